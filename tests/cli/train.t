@@ -87,7 +87,7 @@ The rank that fails is named, and no other:
   $ fixtures="$BUILD/tests/launch/plugins"; [ -d "$fixtures" ] || exit 80
   $ faulty="--set plugins.path=[\"$fixtures\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2"
   $ triax train run.toml $faulty --set optimizer.rank=3 --set optimizer.where=step --set log.level=warn 2>&1 | steady
-  error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP: out of luck
+  error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP, in step() of plugin "optim-faulty": out of luck
     try again
   [1]
   $ grep -c 'out of luck' run/rank-3.log

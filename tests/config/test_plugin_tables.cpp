@@ -192,7 +192,7 @@ TEST(PluginTables, APluginThatDiesAsItIsLoadedIsRefused) {
   EXPECT_THAT(all[0],
               testing::StartsWith("run.toml:18:10: schedule.plugin \"sched-dies\" cannot be used: " SAMPLE_PLUGINS
                                   "/sched-dies.so: its library initializer was killed by SIGKILL (Killed)\n"
-                                  "  this is a defect of the plugin: "));
+                                  "  find what ended this process: "));
 }
 
 TEST(PluginTables, RefusesAFileThatIsNotAPluginWithTheReason) {

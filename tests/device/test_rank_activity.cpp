@@ -35,6 +35,55 @@ TEST_F(Activity, ScopesNestAndTheInnermostIsRead) {
   EXPECT_EQ(activity_.kind(), Kind::engine);
 }
 
+TEST_F(Activity, TheInnermostCallThatAnExceptionLeftIsAddedToItsLocation) {
+  const auto located = [this](auto body) {
+    try {
+      const ActivityScope outer(Kind::plugin_call, "forward", "model-x");
+      body();
+    } catch (...) {
+      return activity_.with_failed_call(Error("failed", "step 2")).where();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(located([] { throw 42; }), "step 2, in forward() of plugin \"model-x\"");
+  EXPECT_EQ(located([] {
+              const ActivityScope inner(Kind::plugin_call, "gemm", "kernels-x");
+              const ActivityScope phase(Kind::engine, "allocating memory");
+              throw 42;
+            }),
+            "step 2, in gemm() of plugin \"kernels-x\"");
+  EXPECT_EQ(located([] { // a call that has returned, and an exception that a plugin has handled
+              try {
+                const ActivityScope inner(Kind::plugin_call, "gemm", "kernels-x");
+                throw 42;
+              } catch (int) {
+              }
+              { const ActivityScope next(Kind::plugin_call, "norm", "kernels-x"); }
+              throw 42;
+            }),
+            "step 2, in forward() of plugin \"model-x\"");
+  try { // not within a call
+    throw 42;
+  } catch (int) {
+    const ActivityScope call(Kind::plugin_call, "abort", "comm-x"); // of a destructor or handler
+  }
+  EXPECT_EQ(activity_.with_failed_call(Error("failed", "step 2")).where(), "step 2");
+}
+
+TEST_F(Activity, AWaitThatFailsIsNoFaultOfThePluginThatWaits) {
+  const std::unique_ptr<Device> device = make_host_device();
+  HostEvent never;
+  const Event event = never.arm();
+  device->abort_flag().raise("rank 2 failed");
+  try {
+    const ActivityScope call(Kind::plugin_call, "forward", "model-x");
+    device->wait(event, Deadline::max());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(activity_.with_failed_call(error).where(), error.where());
+  }
+}
+
 TEST_F(Activity, EachScopeIsProgressAndNothingElseIs) {
   const std::uint64_t before = activity_.progress();
   EXPECT_EQ(activity_.progress(), before);

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child processes: the test program starts itself, with a filter that selects one of the bodies below.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "os/child_process.hpp"
+#include "os/named_memory.hpp"
+#include "triax/text.hpp"
 
 namespace triax::launch {
 namespace {
@@ -108,6 +115,40 @@ TEST(Child, EndsAtOnceIfThatProcessHasGone) {
   os::Child child = child_that("no parent");
   run(child);
   EXPECT_EQ(os::how_it_ended(child.status()), "ended with status 1");
+}
+
+/// A file of the process that has no name any more, one with another prefix, and one that a killed process would leave.
+TEST(NamedMemory, RemovesWhatAKilledProcessLeavesAndNothingElse) {
+  const std::string own = text("triax-test-{}-", getpid());
+  const std::filesystem::path folder = "/dev/shm", left = folder / (own + "left"), mapped = folder / (own + "mapped"),
+                              gone = folder / (own + "gone"), other = folder / ("x-" + own);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const std::filesystem::path& file : {left, gone, other}) ::open(file.c_str(), O_CREAT | O_RDWR, 0600);
+    const int file = ::open(mapped.c_str(), O_CREAT | O_RDWR, 0600);
+    if (::ftruncate(file, 4096) != 0) ::_exit(1);
+    ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    ::unlink(gone.c_str());
+    [[maybe_unused]] const ssize_t written = ::write(ready[1], "r", 1);
+    for (;;) ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  os::NamedMemory memory;
+  memory.collect(std::array{child}, own);
+  EXPECT_THAT(memory.files(), testing::UnorderedElementsAre(left, mapped));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  std::filesystem::remove(mapped); // by somebody else, who has made another file of that name
+  const std::ofstream theirs(mapped);
+  memory.remove();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(mapped));
+  EXPECT_TRUE(std::filesystem::exists(other));
+  for (const std::filesystem::path& file : {mapped, other}) std::filesystem::remove(file);
 }
 
 } // namespace

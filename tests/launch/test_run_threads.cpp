@@ -238,8 +238,9 @@ TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
     if (step == 3) throw 3; // NOLINT(hicpp-exception-baseclass)
   };
   EXPECT_FALSE(go());
-  EXPECT_THAT(errors(),
-              ElementsAre("pipeline 0, data 1, tensor 0: an unknown exception (not derived from std::exception)"));
+  EXPECT_THAT(
+      errors(),
+      ElementsAre("pipeline 0, data 1, tensor 0, step 3: an unknown exception (not derived from std::exception)"));
 }
 
 /// Rank 1 works for longer than any wait may last, in operations that are short.
@@ -273,7 +274,8 @@ TEST_F(TrainHere, ARankThatIsAloneReportsNoCoordinates) {
   run_.keys["parallel.tensor"] = "1";
   fails(0, "step");
   EXPECT_FALSE(go());
-  EXPECT_THAT(errors(), ElementsAre("step 2, OPT_STEP: out of luck\n  try again"));
+  EXPECT_THAT(errors(),
+              ElementsAre("step 2, OPT_STEP, in step() of plugin \"optim-faulty\": out of luck\n  try again"));
 }
 
 } // namespace

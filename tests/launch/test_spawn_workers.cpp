@@ -61,7 +61,7 @@ std::string errors_after(const std::string& topic, const std::string& message) {
       .log = log,
       .signals = signals,
       .step = {},
-      .failed = [&failed](int rank, const std::string&) { failed = rank; },
+      .failed = [&failed](int rank, const std::string&, int) { failed = rank; },
   };
   EXPECT_FALSE(spawn_workers(training));
   EXPECT_EQ(failed, 1);

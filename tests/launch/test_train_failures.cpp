@@ -163,12 +163,38 @@ TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
                             "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);
   const std::string log = job.err();
-  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
+  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP, in step() of plugin "
+                             "\"optim-faulty\": out of luck\n"
                              "rank 3:   try again\n"));
   EXPECT_EQ(log.find("out of luck"), log.rfind("out of luck"));
   EXPECT_THAT(log, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
   EXPECT_THAT(log, HasSubstr(") failed after step 1\n"));
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr(" error rank 3: pipeline 1, data 0, tensor 1, step 2"));
+}
+
+/// The launcher knows how its child ended, and the rank sends its position before it ends.
+TEST_F(TrainFailures, ARankThatEndsItsProcessIsReportedWithItsStatusAndPosition) {
+  const auto lost = [this](const std::string& how) {
+    TrainProcess job =
+        start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+               "optimizer.rank=3", "optimizer.where=step", "optimizer." + how, "optimizer.status=7"});
+    EXPECT_EQ(job.wait(), 1);
+    const std::string log = job.err();
+    EXPECT_EQ(log.find(" error"), log.rfind(" error")) << log; // the launcher's report is the only one
+    const std::size_t begin = log.find(") was lost after step 1: ");
+    return begin == std::string::npos ? log : log.substr(begin, log.find("\n  rank 0: ") - begin);
+  };
+  const std::string position =
+      "  last position: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" "
+      "\\([0-9.]+ s ago\\)\n";
+  const std::string hint = "report it, with the last position, to its author$";
+  EXPECT_THAT(lost("exits=true"), ContainsRegex("after step 1: ended with status 7\n" + position +
+                                                "  a plugin that ends its process has a defect: " + hint));
+  EXPECT_THAT(lost("leaves=true"), ContainsRegex("after step 1: ended with status 7\n  last position: "));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
+  EXPECT_THAT(lost("crashes=null"), ContainsRegex("after step 1: killed by signal 11 \\(Segmentation fault\\)\n" +
+                                                  position + "  a plugin that crashes has a defect: " + hint));
+#endif
 }
 
 /// Kills ranks or the launcher at random times; all processes end. TRIAX_KILLS sets the number of kills.

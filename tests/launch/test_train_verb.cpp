@@ -10,8 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "support/program.hpp"
-#include "support/temp_folder.hpp"
+#include "launch/thread_run.hpp"
 
 namespace triax::test {
 namespace {
@@ -21,70 +20,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-const char* const kRun = R"([model]
-plugin = "model-gpt"
-layers = 2
-hidden = 16
-heads = 2
-sequence = 8
-dropout = 0.1
-
-[batch]
-global = 8
-
-[parallel]
-data = 2
-tensor = 2
-
-[schedule]
-plugin = "sched-gpipe"
-
-[comm]
-plugin = "comm-local"
-
-[kernels]
-plugin = "kernels-reference"
-
-[optimizer]
-plugin = "optim-adamw"
-lr = 1e-2
-
-[train]
-steps = 10
-
-[data]
-path = "text"
-validation = "text"
-
-[eval]
-every = 5
-batches = 1
-
-[run]
-dir = "run"
-)";
-
-std::vector<Json> records(const std::filesystem::path& file) {
-  std::vector<Json> out;
-  std::istringstream lines(read_file(file));
-  for (std::string line; std::getline(lines, line);) out.push_back(Json::parse(line));
-  return out;
-}
-
-class TrainVerb : public testing::Test {
- protected:
-  TrainVerb() {
-    write_file(work_ / "run.toml", kRun);
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i * i) + " of a text to learn from\n";
-    write_file(work_ / "text.txt", text);
-    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
-  }
-  Outcome train(const std::string& arguments, const std::string& streams = "2>&1") const {
-    return run(work_.path(), "train run.toml " + arguments, streams);
-  }
-  TempFolder work_;
-};
+using TrainVerb = ThreadRun;
 
 TEST_F(TrainVerb, TrainsFourAndEightRanksToTheResultOfOne) {
   const Outcome four = train("", "2>err.txt");
@@ -136,76 +72,6 @@ TEST_F(TrainVerb, InFp16SkippedStepsAreReportedAndCounted) {
   EXPECT_THAT(output, HasSubstr("  " + std::to_string(skipped) + " skipped  "));
   EXPECT_THAT(output, Not(HasSubstr("rank 1: "))); // only rank 0 prints it
   EXPECT_THAT(read_file(work_ / "run/rank-1.log"), HasSubstr("step 1 is skipped: "));
-}
-
-TEST_F(TrainVerb, TheRankThatFailsIsReportedAndNoOther) {
-  const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
-                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
-                               "--set optimizer.rank=3 --set optimizer.where=step --set log.level=warn");
-  EXPECT_EQ(failed.status, 1);
-  EXPECT_THAT(failed.text, HasSubstr(" error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP: out of luck\n"
-                                     "  try again\n"));
-  EXPECT_EQ(failed.text.find(" error "), failed.text.rfind(" error ")) << failed.text;
-  EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr("out of luck"));
-  const std::size_t recorded = records(work_ / "run/metrics.jsonl").size();
-  EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have completed the step
-}
-
-/// A thread cannot be killed: the process reports which rank hangs and where, and ends.
-TEST_F(TrainVerb, ARankThatHangsInAPluginIsNamedWithTheCall) {
-  const std::string path = "--set plugins.path=[\\\"" TEST_PLUGINS "\\\"] --set train.stall_timeout_s=2 ";
-  const Outcome hung =
-      train(path + "--set comm.tensor.plugin=comm-hang --set comm.tensor.rank=2 --set comm.tensor.where=advance");
-  EXPECT_EQ(hung.status, 1);
-  EXPECT_THAT(hung.text, testing::ContainsRegex(" error rank 2: pipeline 0, data 1, tensor 0, before step 1[^\n]*: no "
-                                                "progress for 2[.0-9]* s: in advance\\(\\) of plugin \"comm-hang\"\n"));
-  EXPECT_THAT(hung.text,
-              testing::ContainsRegex(" error rank 0: rank 2 \\(pipeline 0, data 1, tensor 0\\) is stuck before "
-                                     "the end of step 1: [^\n]*\n  last position: [^\n]*, in advance\\(\\) of "
-                                     "plugin \"comm-hang\" for [0-9.]+ s\n  rank 0: before step 1"));
-  const Json failure = Json::parse(read_file(work_ / "run/failed-start.json"));
-  EXPECT_EQ(failure["rank"], 2);
-  EXPECT_EQ(failure["stuck"], true);
-
-  const Outcome one = train(path +
-                            "--set parallel.data=1 --set parallel.tensor=1 --set optimizer.plugin=optim-faulty "
-                            "--set optimizer.lr=1e-2 --set optimizer.rank=0 --set optimizer.where=prepare "
-                            "--set optimizer.hangs=true");
-  EXPECT_EQ(one.status, 1);
-  EXPECT_THAT(one.text,
-              testing::ContainsRegex(" error rank 0: starting: no progress for 2[.0-9]* s: in prepare\\(\\) of "
-                                     "plugin \"optim-faulty\"\n"));
-}
-
-TEST_F(TrainVerb, TheResultOfARunWithAStuckRankIsPrintedToo) {
-  const Outcome hung = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
-                             "\\\"] --set train.stall_timeout_s=2 --set optimizer.plugin=optim-faulty "
-                             "--set optimizer.lr=1e-2 --set optimizer.rank=2 --set optimizer.where=step "
-                             "--set optimizer.hangs=true",
-                             "2>err.txt");
-  EXPECT_EQ(hung.status, 1) << read_file(work_ / "err.txt");
-  const Json result = Json::parse(hung.text);
-  EXPECT_EQ(result["outcome"], "failed");
-  EXPECT_EQ(result["exit_status"], 1);
-  EXPECT_EQ(result["rank"], 2);
-  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
-}
-
-TEST_F(TrainVerb, ReportsAPluginThatCallsExit) {
-  const Outcome ended = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
-                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
-                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.exits=true",
-                              "2>err.txt");
-  EXPECT_EQ(ended.status, 1) << read_file(work_ / "err.txt");
-  const Json result = Json::parse(ended.text);
-  EXPECT_EQ(result["outcome"], "failed");
-  EXPECT_EQ(result["rank"], 2);
-  EXPECT_THAT(result["reason"].get<std::string>(),
-              AllOf(HasSubstr("the process was ended by exit(): step 2, OPT_STEP, "),
-                    HasSubstr("in step() of plugin \"optim-faulty\"")));
-  EXPECT_THAT(read_file(work_ / "err.txt"),
-              AllOf(HasSubstr("  this is a defect of the plugin: report it to its author\n"),
-                    HasSubstr("rank 2 (pipeline 0, data 1, tensor 0) failed after step 1")));
 }
 
 TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {

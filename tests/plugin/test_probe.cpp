@@ -60,6 +60,46 @@ TEST(Probe, NamesTheCallThatWasCurrent) {
   EXPECT_EQ(reason_of(dies_inside), "kernels-a: supports() crashed with SIGABRT (Aborted)");
 }
 
+TEST(Probe, NamesTheCallThatHasClosedTheFiles) {
+  const auto closes = []() -> std::string {
+    const CallScope outer("model-a", "the plan of rank 0");
+    {
+      const CallScope inner("kernels-a", "supports()");
+      for (int file = 3; file < 256; ++file) ::close(file);
+    }
+    const CallScope next("optim-a", "supports()");
+    return "answer";
+  };
+  EXPECT_EQ(reason_of(closes), "kernels-a: supports() closed file descriptors that it did not open");
+}
+
+TEST(Probe, ASignalThatNoDefectRaisesBlamesNoPlugin) {
+  const auto killed = []() -> std::string {
+    const CallScope call("model-a", "supports()");
+    std::raise(SIGTERM);
+    return {};
+  };
+  const ProbeResult result = run_probe(killed, ProbeOutput::captured, kShort);
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->reason(), "supports() was killed by SIGTERM (Terminated)");
+  EXPECT_THAT(result.failure->hint({}), testing::StartsWith("find what ended this process: "));
+}
+
+TEST(Probe, TheTimeInWhichTheChildIsStoppedDoesNotCount) {
+  const auto stopped = []() -> std::string {
+    const CallScope call("model-a", "supports()");
+    const pid_t own = getpid();
+    if (fork() == 0) {
+      ::usleep(1'500'000); // much longer than the limit of the call
+      ::kill(own, SIGCONT);
+      _exit(0);
+    }
+    std::raise(SIGSTOP);
+    return "continued";
+  };
+  EXPECT_EQ(reason_of(stopped), "it returned continued");
+}
+
 TEST(Probe, TheErrorBeforeABacktraceIsShown) {
   const auto dies = []() -> std::string {
     const CallScope call("comm-a", "its constructor");

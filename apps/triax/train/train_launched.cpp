@@ -186,8 +186,8 @@ class LaunchedRank {
     train::Reports reports;
     if (environment_.rank == 0) reports.records = &records;
     if (speaks()) reports.step = [&progress](const report::StepRecord& record) { progress.update(record); };
-    const launch::OnFailure failed = [&](int rank, const std::string& why) {
-      if (speaks()) report_.failed(run, rank, why);
+    const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
+      if (speaks()) report_.failed(run, rank, why, status);
     };
     const std::optional<train::LoopResult> result =
         launch::run_worker({run, environment_, job, placement_.threads_per_rank(), *log, signals, std::move(reports),

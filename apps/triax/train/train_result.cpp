@@ -70,15 +70,15 @@ int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const 
   return kRefused;
 }
 
-int TrainReport::failed(const config::RunConfig& run, int rank, const std::string& why) const {
-  if (has_failed_.test_and_set() || !arguments_.json) return kFailed;
-  Json out = head(arguments_, "failed", kFailed);
+int TrainReport::failed(const config::RunConfig& run, int rank, const std::string& why, int status) const {
+  if (has_failed_.test_and_set() || !arguments_.json) return status;
+  Json out = head(arguments_, "failed", status);
   out["folder"] = run.folder.string();
   out["rank"] = rank < 0 ? Json(nullptr) : Json(rank);
   out["reason"] = why;
   print(out);
   result_out().flush();
-  return kFailed;
+  return status;
 }
 
 int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& result) const {

@@ -20,9 +20,9 @@ class TrainReport {
   /// Nothing was started. Returns the exit status, as do the other functions. `refusals` may be empty if another rank
   /// prints them.
   int refused(const std::vector<config::Diagnostic>& refusals) const;
-  /// A rank failed and has logged why. `rank` is -1 if no rank failed. Only the first call prints. It prints at
-  /// once, because a process whose rank is stuck is then ended.
-  int failed(const config::RunConfig& run, int rank, const std::string& why) const;
+  /// A rank failed and has logged why. `rank` is -1 if no rank failed; `status` is the exit status of this process.
+  /// Only the first call prints. It prints at once, because a process whose rank is stuck is then ended.
+  int failed(const config::RunConfig& run, int rank, const std::string& why, int status = kFailed) const;
   /// Training finished, or was stopped by a signal.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
 

@@ -97,7 +97,9 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
   const TrainReport report(arguments);
-  const launch::OnFailure failed = [&](int rank, const std::string& why) { report.failed(run, rank, why); };
+  const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
+    report.failed(run, rank, why, status);
+  };
   const LocalRun here{arguments, loaded, placement, folder, logs, progress, failed};
   std::optional<train::LoopResult> result;
   try {

@@ -16,6 +16,7 @@
 #include <typeinfo>
 
 #include "triax/device.hpp"
+#include "triax/error.hpp"
 #include "triax/export.hpp"
 
 namespace triax {
@@ -26,6 +27,15 @@ class TRIAX_API RankActivity {
     engine,      // computing or reading in the engine itself
     plugin_call, // inside a function of a plugin
     wait,        // in a call that waits without polling, and keeps a deadline of its own
+  };
+
+  /// What the rank is in. Of `plugin` and `object`, one or none is set.
+  struct Call {
+    Kind kind = Kind::engine;
+    std::uint8_t exceptions = 0; // in progress when its scope began
+    const char* what = nullptr;
+    const char* plugin = nullptr;
+    const std::type_info* object = nullptr; // in place of the plugin's name
   };
 
   /// Binds an activity to the calling thread until destroyed.
@@ -54,6 +64,15 @@ class TRIAX_API RankActivity {
   std::uint64_t polled_wait() const noexcept { return polled_wait_.load(std::memory_order_acquire); }
   /// "in all_reduce() of plugin \"comm-ucx\"", "drawing the weights"; empty: not known.
   std::string to_text() const;
+  /// The parts of to_text(), without allocating.
+  Call call() const noexcept;
+
+  // For the bound thread, while an exception is in progress or is handled.
+  /// Adds the innermost plugin call that the exception has left to the location of `error`, unless the location names
+  /// the plugin: "step 2, OPT_STEP, in step() of plugin \"optim-x\"".
+  Error with_failed_call(const Error& error) const;
+  /// The exception comes from a wait for other ranks, and not from the plugin that waits.
+  void fail_in_wait() noexcept;
 
   /// The rank polls, so it is not stuck.
   void make_progress() noexcept { set_kind(kind()); }
@@ -67,13 +86,6 @@ class TRIAX_API RankActivity {
  private:
   friend class ActivityScope;
 
-  struct Call {
-    Kind kind = Kind::engine;
-    const char* what = nullptr;
-    const char* plugin = nullptr;
-    const std::type_info* object = nullptr; // in place of the plugin's name
-  };
-
   /// Increments the change counter.
   void set_kind(Kind kind) noexcept {
     const std::uint64_t count = state_.load(std::memory_order_relaxed) & ~kKindBits;
@@ -82,8 +94,9 @@ class TRIAX_API RankActivity {
   void count_polled_wait(std::uint64_t by) noexcept { // written by one thread
     polled_wait_.store(polled_wait_.load(std::memory_order_relaxed) + by, std::memory_order_release);
   }
-  Call call() const noexcept;
   void set_call(const Call& call) noexcept;
+  void begin_scope() noexcept;
+  void end_scope(const Call& around) noexcept;
 
   static constexpr std::uint64_t kKindBits = 3;
   std::atomic<std::uint64_t> state_{0}; // a count of changes above the bits of the kind
@@ -91,6 +104,7 @@ class TRIAX_API RankActivity {
   std::atomic<const std::type_info*> object_{nullptr};
   std::atomic<bool> has_timed_out_{false};
   std::atomic<std::uint64_t> polled_wait_{0}; // a count of begins and ends
+  Call failed_; // used by the bound thread: the call that an exception has left; `what` is null if there is none
 };
 
 /// Brackets a plugin call, a wait or a phase of the engine. Scopes nest: the innermost is what the rank is doing.
@@ -100,9 +114,9 @@ class TRIAX_API ActivityScope {
 
   /// `what` must have static storage duration, such as a literal.
   ActivityScope(Kind kind, const char* what, const std::type_info& object) noexcept
-      : ActivityScope({kind, what, nullptr, &object}) {}
+      : ActivityScope({kind, 0, what, nullptr, &object}) {}
   ActivityScope(Kind kind, const char* what, const char* plugin = nullptr) noexcept
-      : ActivityScope({kind, what, plugin, nullptr}) {}
+      : ActivityScope({kind, 0, what, plugin, nullptr}) {}
   ~ActivityScope();
   ActivityScope(const ActivityScope&) = delete;
   ActivityScope& operator=(const ActivityScope&) = delete;

@@ -97,6 +97,10 @@ void Client::send(std::string_view topic, std::string_view text) {
   impl_->serving.post(make(Kind::worker_message, topic, text));
 }
 
+void Client::send_position(double timeout_s) noexcept {
+  impl_->serving.send_position(timeout_s);
+}
+
 void Client::leave() {
   impl_->serving.leave();
 }

@@ -68,6 +68,9 @@ class Client final : public Store, public JobAbort::Listener {
   /// Sends a line to the process of the server. Does not block. The line arrives before later requests of this rank,
   /// and before leave() returns.
   void send(std::string_view topic, std::string_view text);
+  /// Sends a heartbeat now, because this process is about to end: the server knows the last position. Waits at most
+  /// `timeout_s` until it is sent.
+  void send_position(double timeout_s) noexcept;
   /// After this, the end of the connection does not count as a loss. Waits until everything sent has arrived. Throws
   /// Error if the server does not confirm that within silence_s, or after an abort within the smaller of grace_s and
   /// silence_s.

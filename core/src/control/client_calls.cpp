@@ -90,6 +90,13 @@ void ClientThread::abort(std::string_view why) noexcept {
   wake_.wake();
 }
 
+void ClientThread::send_position(double timeout_s) noexcept {
+  Lock lock(mutex_);
+  beat_asked_ = true;
+  wake_.wake();
+  await(lock, deadline_in(timeout_s), [this] { return lost_ || (!beat_asked_ && connection_.pending() == 0); });
+}
+
 void ClientThread::leave() {
   Lock lock(mutex_);
   if (leaving_ != Leaving::no) return;

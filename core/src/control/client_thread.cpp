@@ -55,6 +55,7 @@ void ClientThread::run() {
     }
     read();
     send_failure();
+    send_asked_beat();
     if (Clock::now() >= next_beat_) beat(false);
     say_goodbye();
     check_silence();
@@ -146,6 +147,17 @@ void ClientThread::beat(bool knows) {
   const std::lock_guard lock(mutex_);
   // Does not queue more heartbeats for a server that does not read.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
+}
+
+void ClientThread::send_asked_beat() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!beat_asked_) return;
+  }
+  beat(false);
+  const std::lock_guard lock(mutex_);
+  beat_asked_ = false;
+  changed_.notify_all();
 }
 
 void ClientThread::send_failure() {

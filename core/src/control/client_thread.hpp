@@ -39,6 +39,7 @@ class ClientThread {
   void post(Message message);
   bool aborted() const;
   void abort(std::string_view why) noexcept;
+  void send_position(double timeout_s) noexcept;
   /// Throws Error if the server did not confirm that everything arrived.
   void leave();
 
@@ -52,6 +53,7 @@ class ClientThread {
   void handle_failure(const Message& failure);
   void relay(int rank, std::string reason);
   void beat(bool knows);
+  void send_asked_beat();
   void send_failure();
   void say_goodbye();
   void check_silence();
@@ -77,6 +79,7 @@ class ClientThread {
   std::uint64_t last_id_ = 0;
   Leaving leaving_ = Leaving::no;
   bool quit_ = false;
+  bool beat_asked_ = false;
   bool lost_ = false; // the server is lost, and everything it sent has been handled
   bool aborted_ = false;
   bool unsent_ = false; // this rank set the flag, and the server does not know it yet

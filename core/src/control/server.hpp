@@ -47,6 +47,9 @@ struct RankStatus {
   double position_age_s = 0; // for a rank that was lost: age of `position` at that time
 };
 
+/// The reason of a loss begins with this if it only says that the connection ended.
+inline constexpr std::string_view kConnectionEnded = "the connection ";
+
 /// In place of a rank number: the failure is not of a rank.
 inline constexpr int kNoRank = -1;
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "device/timeout_error.hpp"
+#include "device/wait_failure.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/wait_deadline.hpp"
@@ -77,6 +78,7 @@ void Device::wait(const Event& event, Deadline deadline) {
 }
 
 void Device::wait(const Work& work, Deadline deadline) {
+  const device::WaitFailure marked;
   const auto has_ended = [&] {
     const bool fired = work.event.fired();
     if (fired && work.event.failure()) throw Error(work.event.failure(), location_of(work.action));

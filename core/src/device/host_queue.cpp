@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "device/timeout_error.hpp"
+#include "device/wait_failure.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/wait_deadline.hpp"
@@ -64,6 +65,7 @@ void HostQueue::drop() noexcept {
 
 template <class Done>
 void HostQueue::progress_while(Done done) {
+  const WaitFailure marked;
   device_.abort_flag().check();
   if (done()) return;
   const PolledWait wait;
@@ -81,6 +83,7 @@ void HostQueue::progress_while(Done done) {
 }
 
 void HostQueue::progress_until(const Event& event) {
+  const WaitFailure marked;
   progress_while([&] { return event.fired(); });
   if (const char* why = event.failure()) throw Error(why, location_);
 }

@@ -12,6 +12,18 @@ namespace {
 
 constinit thread_local RankActivity* bound = nullptr;
 
+bool is_of_plugin(const RankActivity::Call& call) noexcept {
+  return call.plugin || call.object;
+}
+
+std::string plugin_of(const RankActivity::Call& call) {
+  return call.plugin ? call.plugin : library_of(*call.object);
+}
+
+std::string text_of(const RankActivity::Call& call) {
+  return text("in {}() of plugin \"{}\"", call.what, plugin_of(call));
+}
+
 } // namespace
 
 RankActivity::Binding::Binding(RankActivity& activity) noexcept : before_(bound) {
@@ -27,7 +39,7 @@ RankActivity* RankActivity::current() noexcept {
 }
 
 RankActivity::Call RankActivity::call() const noexcept {
-  return {kind(), what_.load(std::memory_order_relaxed), plugin_.load(std::memory_order_relaxed),
+  return {kind(), 0, what_.load(std::memory_order_relaxed), plugin_.load(std::memory_order_relaxed),
           object_.load(std::memory_order_relaxed)};
 }
 
@@ -41,18 +53,42 @@ void RankActivity::set_call(const Call& call) noexcept {
 std::string RankActivity::to_text() const {
   const Call call = this->call();
   if (!call.what) return {};
-  if (!call.plugin && !call.object) return call.what;
-  return text("in {}() of plugin \"{}\"", call.what, call.plugin ? call.plugin : library_of(*call.object));
+  return is_of_plugin(call) ? text_of(call) : call.what;
+}
+
+Error RankActivity::with_failed_call(const Error& error) const {
+  if (!is_of_plugin(failed_) || error.where().find(plugin_of(failed_)) != std::string::npos) return error;
+  return Error(error.message(), error.where() + (error.where().empty() ? "" : ", ") + text_of(failed_), error.hint());
+}
+
+void RankActivity::fail_in_wait() noexcept {
+  failed_ = {Kind::wait, 0, "", nullptr, nullptr};
+}
+
+void RankActivity::begin_scope() noexcept {
+  if (failed_.what && std::uncaught_exceptions() == 0) failed_ = {}; // its exception has been handled
+}
+
+void RankActivity::end_scope(const Call& around) noexcept {
+  const int exceptions = std::uncaught_exceptions();
+  if (exceptions == 0) {
+    failed_ = {};
+  } else if (exceptions > around.exceptions && !failed_.what) {
+    if (const Call left = call(); is_of_plugin(left)) failed_ = left;
+  }
+  set_call(around);
 }
 
 ActivityScope::ActivityScope(const RankActivity::Call& call) noexcept : activity_(RankActivity::current()) {
   if (!activity_) return;
+  activity_->begin_scope();
   before_ = activity_->call();
+  before_.exceptions = static_cast<std::uint8_t>(std::uncaught_exceptions());
   activity_->set_call(call);
 }
 
 ActivityScope::~ActivityScope() {
-  if (activity_) activity_->set_call(before_);
+  if (activity_) activity_->end_scope(before_);
 }
 
 WaitScope::WaitScope(const char* what, Deadline deadline, const char* plugin) noexcept

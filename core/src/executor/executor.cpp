@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/caught_error.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -174,10 +175,9 @@ void Executor::walk_list(Walk& walk) {
     position_.at(id);
     try {
       run(walk, id);
-    } catch (const Error& error) {
+    } catch (...) {
+      const Error error = caught_error();
       throw Error(error.message(), location(walk, id, error.where()), error.hint());
-    } catch (const std::exception& error) {
-      throw Error(error.what(), location(walk, id, {}));
     }
   }
 }

@@ -125,8 +125,11 @@ class Planner {
 
   void step_optimizer() {
     const std::vector<ParameterShard> shards = state_.parameters().shards();
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
-    optimizer_.prepare(shards);
+    {
+      const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
+      optimizer_.prepare(shards);
+    }
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "step", typeid(optimizer_));
     optimizer_.step(shards, {&scalars_, 0, {*stream_, {}}}, notes_);
   }
 

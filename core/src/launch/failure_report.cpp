@@ -93,6 +93,7 @@ std::string to_text(const FailureFacts& facts) {
   if (failure.lost || failure.stuck || !is_rank(facts)) out += ": " + failure.why.substr(0, failure.why.find('\n'));
   if (is_rank(facts)) {
     out += "\n  last position: " + where(facts, failure.rank);
+    if (!facts.hint.empty()) out += "\n  " + facts.hint;
   } else {
     out += "\n  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s";
   }

@@ -20,9 +20,12 @@ namespace triax::launch {
 
 inline constexpr std::string_view kLauncher = "launcher", kJobServer = "job server";
 
-/// Called once with the rank that failed first, and why; the rank is -1 if the job server was lost. Any thread. If a
-/// rank is stuck, called just before the process is ended.
-using OnFailure = std::function<void(int rank, const std::string& why)>;
+inline constexpr int kFailedStatus = 1; // exit status of a process whose run failed
+
+/// Called once with the rank that failed first, and why; the rank is -1 if the job server was lost. `status`: the exit
+/// status of this process, 128 + n if signal n ends it. Any thread. If a rank is stuck, called just before the process
+/// is ended.
+using OnFailure = std::function<void(int rank, const std::string& why, int status)>;
 
 struct FailureFacts {
   const Layout& layout;
@@ -33,6 +36,7 @@ struct FailureFacts {
   std::filesystem::path file = {};        // to write the report to (train/run_folder.hpp)
   std::string_view server = kLauncher;    // what runs the job server: it failed if the failure has no rank
   control::Rejections rejections = {};    // of the job server
+  std::string hint = {};                  // the next step, if the rank's log does not have it
   bool is_ended = false;                  // this process is ended, because one of its ranks does not stop
 };
 

@@ -182,6 +182,16 @@ void Job::observe(const ObservedRank* rank) {
   rank_ = rank;
 }
 
+void Job::end_at(const std::string& position) {
+  constexpr double kSend_s = 1;
+  {
+    const std::lock_guard lock(mutex_);
+    rank_ = nullptr;
+    last_position_ = position;
+  }
+  if (client_) client_->send_position(kSend_s);
+}
+
 std::string Job::position() const {
   const std::lock_guard lock(mutex_);
   return rank_ ? rank_->position_and_call() : last_position_;

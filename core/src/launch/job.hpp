@@ -58,6 +58,8 @@ class Job {
   control::JobAbort& abort() { return abort_; }
   /// From now on, heartbeats carry the position and progress of this rank. Null: they carry the last position.
   void observe(const ObservedRank* rank);
+  /// This process is about to end: the job server gets its last position. Any thread.
+  void end_at(const std::string& position);
   /// The rank is constructed: from now on a signal stops it after its current step.
   void start_steps() { signals_.end_at_once(false); }
   /// Called on another thread before the process is ended because its rank did not stop after a failure. May be empty.

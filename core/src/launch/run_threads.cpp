@@ -14,6 +14,8 @@
 #include "launch/failure_report.hpp"
 #include "launch/train_rank.hpp"
 #include "os/exit_guard.hpp"
+#include "os/fault_guard.hpp"
+#include "os/library_of.hpp"
 #include "report/traffic.hpp"
 #include "report/units.hpp"
 #include "train/plugins.hpp"
@@ -26,6 +28,11 @@ using control::RankStatus;
 
 constexpr std::chrono::milliseconds kEvery{100}; // how often a start is looked at
 
+// Next steps after the end of the process by one of its threads.
+constexpr const char* kDefectOfPlugin = "this is a defect of the plugin: report it to its author";
+constexpr const char* kDefect = "this is a defect of Triax or of a plugin: report it with the run's TOML";
+constexpr const char* kSentSignal = "find what sends this signal: a batch system, a debugger or another user's program";
+
 class LocalRanks {
  public:
   explicit LocalRanks(const LocalTraining& training)
@@ -37,6 +44,7 @@ class LocalRanks {
         statuses_(results_.size()),
         watchdog_({.stall_timeout_s = training.run.train.stall_timeout_s,
                    .signals = training.signals,
+                   .each_period = [this] { look_for_fault(); },
                    .end_process = [this] { end_process(); },
                    .has_all_ranks = true}) {}
 
@@ -59,13 +67,14 @@ class LocalRanks {
     if (!abort_.raised()) return together();
     if (stopped_at_start_) return stopped();
     if (failure_ && failure_->stuck) report(*failure_);
-    if (training_.failed && failure_) training_.failed(failure_->rank, failure_->why); // as in failure.json
-    if (training_.failed && !failure_) training_.failed(abort_.rank(), abort_.reason());
+    if (training_.failed && failure_) training_.failed(failure_->rank, failure_->why, kFailedStatus);
+    if (training_.failed && !failure_) training_.failed(abort_.rank(), abort_.reason(), kFailedStatus);
     return std::nullopt;
   }
 
  private:
   void run(int number) noexcept {
+    const os::FaultStack stack;
     train::RankOptions options = training_.options ? training_.options(number) : train::RankOptions{};
     options.threads = training_.placement.threads_per_rank();
     options.local_rank = number;
@@ -131,30 +140,62 @@ class LocalRanks {
       if (timed_out_waiting_)
         failure_ = {longest->number(), false, "no progress while other ranks wait for it: " + position, true};
     }
-    if (failure_) report(*failure_, true);
-    if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);
-    std::_Exit(1);
+    report_end(kFailedStatus);
+    std::_Exit(kFailedStatus);
   }
 
   /// A plugin called exit(), in the thread of a rank or in one of its own.
   [[noreturn]] void end_at_exit() {
-    int number = 0;
-    std::string where = "in a thread of a plugin";
-    {
-      const std::lock_guard lock(mutex_);
-      for (const ObservedRank* rank : observed_)
-        if (rank && &rank->activity() == RankActivity::current()) {
-          number = rank->number();
-          where = text("{}, {}", rank->position(), rank->activity().to_text());
-        }
-    }
-    const std::string reason = text("the process was ended by exit(): {}", where);
-    log(number).error("{}\n  this is a defect of the plugin: report it to its author", reason);
-    note({number, false, reason}); // unless a rank has failed before
+    note_end(place_of(RankActivity::current(), nullptr), "the process was ended by exit()", kDefectOfPlugin);
     const std::lock_guard lock(mutex_);
+    report_end(kFailedStatus);
+    std::_Exit(kFailedStatus);
+  }
+
+  /// Called on the watchdog's thread: the thread that crashed waits in its signal handler.
+  void look_for_fault() {
+    const std::optional<os::Fault> fault = fault_guard_.take();
+    if (!fault) return;
+    const Place place = place_of(fault->activity, fault->code);
+    note_end(place, os::to_text(*fault), fault->sender != 0 ? kSentSignal : place.hint);
+    const std::lock_guard lock(mutex_);
+    report_end(128 + fault->signal);
+    fault_guard_.reported();
+  }
+
+  /// What a thread of this process does.
+  struct Place {
+    int rank = 0; // that reports it
+    std::string where;
+    const char* hint = kDefectOfPlugin;
+  };
+  /// `activity`: of the thread, if it is the main thread of a rank. `code`: what it runs; null: not known.
+  Place place_of(const RankActivity* activity, const void* code) {
+    const std::lock_guard lock(mutex_);
+    for (const ObservedRank* rank : observed_) {
+      if (!rank || &rank->activity() != activity) continue;
+      const std::string call = rank->activity().to_text();
+      const bool is_plugin = rank->activity().kind() == RankActivity::Kind::plugin_call;
+      return {rank->number(), call.empty() ? rank->position() : text("{}, {}", rank->position(), call),
+              is_plugin ? kDefectOfPlugin : kDefect};
+    }
+    const std::string plugin = plugin_at(code);
+    return {.where = plugin.empty() ? "in a thread of a plugin" : text("in a thread of plugin \"{}\"", plugin)};
+  }
+
+  /// Records why a thread ends this process, as the first failure unless a rank has failed before.
+  void note_end(const Place& place, const std::string& why, const char* hint) {
+    const std::string reason = text("{}: {}", why, place.where);
+    log(place.rank).error("{}\n  {}", reason, hint);
+    note({place.rank, false, reason});
+    const std::lock_guard lock(mutex_);
+    if (failure_ && failure_->why == reason) status_of(place.rank).position = place.where;
+  }
+
+  // Called with the mutex held.
+  void report_end(int status) {
     if (failure_) report(*failure_, true);
-    if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);
-    std::_Exit(1);
+    if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why, status);
   }
 
   void report(const control::Failure& failure, bool is_ended = false) {
@@ -259,6 +300,7 @@ class LocalRanks {
   std::optional<control::Failure> failure_;
   bool timed_out_waiting_ = false; // the failed rank timed out waiting for others
   Clock::time_point failed_at_;
+  os::FaultGuard fault_guard_; // before the watchdog, whose thread uses it
   Watchdog watchdog_;
   const os::ExitGuard exit_guard_{[this] { end_at_exit(); }}; // destroyed first
 };

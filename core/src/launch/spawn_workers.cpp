@@ -5,14 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <string_view>
 #include <thread>
 
 #include "launch/failure_report.hpp"
 #include "launch/start_tracker.hpp"
 #include "launch/worker_messages.hpp"
 #include "os/child_process.hpp"
+#include "os/fault_guard.hpp"
+#include "os/named_memory.hpp"
 #include "os/open_files.hpp"
 #include "train/plugins.hpp"
 #include "triax/wait_deadline.hpp"
@@ -26,6 +30,8 @@ constexpr std::chrono::steady_clock::duration kWorkerExitGrace =
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
+// UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known.
+constexpr std::string_view kUcxFiles = "ucx_shm_posix_";
 constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe per rank
 
 class LocalProcesses {
@@ -50,6 +56,7 @@ class LocalProcesses {
     while (!all_ended() && !must_stop_waiting()) poll_once(kPollMs);
     poll_once(0); // output and messages from the end of the last rank
     tracker_.finish();
+    left_memory_.remove();
     if (stopped_at_start_) return stopped();
     if (failed()) {
       report();
@@ -134,6 +141,10 @@ class LocalProcesses {
     signal_passed_ = true;
     stopped_at_start_ = result_.last_step() == 0; // there is no step to stop after
     if (!stopped_at_start_) return server_.stop(signal);
+    std::vector<pid_t> pids;
+    for (os::Child& child : children_)
+      if (!child.ended()) pids.push_back(child.pid());
+    left_memory_.collect(pids, kUcxFiles);
     for (os::Child& child : children_) child.kill();
   }
 
@@ -169,14 +180,30 @@ class LocalProcesses {
     facts.rejections = server_.rejections();
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
-    if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) {
-      const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
-      if (WIFSIGNALED(status)) facts.failure.why = os::how_it_ended(status);
-    }
+    if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) explain_loss(facts);
     facts.file = training_.folder.failure_file();
     training_.log.error("{}", to_text(facts));
     write_failure(facts, training_.log);
-    if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why);
+    if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why, kFailedStatus);
+  }
+
+  /// The server may only have seen the end of a connection. By now all children have ended, so their statuses are
+  /// known.
+  void explain_loss(FailureFacts& facts) {
+    os::Child& child = children_[static_cast<std::size_t>(facts.failure.rank)];
+    if (!child.ended()) return;
+    const int status = child.status();
+    const std::string how = os::how_it_ended(status);
+    if (WIFEXITED(status) && facts.failure.why != how && !facts.failure.why.starts_with(control::kConnectionEnded))
+      return; // the server knows more
+    facts.failure.why = how;
+    if (WIFEXITED(status)) {
+      facts.hint = "a plugin that ends its process has a defect: report it, with the last position, to its author";
+    } else if (std::ranges::find(os::kFaults, WTERMSIG(status)) != std::end(os::kFaults)) {
+      facts.hint = "a plugin that crashes has a defect: report it, with the last position, to its author";
+    } else {
+      facts.hint = "find what sends this signal: the kernel, if memory runs out (dmesg), a batch system or a user";
+    }
   }
 
   const ProcessTraining& training_;
@@ -186,6 +213,7 @@ class LocalProcesses {
   StartTracker tracker_;
   std::optional<WaitDeadline> start_deadline_; // for all ranks to join
   std::vector<os::Child> children_;
+  os::NamedMemory left_memory_; // of ranks that were killed at the start
   JobResult result_;
   bool signal_passed_ = false, stopped_at_start_ = false;
   bool killed_the_lost_ = false;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/caught_error.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::launch {
@@ -57,12 +58,8 @@ class OneTraining {
     std::optional<train::LoopResult> result;
     try {
       result = trained(rank);
-    } catch (const Error& error) {
-      failed(error);
-    } catch (const std::exception& error) {
-      failed(Error(error.what()));
     } catch (...) {
-      failed(Error("an unknown exception (not derived from std::exception)"));
+      failed_here(caught_error());
     }
     observed_.set_rank(nullptr);
     const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");
@@ -74,7 +71,7 @@ class OneTraining {
     train::RankOptions options = of_.options;
     options.abort = &of_.abort;
     options.waits_are_watched = true;
-    options.failing = [this](const Error& error) { failed(error); };
+    options.failing = [this](const Error& error) { failed_here(error); };
     rank.emplace(of_.run, of_.layout, of_.number, store_, of_.log, options);
     observed_.set_rank(&*rank);
     if (of_.made) {
@@ -87,6 +84,8 @@ class OneTraining {
     return of_.finish(own);
   }
 
+  /// On the rank's thread, which knows the call that it left.
+  void failed_here(const Error& error) { failed(observed_.activity().with_failed_call(error)); }
   void is_stuck(const Error& error) { failed(Error(error.message(), observed_.position(), error.hint())); }
 
   /// Acts only once: a rank that fails in its constructor reports before its groups are destroyed.

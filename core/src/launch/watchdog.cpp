@@ -63,6 +63,7 @@ void Watchdog::run(const std::stop_token& stop) {
   std::condition_variable_any period;
   std::unique_lock lock(own);
   while (!period.wait_for(lock, stop, kPeriod, [&stop] { return stop.stop_requested(); })) {
+    if (request_.each_period) request_.each_period();
     look();
     if (request_.end_process && is_end_overdue()) request_.end_process();
   }

@@ -26,6 +26,8 @@ namespace triax::launch {
 struct WatchdogRequest {
   double stall_timeout_s = 600;
   const os::StopSignals& signals;
+  /// Called on the watchdog's thread ten times a second. May be empty.
+  std::function<void()> each_period = {};
   /// Called on the watchdog's thread if ranks have not ended after a failure; does not return. Empty: the process is
   /// ended elsewhere.
   std::function<void()> end_process = {};

@@ -3,11 +3,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
 
 #include "launch/failure_report.hpp"
 #include "launch/start_tracker.hpp"
 #include "launch/train_rank.hpp"
 #include "launch/worker_messages.hpp"
+#include "os/exit_guard.hpp"
+#include "os/fault_guard.hpp"
 #include "report/run_log.hpp"
 #include "train/plugins.hpp"
 
@@ -34,7 +39,11 @@ class OneRank {
     options.threads = of_.threads;
     options.local_rank = of_.environment.local_rank;
     options.local_ranks = of_.environment.local_world;
-    Watchdog watchdog({of_.run.train.stall_timeout_s, of_.signals});
+    Watchdog watchdog({.stall_timeout_s = of_.run.train.stall_timeout_s, .signals = of_.signals, .each_period = [this] {
+                         look_for_fault();
+                       }});
+    const os::FaultStack stack;
+    const os::ExitGuard exit_guard([this] { end_at_exit(); });
     of_.job.set_before_end([this] { report_failure(true); });
     std::optional<train::LoopResult> result = train_rank({of_.run,
                                                           layout_,
@@ -47,7 +56,7 @@ class OneRank {
                                                           options,
                                                           [this](const train::LoopResult& own) { return finish(own); },
                                                           watchdog,
-                                                          [this](const ObservedRank* rank) { of_.job.observe(rank); },
+                                                          [this](const ObservedRank* rank) { observe(rank); },
                                                           [this] { made(); },
                                                           {},
                                                           [this] { return of_.job.fails_first(); }});
@@ -76,7 +85,46 @@ class OneRank {
     return out;
   }
 
+  void observe(const ObservedRank* rank) {
+    of_.job.observe(rank);
+    const std::lock_guard lock(mutex_);
+    observed_ = rank;
+  }
+
+  /// Where the rank is if the thread of this activity ends the process.
+  std::string position_of(const RankActivity* activity) {
+    const std::lock_guard lock(mutex_);
+    if (!observed_) return "starting";
+    if (&observed_->activity() != activity) return text("{}, in a thread of a plugin", observed_->position());
+    const std::string call = observed_->activity().to_text();
+    return call.empty() ? observed_->position() : text("{}, {}", observed_->position(), call);
+  }
+
+  /// Called on the watchdog's thread: the thread that crashed waits in its signal handler.
+  void look_for_fault() {
+    const std::optional<os::Fault> fault = fault_guard_.take();
+    if (!fault) return;
+    end_at(position_of(fault->activity), os::to_text(*fault));
+    fault_guard_.reported();
+  }
+
+  /// A plugin called exit(). The status is kept: the process of the job server reports a lost rank.
+  void end_at_exit() { end_at(position_of(RankActivity::current()), "the process was ended by exit()"); }
+
+  /// Triax's launcher knows how this process ends, and reports it with the position.
+  void end_at(const std::string& position, const std::string& why) {
+    of_.job.end_at(position);
+    const std::string line =
+        text("{}: {}\n  a plugin that crashes or calls exit() has a defect: report it to its author", why, position);
+    if (of_.environment.launcher == Launcher::triax) {
+      of_.log.debug("{}", line);
+    } else {
+      of_.log.error("{}", line);
+    }
+  }
+
   void made() {
+    fault_guard_.install(); // UCX has given up its handlers by now
     of_.job.start_steps();
     of_.job.store().add(kReady, 1);
   }
@@ -105,7 +153,7 @@ class OneRank {
   void report_failure(bool is_ended) {
     const control::Server* server = of_.job.server();
     const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
-    if (of_.failed && failure) of_.failed(failure->rank, failure->why);
+    if (of_.failed && failure) of_.failed(failure->rank, failure->why, kFailedStatus);
     if (!failure || !of_.folder) return;
     FailureFacts facts = facts_of(*failure, *server, layout_, *of_.folder);
     facts.last_step = last_step_;
@@ -118,7 +166,7 @@ class OneRank {
   void report_lost_server() {
     const control::JobAbort& flag = of_.job.abort();
     const control::Server* server = of_.job.server();
-    if (of_.failed && !(server && server->failure())) of_.failed(flag.rank(), flag.reason());
+    if (of_.failed && !(server && server->failure())) of_.failed(flag.rank(), flag.reason(), kFailedStatus);
     if (!flag.raised() || flag.rank() >= 0 || (server && server->failure())) return;
     if (of_.environment.launcher == Launcher::triax) {
       of_.log.info("{}", flag.reason());
@@ -130,6 +178,9 @@ class OneRank {
   const ProcessRank& of_;
   const Layout layout_;
   std::atomic<std::int64_t> last_step_{0};
+  std::mutex mutex_; // protects the member below
+  const ObservedRank* observed_ = nullptr;
+  os::FaultGuard fault_guard_;
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library that a class comes from. A plugin's file has the plugin's name, so this names the plugin.
+// The library that a class or an instruction comes from. A plugin's file has the plugin's name, so this names the
+// plugin.
 //
 // Threads: any. Ownership: values. Blocking: briefly, on the loader's list lock. Unlike dladdr(), does not wait for a
 // running dlopen(), so a watchdog can call it while another thread hangs in dlopen(). Errors: none; a type of an
@@ -16,12 +17,13 @@
 
 namespace triax {
 
-inline std::string library_of(const std::type_info& type) {
+/// The file of the library that is mapped at an address; empty for the program itself and for an unknown address.
+inline std::filesystem::path library_file_at(const void* address, bool& is_found) {
   struct Search {
     ElfW(Addr) address;
-    std::string file;
+    std::filesystem::path file;
     bool is_found = false;
-  } search{reinterpret_cast<ElfW(Addr)>(&type), {}};
+  } search{reinterpret_cast<ElfW(Addr)>(address), {}};
   const auto look = [](dl_phdr_info* library, std::size_t, void* data) {
     auto& wanted = *static_cast<Search*>(data);
     for (std::size_t i = 0; i < library->dlpi_phnum; ++i) {
@@ -35,9 +37,24 @@ inline std::string library_of(const std::type_info& type) {
     return 0;
   };
   dl_iterate_phdr(look, &search);
-  if (!search.is_found) return type.name();
-  if (search.file.empty()) return program_invocation_short_name; // the program itself
-  return std::filesystem::path(search.file).stem().string();
+  is_found = search.is_found;
+  return search.file;
+}
+
+inline std::string library_of(const std::type_info& type) {
+  bool is_found = false;
+  const std::filesystem::path file = library_file_at(&type, is_found);
+  if (!is_found) return type.name();
+  if (file.empty()) return program_invocation_short_name; // the program itself
+  return file.stem().string();
+}
+
+/// The plugin whose code is at an address, or empty. Plugins are named NAME.so. Other shared libraries have a version
+/// after the suffix, and programs have no suffix.
+inline std::string plugin_at(const void* code) {
+  bool is_found = false;
+  const std::filesystem::path file = library_file_at(code, is_found);
+  return file.extension() == ".so" ? file.stem().string() : std::string();
 }
 
 } // namespace triax

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/fault_guard.hpp"
+
 namespace triax::plugin {
 
 namespace {
@@ -48,7 +50,7 @@ void record_faults(CallRecord& record) noexcept {
   backtrace(&first, 1); // loads the unwinder now: a handler must not
   const stack_t stack{handler_stack, 0, kStackBytes};
   sigaltstack(&stack, nullptr);
-  for (const int signal : kFaults) {
+  for (const int signal : os::kFaults) {
     struct sigaction action {};
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) continue;
     action.sa_handler = handle;

@@ -6,14 +6,9 @@
 // recorded.
 #pragma once
 
-#include <csignal>
-
 #include "plugin/plugin_call.hpp"
 
 namespace triax::plugin {
-
-/// Signals that a defect raises in its own process.
-inline constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
 /// On a fault, the process writes the library of the innermost stack frame that may be a plugin's to
 /// `record.fault_file`, and then ends as before. Signals that have a handler (of a sanitizer) are not changed.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/plugin_call.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 namespace triax::plugin {
@@ -47,6 +49,8 @@ CallScope::CallScope(std::string_view plugin, std::string_view what, const std::
 
 CallScope::~CallScope() {
   if (!active) return;
+  const bool is_closed = fcntl(active->answer, F_GETFD) < 0;
+  if (is_closed && active->closer.what[0] == '\0') active->closer = active->current;
   active->current = before_;
   publish(*active);
 }

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "triax/rank_activity.hpp"
+
 namespace triax::plugin {
 
 /// Time limits of one call. Creating a schedule or planning a large stage may take minutes. Other calls return at once,
@@ -40,6 +42,9 @@ struct CallRecord {
   CallLimits limits;
   PluginCall current;
   char fault_file[1024] = ""; // the library that crashed, see fault_handler.hpp
+  RankActivity activity;      // of the child: knows calls that have no CallScope, and points into libraries
+  int answer = -1;            // the child's descriptor for its answer
+  PluginCall closer;          // the first call after which `answer` was closed
   /// Deadline of `current` in ticks of the steady clock: the only field that the parent reads while the child runs.
   std::atomic<std::int64_t> deadline{std::chrono::steady_clock::time_point::max().time_since_epoch().count()};
 };

@@ -21,13 +21,17 @@
 #include <string_view>
 #include <utility>
 
+#include "base/caught_error.hpp"
 #include "os/descriptor.hpp"
 #include "os/errno_text.hpp"
+#include "os/fault_guard.hpp"
+#include "os/library_of.hpp"
 #include "os/signal_name.hpp"
 #include "os/write_all.hpp"
 #include "plugin/fault_handler.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::plugin {
 
@@ -36,6 +40,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr char kReturned = 'R', kThrew = 'E'; // first byte of the child's answer
+constexpr const char* kClosed = "closed file descriptors that it did not open";
 
 /// A CallRecord in memory that a child shares with its parent.
 class SharedRecord {
@@ -67,8 +72,8 @@ os::Descriptor capture_file(ProbeOutput output) {
 std::string answer_of(const std::function<std::string()>& body) {
   try {
     return kReturned + body();
-  } catch (const std::exception& error) {
-    return kThrew + std::string(error.what());
+  } catch (...) {
+    return kThrew + std::string(caught_error().what());
   }
 }
 
@@ -83,8 +88,10 @@ std::string answer_of(const std::function<std::string()>& body) {
     dup2(captured, STDOUT_FILENO);
     dup2(captured, STDERR_FILENO);
   }
+  record.answer = out;
   record_calls(&record);
   record_faults(record);
+  const RankActivity::Binding bound(record.activity);
   write_all(out, answer_of(body)); // if this fails, the parent has ended, and so does this process
   _exit(0);
 }
@@ -118,6 +125,22 @@ std::string last_line(int file) {
   return tail.substr(tail.rfind('\n') + 1); // npos + 1 is 0
 }
 
+bool is_fault(int signal) {
+  return std::ranges::find(os::kFaults, signal) != std::end(os::kFaults);
+}
+
+/// Names the innermost call if it has no CallScope. The pointers are those of the child. Those into libraries that
+/// were loaded before it started are valid here.
+void name_inner_call(const RankActivity::Call& call, ProbeFailure& failure) {
+  bool has_name = false, has_object = false;
+  library_file_at(call.what, has_name);
+  const std::filesystem::path file = library_file_at(call.object, has_object);
+  if (!has_name || !has_object || !is_loaded(file)) return;
+  failure.plugin = file.stem();
+  failure.file = file;
+  failure.call = text("{}()", call.what);
+}
+
 class ProbeChild {
  public:
   ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits);
@@ -134,14 +157,17 @@ class ProbeChild {
 
  private:
   std::string outcome(const PluginCall& call) const;
+  Clock::time_point extended_deadline();
 
   const CallLimits limits_;
   const SharedRecord record_;
   const os::Descriptor captured_;
   os::Descriptor in_{-1};
   pid_t child_ = -1;
-  bool open_ = true, ended_ = false, timed_out_ = false;
-  int status_ = 0; // of waitpid()
+  bool open_ = true, ended_ = false, timed_out_ = false, is_stopped_ = false;
+  Clock::time_point looked_ = Clock::now(), deadline_ = Clock::time_point::max();
+  Clock::duration not_counted_{}; // of the time since the current call began
+  int status_ = 0;                // of waitpid()
   std::string answer_;
 };
 
@@ -172,11 +198,16 @@ ProbeChild::~ProbeChild() {
 bool ProbeChild::ended() {
   if (ended_) return true;
   if (open_) open_ = read_some(in_.number(), answer_);
-  if (waitpid(child_, &status_, !open_ && !answer_.empty() ? 0 : WNOHANG) == child_) {
+  int status = 0;
+  const int flags = !open_ && !answer_.empty() ? 0 : WNOHANG;
+  if (waitpid(child_, &status, flags | WUNTRACED | WCONTINUED) == child_) {
+    is_stopped_ = WIFSTOPPED(status);
+    if (is_stopped_ || WIFCONTINUED(status)) return false;
+    status_ = status;
     read_some(in_.number(), answer_);
     return ended_ = true;
   }
-  const Clock::time_point deadline{Clock::duration(record_->deadline.load(std::memory_order_acquire))};
+  const Clock::time_point deadline = extended_deadline();
   if (Clock::now() < deadline) return false;
   timed_out_ = true;
   constexpr auto kGrace = std::chrono::seconds(2); // for the handler of SIGABRT, which records the plugin on the stack
@@ -184,12 +215,27 @@ bool ProbeChild::ended() {
   return false;
 }
 
+/// Time in which the child or this process is stopped does not count.
+Clock::time_point ProbeChild::extended_deadline() {
+  constexpr auto kLongestRound = std::chrono::seconds(1);
+  const Clock::time_point deadline{Clock::duration(record_->deadline.load(std::memory_order_acquire))};
+  const Clock::time_point now = Clock::now();
+  const Clock::duration round = now - std::exchange(looked_, now);
+  if (std::exchange(deadline_, deadline) != deadline) not_counted_ = {}; // another call
+  if (is_stopped_ || round > kLongestRound) not_counted_ += round;
+  return deadline == Clock::time_point::max() ? deadline : deadline + not_counted_;
+}
+
 ProbeResult ProbeChild::result() const {
   const bool answered = WIFEXITED(status_) && WEXITSTATUS(status_) == 0 && !answer_.empty();
   if (answered && answer_.front() == kReturned) return {answer_.substr(1), std::nullopt};
   if (answered) throw Error(answer_.substr(1));
-  const PluginCall& call = record_->current;
-  ProbeFailure failure{call.plugin, call.file, call.what, outcome(call), last_line(captured_.number())};
+  const bool is_closed = WIFEXITED(status_) && WEXITSTATUS(status_) == 0 && record_->closer.what[0] != '\0';
+  const PluginCall& call = is_closed ? record_->closer : record_->current;
+  ProbeFailure failure{call.plugin, call.file, call.what, is_closed ? kClosed : outcome(call),
+                       last_line(captured_.number())};
+  failure.is_killed = !timed_out_ && WIFSIGNALED(status_) && !is_fault(WTERMSIG(status_));
+  if (!is_closed) name_inner_call(record_->activity.call(), failure);
   if (const std::filesystem::path file = record_->fault_file; !file.empty() && is_loaded(file)) {
     failure.plugin = file.stem();
     failure.file = file;
@@ -205,8 +251,8 @@ std::string ProbeChild::outcome(const PluginCall& call) const {
   }
   if (!WIFSIGNALED(status_)) return text("called exit({})", WEXITSTATUS(status_));
   const int signal = WTERMSIG(status_);
-  const bool fault = std::ranges::find(kFaults, signal) != std::end(kFaults);
-  return text("{} {} ({})", fault ? "crashed with" : "was killed by", signal_name(signal), strsignal(signal));
+  return text("{} {} ({})", is_fault(signal) ? "crashed with" : "was killed by", signal_name(signal),
+              strsignal(signal));
 }
 
 /// Until one of them has written or 20 ms have passed: the end of a child whose children keep the pipe open is not
@@ -226,11 +272,15 @@ std::string ProbeFailure::reason() const {
   return text("{} {}{}", call.empty() ? "its call" : call, outcome, said);
 }
 
-std::string probe_hint(const std::filesystem::path& file) {
+std::string ProbeFailure::hint(const std::filesystem::path& library) const {
+  if (is_killed)
+    return "find what ended this process: the kernel, if memory ran out (dmesg), a batch system or a user; then repeat "
+           "the command, and if it fails again without a cause outside, report it to the plugin's author";
   const std::string debug =
-      file.empty()
+      library.empty()
           ? std::string()
-          : text("; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {}", file);
+          : text("; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {}",
+                 library);
   return "this is a defect of the plugin: use another plugin or version, or report it to its author" + debug;
 }
 

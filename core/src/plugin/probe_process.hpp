@@ -22,12 +22,15 @@ namespace triax::plugin {
 struct ProbeFailure {
   std::string plugin; // empty, like `call`, if it failed outside all plugin calls
   std::filesystem::path file;
-  std::string call;    // "its constructor"
-  std::string outcome; // "crashed with SIGSEGV (Segmentation fault)", "called exit(3)", "did not return within 30 s"
-  std::string printed; // the last line of the child's output, if captured
+  std::string call;       // "its constructor"
+  std::string outcome;    // "crashed with SIGSEGV (Segmentation fault)", "called exit(3)", "did not return within 30 s"
+  std::string printed;    // the last line of the child's output, if captured
+  bool is_killed = false; // by a signal that a defect does not raise, perhaps from outside
 
   /// "its constructor crashed with SIGSEGV (Segmentation fault); it printed: ..."
   std::string reason() const;
+  /// The next step for the user and for the author of the plugin, whose library is `library` (may be empty).
+  std::string hint(const std::filesystem::path& library) const;
 };
 
 struct ProbeResult {
@@ -46,8 +49,5 @@ ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput outp
 /// Runs several functions side by side, each in a child of its own. Returns the results in their order.
 std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
                                     const CallLimits& limits = {});
-
-/// The next step for the user and for the author of a plugin that failed. `file` may be empty.
-std::string probe_hint(const std::filesystem::path& file);
 
 } // namespace triax::plugin

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/caught_error.hpp"
 #include "report/traffic.hpp"
 
 namespace triax::train {
@@ -60,12 +61,11 @@ class Loop {
     const std::string location = text("step {}", rank_.steps_done() + 1);
     try {
       step();
-    } catch (const Error& error) {
+    } catch (...) {
+      const Error error = caught_error();
       if (error.where().starts_with(location)) throw; // the executor adds the action
       throw Error(error.message(), error.where().empty() ? location : text("{}, {}", location, error.where()),
                   error.hint());
-    } catch (const std::exception& error) {
-      throw Error(error.what(), location);
     }
   }
 

@@ -6,11 +6,14 @@
 #include <map>
 #include <set>
 
+#include "base/caught_error.hpp"
 #include "data/blended_dataset.hpp"
+#include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
 #include "train/collective_order.hpp"
 #include "train/rank_setup.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::train {
 
@@ -42,12 +45,12 @@ class Check {
   void guarded(const std::string& key, Body body) {
     try {
       body();
-    } catch (const Error& error) {
+    } catch (...) { // also out of memory
+      Error error = caught_error();
+      if (const RankActivity* activity = RankActivity::current()) error = activity->with_failed_call(error);
       const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
       refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}{}", of, where, error.message())
                  .with_hint("{}", error.hint()));
-    } catch (const std::exception& error) { // such as out of memory
-      refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}", key.empty() ? "" : key + ": ", error.what()));
     }
   }
   static std::vector<std::string> keys_of(const std::string& key) {
@@ -57,10 +60,18 @@ class Check {
 
   void ask_plugins() {
     plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
-    if (run_.kernels.library) out_.device = plugins_->kernels().device_kind();
-    out_.threads = plugins_->kernels().threads();
+    ask_traits();
     const bool on_this_machine = devices_.count > 0;
     refuse(plugins_->refusals(layout_, placement_, on_this_machine));
+  }
+
+  /// Later calls of these functions are not guarded: one that throws always is refused here.
+  void ask_traits() {
+    plugin::guarded_call(run_.model.name, "info", [this] { plugins_->model().info(); });
+    plugin::guarded_call(run_.optimizer.name, "traits", [this] { plugins_->optimizer().traits(); });
+    plugin::guarded_call(run_.kernels.name, "threads", [this] { out_.threads = plugins_->kernels().threads(); });
+    if (!run_.kernels.library) return;
+    plugin::guarded_call(run_.kernels.name, "device_kind", [this] { out_.device = plugins_->kernels().device_kind(); });
   }
 
   void check_data() {
@@ -84,6 +95,7 @@ class Check {
   void count_parameters() {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
     const Model& model = plugins_->model();
+    const ActivityScope activity(ActivityScope::Kind::plugin_call, "layer", typeid(model));
     std::set<std::pair<int, std::string>> tied;
     for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
     const LayerContext context{layout_, 0, run_.batch.micro, run_.vocab, run_.train.compute, run_.train.seed};

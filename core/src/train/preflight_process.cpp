@@ -133,7 +133,7 @@ Refusal refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& fai
   const std::string plugin = choice ? text("{} \"{}\"", key, failure.plugin) : failure.plugin;
   Refusal out = make_refusal(ErrorCode::kPluginFailed, {}, "{}: {}{}", plugin, failure.reason(), at);
   if (choice) out.keys.push_back(key);
-  out.hint = plugin::probe_hint(file);
+  out.hint = failure.hint(file);
   return out;
 }
 
@@ -152,7 +152,8 @@ CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const Pref
   if (!result.failure) return unpacked(result.output);
   if (result.failure->plugin.empty())
     throw Error(text("{}, outside of all plugins", result.failure->reason()), {},
-                "this is a defect of Triax: report it with the run's TOML");
+                result.failure->is_killed ? result.failure->hint({})
+                                          : "this is a defect of Triax: report it with the run's TOML");
   CheckedRun out;
   out.placement = request.placement.value_or(Placement{});
   out.preflight.refusals.add(refusal_of(run, *result.failure));

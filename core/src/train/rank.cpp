@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/caught_error.hpp"
 #include "data/blended_dataset.hpp"
 #include "executor/executor.hpp"
 #include "os/cpu_quota.hpp"
@@ -84,11 +85,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
       start(store);
-    } catch (const Error& error) {
-      failed(error);
-      throw;
-    } catch (const std::exception& error) {
-      failed(Error(error.what()));
+    } catch (...) {
+      failed(caught_error());
       throw;
     }
   }
@@ -155,7 +153,12 @@ struct Rank::Impl final : control::JobAbort::Listener {
     const ActivityScope phase(ActivityScope::Kind::engine, "registering memory");
     for (const std::unique_ptr<Communicator>& communicator : communicators)
       if (auto* registration = find_extension<Registration>(*communicator))
-        for (const std::span<std::byte> block : prepared.state->blocks()) registration->add(block.data(), block.size());
+        register_blocks(*registration, typeid(*registration));
+  }
+
+  void register_blocks(Registration& registration, const std::type_info& plugin) {
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "add", plugin);
+    for (const std::span<std::byte> block : prepared.state->blocks()) registration.add(block.data(), block.size());
   }
 
   Communicator& add(std::unique_ptr<Communicator> joined) {

@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <string>
+#include <string_view>
+#include <thread>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 
@@ -16,15 +19,40 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_int("rank", nullptr, 0, 1000, "the rank that fails"),
-    option_string("where", nullptr, "create|prepare|step",
-                  "made; given its parameters, after the groups were joined; "
-                  "in its second step"),
+    option_string(
+        "where", nullptr, "create|traits|plan|prepare|step",
+        "made; asked for its traits; given its parameters while the run is planned, or after the groups were joined; "
+        "in its second step"),
     option_bool("hangs", "false", "in place of failing: it never returns from that call"),
     option_bool("exits", "false", "in place of failing: it ends the process"),
+    option_bool("leaves", "false", "the same, without exit handlers"),
+    option_int("status", "0", 0, 255, "exit status"),
+    option_bool("throws_int", "false", "it fails with an exception that is no std::exception"),
+    option_bool("closes", "false", "in place of failing: it closes the files of the process"),
+    option_string("crashes", "no", "no|null|stack|abort|thread",
+                  "in place of failing: it writes to a null pointer, calls itself without end, aborts; or a thread of "
+                  "its own aborts"),
     option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
     option_bool("prints", "false", "it prints to standard output"),
     option_bool("aborts", "false", "a destructor of its library aborts"),
 };
+
+/// Uses up the stack.
+__attribute__((noinline)) int call_without_end(volatile int* at) {
+  volatile int here[1024] = {};
+  if (*at == 42) return 0;
+  here[0] = *at;
+  return call_without_end(here) + here[1];
+}
+
+[[noreturn]] void crash(std::string_view how) {
+  volatile int value = 0;
+  volatile int* volatile nowhere = nullptr;
+  if (how == "null") *nowhere = 1;
+  if (how == "stack") call_without_end(&value);
+  if (how == "thread") std::thread([] { std::abort(); }).join();
+  std::abort();
+}
 
 /// Its destructor is run by exit().
 struct AtExit {
@@ -40,6 +68,11 @@ class Faulty final : public Optimizer {
       : gone_(context.options.text("gone")),
         hangs_(context.options.flag("hangs")),
         exits_(context.options.flag("exits")),
+        leaves_(context.options.flag("leaves")),
+        throws_int_(context.options.flag("throws_int")),
+        closes_(context.options.flag("closes")),
+        status_(static_cast<int>(context.options.integer("status"))),
+        crashes_(context.options.text("crashes")),
         where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
     if (context.options.flag("aborts")) at_exit.aborts = true;
     if (context.options.flag("prints")) {
@@ -54,10 +87,14 @@ class Faulty final : public Optimizer {
     if (!gone_.empty()) std::ofstream{gone_};
   }
   Refusals supports(const OptimizerRequest&) const override { return {}; }
-  OptimizerTraits traits() const override { return {}; }
+  OptimizerTraits traits() const override {
+    fail_in("traits");
+    return {};
+  }
   void prepare(std::span<const ParameterShard>) override {
-    // Planning makes the first call.
-    if (++prepared_ == 2) fail_in("prepare");
+    ++prepared_; // planning makes the first call
+    if (prepared_ == 1) fail_in("plan");
+    if (prepared_ == 2) fail_in("prepare");
   }
   void step(std::span<const ParameterShard>, const StepArgs&, KernelSet&) override {
     if (++steps_ == 3) fail_in("step");
@@ -66,12 +103,20 @@ class Faulty final : public Optimizer {
  private:
   void fail_in(std::string_view where) const {
     while (where == where_ && hangs_) ::pause();
-    if (where == where_ && exits_) std::exit(0); // NOLINT(concurrency-mt-unsafe): that is the fault
+    if (where == where_ && exits_) std::exit(status_); // NOLINT(concurrency-mt-unsafe): that is the fault
+    if (where == where_ && leaves_) ::_exit(status_);
+    if (where == where_ && throws_int_) throw 42;
+    if (where == where_ && crashes_ != "no") crash(crashes_);
+    if (where == where_ && closes_) {
+      for (int file = 3; file < 256; ++file) ::close(file);
+      return;
+    }
     if (where == where_) throw Error("out of luck", {}, "try again");
   }
   std::string gone_;
-  bool hangs_, exits_;
-  std::string where_;
+  bool hangs_, exits_, leaves_, throws_int_, closes_;
+  int status_;
+  std::string crashes_, where_;
   int prepared_ = 0, steps_ = 0;
 };
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax train with plugins that fail, hang, crash or end the process, in runs whose ranks are threads.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <string>
+#include <tuple>
+
+#include "launch/thread_run.hpp"
+
+namespace triax::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+
+using TrainFaults = ThreadRun;
+
+TEST_F(TrainFaults, TheRankThatFailsIsReportedAndNoOther) {
+  const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
+                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                               "--set optimizer.rank=3 --set optimizer.where=step --set log.level=warn");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.text,
+              HasSubstr(" error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP, in step() of plugin "
+                        "\"optim-faulty\": out of luck\n  try again\n"));
+  EXPECT_EQ(failed.text.find(" error "), failed.text.rfind(" error ")) << failed.text;
+  EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr("out of luck"));
+  const std::size_t recorded = records(work_ / "run/metrics.jsonl").size();
+  EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have completed the step
+}
+
+/// A thread cannot be killed: the process reports which rank hangs and where, and ends.
+TEST_F(TrainFaults, ARankThatHangsInAPluginIsNamedWithTheCall) {
+  const std::string path = "--set plugins.path=[\\\"" TEST_PLUGINS "\\\"] --set train.stall_timeout_s=2 ";
+  const Outcome hung =
+      train(path + "--set comm.tensor.plugin=comm-hang --set comm.tensor.rank=2 --set comm.tensor.where=advance");
+  EXPECT_EQ(hung.status, 1);
+  EXPECT_THAT(hung.text, testing::ContainsRegex(" error rank 2: pipeline 0, data 1, tensor 0, before step 1[^\n]*: no "
+                                                "progress for 2[.0-9]* s: in advance\\(\\) of plugin \"comm-hang\"\n"));
+  EXPECT_THAT(hung.text,
+              testing::ContainsRegex(" error rank 0: rank 2 \\(pipeline 0, data 1, tensor 0\\) is stuck before "
+                                     "the end of step 1: [^\n]*\n  last position: [^\n]*, in advance\\(\\) of "
+                                     "plugin \"comm-hang\" for [0-9.]+ s\n  rank 0: before step 1"));
+  const Json failure = Json::parse(read_file(work_ / "run/failed-start.json"));
+  EXPECT_EQ(failure["rank"], 2);
+  EXPECT_EQ(failure["stuck"], true);
+
+  const Outcome one = train(path +
+                            "--set parallel.data=1 --set parallel.tensor=1 --set optimizer.plugin=optim-faulty "
+                            "--set optimizer.lr=1e-2 --set optimizer.rank=0 --set optimizer.where=prepare "
+                            "--set optimizer.hangs=true");
+  EXPECT_EQ(one.status, 1);
+  EXPECT_THAT(one.text,
+              testing::ContainsRegex(" error rank 0: starting: no progress for 2[.0-9]* s: in prepare\\(\\) of "
+                                     "plugin \"optim-faulty\"\n"));
+}
+
+TEST_F(TrainFaults, TheResultOfARunWithAStuckRankIsPrintedToo) {
+  const Outcome hung = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
+                             "\\\"] --set train.stall_timeout_s=2 --set optimizer.plugin=optim-faulty "
+                             "--set optimizer.lr=1e-2 --set optimizer.rank=2 --set optimizer.where=step "
+                             "--set optimizer.hangs=true",
+                             "2>err.txt");
+  EXPECT_EQ(hung.status, 1) << read_file(work_ / "err.txt");
+  const Json result = Json::parse(hung.text);
+  EXPECT_EQ(result["outcome"], "failed");
+  EXPECT_EQ(result["exit_status"], 1);
+  EXPECT_EQ(result["rank"], 2);
+  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
+}
+
+TEST_F(TrainFaults, ReportsAPluginThatCallsExit) {
+  const Outcome ended = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.exits=true",
+                              "2>err.txt");
+  EXPECT_EQ(ended.status, 1) << read_file(work_ / "err.txt");
+  const Json result = Json::parse(ended.text);
+  EXPECT_EQ(result["outcome"], "failed");
+  EXPECT_EQ(result["rank"], 2);
+  EXPECT_THAT(result["reason"].get<std::string>(),
+              AllOf(HasSubstr("the process was ended by exit(): step 2, OPT_STEP, "),
+                    HasSubstr("in step() of plugin \"optim-faulty\"")));
+  EXPECT_THAT(read_file(work_ / "err.txt"),
+              AllOf(HasSubstr("  this is a defect of the plugin: report it to its author\n"),
+                    HasSubstr("rank 2 (pipeline 0, data 1, tensor 0) failed after step 1")));
+}
+
+TEST_F(TrainFaults, NamesPluginAndCallOfAnExceptionOfAnyType) {
+  const std::string options = "--set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=0 --set log.level=warn --set optimizer.where=";
+  const std::string unknown = "an unknown exception (not derived from std::exception)\n";
+  const Outcome planned = train(options + "plan");
+  EXPECT_EQ(planned.status, 2);
+  EXPECT_THAT(planned.text, HasSubstr("in prepare() of plugin \"optim-faulty\": out of luck\n"));
+  EXPECT_THAT(train(options + "traits").text, HasSubstr("optim-faulty, traits(): out of luck\n"));
+  const Outcome planned_int = train(options + "plan --set optimizer.throws_int=true");
+  EXPECT_EQ(planned_int.status, 2);
+  EXPECT_THAT(planned_int.text, HasSubstr("in prepare() of plugin \"optim-faulty\": " + unknown));
+  const Outcome prepared = train(options + "prepare --set optimizer.throws_int=true");
+  EXPECT_EQ(prepared.status, 1);
+  EXPECT_THAT(prepared.text, HasSubstr("tensor 0, in prepare() of plugin \"optim-faulty\": " + unknown));
+  const Outcome stepped = train(options + "step --set optimizer.throws_int=true");
+  EXPECT_EQ(stepped.status, 1);
+  EXPECT_THAT(stepped.text, HasSubstr("step 2, OPT_STEP, in step() of plugin \"optim-faulty\": " + unknown));
+}
+
+TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
+  const std::string options = "--set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=0 --set optimizer.where=plan --set optimizer.";
+  const std::string call = "optimizer.plugin \"optim-faulty\": prepare() ", file = ", file " TEST_PLUGINS;
+  const Outcome left = train(options + "leaves=true --set optimizer.status=7");
+  EXPECT_EQ(left.status, 2);
+  EXPECT_THAT(left.text, HasSubstr(call + "called exit(7)" + file));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer turns the signal into an exit
+  EXPECT_THAT(train(options + "crashes=null").text,
+              HasSubstr(call + "crashed with SIGSEGV (Segmentation fault)" + file));
+#endif
+  const Outcome closed = train(options + "closes=true");
+  EXPECT_EQ(closed.status, 2);
+  EXPECT_THAT(closed.text, AllOf(HasSubstr("optim-faulty"), HasSubstr("closed file descriptors that it did not open"),
+                                 HasSubstr("this is a defect of the plugin")));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
+
+TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
+  const std::string options = "--json --set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=";
+  const std::string segv = "SIGSEGV (Segmentation fault)", aborted = "SIGABRT (Aborted)";
+  const std::vector<std::tuple<std::string, int, std::string>> cases = {
+      {"null", SIGSEGV, segv}, {"stack", SIGSEGV, segv}, {"abort", SIGABRT, aborted}};
+  for (const auto& [how, signal, name] : cases) {
+    const Outcome ended = train(options + how, "2>err.txt");
+    const std::string log = read_file(work_ / "err.txt");
+    EXPECT_EQ(ended.status, 128 + signal) << log;
+    const std::string reason = "crashed with " + name + ": step 2, OPT_STEP, in step() of plugin \"optim-faulty\"";
+    const Json result = Json::parse(ended.text);
+    EXPECT_EQ(result["outcome"], "failed");
+    EXPECT_EQ(result["exit_status"], 128 + signal);
+    EXPECT_EQ(result["rank"], 2);
+    EXPECT_EQ(result["reason"], reason);
+    EXPECT_THAT(
+        log, HasSubstr(" error rank 2: " + reason + "\n  this is a defect of the plugin: report it to its author\n"));
+    EXPECT_THAT(log, HasSubstr("rank 2 (pipeline 0, data 1, tensor 0) failed after step 1\n"
+                               "  last position: step 2, OPT_STEP, in step() of plugin \"optim-faulty\"\n"));
+    const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
+    EXPECT_EQ(failure["rank"], 2);
+    EXPECT_EQ(failure["reason"], reason);
+  }
+  const Outcome ended = train(options + "thread", "2>err.txt");
+  EXPECT_EQ(ended.status, 128 + SIGABRT);
+  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr("crashed with " + aborted + ": in a thread of a plugin\n"));
+}
+
+#endif
+
+} // namespace
+} // namespace triax::test
