@@ -32,12 +32,25 @@ schedule::Slots slots_of(int stage, const schedule::Program& training, const sch
   return slots;
 }
 
+BatchInputs inputs_of(std::span<const std::unique_ptr<Stage>> stages) {
+  BatchInputs out{false, false};
+  for (const std::unique_ptr<Stage>& stage : stages)
+    stage->for_each_layer([&out](int, const Layer& layer) {
+      for (const TensorSpec& input : layer.inputs()) {
+        out.tokens |= input.name == "tokens";
+        out.targets |= input.name == "targets";
+      }
+    });
+  return out;
+}
+
 } // namespace
 
 RankState::RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation)
     : training_(training), evaluation_(evaluation), master_(request.types.master), batches_(request.batch) {
   make_stages(request);
   for (const std::unique_ptr<Stage>& stage : stages_) join_stage(*stage);
+  batches_.set_inputs(inputs_of(stages_));
   const schedule::StageMap& stage_map = training.stage_map();
   parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.model.ties(), request.types,
                                              request.optimizer.state.size());

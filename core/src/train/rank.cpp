@@ -124,8 +124,12 @@ struct Rank::Impl final : control::JobAbort::Listener {
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.assumptions},
-        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, wait_timeout_s(),
-                                   loss_scale_of(run), run.train.cuda_graph});
+        executor::ExecutorSettings{.weight_decay = run.optimizer_core.weight_decay,
+                                   .clip_grad = run.train.clip_grad,
+                                   .stall_timeout_s = wait_timeout_s(),
+                                   .loss_scale = loss_scale_of(run),
+                                   .record = run.train.cuda_graph,
+                                   .last_step = run.train.steps});
     std::vector<Communicator*> all;
     for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
     agreement.emplace(*device, *stream, std::move(all));
