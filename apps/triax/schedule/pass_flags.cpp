@@ -32,10 +32,9 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
   add_time(verb, "--input-ms", flags.times.input_ms, "I: its input gradient");
   add_time(verb, "--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
   add_time(verb, "--link-ms", flags.link_ms,
-           "transfer to the next stage, if that is on another rank; it occupies neither rank. One value, or one for "
-           "each edge between stages: 1,5,1")
+           "transfer to a stage on another rank, which occupies neither; one value, or one for each edge: 1,5,1")
       ->delimiter(',')
-      ->expected(1);
+      ->allow_extra_args(false);
 }
 
 void add_end_flags(CLI::App& verb, schedule::EndTimes& times) {
