@@ -29,7 +29,8 @@ class Made {
         options_(defaults(library_)),
         scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})),
         shape(of),
-        costs{std::vector<schedule::PassTimes>(static_cast<std::size_t>(shape.stages()), {18.5, 18.1, 9.3}), 0.6} {}
+        costs{std::vector<schedule::PassTimes>(static_cast<std::size_t>(shape.stages()), {18.5, 18.1, 9.3}),
+              std::vector<double>(static_cast<std::size_t>(shape.stages() - 1), 0.6)} {}
 
   Schedule rows() const { return scheduler_->rows(shape); }
 

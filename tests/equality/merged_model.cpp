@@ -34,8 +34,10 @@ std::int64_t global_index(const ParamSpec& spec, std::int64_t local) {
   for (int dim = spec.local.rank() - 1; dim >= 0; --dim) {
     std::int64_t at = rest % spec.local[dim];
     rest /= spec.local[dim];
-    if (dim == spec.dim) at += spec.begin;
-    if (dim == spec.dim && at >= spec.end) return -1;
+    if (const Cut* cut = spec.cut_along(dim)) {
+      at += cut->begin;
+      if (at >= cut->end) return -1;
+    }
     index += at * stride;
     stride *= spec.global[dim];
   }

@@ -15,8 +15,8 @@ namespace triax::test {
 class SampleRank {
  public:
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
-             OptimizerTraits traits = {})
-      : model(sample), optimizer(std::move(traits)) {
+             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1))
+      : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
     training = schedule::lower(rows, shape).front();
@@ -45,7 +45,7 @@ class SampleRank {
 
   const SampleModel& model;
   OptimizerTraits optimizer;
-  Layout layout = Layout::ptd(1, 1, 1);
+  Layout layout;
   schedule::Program training, evaluation;
   std::unique_ptr<Device> device = make_host_device();
   std::unique_ptr<Stream> stream = device->make_stream("sample");

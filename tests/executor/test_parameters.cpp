@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters: names, ties with two gradients, padding, initial values.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "executor/init.hpp"
 #include "executor/state_of.hpp"
+#include "support/error_of.hpp"
 
 namespace triax {
 namespace {
@@ -15,6 +17,8 @@ using test::sample_model;
 using test::sample_param;
 using test::SampleModel;
 using test::SampleRank;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
   SampleModel model = sample_model();
@@ -51,7 +55,7 @@ TEST(Parameters, EveryRankHasTheModelsOrder) {
     layers.push_back(model.layer(number, LayerContext{layout, 0, 2, 5}));
     numbered.push_back({number, layers.back().get(), number / 2});
   }
-  const executor::Parameters last(numbered, 1, model.tied, {}, 0);
+  const executor::Parameters last(numbered, 1, layout, model.tied, {}, 0);
   std::vector<std::string> names;
   for (const Parameter& parameter : last.all()) names.push_back(parameter.name);
   EXPECT_EQ(names, (std::vector<std::string>{"first/a", "first/b", "mid/a"}));
@@ -80,18 +84,17 @@ TEST(Parameters, ALayersGradientsAreOneBucket) {
   SampleRank rank(model, 1, 1, "0F0 0B0");
   rank.allocate();
   const std::vector<TensorView>& gradients = rank.state->parameters().gradients_of(1);
-  const TensorView bucket = rank.state->bucket(1);
-  EXPECT_EQ(bucket.data(), gradients[0].data());
-  EXPECT_EQ(bucket.elements(), static_cast<std::int64_t>(Arena::kAlignment / 4) + 16);
+  const std::vector<executor::Bucket>& buckets = rank.state->parameters().buckets_of(1);
+  ASSERT_EQ(buckets.size(), 1u);
+  EXPECT_EQ(buckets[0].gradients.data(), gradients[0].data());
+  EXPECT_EQ(buckets[0].gradients.elements(), static_cast<std::int64_t>(Arena::kAlignment / 4) + 16);
 }
 
 TEST(Parameters, PaddingIsInNoShard) {
   SampleModel model = sample_model();
   ParamSpec& table = model.specs[0].params[0];
   table.global = {7, 4};
-  table.dim = 0;
-  table.begin = 4;
-  table.end = 7;
+  table.cuts = {{"tensor", 0, 4, 7}};
   table.local = {4, 4};
   SampleRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true});
   rank.allocate();
@@ -110,9 +113,7 @@ TEST(Init, EverySplitDrawsTheSameValues) {
   std::vector<double> all(48), part(24);
   executor::draw_weights({all.data(), DType::f64, {6, 8}}, whole, 9);
   ParamSpec columns = whole;
-  columns.dim = 1;
-  columns.begin = 4;
-  columns.end = 8;
+  columns.cuts = {{"tensor", 1, 4, 8}};
   columns.local = {6, 4};
   executor::draw_weights({part.data(), DType::f64, {6, 4}}, columns, 9);
   for (std::size_t row = 0; row < 6; ++row)
@@ -132,9 +133,7 @@ TEST(Init, EachElementIsItsOwnOnAnyNumberOfThreads) {
                              {1, 1, 3, {401, 2, 1001}},
                              {2, 333, 999, {401, 3, 700}}}) {
     ParamSpec spec = sample_param("w", global, 5);
-    spec.dim = split.dim;
-    spec.begin = split.begin;
-    spec.end = split.end;
+    if (split.dim >= 0) spec.cuts = {{"tensor", split.dim, split.begin, split.end}};
     spec.local = split.local;
     const auto count = static_cast<std::size_t>(spec.local.elements());
     std::vector<float> one(count, -1), four(count, -1);
@@ -155,6 +154,69 @@ TEST(Init, EachElementIsItsOwnOnAnyNumberOfThreads) {
       EXPECT_EQ(one[static_cast<std::size_t>(local)], padding ? 0 : static_cast<float>(value)) << local;
     }
   }
+}
+
+/// Rows by one axis and columns by another, with padding of both.
+TEST(Init, TwoCutsDrawTheValuesOfTheWhole) {
+  ParamSpec spec = sample_param("w", {6, 8}, 5);
+  spec.cuts = {{"expert", 0, 4, 6}, {"tensor", 1, 3, 8}};
+  spec.local = {3, 6};
+  std::vector<float> part(18);
+  executor::draw_weights({part.data(), DType::f32, spec.local}, spec, 9);
+  for (std::int64_t row = 0; row < 3; ++row)
+    for (std::int64_t column = 0; column < 6; ++column) {
+      const auto element = static_cast<std::uint64_t>((row + 4) * 8 + column + 3);
+      const bool padding = row >= 2 || column >= 5;
+      EXPECT_EQ(part[static_cast<std::size_t>(row * 6 + column)],
+                padding ? 0 : static_cast<float>(executor::initial_value(spec.init, 9, spec.site, element)));
+    }
+}
+
+TEST(Parameters, AGradientIsAddedOverWhatDividesItsSamplesAndPositions) {
+  const Layout layout({{"tensor", 2, Divides::tensors},
+                       {"context", 2, Divides::positions},
+                       {"expert", 2, Divides::samples},
+                       {"one", 1, Divides::samples},
+                       {"data", 3, Divides::samples},
+                       {"pipeline", 2, Divides::layers}});
+  ParamSpec spec = sample_param("w", {8, 8}, 5);
+  EXPECT_THAT(executor::reduction_axes(spec, layout), ElementsAre("context", "expert", "data"));
+  spec.partial = {"tensor"}; // of a norm whose input is divided by positions over the tensor ranks
+  EXPECT_THAT(executor::reduction_axes(spec, layout), ElementsAre("tensor", "context", "expert", "data"));
+  spec.partial = {};
+  spec.cuts = {{"expert", 0, 0, 4}, {"tensor", 1, 0, 4}}; // of an expert
+  EXPECT_THAT(executor::reduction_axes(spec, layout), ElementsAre("context", "data"));
+}
+
+TEST(Parameters, ParametersWithTheSameAxesShareABucket) {
+  SampleModel model = sample_model();
+  std::vector<ParamSpec>& params = model.specs[0].params;
+  params = {sample_param("a", {5}, 0), sample_param("b", {7}, 1), sample_param("c", {3}, 2)};
+  params[1].partial = {"tensor"};
+  const Layout layout = Layout::ptd(1, 2, 2);
+  SampleRank rank(model, 1, 1, "0F0 0B0", {{}, true}, layout);
+  rank.allocate();
+  const std::vector<executor::Bucket>& buckets = rank.state->parameters().buckets_of(0);
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets[0].group, "data");
+  EXPECT_EQ(buckets[1].group, "tensor*data");
+  const std::vector<TensorView>& gradients = rank.state->parameters().gradients_of(0);
+  EXPECT_EQ(buckets[0].gradients.data(), gradients[0].data());
+  EXPECT_EQ(gradients[2].as<std::byte>() - gradients[0].as<std::byte>(), 256); // next to each other
+  EXPECT_EQ(buckets[1].gradients.data(), gradients[1].data());
+  EXPECT_EQ(buckets[1].gradients.elements(), 7);
+  EXPECT_THAT(rank.state->communicator_axes(layout),
+              ElementsAre(ElementsAre("tensor"), ElementsAre("data"), ElementsAre("tensor", "data")));
+}
+
+TEST(Parameters, CutsMustDiffer) {
+  SampleModel model = sample_model();
+  ParamSpec& spec = model.specs[0].params[0];
+  const auto error = [&] { return test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0"); }); };
+  spec.cuts = {{"tensor", 0, 0, 1}, {"tensor", 1, 0, 1}};
+  EXPECT_THAT(error(), HasSubstr("is cut twice by axis tensor"));
+  spec.cuts = {{"tensor", 0, 0, 1}, {"expert", 0, 0, 1}};
+  EXPECT_THAT(error(), HasSubstr("is cut twice along dimension 0"));
 }
 
 TEST(Init, IsNormal) {

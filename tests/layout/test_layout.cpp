@@ -71,6 +71,33 @@ TEST(Layout, MembersAgreeOnTheirGroupAndOthersHaveAnother) {
   }
 }
 
+TEST(Layout, AProductGroupDiffersInItsAxes) {
+  const Layout layout = Layout::ptd(3, 2, 4);
+  const std::vector<std::string> axes = {"data", "tensor"}; // in any order
+  const Group group = layout.group(13, axes);
+  EXPECT_EQ(group.axis, "data*tensor");
+  EXPECT_EQ(group.id, "data*tensor.8");
+  EXPECT_THAT(group.ranks, ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
+  EXPECT_EQ(group.index, 5);
+  const std::vector<std::string> apart = {"tensor", "pipeline"};
+  EXPECT_THAT(layout.group(13, apart).ranks, ElementsAre(4, 5, 12, 13, 20, 21));
+  EXPECT_EQ(layout.group(13, apart).index, 3);
+  EXPECT_THAT(layout.group(13, std::vector<std::string>{}).ranks, ElementsAre(13));
+  EXPECT_EQ(Layout::slowest_axis(group.axis), "tensor");
+  EXPECT_EQ(Layout::slowest_axis("data"), "data");
+}
+
+TEST(Layout, AxesAreFoundByWhatTheyDivide) {
+  const Layout layout({{"tensor", 2, Divides::tensors},
+                       {"context", 3, Divides::positions},
+                       {"data", 2, Divides::samples},
+                       {"expert", 1, Divides::samples},
+                       {"pipeline", 2, Divides::layers}});
+  EXPECT_THAT(layout.axes_dividing({Divides::samples, Divides::positions}), ElementsAre("context", "data"));
+  EXPECT_THAT(layout.axes_dividing({Divides::layers}), ElementsAre("pipeline"));
+  EXPECT_EQ(layout.describe(23), "pipeline 1, expert 0, data 1, context 2, tensor 1");
+}
+
 TEST(Layout, WorldGroupAndUnknownAxis) {
   const Layout layout = Layout::ptd(2, 1, 2);
   const Group world = layout.world_group(3);
@@ -90,6 +117,8 @@ TEST(Layout, RefusesInvalidAxesAndCoordinates) {
   EXPECT_THROW(Layout({{"", 2}}), Error);
   EXPECT_THROW(Layout({{"data", 0}}), Error);
   EXPECT_THROW(Layout({{"data", 2}, {"data", 2}}), Error);
+  EXPECT_THROW(Layout({{"tensor*data", 2}}), Error);
+  EXPECT_THROW(Layout({{"pipeline", 2, Divides::layers}, {"replica", 2, Divides::layers}}), Error);
   EXPECT_THROW(Layout({{"a", 65536}, {"b", 65536}}), Error);
   const Layout layout = Layout::ptd(2, 2, 2);
   EXPECT_THROW(layout.coordinates(8), Error);

@@ -49,9 +49,11 @@ TEST(Parts, SplitsAreTheRanksRangeOfTheWhole) {
   const Layout layout = Layout::ptd(2, 3, 1);
   const LayerContext context{layout, 4}; // tensor index 1
   const ParamSpec spec = split_along(1, "w", {5, 12}, {Init::Kind::normal, 0.02}, true, context);
-  EXPECT_EQ(spec.dim, 1);
-  EXPECT_EQ(spec.begin, 4);
-  EXPECT_EQ(spec.end, 8);
+  ASSERT_EQ(spec.cuts.size(), 1u);
+  EXPECT_EQ(spec.cuts[0].axis, "tensor");
+  EXPECT_EQ(spec.cuts[0].dim, 1);
+  EXPECT_EQ(spec.cuts[0].begin, 4);
+  EXPECT_EQ(spec.cuts[0].end, 8);
   EXPECT_EQ(spec.global, (Shape{5, 12}));
   EXPECT_EQ(spec.local, (Shape{5, 4}));
   EXPECT_TRUE(spec.decay);
@@ -61,7 +63,7 @@ TEST(Parts, SplitsAreTheRanksRangeOfTheWhole) {
 TEST(Parts, OneTensorRankHasTheWhole) {
   const Layout layout = Layout::ptd(2, 1, 2);
   const ParamSpec spec = split_along(0, "w", {5, 12}, {}, true, {layout, 3});
-  EXPECT_EQ(spec.dim, -1);
+  EXPECT_TRUE(spec.cuts.empty());
   EXPECT_EQ(spec.local, spec.global);
 }
 

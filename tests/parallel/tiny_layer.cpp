@@ -111,9 +111,12 @@ class TinyRank {
     const std::int64_t local_columns = spec.local.rank() == 2 ? spec.local[1] : 1;
     for (std::int64_t i = 0; i < spec.local.elements(); ++i) {
       std::int64_t row = i / local_columns, column = i % local_columns;
-      if (spec.dim == 0) row += spec.begin;
-      if (spec.dim == 1) column += spec.begin;
-      const bool padding = spec.dim >= 0 && (spec.dim == 0 ? row : column) >= spec.end;
+      bool padding = false;
+      for (const Cut& cut : spec.cuts) {
+        std::int64_t& index = cut.dim == 0 ? row : column;
+        index += cut.begin;
+        padding |= index >= cut.end;
+      }
       body(i, padding ? -1 : row * columns + column);
     }
   }
@@ -155,7 +158,7 @@ class TinyRank {
         return;
       }
       double& there = whole[static_cast<std::size_t>(target)];
-      if (spec.dim < 0 && !first) {
+      if (spec.cuts.empty() && !first) {
         EXPECT_EQ(value, there) << spec.name;
       }
       there = value;

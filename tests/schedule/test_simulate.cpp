@@ -23,8 +23,8 @@ using test::schedule_of;
 using ::testing::ElementsAre;
 
 Simulation simulated(const Schedule& schedule, const PipelineShape& shape, const PassTimes& times, double link) {
-  return simulate(lower(schedule, shape),
-                  {std::vector<PassTimes>(static_cast<std::size_t>(shape.stages()), times), link});
+  return simulate(lower(schedule, shape), {std::vector<PassTimes>(static_cast<std::size_t>(shape.stages()), times),
+                                           std::vector<double>(static_cast<std::size_t>(shape.stages() - 1), link)});
 }
 Simulation simulated(const std::string& scheduler, const PipelineShape& shape, const PassTimes& times, double link) {
   return simulated(test::LoadedScheduler(scheduler)->rows(shape), shape, times, link);
@@ -93,24 +93,73 @@ TEST(Simulate, AgreesWithAClock) {
   }
 }
 
+/// What the actions of the rows take, as "0F0 0-1".
+std::vector<std::string> times_of(const std::vector<Program>& programs, const Simulation& simulation,
+                                  const std::vector<Kind>& kinds) {
+  std::vector<std::string> out;
+  for (std::size_t rank = 0; rank < programs.size(); ++rank)
+    for (std::size_t at = 0; at < programs[rank].actions().size(); ++at)
+      if (std::ranges::find(kinds, programs[rank].actions()[at].kind) != kinds.end())
+        out.push_back(text("{} {}-{}", programs[rank].label(static_cast<ActionId>(at)),
+                           simulation.actions[rank][at].start, simulation.actions[rank][at].end));
+  return out;
+}
+
+const std::vector<Kind> kPasses = {Kind::forward, Kind::backward, Kind::backward_input, Kind::backward_weight};
+
 TEST(Simulate, ReportsWhenEachActionStartsAndEnds) {
   const PipelineShape shape{2, 1, 2};
   const std::vector<Program> programs =
       lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1I0 1F1 1I1 1W0 1W1"}), shape);
   // The second stage is slower.
-  const Simulation simulation = simulate(programs, {{{1, 2, 3}, {2, 4, 6}}, 0.5});
-  std::vector<std::string> passes;
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    for (std::size_t at = 0; at < programs[rank].actions().size(); ++at)
-      if (runs_layers(programs[rank].actions()[at].kind))
-        passes.push_back(text("{} {}-{}", programs[rank].label(static_cast<ActionId>(at)),
-                              simulation.actions[rank][at].start, simulation.actions[rank][at].end));
-  EXPECT_THAT(passes, ElementsAre("0F0 0-1", "0F1 1-2", "0B0 8-13", "0B1 14-19", "1F0 1.5-3.5", "1I0 3.5-7.5",
-                                  "1F1 7.5-9.5", "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
+  const Simulation simulation = simulate(programs, {{{1, 2, 3}, {2, 4, 6}}, {0.5}});
+  EXPECT_THAT(times_of(programs, simulation, kPasses),
+              ElementsAre("0F0 0-1", "0F1 1-2", "0B0 8-13", "0B1 14-19", "1F0 1.5-3.5", "1I0 3.5-7.5", "1F1 7.5-9.5",
+                          "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
   EXPECT_EQ(simulation.makespan_ms(), 25.5);
   EXPECT_EQ(simulation.time_span.cost, 24);
   EXPECT_EQ(simulation.time_span.work, 24); // of the second rank
   EXPECT_EQ(simulation.time_span.bubble_rate(), 0);
+}
+
+TEST(Simulate, EveryEdgeHasItsLink) {
+  const PipelineShape shape{3, 1, 1};
+  const std::vector<Program> programs = lower(schedule_of(shape, {0, 1, 2}, {"0F0 0B0", "1F0 1B0", "2F0 2B0"}), shape);
+  const Simulation simulation = simulate(programs, {std::vector<PassTimes>(3, {1, 1, 1}), {1, 5}});
+  EXPECT_THAT(times_of(programs, simulation, kPasses),
+              ElementsAre("0F0 0-1", "0B0 19-21", "1F0 2-3", "1B0 16-18", "2F0 8-9", "2B0 9-11"));
+}
+
+/// Between stages of one rank nothing is sent.
+TEST(Simulate, EdgesWithinARankTakeNoTime) {
+  const PipelineShape shape{2, 2, 1};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 1, 1, 0}, {"0F0 3F0 3B0 0B0", "1F0 2F0 2B0 1B0"}), shape);
+  const Simulation simulation = simulate(programs, {std::vector<PassTimes>(4, {1, 1, 1}), {10, 1000, 30}});
+  EXPECT_EQ(simulation.makespan_ms(), 4 * 3 + 2 * (10 + 30));
+}
+
+/// Each rank waits for the reductions of all ranks before its optimizer step.
+TEST(Simulate, AStepEndsWithReductionsAndTheOptimizer) {
+  const PipelineShape shape{2, 1, 1};
+  const std::vector<Program> programs = lower(schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1B0"}), shape);
+  const Simulation simulation =
+      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .ends = {{3, 1}, {20, 4}}});
+  EXPECT_THAT(times_of(programs, simulation, {Kind::reduce_grad, Kind::opt_step}),
+              ElementsAre("0REDUCE_GRAD 6-9", "OPT_STEP 24-25", "1REDUCE_GRAD 4-24", "OPT_STEP 24-28"));
+  EXPECT_EQ(simulation.makespan_ms(), 6);
+  EXPECT_EQ(simulation.step_ms(), 28);
+}
+
+/// The gradients of a chunk are reduced while the backward of an earlier chunk runs, and before those of that chunk.
+TEST(Simulate, ReductionsOfARankRunBesidePassesAndOneAfterAnother) {
+  const PipelineShape shape{1, 2, 1};
+  const std::vector<Program> programs = lower(schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"}), shape);
+  const Simulation simulation =
+      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .ends = {{5, 1}, {5, 1}}});
+  EXPECT_THAT(times_of(programs, simulation, {Kind::backward, Kind::reduce_grad, Kind::opt_step}),
+              ElementsAre("1B0 2-4", "1REDUCE_GRAD 4-9", "0B0 4-6", "0REDUCE_GRAD 9-14", "OPT_STEP 14-16"));
+  EXPECT_EQ(simulation.step_ms(), 16);
 }
 
 TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
@@ -134,8 +183,8 @@ std::vector<std::int64_t> peak_bytes(const std::string& scheduler, const Pipelin
                                      std::int64_t weight) {
   const std::vector<Program> programs = lower(test::LoadedScheduler(scheduler)->rows(shape), shape);
   const auto stages = static_cast<std::size_t>(shape.stages());
-  return simulate(programs, {std::vector<PassTimes>(stages, {1, 1, 1}), 0,
-                             std::vector<PassBytes>(stages, {forward, weight - forward, -weight})})
+  return simulate(programs, {.times = std::vector<PassTimes>(stages, {1, 1, 1}),
+                             .bytes = std::vector<PassBytes>(stages, {forward, weight - forward, -weight})})
       .peak_bytes;
 }
 
@@ -163,7 +212,8 @@ TEST(Simulate, NamesTheFirstActionThatExceedsTheCap) {
   const PipelineShape shape{2, 1, 3};
   const std::vector<Program> programs =
       lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"}), shape);
-  Costs costs{std::vector<PassTimes>(2, {1, 1, 1}), 0, std::vector<PassBytes>(2, {10, -6, -4}), 20};
+  Costs costs{
+      .times = std::vector<PassTimes>(2, {1, 1, 1}), .bytes = std::vector<PassBytes>(2, {10, -6, -4}), .cap_bytes = 20};
   EXPECT_FALSE(simulate(programs, costs).over_cap);
   costs.cap_bytes = 19;
   const Simulation simulation = simulate(programs, costs);
@@ -177,13 +227,16 @@ TEST(Simulate, AsksForTheTimesOfEveryStage) {
   const PipelineShape shape{2, 1, 1};
   const std::vector<Program> programs = lower(schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1B0"}), shape);
   EXPECT_THROW(simulate(programs, {{{1, 1, 1}}}), Error);
-  EXPECT_THROW(simulate(programs, {{{1, 1, 1}, {1, 1, 1}}, 0, {{1, 0, -1}}}), Error);
+  const std::vector<PassTimes> times(2, {1, 1, 1});
+  EXPECT_THROW(simulate(programs, {.times = times, .link_ms = {1, 1}}), Error);
+  EXPECT_THROW(simulate(programs, {.times = times, .ends = {{1, 1}}}), Error);
+  EXPECT_THROW(simulate(programs, {.times = times, .bytes = {{1, 0, -1}}}), Error);
 }
 
 TEST(Simulate, ForwardsAlone) {
   const PipelineShape shape{3, 1, 4};
   const std::vector<Program> programs = lower_forward_only(test::LoadedScheduler("sched-1f1b")->rows(shape), shape);
-  const Simulation simulation = simulate(programs, {std::vector<PassTimes>(3, {2, 9, 9}), 0});
+  const Simulation simulation = simulate(programs, {std::vector<PassTimes>(3, {2, 9, 9})});
   EXPECT_EQ(simulation.makespan_ms(), 12);
   EXPECT_EQ(simulation.time_span.work, 8);
 }

@@ -27,7 +27,8 @@ struct Planned {
 
 Planned plan(const Schedule& schedule, const PipelineShape& shape, const PassTimes& times, double link) {
   const std::vector<Program> programs = lower(schedule, shape);
-  Planned out{simulate(programs, {std::vector<PassTimes>(static_cast<std::size_t>(shape.stages()), times), link}), {}};
+  const auto stages = static_cast<std::size_t>(shape.stages());
+  Planned out{simulate(programs, {std::vector<PassTimes>(stages, times), std::vector<double>(stages - 1, link)}), {}};
   out.timeline = planned(programs, out.simulation, shape, Timeline::Unit::ms);
   return out;
 }

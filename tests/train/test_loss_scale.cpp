@@ -223,7 +223,8 @@ void make_sure_of(train::Rank& rank, std::int64_t token) {
     std::fill_n(values, parameter.master.elements(), 0.0f);
     if (bias) values[0] = 30;
     if (!table) continue;
-    const std::int64_t row = token - (parameter.spec->dim < 0 ? 0 : parameter.spec->begin);
+    const Cut* rows = parameter.spec->cut_along(0);
+    const std::int64_t row = token - (rows ? rows->begin : 0);
     if (row >= 0 && row < parameter.master.size(0)) values[row * parameter.master.size(1)] = 1;
   }
   rank.weights_changed();

@@ -4,51 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <map>
 #include <thread>
 
 #include "schedule/rows.hpp"
-#include "train/tiny_run.hpp"
+#include "train/tiny_ranks.hpp"
 
 namespace triax {
 namespace {
 
+using test::RankTrace;
 using test::TinyRun;
 using test::Trace;
-
-struct RankTrace {
-  Trace trace;
-  std::vector<report::GroupTraffic> traffic;
-  double held_out = 0;
-  std::map<std::string, std::vector<std::byte>> weights; // by name
-};
-
-/// `rows`, if given, replace the scheduler's.
-std::vector<RankTrace> train_ranks(const TinyRun& run, int steps, const Schedule* rows = nullptr) {
-  const config::RunConfig config = run.config();
-  const Layout layout = train::layout_of(config);
-  control::LocalStore store;
-  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world()));
-  std::vector<std::string> errors(out.size());
-  std::vector<std::thread> threads;
-  for (int index = 0; index < layout.world(); ++index)
-    threads.emplace_back([&, index] {
-      const auto at = static_cast<std::size_t>(index);
-      try {
-        test::TinySource source;
-        train::Rank rank(config, layout, index, store, null_log(),
-                         {.training = &source, .held_out = &source, .schedule = rows, .threads = 1});
-        out[at] = {test::train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};
-        for (const train::RankParameter& parameter : rank.parameters())
-          test::append(out[at].weights[parameter.name], parameter.master);
-      } catch (const std::exception& error) {
-        errors[at] = error.what();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::string& error : errors) EXPECT_EQ(error, "");
-  return out;
-}
+using test::train_ranks;
 
 void expect_near(const Trace& one, const Trace& other) {
   ASSERT_EQ(one.losses.size(), other.losses.size());

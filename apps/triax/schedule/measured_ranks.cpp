@@ -73,10 +73,7 @@ class AllRanks {
       if (!find(of.machine)) shifts_.push_back({of.machine, of.ms + between});
   }
 
-  std::string name_of(int rank) const {
-    const auto at = [&](const char* axis) { return source_.layout.coordinate(rank, axis); };
-    return text("rank {}: pipeline {}, data {}, tensor {}", rank, at("pipeline"), at("data"), at("tensor"));
-  }
+  std::string name_of(int rank) const { return text("rank {}: {}", rank, source_.layout.describe(rank)); }
 
   const ScheduleSource& source_;
   const VerifiedSchedule& verified_;
@@ -88,7 +85,7 @@ class AllRanks {
 
 MeasuredGroup read_group(const ScheduleSource& source, int rank) {
   MeasuredGroup out;
-  out.ranks = source.layout.group(rank, "pipeline").ranks;
+  out.ranks = source.layout.group(rank, kPipelineAxis).ranks;
   for (const int member : out.ranks) {
     report::RankTimeline read = report::read_timeline(source.folder, member);
     if (read.ranks != source.layout.world())
@@ -120,7 +117,7 @@ MeasuredRanks read_ranks(const ScheduleSource& source, const VerifiedSchedule& v
   AllRanks out(source, verified);
   out.add(first, &comparison);
   for (int rank = 0; rank < source.layout.world(); ++rank)
-    if (source.layout.coordinate(rank, "pipeline") == 0 && rank != first.ranks.front())
+    if (source.layout.coordinate(rank, kPipelineAxis) == 0 && rank != first.ranks.front())
       out.add(read_group(source, rank), nullptr);
   return out.take();
 }

@@ -21,16 +21,25 @@ std::string is_a_time(const std::string& written) {
   return text("must be a time in ms from 0 to {}, got \"{}\"", kMaxMs, written);
 }
 
+CLI::Option* add_time(CLI::App& verb, const char* name, auto& value, const char* doc) {
+  return verb.add_option(name, value, doc)->check(CLI::Validator(is_a_time, {}))->type_name("MS");
+}
+
 } // namespace
 
 void add_pass_flags(CLI::App& verb, PassFlags& flags) {
-  const auto time = [&verb](const char* name, double& value, const char* doc) {
-    verb.add_option(name, value, doc)->check(CLI::Validator(is_a_time, {}))->type_name("MS");
-  };
-  time("--forward-ms", flags.times.forward_ms, "F: forward of one microbatch on one stage");
-  time("--input-ms", flags.times.input_ms, "I: its input gradient");
-  time("--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
-  time("--link-ms", flags.link_ms, "transfer to the next rank; it occupies neither rank");
+  add_time(verb, "--forward-ms", flags.times.forward_ms, "F: forward of one microbatch on one stage");
+  add_time(verb, "--input-ms", flags.times.input_ms, "I: its input gradient");
+  add_time(verb, "--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
+  add_time(verb, "--link-ms", flags.link_ms,
+           "transfer to a stage on another rank, which occupies neither; one value, or one for each edge: 1,5,1")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+void add_end_flags(CLI::App& verb, schedule::EndTimes& times) {
+  add_time(verb, "--reduce-ms", times.reduce_ms, "gradient reduction of one stage, beside later passes; default 0");
+  add_time(verb, "--optimizer-ms", times.optimizer_ms, "optimizer step of one stage; default 0");
 }
 
 std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names) {
@@ -46,12 +55,22 @@ void require_some_time(const PassFlags& flags) {
 }
 
 schedule::Costs costs_of(const PassFlags& flags, int stages) {
-  return {std::vector<schedule::PassTimes>(static_cast<std::size_t>(stages), flags.times), flags.link_ms};
+  const auto count = static_cast<std::size_t>(stages), edges = count - 1;
+  if (flags.link_ms.size() != 1 && flags.link_ms.size() != edges)
+    throw CLI::ValidationError("--link-ms",
+                               text("has {} values, and {} stages have {} {}; give one value, or one for each edge",
+                                    flags.link_ms.size(), stages, edges, edges == 1 ? "edge" : "edges"));
+  const bool one = flags.link_ms.size() == 1;
+  return {std::vector<schedule::PassTimes>(count, flags.times),
+          one ? std::vector<double>(edges, flags.link_ms.front()) : flags.link_ms};
 }
 
 std::string to_text(const PassFlags& flags) {
-  return text("F {} ms, I {} ms, W {} ms, link {} ms", flags.times.forward_ms, flags.times.input_ms,
-              flags.times.weight_ms, flags.link_ms);
+  std::string links = flags.link_ms.size() == 1 ? "link" : "links";
+  for (std::size_t edge = 0; edge < flags.link_ms.size(); ++edge)
+    links += text("{} {} ms", edge == 0 ? "" : ",", flags.link_ms[edge]);
+  return text("F {} ms, I {} ms, W {} ms, {}", flags.times.forward_ms, flags.times.input_ms, flags.times.weight_ms,
+              links);
 }
 
 } // namespace triax::app

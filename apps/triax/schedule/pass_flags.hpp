@@ -12,15 +12,17 @@
 
 namespace triax::app {
 
-/// The same for every stage.
+/// Times of passes are the same for every stage.
 struct PassFlags {
   schedule::PassTimes times;
-  double link_ms = 0;
+  std::vector<double> link_ms{0.0}; // one value for all edges between stages, or one for each
 };
 inline constexpr const char* kPassFlags[] = {"--forward-ms", "--input-ms", "--weight-ms", "--link-ms"};
 
 /// No flag is required; the default is 0.
 void add_pass_flags(CLI::App& verb, PassFlags& flags);
+/// The end of a step; the same for every stage.
+void add_end_flags(CLI::App& verb, schedule::EndTimes& times);
 
 /// Which of these flags are missing, as text; empty if none.
 std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names);
@@ -28,8 +30,9 @@ std::string missing_passes(const CLI::App& verb, const std::vector<std::string>&
 /// After parsing: throws if all passes take no time.
 void require_some_time(const PassFlags& flags);
 
+/// Throws CLI::ValidationError if --link-ms has neither one value nor one for each edge between the stages.
 schedule::Costs costs_of(const PassFlags& flags, int stages);
-/// "F 18.5 ms, I 18 ms, W 9.3 ms, link 0.6 ms"
+/// "F 18.5 ms, I 18 ms, W 9.3 ms, link 0.6 ms"; "links 0.6 ms, 5 ms, 0.6 ms" if they are given for each edge.
 std::string to_text(const PassFlags& flags);
 
 } // namespace triax::app

@@ -22,7 +22,7 @@ constexpr std::int64_t kMaxTableUnits = 1 << 24; // of all ranks together
 
 schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
                                const VerifiedSchedule& verified) {
-  const PassFlags units{{1, 1, 1}, 0};
+  const PassFlags units{{1, 1, 1}};
   const schedule::Simulation simulation =
       schedule::simulate(verified.programs, costs_of(request.passes.value_or(units), source.shape.stages()));
   return schedule::planned(verified.programs, simulation, source.shape,

@@ -5,9 +5,11 @@
 // coordinate outside the layout.
 // A layout is an ordered list of named axes; the first varies fastest. Triax uses tensor, data, pipeline in this order,
 // so that the ranks of a tensor group are on one node where possible. More axes (context, expert) can be added to the
-// list.
+// list. What the engine does over an axis follows from what the axis divides, not from its name.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,14 +19,23 @@
 
 namespace triax {
 
+/// The axes of every run.
+inline constexpr std::string_view kTensorAxis = "tensor", kDataAxis = "data", kPipelineAxis = "pipeline";
+
+/// What the ranks of an axis divide among them. layers: each has stages of its own; one axis at most. tensors: each has
+/// a part of the parameters that name the axis in ParamSpec::cuts. samples: each has microbatches of its own.
+/// positions: each has some positions of every sample.
+enum class Divides : std::uint8_t { layers, tensors, samples, positions };
+
 struct Axis {
-  std::string name; // "tensor", "data", "pipeline"
+  std::string name; // without '*'
   int size = 1;
+  Divides divides = Divides::samples;
 };
 
-/// The ranks that differ in the coordinate of one axis only, in the order of that coordinate.
+/// The ranks that differ in the coordinate of one axis only, or of several; in the order of the ranks.
 struct Group {
-  std::string axis;       // the name of the axis, or "world"
+  std::string axis;       // the name of the axis; of several: "tensor*data"; "world"
   std::string id;         // unique in the run and equal on all members: "tensor.3"
   std::vector<int> ranks; // in the world
   int index = 0;          // index of this rank in `ranks`
@@ -34,7 +45,7 @@ struct Group {
 class TRIAX_API Layout {
  public:
   Layout() = default;
-  /// Throws Error if a name is empty or repeated, or a size is below 1.
+  /// Throws Error if a name is empty, repeated or has a '*', a size is below 1, or two axes divide the layers.
   explicit Layout(std::vector<Axis> axes);
   /// The axes tensor, data and pipeline, in this order.
   static Layout ptd(int pipeline, int tensor, int data);
@@ -49,7 +60,18 @@ class TRIAX_API Layout {
   std::vector<int> coordinates(int rank) const;
   int rank_of(std::span<const int> coordinates) const;
   Group group(int rank, std::string_view axis) const;
+  /// The ranks that differ in the coordinates of these axes only.
+  Group group(int rank, std::span<const std::string> axes) const;
   Group world_group(int rank) const;
+
+  /// The axes of more than one rank that divide one of these, in the order of the layout.
+  std::vector<std::string> axes_dividing(std::initializer_list<Divides> what) const;
+  /// "tensor*data": the name of the group of these axes.
+  static std::string product_name(std::span<const std::string> axes);
+  /// "data" of "tensor*data". The communicator of a product is that of its slowest axis.
+  static std::string slowest_axis(std::string_view product);
+  /// "pipeline 1, data 0, tensor 3"
+  std::string describe(int rank) const;
 
   int pipeline() const { return size("pipeline"); }
   int tensor() const { return size("tensor"); }

@@ -25,7 +25,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kModelInterface = 2;
+inline constexpr std::uint32_t kModelInterface = 3;
 
 /// Initial values of a parameter. They depend on the element's index in the global tensor, and are computed on the
 /// host.
@@ -35,16 +35,33 @@ struct Init {
   double std = 0;
 };
 
+/// The part of a parameter that a rank has: a range of one dimension, which an axis divides.
+struct Cut {
+  std::string axis; // "tensor"; its size may be 1 if the dimension is only padded
+  int dim = 0;
+  std::int64_t begin = 0, end = 0; // of `dim` in ParamSpec::global; empty if the rank has only padding
+};
+
 struct ParamSpec {
-  std::string name;                // unique within the layer: "attention.qkv.weight"
-  Shape global;                    // of the whole parameter, without padding
-  int dim = -1;                    // dimension that is split over the tensor axis or padded; -1: replicated
-  std::int64_t begin = 0, end = 0; // this rank's range of `dim` in `global`; empty if the rank has only padding
-  Shape local;                     // shape as stored; rows of `dim` past end - begin are padding: zeros, never updated
+  std::string name; // unique within the layer: "attention.qkv.weight"
+  Shape global;     // of the whole parameter, without padding
+  /// Empty: replicated. Each axis and each dimension is in one cut at most: an expert's weight [E, n, k] may be cut
+  /// along E by one axis and along n by another.
+  std::vector<Cut> cuts;
+  Shape local; // shape as stored; rows of a cut dimension past end - begin are padding: zeros, never updated
   Init init;
-  bool decay = false;                // weight decay applies
-  std::uint32_t site = 0;            // random site of its initial values, unique in the model: layer*16 + n
-  std::vector<std::string> sum_axes; // axes besides data over which its gradient is summed
+  bool decay = false;     // weight decay applies
+  std::uint32_t site = 0; // random site of its initial values, unique in the model: layer*16 + n
+  /// Axes that divide tensors, on each of whose ranks a layer computes only a part of the gradient; the engine adds the
+  /// parts. It adds those of axes that divide samples or positions anyway, unless they cut the parameter.
+  std::vector<std::string> partial;
+
+  /// Null if no axis divides the dimension.
+  const Cut* cut_along(int dim) const noexcept {
+    for (const Cut& cut : cuts)
+      if (cut.dim == dim) return &cut;
+    return nullptr;
+  }
 };
 
 /// How long a tensor is kept within one microbatch: from the forward or the input gradient to its last reader.
@@ -79,14 +96,14 @@ struct LayerContext {
   std::uint64_t seed = 0;
 
   int tensor() const { return layout.tensor(); }
-  int tensor_index() const { return layout.coordinate(rank, "tensor"); }
+  int tensor_index() const { return layout.coordinate(rank, kTensorAxis); }
 };
 
-/// The communicators of a rank, by axis. An axis of size 1 has none.
+/// The communicators of a rank, by axis, or by the product of axes (Group::axis). An axis of size 1 has none.
 class TRIAX_API Groups {
  public:
   void set(std::string axis, Communicator* communicator);
-  /// Null if the axis has size 1.
+  /// Null if the axis has size 1, or nothing needs the product of these axes.
   Communicator* find(std::string_view axis) const noexcept;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source of the tokens of a microbatch: a dataset in training, or a test's own source.
 //
-// Threads: called by the rank's main thread, before the first action of a step. Ownership: fills the caller's views.
-// Blocking: may read files.
+// Threads: called by the rank's main thread, for the next step or the one that starts, and only if the rank has a layer
+// that reads tokens or targets. Ownership: fills the caller's views. Blocking: may read files.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data of a step: tokens, targets and sample numbers of every microbatch, and the resulting losses.
 //
-// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: stage() waits until the previous step
-// has read the buffers that it overwrites.
+// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: both functions read samples, and wait
+// until the device has read the host buffers that they overwrite. Errors: stage(): those of the source.
 //
-// Global microbatch k*d + r is the k-th of data rank r. Sample numbers continue from step to step.
+// Global microbatch k*d + r is the k-th of data rank r. Sample numbers continue from step to step. Only sample numbers
+// are needed on ranks whose layers read neither tokens nor targets; they do not ask the source.
+//
+// The host has two sets of buffers: one is uploaded, while the samples of the next step are read into the other.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +25,15 @@ struct BatchShape {
   std::int64_t tokens() const { return global() * sequence; }
 };
 
+/// Which of the source's tensors the layers of a rank read.
+struct BatchInputs {
+  bool tokens = true, targets = true;
+  bool any() const { return tokens || targets; }
+};
+
 /// One microbatch in device memory.
 struct MicrobatchViews {
-  TensorView tokens, targets; // i32 [s, b]
+  TensorView tokens, targets; // i32 [s, b]; empty on the device if no layer reads them, see BatchInputs
   TensorView samples;         // i64 [b]
   TensorView loss;            // f64 [b], written by the last layer
 };
@@ -33,11 +42,15 @@ class Batches {
  public:
   explicit Batches(const BatchShape& shape) : shape_(shape) {}
   const BatchShape& shape() const { return shape_; }
+  /// Before assign_memory().
+  void set_inputs(const BatchInputs& inputs) { inputs_ = inputs; }
   void assign_memory(RankMemory& memory);
   const MicrobatchViews& of(int microbatch) const { return device_.each[static_cast<std::size_t>(microbatch)]; }
 
   /// Fills all microbatches; `first` is the number of the global batch's first sample.
   void stage(BatchSource& source, std::int64_t first, Device& device, Stream& stream, Deadline deadline);
+  /// Reads the samples of a later stage() while the device works. If reading fails, stage() reads again, and throws.
+  void read_ahead(BatchSource& source, std::int64_t first, Device& device, Deadline deadline);
   /// This rank's losses on the device, f64 [m*b], each the sum over the tokens of its sample.
   const TensorView& losses() const { return losses_; }
 
@@ -46,12 +59,21 @@ class Batches {
     TensorView tokens, targets, samples; // [m, ...]
     std::vector<MicrobatchViews> each;
   };
-  static All assign(Arena& arena, const BatchShape& shape);
+  struct HostSet {
+    All views; // pinned memory
+    const BatchSource* source = nullptr;
+    std::int64_t first = 0; // with `source`: the samples that were read and not uploaded yet
+    Event uploaded{};
+  };
+  All assign(Arena& arena, const BatchInputs& inputs) const;
+  HostSet& set_for(const BatchSource& source, std::int64_t first);
+  void read(HostSet& set, BatchSource& source, std::int64_t first, Device& device, Deadline deadline) const;
 
   BatchShape shape_;
-  All host_, device_; // host_ is pinned memory
+  BatchInputs inputs_;
+  HostSet host_[2];
+  All device_;
   TensorView losses_;
-  Event uploaded_;
 };
 
 } // namespace triax::executor

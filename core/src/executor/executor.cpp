@@ -40,7 +40,10 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
 
 StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer) {
   Batches& batches = parts_.state.batches();
-  Walk walk{parts_.training, step, kNoAction, {}, {}, {}, observer};
+  Walk walk{.program = parts_.training,
+            .step = step,
+            .observer = observer,
+            .next_batch = step < settings_.last_step ? &source : nullptr};
   batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
   parts_.state.values().send_rate(static_cast<float>(lr), parts_.device, parts_.stream, deadline());
   if (observer) observer->walk_begins(step);
@@ -67,7 +70,7 @@ StepOutcome::Ran Executor::train(Walk& walk) {
   position_.at(static_cast<ActionId>(walk.program.actions().size())); // past the last action: the whole step
   try {
     recording_->launch(parts_.stream);
-    parts_.device.wait(parts_.stream.record(), deadline());
+    wait_for_device(walk);
   } catch (...) { // communicators whose calls it contains complete only after it is destroyed
     recording_.reset();
     throw;
@@ -146,7 +149,7 @@ const LossScaling& Executor::rules() const {
 
 double Executor::evaluate(std::int64_t first, BatchSource& source) {
   Batches& batches = parts_.state.batches();
-  Walk walk{parts_.evaluation, 0, kNoAction, {}, {}, {}, nullptr};
+  Walk walk{.program = parts_.evaluation};
   batches.stage(source, first, parts_.device, parts_.stream, deadline());
   this->walk(walk);
   try {
@@ -164,10 +167,19 @@ void Executor::walk(Walk& walk) {
   if (lazy_load_guard_) lazy_load_guard_->set_may_load_modules(evaluates ? !evaluated_ : walked_ == 0);
   position_.begins(walk.program, walk.step);
   walk_list(walk);
-  parts_.device.wait(parts_.stream.record(), deadline());
+  wait_for_device(walk);
   transfer_streams_.finish(deadline());
   position_.ends();
   if (evaluates) evaluated_ = true;
+}
+
+void Executor::wait_for_device(const Walk& walk) {
+  const Event end = parts_.stream.record();
+  if (walk.next_batch) {
+    Batches& batches = parts_.state.batches();
+    batches.read_ahead(*walk.next_batch, walk.step * batches.shape().global(), parts_.device, deadline());
+  }
+  parts_.device.wait(end, deadline());
 }
 
 void Executor::walk_list(Walk& walk) {

@@ -9,6 +9,7 @@
 // From the third step on, operator new is not called between the first and the last action, except by libraries.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ struct ExecutorSettings {
   /// Empty: the loss scale is 1, and a gradient that is not finite is an error instead of a skipped step.
   std::optional<LossScale> loss_scale = {};
   bool record = false; // capture the third step, see Recorder
+  std::int64_t last_step = std::numeric_limits<std::int64_t>::max();
 };
 
 struct StepOutcome {
@@ -69,7 +71,8 @@ class Executor {
   /// Limit of consecutive skipped steps at the smallest loss scale: smaller scales are not allowed.
   static constexpr int kMaxSkipped = 20;
 
-  /// Runs step `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`.
+  /// Runs step `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`, and reads those of the next step
+  /// while the device works, unless `step` is the last one.
   StepOutcome step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer = nullptr);
   /// Sum of the losses of one global batch, without dropout; `first` is the number of its first sample.
   double evaluate(std::int64_t first, BatchSource& source);
@@ -82,11 +85,13 @@ class Executor {
     const schedule::Program& program;
     std::int64_t step = 0; // 0: evaluation
     ActionId norm = kNoAction;
-    Clock::time_point first_began, last_ended; // of passes
+    Clock::time_point first_began{}, last_ended{}; // of passes
     Clock::duration idle{};
     WalkObserver* observer = nullptr;
+    BatchSource* next_batch = nullptr; // of the next step, which follows; read while the device works
   };
   void walk(Walk& walk);
+  void wait_for_device(const Walk& walk);
   StepOutcome::Ran train(Walk& walk);
   void record(Walk& walk);
   void walk_list(Walk& walk);

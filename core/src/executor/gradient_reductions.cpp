@@ -2,7 +2,8 @@
 #include "executor/gradient_reductions.hpp"
 
 #include <set>
-#include <string>
+
+#include "triax/error.hpp"
 
 namespace triax::executor {
 
@@ -30,23 +31,21 @@ void GradientReductions::list_tied() {
 }
 
 void GradientReductions::reduce(int stage, Stream& stream, ActionId id) {
-  state_.stage(stage).for_each_layer([&](int number, const Layer& layer) {
-    const std::vector<TensorView>& accumulators = state_.parameters().gradients_of(number);
-    for (std::size_t i = 0; i < accumulators.size(); ++i)
-      for (const std::string& axis : layer.params()[i].sum_axes) all_reduce(accumulators[i], axis, stream, id);
-    if (!accumulators.empty()) all_reduce(state_.bucket(number), "data", stream, id);
+  state_.stage(stage).for_each_layer([&](int number, const Layer&) {
+    for (const Bucket& bucket : state_.parameters().buckets_of(number)) all_reduce(bucket, stream, id);
   });
 }
 
-void GradientReductions::all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id) {
-  Communicator* group = groups_.find(axis);
-  if (!group) return;
-  group->wait(group->all_reduce(view, view, Reduce::sum, stream, id), stream);
+void GradientReductions::all_reduce(const Bucket& bucket, Stream& stream, ActionId id) {
+  if (bucket.axes.empty()) return;
+  Communicator* group = groups_.find(bucket.group);
+  TRIAX_REQUIRE(group, "there is no communicator of {} for a gradient", bucket.group);
+  group->wait(group->all_reduce(bucket.gradients, bucket.gradients, Reduce::sum, stream, id), stream);
 }
 
 void GradientReductions::reduce_tied(Stream& stream, ActionId id) {
   if (!tied_.empty()) {
-    Communicator* group = groups_.find("pipeline");
+    Communicator* group = groups_.find(kPipelineAxis);
     group->wait(group->exchange(tied_, stream, id), stream);
   }
   for (const Parameter& parameter : state_.parameters().all())

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reductions of a rank's gradients: over the data ranks, by layer, and over the pipeline ranks that have a tied
-// parameter.
+// The reductions of a rank's gradients: of each bucket over its axes, and of a tied parameter over the pipeline ranks
+// that have it.
 //
 // Threads: the rank's main thread. Ownership: borrows device, groups and state. Blocking: never. Errors: those of the
 // communicators.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "executor/rank_state.hpp"
@@ -24,7 +23,7 @@ class GradientReductions {
   void reduce_tied(Stream& stream, ActionId id);
 
  private:
-  void all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id);
+  void all_reduce(const Bucket& bucket, Stream& stream, ActionId id);
   void list_tied();
 
   Device& device_;

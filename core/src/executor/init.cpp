@@ -59,15 +59,17 @@ template <class T>
 void draw_row(T* out, const ParamSpec& spec, PhiloxKey key, std::int64_t row) {
   const int last = spec.local.rank() - 1;
   std::int64_t rest = row, stride = spec.global[last], first = 0, count = spec.local[last];
-  if (spec.dim == last) {
-    first = spec.begin;
-    count = std::clamp<std::int64_t>(spec.end - spec.begin, 0, count);
+  if (const Cut* cut = spec.cut_along(last)) {
+    first = cut->begin;
+    count = std::clamp<std::int64_t>(cut->end - cut->begin, 0, count);
   }
   for (int dim = last - 1; dim >= 0; --dim) {
     std::int64_t index = rest % spec.local[dim];
     rest /= spec.local[dim];
-    if (dim == spec.dim) index += spec.begin;
-    if (dim == spec.dim && index >= spec.end) count = 0;
+    if (const Cut* cut = spec.cut_along(dim)) {
+      index += cut->begin;
+      if (index >= cut->end) count = 0;
+    }
     first += index * stride;
     stride *= spec.global[dim];
   }

@@ -17,25 +17,49 @@ const Tie* tie_of(std::span<const Tie> ties, int number, std::string_view param)
   return found == ties.end() ? nullptr : &*found;
 }
 
-bool padded(const ParamSpec& spec) {
-  return spec.dim >= 0 && spec.local[spec.dim] > spec.end - spec.begin;
+bool is_padded(const ParamSpec& spec, const Cut& cut) {
+  return spec.local[cut.dim] > cut.end - cut.begin;
+}
+
+void check_cuts(const ParamSpec& spec) {
+  for (std::size_t i = 0; i < spec.cuts.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const Cut &cut = spec.cuts[i], &before = spec.cuts[j];
+      TRIAX_REQUIRE(cut.axis != before.axis, "{} is cut twice by axis {}", spec.name, cut.axis);
+      TRIAX_REQUIRE(cut.dim != before.dim, "{} is cut twice along dimension {}", spec.name, cut.dim);
+    }
 }
 
 } // namespace
 
 TensorView without_padding(const TensorView& view, const ParamSpec& spec) {
-  if (!padded(spec)) return view;
-  TRIAX_REQUIRE(spec.dim == 0, "{} is padded along dimension {}: padding must be the last rows", spec.name, spec.dim);
-  return view.slice(0, 0, spec.end - spec.begin);
+  TensorView out = view;
+  for (const Cut& cut : spec.cuts) {
+    if (!is_padded(spec, cut)) continue;
+    TRIAX_REQUIRE(cut.dim == 0, "{} is padded along dimension {}: padding must be the last rows", spec.name, cut.dim);
+    out = view.slice(0, 0, cut.end - cut.begin);
+  }
+  return out;
 }
 
-Parameters::Parameters(std::span<const NumberedLayer> layers, int here, std::span<const Tie> ties,
+std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& layout) {
+  std::vector<std::string> out;
+  for (const Axis& axis : layout.axes()) {
+    const bool cuts = std::ranges::find(spec.cuts, axis.name, &Cut::axis) != spec.cuts.end();
+    const bool partial = std::ranges::find(spec.partial, axis.name) != spec.partial.end();
+    const bool differs = axis.divides == Divides::samples || axis.divides == Divides::positions;
+    if (axis.size > 1 && (partial || (differs && !cuts))) out.push_back(axis.name);
+  }
+  return out;
+}
+
+Parameters::Parameters(std::span<const NumberedLayer> layers, int here, const Layout& layout, std::span<const Tie> ties,
                        const MemoryTypes& types, std::size_t states)
     : here_(here), types_(types), states_(states) {
   for (const Tie& tie : ties)
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
-  for (const NumberedLayer& numbered : layers) add(numbered, ties);
+  for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
   for (Family& family : families_)
     for (const int rank : family.ranks)
       if (family.index.try_emplace(rank, counts_[rank]).second) ++counts_[rank];
@@ -64,9 +88,10 @@ Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamS
   return {family, shared.ranks.size()};
 }
 
-void Parameters::add(const NumberedLayer& numbered, std::span<const Tie> ties) {
-  OfLayer of{numbered.number, numbered.rank, {}, {}, {}, {}};
+void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties) {
+  OfLayer of{.number = numbered.number, .rank = numbered.rank};
   for (const ParamSpec& spec : numbered.layer->params()) {
+    check_cuts(spec);
     const Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
     if (side.family == families_.size())
       families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, {}, {}});
@@ -74,6 +99,10 @@ void Parameters::add(const NumberedLayer& numbered, std::span<const Tie> ties) {
     family.ranks.push_back(numbered.rank);
     of.specs.push_back(&spec);
     of.sides.push_back(side);
+    const std::vector<std::string> axes = reduction_axes(spec, layout);
+    const auto bucket = std::ranges::find(of.buckets, axes, &Bucket::axes);
+    of.bucket_of.push_back(static_cast<std::size_t>(bucket - of.buckets.begin()));
+    if (bucket == of.buckets.end()) of.buckets.push_back({axes, Layout::product_name(axes), {}});
   }
   layers_.push_back(std::move(of));
 }
@@ -100,26 +129,47 @@ void Parameters::assign_memory(RankMemory& memory) {
       parameter.state.push_back(
           memory.optimizer.tensor(types_.master, {without_padding(parameter.master, *parameter.spec).elements()}));
   }
-  const auto accumulator = [](Parameter& parameter, std::size_t at) -> TensorView& {
-    return at == 0 ? parameter.gradient : parameter.others[at - 1];
-  };
-  // Layer by layer, so that the gradients of a layer are contiguous.
-  for (OfLayer& of : layers_) {
-    if (of.rank != here_) continue;
-    of.working.clear();
-    of.gradients.clear();
-    for (const Side& side : of.sides) {
-      Parameter& parameter = local(side.family);
-      TensorView& view = accumulator(parameter, side.accumulator);
-      view = memory.gradients.tensor(types_.master, parameter.spec->local);
-      of.working.push_back(parameter.working);
-      of.gradients.push_back(view);
-    }
-  }
+  for (OfLayer& of : layers_)
+    if (of.rank == here_) assign_accumulators(of, memory);
   for (Parameter& parameter : parameters_)
     for (std::size_t at = 0; at < parameter.ranks.size(); ++at)
       if (parameter.ranks[at] != here_)
-        accumulator(parameter, at) = memory.gradients.tensor(types_.master, parameter.spec->local);
+        (at == 0 ? parameter.gradient : parameter.others[at - 1]) =
+            memory.gradients.tensor(types_.master, parameter.spec->local);
+}
+
+TensorView& Parameters::accumulator(const Side& side) {
+  Parameter& parameter = local(side.family);
+  return side.accumulator == 0 ? parameter.gradient : parameter.others[side.accumulator - 1];
+}
+
+/// The gradients of a bucket are contiguous; in a plan they have no data.
+void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
+  of.working.clear();
+  of.gradients.assign(of.sides.size(), {});
+  for (const Side& side : of.sides) of.working.push_back(local(side.family).working);
+  for (std::size_t number = 0; number < of.buckets.size(); ++number) {
+    std::size_t bytes = 0;
+    const TensorView* first = nullptr;
+    for (std::size_t i = 0; i < of.sides.size(); ++i) {
+      if (of.bucket_of[i] != number) continue;
+      TensorView& view = accumulator(of.sides[i]);
+      view = memory.gradients.tensor(types_.master, local(of.sides[i].family).spec->local);
+      bytes = Arena::aligned(bytes) + view.bytes();
+      of.gradients[i] = view;
+      if (!first) first = &of.gradients[i];
+    }
+    of.buckets[number].gradients = {
+        first->data(), types_.master, {static_cast<std::int64_t>(bytes / bytes_of(types_.master))}};
+  }
+}
+
+std::vector<std::vector<std::string>> Parameters::axis_products() const {
+  std::vector<std::vector<std::string>> out;
+  for (const OfLayer& of : layers_)
+    for (const Bucket& bucket : of.buckets)
+      if (bucket.axes.size() > 1 && std::ranges::find(out, bucket.axes) == out.end()) out.push_back(bucket.axes);
+  return out;
 }
 
 std::vector<ParameterShard> Parameters::shards() const {

@@ -3,7 +3,7 @@
 // adds to its gradient.
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Errors: Error for a tie with an unknown parameter
-// or with different sizes.
+// or with different sizes, and for cuts that share an axis or a dimension.
 //
 // A tied pair has two accumulators, even on one stage: schedules differ in the order in which microbatches reach the
 // two layers. Two separate sums, added once at the end of the step, always give the same bits. A pair on two pipeline
@@ -32,6 +32,13 @@ struct Parameter {
   std::vector<TensorView> state; // the optimizer's, without padding
 };
 
+/// Accumulators of one layer that are reduced together: all whose gradients are added over the same axes.
+struct Bucket {
+  std::vector<std::string> axes; // of the reduction, in the order of the layout; empty: none
+  std::string group;             // their Group::axis
+  TensorView gradients;          // contiguous, with the arena's padding between them
+};
+
 /// A parameter of the whole model; the same list on all ranks.
 struct GlobalParameter {
   std::string name;
@@ -53,8 +60,8 @@ class Parameters {
     int rank = 0;
   };
   /// `layers`: the whole model in order; `here`: this pipeline rank, whose parameters are stored.
-  Parameters(std::span<const NumberedLayer> layers, int here, std::span<const Tie> ties, const MemoryTypes& types,
-             std::size_t states);
+  Parameters(std::span<const NumberedLayer> layers, int here, const Layout& layout, std::span<const Tie> ties,
+             const MemoryTypes& types, std::size_t states);
 
   void assign_memory(RankMemory& memory);
 
@@ -71,6 +78,9 @@ class Parameters {
   /// params().
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
+  const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
+  /// The axes of all buckets of the model that have more than one; the same list on all ranks.
+  std::vector<std::vector<std::string>> axis_products() const;
 
   /// One per parameter. The views into `state` are valid until the next assign_memory() or the end of this object.
   std::vector<ParameterShard> shards() const;
@@ -89,13 +99,17 @@ class Parameters {
   };
   struct OfLayer {
     int number = 0, rank = 0;
-    std::vector<const ParamSpec*> specs;
-    std::vector<Side> sides;
-    std::vector<TensorView> working, gradients;
+    std::vector<const ParamSpec*> specs{};
+    std::vector<Side> sides{};
+    std::vector<std::size_t> bucket_of{}; // of each parameter
+    std::vector<TensorView> working{}, gradients{};
+    std::vector<Bucket> buckets{};
   };
   const OfLayer& of_layer(int number) const;
   Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
-  void add(const NumberedLayer& numbered, std::span<const Tie> ties);
+  void add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties);
+  void assign_accumulators(OfLayer& of, RankMemory& memory);
+  TensorView& accumulator(const Side& side);
   Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
 
   int here_;
@@ -107,6 +121,10 @@ class Parameters {
   std::vector<GlobalParameter> global_;
   std::vector<OfLayer> layers_; // of the whole model
 };
+
+/// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide
+/// samples or positions and do not cut the parameter, and ParamSpec::partial. In the order of the layout.
+std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& layout);
 
 /// The part of a parameter's storage without padding; contiguous.
 TensorView without_padding(const TensorView& view, const ParamSpec& spec);

@@ -36,7 +36,8 @@ class Planner {
         notes_(kernels),
         device_(make_plan_device(kernels.device_kind())),
         stream_(device_->make_stream("plan")),
-        communicators_(communicators_of(request)),
+        axes_(state.communicator_axes(request.layout)),
+        communicators_(communicators_of(axes_, request)),
         groups_(groups_of(communicators_)),
         transfers_(*device_, groups_, std::array{&training, &evaluation}, request.assumptions),
         reductions_(*device_, groups_, state) {}
@@ -45,9 +46,9 @@ class Planner {
   Plan take() {
     std::map<StageAction, std::uint64_t> times;
     for (const ProgramAction& action : training_.actions()) ++times[{action.kind, action.stage}];
-    for (const auto& communicator : communicators_)
-      out_.communication.push_back(
-          {communicator->group().axis, std::vector<CommStats>(static_cast<std::size_t>(communicator->size()))});
+    for (std::size_t i = 0; i < axes_.size(); ++i)
+      out_.communication.push_back({communicators_[i]->group().axis, axes_[i],
+                                    std::vector<CommStats>(static_cast<std::size_t>(communicators_[i]->size()))});
     for (ActionId id = 0; id < training_.actions().size(); ++id) {
       const ProgramAction& action = training_.actions()[id];
       if (const auto found = times.find({action.kind, action.stage}); found != times.end()) {
@@ -62,7 +63,8 @@ class Planner {
       if (!schedule::runs_layers(action.kind) || !evaluated.insert(of).second) continue;
       compute(action, false);
       for (const auto& communicator : communicators_)
-        if (communicator->group().axis == "tensor") out_.evaluation_collectives[of] = communicator->take().collectives;
+        if (communicator->group().axis == kTensorAxis)
+          out_.evaluation_collectives[of] = communicator->take().collectives;
     }
     out_.scratch = notes_.scratch_needed();
     out_.refusals = notes_.refusals();
@@ -72,11 +74,10 @@ class Planner {
  private:
   using Communicators = std::vector<std::unique_ptr<PlanCommunicator>>;
 
-  static Communicators communicators_of(const PlanRequest& request) {
+  static Communicators communicators_of(std::span<const std::vector<std::string>> axes, const PlanRequest& request) {
     Communicators out;
-    for (const Axis& axis : request.layout.axes())
-      if (axis.size > 1)
-        out.push_back(std::make_unique<PlanCommunicator>(request.layout.group(request.rank, axis.name)));
+    for (const std::vector<std::string>& of : axes)
+      out.push_back(std::make_unique<PlanCommunicator>(request.layout.group(request.rank, of)));
     return out;
   }
   static Groups groups_of(const Communicators& communicators) {
@@ -139,7 +140,7 @@ class Planner {
       const PlanCommunicator::Posted posted = communicators_[axis]->take();
       for (std::size_t member = 0; member < posted.of_member.size(); ++member)
         add(out_.communication[axis].of_member[member], posted.of_member[member], times);
-      if (communicators_[axis]->group().axis == "tensor") out_.tensor_collectives[action] = posted.collectives;
+      if (communicators_[axis]->group().axis == kTensorAxis) out_.tensor_collectives[action] = posted.collectives;
     }
   }
 
@@ -151,6 +152,7 @@ class Planner {
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Stream> stream_;
   const StepScalars scalars_;
+  const std::vector<std::vector<std::string>> axes_; // of each communicator
   const Communicators communicators_;
   const Groups groups_;
   TransferStreams transfers_;

@@ -24,9 +24,10 @@ struct PlanRequest {
   const schedule::Assumptions& assumptions; // of the programs' verification
 };
 
-/// Communication of a training step over one axis.
+/// Communication of a training step over one axis, or over a product of axes.
 struct AxisPlan {
-  std::string axis;
+  std::string axis;              // Group::axis
+  std::vector<std::string> axes; // of the product
   /// By index in the group. Transfers are counted for the planned rank only, so on the pipeline axis only its entry is
   /// complete.
   std::vector<CommStats> of_member;
@@ -38,7 +39,7 @@ using StageAction = std::pair<schedule::Kind, int>;
 struct Plan {
   std::size_t scratch = 0;             // that the kernel set needs
   Refusals refusals;                   // of the kernel set
-  std::vector<AxisPlan> communication; // axes of more than one rank
+  std::vector<AxisPlan> communication; // axes of more than one rank, then products
   /// The collectives over the tensor group, in order: of a training step, and of the passes of an evaluation. All ranks
   /// of the group must post the same.
   std::map<StageAction, std::vector<Collective>> tensor_collectives, evaluation_collectives;

@@ -32,20 +32,30 @@ schedule::Slots slots_of(int stage, const schedule::Program& training, const sch
   return slots;
 }
 
+BatchInputs inputs_of(std::span<const std::unique_ptr<Stage>> stages) {
+  BatchInputs out{false, false};
+  for (const std::unique_ptr<Stage>& stage : stages)
+    stage->for_each_layer([&out](int, const Layer& layer) {
+      for (const TensorSpec& input : layer.inputs()) {
+        out.tokens |= input.name == "tokens";
+        out.targets |= input.name == "targets";
+      }
+    });
+  return out;
+}
+
 } // namespace
 
 RankState::RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation)
     : training_(training), evaluation_(evaluation), master_(request.types.master), batches_(request.batch) {
   make_stages(request);
   for (const std::unique_ptr<Stage>& stage : stages_) join_stage(*stage);
+  batches_.set_inputs(inputs_of(stages_));
   const schedule::StageMap& stage_map = training.stage_map();
-  parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.model.ties(), request.types,
-                                             request.optimizer.state.size());
-  values_ = std::make_unique<StepReductions>(
-      request.batch,
-      ValueSources{request.context.layout.pipeline(), stage_map.rank_of(stage_map.stages() - 1),
-                   request.context.tensor()},
-      *parameters_);
+  parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.context.layout, request.model.ties(),
+                                             request.types, request.optimizer.state.size());
+  values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
+                                             stage_map.rank_of(stage_map.stages() - 1), *parameters_);
   assign_memory(memory_);
 }
 
@@ -74,12 +84,20 @@ void RankState::join_stage(Stage& stage) {
   if (index == stage_map.stages() - 1) stage.end_with_loss();
 }
 
+std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout& layout) const {
+  std::vector<std::vector<std::string>> out;
+  for (const Axis& axis : layout.axes())
+    if (axis.size > 1) out.push_back({axis.name});
+  for (std::vector<std::string>& product : parameters_->axis_products()) out.push_back(std::move(product));
+  return out;
+}
+
 void RankState::assign_memory(RankMemory& memory) {
   parameters_->assign_memory(memory);
   for (const std::unique_ptr<Stage>& stage : stages_)
     stage->assign_memory(memory, slots_of(stage->index(), training_, evaluation_), *parameters_);
   batches_.assign_memory(memory);
-  values_->assign_memory(memory);
+  values_->assign_memory(batches_, memory);
 }
 
 void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads) {
@@ -143,14 +161,6 @@ std::vector<ActivationPart> RankState::activation_parts() const {
   if (const std::size_t bytes = memory_.workspace(); bytes > 0) out.push_back({"workspace", 1, 1, bytes});
   std::ranges::stable_sort(out, std::ranges::greater{}, &ActivationPart::total);
   return out;
-}
-
-TensorView RankState::bucket(int layer_number) const {
-  const std::vector<TensorView>& accumulators = parameters_->gradients_of(layer_number);
-  if (accumulators.empty()) return {};
-  std::size_t bytes = 0; // they are consecutive in the arena; in a plan they have no data
-  for (const TensorView& accumulator : accumulators) bytes = Arena::aligned(bytes) + accumulator.bytes();
-  return {accumulators.front().data(), master_, {static_cast<std::int64_t>(bytes / bytes_of(master_))}};
 }
 
 } // namespace triax::executor

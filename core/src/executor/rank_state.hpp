@@ -45,6 +45,9 @@ class RankState {
   Stage& stage(int index);
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }
+  /// The axes of the communicators that a rank needs: each of more than one rank, then products. The same list on all
+  /// ranks.
+  std::vector<std::vector<std::string>> communicator_axes(const Layout& layout) const;
   Batches& batches() { return batches_; }
   StepReductions& values() { return *values_; }
   std::span<std::byte> scratch() const { return memory_.scratch; }
@@ -54,8 +57,6 @@ class RankState {
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }
   /// Parts of the activations, largest first; their sum is the row "activations" of memory().
   std::vector<ActivationPart> activation_parts() const;
-  /// One layer's accumulators as one view: a bucket of the gradient reduction.
-  TensorView bucket(int layer_number) const;
 
  private:
   void assign_memory(RankMemory& memory);

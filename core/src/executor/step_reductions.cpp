@@ -2,6 +2,7 @@
 // Sends and collects the scalars of a step.
 #include "executor/step_reductions.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -11,40 +12,84 @@ namespace triax::executor {
 
 namespace {
 
-/// Gathers the group's parts in order; without a group, copies the rank's own.
-void gather(const char* axis, const TensorView& own, const TensorView& all, const ValueContext& context) {
-  if (Communicator* group = context.groups.find(axis)) {
-    group->wait(group->all_gather(own, all.flat(), context.stream, context.action), context.stream);
-  } else {
-    context.device.copy(all.flat(), own, context.stream);
+/// The axes of more than one rank that divide layers or cut a parameter, in the order of the layout.
+std::vector<std::string> axes_of_squares(const Layout& layout, const Parameters& parameters) {
+  std::vector<std::string> out;
+  for (const Axis& axis : layout.axes()) {
+    const bool cuts = std::ranges::any_of(parameters.global(), [&](const GlobalParameter& parameter) {
+      return std::ranges::find(parameter.spec->cuts, axis.name, &Cut::axis) != parameter.spec->cuts.end();
+    });
+    if (axis.size > 1 && (cuts || axis.divides == Divides::layers)) out.push_back(axis.name);
   }
+  return out;
+}
+
+std::vector<std::string> axes_of_losses(const Layout& layout) {
+  std::vector<std::string> out = layout.axes_dividing({Divides::samples, Divides::positions});
+  for (std::string& axis : layout.axes_dividing({Divides::layers})) out.push_back(std::move(axis));
+  return out;
+}
+
+/// By rank of the axes that divide samples: the members of the group of axes_of_losses() that have its samples.
+std::vector<std::vector<std::int64_t>> members_by_samples(const Layout& layout) {
+  const std::vector<std::string> all = layout.axes_dividing({Divides::samples, Divides::positions}),
+                                 samples = layout.axes_dividing({Divides::samples});
+  const Group members = layout.group(0, all);
+  std::vector<std::vector<std::int64_t>> out(layout.group(0, samples).ranks.size());
+  for (std::size_t member = 0; member < members.ranks.size(); ++member) {
+    const int of = layout.group(members.ranks[member], samples).index;
+    out[static_cast<std::size_t>(of)].push_back(static_cast<std::int64_t>(member));
+  }
+  return out;
 }
 
 } // namespace
 
-StepReductions::StepReductions(const BatchShape& batch, const ValueSources& sources, const Parameters& parameters)
+StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, int loss_rank,
+                               const Parameters& parameters)
     : batch_(batch),
-      sources_(sources),
+      layout_(layout),
+      loss_rank_(loss_rank),
       parameters_(parameters),
-      most_(static_cast<std::int64_t>(parameters.most_on_a_rank())) {}
+      most_(static_cast<std::int64_t>(parameters.most_on_a_rank())),
+      members_of_(members_by_samples(layout)) {
+  for (const std::string& axis : layout.axes_dividing({Divides::layers})) layers_axis_ = axis;
+  squares_.axes = axes_of_squares(layout, parameters);
+  losses_.axes = axes_of_losses(layout);
+}
 
 template <class Visit>
 void StepReductions::for_each_square(Visit visit) const {
   for (const GlobalParameter& parameter : parameters_.global()) {
-    const std::int64_t of_rank = std::int64_t{parameter.rank} * sources_.tensor * most_;
-    const std::int64_t shards = parameter.spec->dim < 0 ? 1 : sources_.tensor;
-    for (std::int64_t shard = 0; shard < shards; ++shard)
-      visit(parameter, of_rank + shard * most_ + static_cast<std::int64_t>(parameter.index));
+    // Offsets of the ranks that have a part, the first axis fastest; other ranks have the same values as rank 0.
+    std::vector<std::int64_t> offsets{0};
+    std::int64_t stride = most_;
+    for (const std::string& axis : squares_.axes) {
+      const int size = layout_.size(axis);
+      if (axis == layers_axis_) {
+        for (std::int64_t& offset : offsets) offset += parameter.rank * stride;
+      } else if (std::ranges::find(parameter.spec->cuts, axis, &Cut::axis) != parameter.spec->cuts.end()) {
+        const std::vector<std::int64_t> before = offsets;
+        for (int part = 1; part < size; ++part)
+          for (const std::int64_t offset : before) offsets.push_back(offset + part * stride);
+      }
+      stride *= size;
+    }
+    for (const std::int64_t offset : offsets) visit(parameter, offset + static_cast<std::int64_t>(parameter.index));
   }
 }
 
-void StepReductions::assign_memory(RankMemory& memory) {
-  const auto assign = [&memory, this](Gathered& values, std::int64_t group, std::int64_t count) {
-    const Shape all{sources_.pipeline, group, count};
-    values.of_group = memory.values.tensor(DType::f64, {group, count});
-    values.of_all = memory.values.tensor(DType::f64, all);
-    values.on_host = memory.staging.tensor(DType::f64, all);
-  };
+void StepReductions::assign(Gathered& values, const TensorView& own, RankMemory& memory) const {
+  values.over.clear();
+  values.all = own;
+  for (const std::string& axis : values.axes) {
+    values.all = memory.values.tensor(DType::f64, {layout_.size(axis) * values.all.elements()});
+    values.over.push_back(values.all);
+  }
+  values.on_host = memory.staging.tensor(DType::f64, values.all.shape());
+}
+
+void StepReductions::assign_memory(const Batches& batches, RankMemory& memory) {
   const Shape one{static_cast<std::int64_t>(sizeof(StepScalars))};
   scalars_ = memory.values.tensor(DType::u8, one);
   host_scalars_ = memory.staging.tensor(DType::u8, one);
@@ -54,8 +99,8 @@ void StepReductions::assign_memory(RankMemory& memory) {
   order_ = memory.values.tensor(DType::i32, {in_order});
   host_order_ = memory.staging.tensor(DType::i32, {in_order});
   own_squares_ = memory.values.tensor(DType::f64, {most_});
-  assign(squares_, sources_.tensor, most_);
-  assign(losses_, batch_.data_size, batch_.microbatches * batch_.micro);
+  assign(squares_, own_squares_, memory);
+  assign(losses_, batches.losses(), memory);
   square_of_.clear();
   for (std::int64_t i = 0; i < most_; ++i) square_of_.push_back(own_squares_.slice(0, i, i + 1));
 }
@@ -84,39 +129,60 @@ void StepReductions::add_squares(const ValueContext& context) const {
                                 {context.stream, context.scratch});
 }
 
-void StepReductions::collect(const TensorView& own, const char* axis, const Gathered& values,
-                             const ValueContext& context) {
-  gather(axis, own, values.of_group, context);
-  gather("pipeline", values.of_group.flat(), values.of_all, context);
-  context.device.download(values.on_host, values.of_all, context.stream);
+void StepReductions::collect(const TensorView& own, const Gathered& values, const ValueContext& context) {
+  const TensorView* before = &own;
+  for (std::size_t i = 0; i < values.axes.size(); ++i) {
+    Communicator* const group = context.groups.find(values.axes[i]);
+    TRIAX_REQUIRE(group, "there is no communicator of {} for a value", values.axes[i]);
+    group->wait(group->all_gather(*before, values.over[i], context.stream, context.action), context.stream);
+    before = &values.over[i];
+  }
+  context.device.download(values.on_host, values.all, context.stream);
 }
 
 void StepReductions::collect_losses(const Batches& batches, const ValueContext& context) {
-  collect(batches.losses(), "data", losses_, context);
+  collect(batches.losses(), losses_, context);
 }
 
 void StepReductions::collect_squares(const ValueContext& context) {
-  collect(own_squares_, "tensor", squares_, context);
+  collect(own_squares_, squares_, context);
+}
+
+TensorView StepReductions::of_last_stage(const TensorView& losses) const {
+  const std::int64_t stages =
+      losses_.axes.empty() || losses_.axes.back() != layers_axis_ ? 1 : layout_.size(layers_axis_);
+  const std::int64_t count = losses.elements() / stages;
+  return losses.slice(0, stages == 1 ? 0 : loss_rank_ * count, stages == 1 ? count : (loss_rank_ + 1) * count);
 }
 
 void StepReductions::decide(double clip_grad, const LossScaling& scaling, const ValueContext& context) {
   context.kernels.step_control(
-      {squares_.of_all, order_, losses_.of_all.at(sources_.loss_rank), scalars_.as<StepScalars>(), clip_grad, scaling},
+      {squares_.all, order_, of_last_stage(losses_.all), scalars_.as<StepScalars>(), clip_grad, scaling},
       {context.stream, context.scratch});
   context.device.download(host_scalars_, scalars_, context.stream);
 }
 
+/// Of a sample of the global batch. Global microbatch k*d + r is the k-th of sample rank r.
+double StepReductions::loss_of(std::int64_t sample) const {
+  const std::int64_t per_rank = batch_.microbatches * batch_.micro, microbatch = sample / batch_.micro;
+  const std::int64_t rank = microbatch % batch_.data_size, k = microbatch / batch_.data_size;
+  const auto* losses = of_last_stage(losses_.on_host).as<double>();
+  double sum = 0;
+  for (const std::int64_t member : members_of_[static_cast<std::size_t>(rank)])
+    sum += losses[member * per_rank + k * batch_.micro + sample % batch_.micro];
+  return sum;
+}
+
 double StepReductions::loss_sum(std::int64_t first) const {
-  const std::int64_t per_rank = batch_.microbatches * batch_.micro;
-  const auto* losses = losses_.on_host.at(sources_.loss_rank).as<double>();
   double sum = 0;
   for (std::int64_t sample = 0; sample < batch_.global(); ++sample) {
-    const std::int64_t microbatch = sample / batch_.micro;
-    const std::int64_t rank = microbatch % batch_.data_size, k = microbatch / batch_.data_size;
-    const double loss = losses[rank * per_rank + k * batch_.micro + sample % batch_.micro];
-    if (!std::isfinite(loss))
-      throw Error(text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample, k, rank,
+    const double loss = loss_of(sample);
+    if (!std::isfinite(loss)) {
+      const std::int64_t microbatch = sample / batch_.micro;
+      throw Error(text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample,
+                       microbatch / batch_.data_size, microbatch % batch_.data_size,
                        std::isnan(loss) ? "not a number" : "infinite"));
+    }
     sum += loss;
   }
   return sum;

@@ -3,11 +3,12 @@
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start() and send_rate() wait.
 //
-// Losses are added in double, in the order of samples, over all data ranks. Squares of the norm are added in double, in
-// the order of the model's parameters; shards of a parameter in the order of tensor ranks; replicated and tied
-// parameters once. So the sums depend neither on the pipeline size nor on the schedule, and all ranks get the same
-// bits. Clipping and skipping depend on the norm. The device decides them, from the values of all ranks; the host reads
-// the decision at the end of the step.
+// Losses are added in double, in the order of samples, over all ranks with samples; parts of a sample's loss, in the
+// order of the ranks with its positions. Squares of the norm are added in double, in the order of the model's
+// parameters; parts of a parameter in the order of the ranks that it is cut over; replicated and tied parameters once.
+// So the sums depend neither on the pipeline size nor on the schedule, and all ranks get the same bits. Clipping and
+// skipping depend on the norm. The device decides them, from the values of all ranks; the host reads the decision at
+// the end of the step.
 #pragma once
 
 #include <vector>
@@ -30,18 +31,11 @@ struct ValueContext {
   ActionId action = kNoAction;
 };
 
-/// Which ranks have which values.
-struct ValueSources {
-  int pipeline = 1;  // size
-  int loss_rank = 0; // pipeline rank of the last stage
-  int tensor = 1;    // size
-};
-
 class StepReductions {
  public:
-  /// The parameters must outlive it.
-  StepReductions(const BatchShape& batch, const ValueSources& sources, const Parameters& parameters);
-  void assign_memory(RankMemory& memory);
+  /// `loss_rank`: pipeline rank of the last stage. Layout and parameters must outlive it.
+  StepReductions(const BatchShape& batch, const Layout& layout, int loss_rank, const Parameters& parameters);
+  void assign_memory(const Batches& batches, RankMemory& memory);
 
   /// Uploads the scalars of the first step.
   void start(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline);
@@ -69,25 +63,36 @@ class StepReductions {
   std::string what_is_not_finite() const;
 
  private:
-  /// The values of one group, those of all pipeline ranks, and the latter on the host.
+  /// Values that are gathered over one axis after the other, the last axis slowest.
   struct Gathered {
-    TensorView of_group, of_all, on_host;
+    std::vector<std::string> axes;
+    std::vector<TensorView> over; // by axis: the values of the ranks of this axis and of those before it
+    TensorView all, on_host;      // all: the last of `over`, or without axes the rank's own
   };
-  static void collect(const TensorView& own, const char* axis, const Gathered& values, const ValueContext& context);
-  /// visit(parameter, index of a shard's square in squares_), in the order of addition.
+  void assign(Gathered& values, const TensorView& own, RankMemory& memory) const;
+  static void collect(const TensorView& own, const Gathered& values, const ValueContext& context);
+  /// visit(parameter, index of a part's square in squares_.all), in the order of addition.
   template <class Visit>
   void for_each_square(Visit visit) const;
+  /// Those of the last stage, [members, m*b], of all losses.
+  TensorView of_last_stage(const TensorView& losses) const;
+  double loss_of(std::int64_t sample) const;
 
   BatchShape batch_;
-  ValueSources sources_;
+  const Layout& layout_;
+  std::string layers_axis_; // empty if it has one rank
+  int loss_rank_;
   const Parameters& parameters_;
-  std::int64_t most_;                 // parameters per rank
+  std::int64_t most_; // parameters per rank
+  /// By rank of the axes that divide samples: the members of the losses' gather that have its samples. More than one if
+  /// positions are divided.
+  std::vector<std::vector<std::int64_t>> members_of_;
   TensorView scalars_, host_scalars_; // one StepScalars
   TensorView host_rate_;              // f32 [1]
   TensorView order_, host_order_;     // i32: order of the squares, see StepControl
   TensorView own_squares_;            // f64 [n]
-  Gathered squares_;                  // f64 [t, n], [p, t, n]
-  Gathered losses_;                   // f64 [d, m*b], [p, d, m*b]
+  Gathered squares_;                  // of own_squares_, over the axes that cut parameters or divide layers
+  Gathered losses_;                   // f64 [m*b], over the axes that divide samples or positions, then layers
   std::vector<TensorView> square_of_;
   Event sent_;
 };

@@ -13,7 +13,7 @@ using schedule::ProgramAction;
 TransferStreams::TransferStreams(Device& device, const Groups& groups,
                                  std::span<const schedule::Program* const> programs,
                                  const schedule::Assumptions& assumptions)
-    : device_(device), pipeline_(groups.find("pipeline")) {
+    : device_(device), pipeline_(groups.find(kPipelineAxis)) {
   using Order = CommTraits::Order;
   std::size_t actions = 0;
   reductions_ = make_stream("gradient reduction");
@@ -25,7 +25,7 @@ TransferStreams::TransferStreams(Device& device, const Groups& groups,
                   "the program of pipeline rank {} posts its transfers in sets, which is not supported here",
                   program->rank());
     actions = std::max(actions, program->actions().size());
-    if (program->boundaries() == schedule::Boundaries::scattered) scattered_over_ = groups.find("tensor");
+    if (program->boundaries() == schedule::Boundaries::scattered) scattered_over_ = groups.find(kTensorAxis);
     for (const ProgramAction& action : program->actions()) {
       if (action.peer < 0 || edges_.contains(edge_of(action))) continue;
       TRIAX_REQUIRE(pipeline_, "rank {} sends to rank {} of the pipeline and has no group for it", program->rank(),

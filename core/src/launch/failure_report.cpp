@@ -29,8 +29,7 @@ bool is_rank(const FailureFacts& facts) {
 }
 
 std::string who(const FailureFacts& facts, int rank) {
-  const auto at = [&](std::string_view axis) { return facts.layout.coordinate(rank, axis); };
-  std::string out = text("rank {} (pipeline {}, data {}, tensor {}", rank, at("pipeline"), at("data"), at("tensor"));
+  std::string out = text("rank {} ({}", rank, facts.layout.describe(rank));
   const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
   if (status.pid != 0) out += text("; host {}, pid {}", status.host, status.pid);
   return out + ")";

@@ -13,8 +13,7 @@ namespace {
 /// "pipeline 0, data 1, tensor 0, step 118, 0F3"; without coordinates if there is only one rank.
 std::string location(const Layout& layout, int number, const std::string& where) {
   if (layout.world() == 1) return where;
-  const auto at = [&](std::string_view axis) { return layout.coordinate(number, axis); };
-  const std::string rank = text("pipeline {}, data {}, tensor {}", at("pipeline"), at("data"), at("tensor"));
+  const std::string rank = layout.describe(number);
   return where.empty() ? rank : rank + ", " + where;
 }
 

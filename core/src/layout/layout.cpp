@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "triax/layout.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "triax/error.hpp"
 
 namespace triax {
 
+namespace {
+
+constexpr char kProduct = '*'; // between the names of a product of axes
+
+} // namespace
+
 Layout::Layout(std::vector<Axis> axes) : axes_(std::move(axes)) {
   std::int64_t world = 1;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     TRIAX_REQUIRE(!axes_[i].name.empty(), "an axis of a layout needs a name");
+    TRIAX_REQUIRE(axes_[i].name.find(kProduct) == std::string::npos, "axis {} has a '{}' in its name", axes_[i].name,
+                  kProduct);
     TRIAX_REQUIRE(axes_[i].size >= 1, "axis {} has the size {}; it must be at least 1", axes_[i].name, axes_[i].size);
     for (std::size_t j = 0; j < i; ++j) {
       TRIAX_REQUIRE(axes_[i].name != axes_[j].name, "axis {} is given twice", axes_[i].name);
+      TRIAX_REQUIRE(axes_[i].divides != Divides::layers || axes_[j].divides != Divides::layers,
+                    "axes {} and {} both divide the layers", axes_[j].name, axes_[i].name);
     }
     world *= axes_[i].size;
     TRIAX_REQUIRE(world <= std::numeric_limits<int>::max(), "a layout of more than {} ranks",
@@ -22,7 +33,9 @@ Layout::Layout(std::vector<Axis> axes) : axes_(std::move(axes)) {
 }
 
 Layout Layout::ptd(int pipeline, int tensor, int data) {
-  return Layout({{"tensor", tensor}, {"data", data}, {"pipeline", pipeline}});
+  return Layout({{std::string(kTensorAxis), tensor, Divides::tensors},
+                 {std::string(kDataAxis), data, Divides::samples},
+                 {std::string(kPipelineAxis), pipeline, Divides::layers}});
 }
 
 int Layout::world() const {
@@ -69,23 +82,53 @@ int Layout::rank_of(std::span<const int> coordinates) const {
 }
 
 Group Layout::group(int rank, std::string_view axis) const {
+  const std::string name(axis);
+  return group(rank, std::span(&name, 1));
+}
+
+Group Layout::group(int rank, std::span<const std::string> axes) const {
   std::vector<int> at = coordinates(rank);
-  Group group{std::string(axis), {}, {}, 0};
-  std::size_t which = axes_.size();
+  std::vector<std::size_t> which; // indices in axes_
   for (std::size_t i = 0; i < axes_.size(); ++i) {
-    if (axes_[i].name == axis) which = i;
+    if (std::ranges::find(axes, axes_[i].name) == axes.end()) continue;
+    which.push_back(i);
+    at[i] = 0;
   }
-  if (which == axes_.size()) {
-    group.ranks = {rank};
-  } else {
-    group.index = at[which];
-    for (int i = 0; i < axes_[which].size; ++i) {
-      at[which] = i;
-      group.ranks.push_back(rank_of(at));
-    }
+  Group group{product_name(axes), {}, {}, 0};
+  for (;;) { // counts the coordinates up, the first axis fastest
+    const int member = rank_of(at);
+    if (member == rank) group.index = group.size();
+    group.ranks.push_back(member);
+    std::size_t next = 0;
+    while (next < which.size() && ++at[which[next]] == axes_[which[next]].size) at[which[next++]] = 0;
+    if (next == which.size()) break;
   }
-  group.id = text("{}.{}", axis, group.ranks.front()); // the lowest rank distinguishes groups of one axis
+  group.id = text("{}.{}", group.axis, group.ranks.front()); // the lowest rank distinguishes groups of the same axes
   return group;
+}
+
+std::vector<std::string> Layout::axes_dividing(std::initializer_list<Divides> what) const {
+  std::vector<std::string> out;
+  for (const Axis& axis : axes_)
+    if (axis.size > 1 && std::ranges::find(what, axis.divides) != what.end()) out.push_back(axis.name);
+  return out;
+}
+
+std::string Layout::product_name(std::span<const std::string> axes) {
+  std::string out;
+  for (const std::string& axis : axes) out += (out.empty() ? "" : std::string(1, kProduct)) + axis;
+  return out;
+}
+
+std::string Layout::slowest_axis(std::string_view product) {
+  return std::string(product.substr(product.rfind(kProduct) + 1)); // npos + 1 is 0
+}
+
+std::string Layout::describe(int rank) const {
+  const std::vector<int> at = coordinates(rank);
+  std::string out;
+  for (std::size_t i = axes_.size(); i-- > 0;) out += text("{}{} {}", out.empty() ? "" : ", ", axes_[i].name, at[i]);
+  return out;
 }
 
 Group Layout::world_group(int rank) const {

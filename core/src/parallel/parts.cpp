@@ -55,15 +55,14 @@ ParamSpec split_along(int dim, std::string name, const Shape& global, Init init,
         {}, text("use a parallel.tensor that divides {}", global[dim]));
   }
   ParamSpec spec = replicated(std::move(name), global, init, decay);
-  spec.dim = dim;
   spec.local[dim] = global[dim] / tensor;
-  spec.begin = context.tensor_index() * spec.local[dim];
-  spec.end = spec.begin + spec.local[dim];
+  const std::int64_t begin = context.tensor_index() * spec.local[dim];
+  spec.cuts = {{std::string(kTensorAxis), dim, begin, begin + spec.local[dim]}};
   return spec;
 }
 
 void tensor_all_reduce(const LayerCall& call, const TensorView& view, Reduce reduce) {
-  Communicator* const tensor = call.groups.find("tensor");
+  Communicator* const tensor = call.groups.find(kTensorAxis);
   if (!tensor) return;
   tensor->wait(tensor->all_reduce(view, view, reduce, call.stream, call.action), call.stream);
 }

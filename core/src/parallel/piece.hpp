@@ -18,9 +18,7 @@ inline ParamSpec split_by_vocabulary(std::string name, std::int64_t hidden, Init
                                      const LayerContext& context) {
   ParamSpec spec = replicated(std::move(name), {context.vocab, hidden}, init, true);
   if (context.tensor() == 1 && range.stored == context.vocab) return spec; // nothing split, nothing padded
-  spec.dim = 0;
-  spec.begin = range.begin;
-  spec.end = range.begin + range.valid;
+  spec.cuts = {{std::string(kTensorAxis), 0, range.begin, range.begin + range.valid}};
   spec.local = {range.stored, hidden};
   return spec;
 }

@@ -246,11 +246,12 @@ std::vector<Graph::Entry> Graph::find_cycle() const {
   return out;
 }
 
-std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const double> of_action, double link) const {
+std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const Lengths> of_action) const {
   std::vector<double> at(nodes(), 0.0);
   const std::vector<std::uint32_t> open = walk([&](Node node, const Next& next) {
     const bool runs = next.node == node + 1 && node % 2 == 0 && node < 2 * actions(); // from start to end of an action
-    const double arrives = at[node] + (runs ? of_action[node / 2] : 0) + (next.crosses ? link : 0);
+    const double arrives =
+        at[node] + (runs ? of_action[node / 2].action : 0) + (next.crosses ? of_action[node / 2].link : 0);
     at[next.node] = std::max(at[next.node], arrives);
   });
   std::vector<std::vector<Time>> out(base_.size() - 1);

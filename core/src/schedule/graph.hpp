@@ -46,14 +46,18 @@ class Graph {
   struct Time {
     double start = 0, end = 0;
   };
-  /// Start and end of each action, by rank and position, if all start as early as possible. An action takes
-  /// `duration(rank, position)`; an edge to another rank takes `link`. Throws Error if there is a cycle.
-  template <class Duration>
-  std::vector<std::vector<Time>> times(Duration duration, double link) const {
-    std::vector<double> of_action(actions());
+  /// How long an action takes, and then a transfer of what it produces to another rank.
+  struct Lengths {
+    double action = 0, link = 0;
+  };
+  /// Start and end of each action, by rank and position, if all start as early as possible, with
+  /// `lengths(rank, position)`. Throws Error if there is a cycle.
+  template <class OfAction>
+  std::vector<std::vector<Time>> times(OfAction lengths) const {
+    std::vector<Lengths> of_action(actions());
     for (std::size_t rank = 0; rank + 1 < base_.size(); ++rank)
-      for (std::size_t at = base_[rank]; at < base_[rank + 1]; ++at) of_action[at] = duration(rank, at - base_[rank]);
-    return longest_paths(of_action, link);
+      for (std::size_t at = base_[rank]; at < base_[rank + 1]; ++at) of_action[at] = lengths(rank, at - base_[rank]);
+    return longest_paths(of_action);
   }
 
  private:
@@ -61,7 +65,7 @@ class Graph {
   using Node = std::uint32_t;
   struct Edge {
     Node earlier = 0, later = 0;
-    bool crosses = false; // to another rank, through a link
+    bool crosses = false; // to another rank, through the link of the earlier action
   };
   struct Next {
     Node node : 31;
@@ -90,7 +94,7 @@ class Graph {
   /// Visits the edges in topological order; returns for each node the number of incoming edges that were not visited.
   template <class Visit>
   std::vector<std::uint32_t> walk(Visit visit) const;
-  std::vector<std::vector<Time>> longest_paths(std::span<const double> of_action, double link) const;
+  std::vector<std::vector<Time>> longest_paths(std::span<const Lengths> of_action) const;
   Entry entry_of(Node node) const;
 
   std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions

@@ -10,19 +10,44 @@ namespace triax::schedule {
 
 namespace {
 
-double duration(const ProgramAction& action, const std::vector<PassTimes>& times) {
-  if (!runs_layers(action.kind)) return 0;
-  const PassTimes& of = times[static_cast<std::size_t>(action.stage)];
+double duration(const ProgramAction& action, const Program& program, const Costs& costs) {
+  const auto stage = static_cast<std::size_t>(action.stage); // not of actions of a rank
   switch (action.kind) {
     case Kind::forward:
-      return of.forward_ms;
+      return costs.times[stage].forward_ms;
     case Kind::backward_input:
-      return of.input_ms;
+      return costs.times[stage].input_ms;
     case Kind::backward_weight:
-      return of.weight_ms;
+      return costs.times[stage].weight_ms;
+    case Kind::backward:
+      return costs.times[stage].input_ms + costs.times[stage].weight_ms;
+    case Kind::reduce_grad:
+      return costs.ends.empty() ? 0 : costs.ends[stage].reduce_ms;
+    case Kind::opt_step: {
+      double all = 0;
+      for (const int of_rank : program.stages())
+        if (!costs.ends.empty()) all += costs.ends[static_cast<std::size_t>(of_rank)].optimizer_ms;
+      return all;
+    }
     default:
-      return of.input_ms + of.weight_ms;
+      return 0;
   }
+}
+
+/// Of a send: the time of its edge.
+double link(const ProgramAction& action, const Costs& costs) {
+  if (!sends(action.kind) || costs.link_ms.empty()) return 0;
+  return costs.link_ms[static_cast<std::size_t>(std::min(action.stage, action.stage + peer_offset(action.kind)))];
+}
+
+void check_sizes(const Costs& costs, std::size_t stages) {
+  TRIAX_REQUIRE(costs.times.size() == stages, "{} stages, times of {}", stages, costs.times.size());
+  TRIAX_REQUIRE(costs.link_ms.empty() || costs.link_ms.size() == stages - 1, "{} stages, links of {} edges", stages,
+                costs.link_ms.size());
+  TRIAX_REQUIRE(costs.ends.empty() || costs.ends.size() == stages, "{} stages, times at the end of a step of {}",
+                stages, costs.ends.size());
+  TRIAX_REQUIRE(costs.bytes.empty() || costs.bytes.size() == stages, "{} stages, bytes of {}", stages,
+                costs.bytes.size());
 }
 
 std::int64_t change(const ProgramAction& action, const PassBytes& of) {
@@ -101,19 +126,17 @@ class RankTally {
 
 Simulation simulate(std::span<const Program> programs, const Costs& costs) {
   TRIAX_REQUIRE(!programs.empty(), "there are no programs");
-  const auto stages = static_cast<std::size_t>(programs[0].stage_map().stages());
-  TRIAX_REQUIRE(costs.times.size() == stages, "{} stages, times of {}", stages, costs.times.size());
-  TRIAX_REQUIRE(costs.bytes.empty() || costs.bytes.size() == stages, "{} stages, bytes of {}", stages,
-                costs.bytes.size());
+  check_sizes(costs, static_cast<std::size_t>(programs[0].stage_map().stages()));
   // Transfers wait only for their producers, and no action waits for a transfer to be received.
   const Assumptions free =
       schedule::everywhere({CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
   Simulation out;
-  out.actions =
-      Graph(programs, free)
-          .times([&](std::size_t rank, std::size_t at) { return duration(programs[rank].actions()[at], costs.times); },
-                 costs.link_ms);
+  out.actions = Graph(programs, free).times([&](std::size_t rank, std::size_t at) {
+    const ProgramAction& action = programs[rank].actions()[at];
+    return Graph::Lengths{duration(action, programs[rank], costs), link(action, costs)};
+  });
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    for (const Graph::Time& time : out.actions[rank]) out.end_ms = std::max(out.end_ms, time.end);
     RankTally tally(programs[rank], costs);
     tally.run(out.actions[rank]);
     out.time_span.add(tally.time_span);

@@ -126,20 +126,16 @@ class Check {
     if (!wrong.empty()) return;
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
-    for (int pipeline = 0; pipeline < layout_.pipeline(); ++pipeline)
-      for (int tensor = 0; tensor < layout_.tensor(); ++tensor) plan_alike(pipeline, tensor, programs);
+    for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
+      plan_alike(rank, programs);
   }
 
-  /// The ranks with these coordinates hold the same: plans the first of them.
-  void plan_alike(int pipeline, int tensor, const Programs& programs) {
+  /// Plans `rank`. The ranks that differ from it in samples and positions only hold the same.
+  void plan_alike(int rank, const Programs& programs) {
     RankPlan row;
-    row.pipeline = pipeline;
-    row.tensor = tensor;
-    for (int data = 0; data < layout_.data(); ++data) {
-      const int coordinates[] = {tensor, data, pipeline};
-      row.ranks.push_back(layout_.rank_of(coordinates));
-    }
-    const int rank = row.ranks.front();
+    row.pipeline = layout_.coordinate(rank, kPipelineAxis);
+    row.tensor = layout_.coordinate(rank, kTensorAxis);
+    row.ranks = layout_.group(rank, layout_.axes_dividing({Divides::samples, Divides::positions})).ranks;
     const plugin::CallScope call(text("{}, {} or {}", run_.model.name, run_.kernels.name, run_.optimizer.name),
                                  text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
@@ -153,18 +149,18 @@ class Check {
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     row.activations = prepared.state->activation_parts();
-    for (int data = 0; data < layout_.data(); ++data) row.traffic.push_back(traffic_of(plan, rank, data));
+    for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
     compare_collectives(row, plan);
     out_.plans.push_back(std::move(row));
   }
 
-  /// `data`: the data coordinate of a rank that has the same plan as `rank`.
-  std::vector<report::GroupTraffic> traffic_of(const executor::Plan& plan, int rank, int data) const {
+  /// Of a rank that has the same plan as the planned one.
+  std::vector<report::GroupTraffic> traffic_of(const executor::Plan& plan, int rank) const {
     std::vector<report::GroupTraffic> out;
-    for (const executor::AxisPlan& axis : plan.communication) {
-      const int member = axis.axis == "data" ? data : layout_.coordinate(rank, axis.axis);
-      const CommStats& stats = axis.of_member.at(static_cast<std::size_t>(member));
-      out.push_back({axis.axis, run_.comm.at(axis.axis).name, stats.ops, stats.bytes_out, stats.bytes_in});
+    for (const executor::AxisPlan& of : plan.communication) {
+      const int member = layout_.group(rank, of.axes).index;
+      const CommStats& stats = of.of_member.at(static_cast<std::size_t>(member));
+      out.push_back({of.axis, run_.comm.at(of.axes.back()).name, stats.ops, stats.bytes_out, stats.bytes_in});
     }
     return out;
   }

@@ -122,29 +122,32 @@ struct Rank::Impl final : control::JobAbort::Listener {
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.assumptions},
-        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, wait_timeout_s(),
-                                   loss_scale_of(run), run.train.cuda_graph});
-    std::vector<Communicator*> all;
-    for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
-    agreement.emplace(*device, *stream, std::move(all));
+        executor::ExecutorSettings{.weight_decay = run.optimizer_core.weight_decay,
+                                   .clip_grad = run.train.clip_grad,
+                                   .stall_timeout_s = wait_timeout_s(),
+                                   .loss_scale = loss_scale_of(run),
+                                   .record = run.train.cuda_graph,
+                                   .last_step = run.train.steps});
+    agreement.emplace(*device, *stream, of_axes);
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
   }
 
   void join_groups(Store& store) {
     std::set<std::string> started; // by table: axes may share a backend
-    for (const Axis& axis : layout.axes()) {
-      if (axis.size == 1) continue;
-      CommBackend& backend = plugins.comm(axis.name);
-      const config::PluginChoice& choice = run.comm.at(axis.name);
+    for (const std::vector<std::string>& axes : prepared.state->communicator_axes(layout)) {
+      const std::string& slowest = axes.back(); // its table serves a product of axes
+      CommBackend& backend = plugins.comm(slowest);
+      const config::PluginChoice& choice = run.comm.at(slowest);
       if (started.insert(choice.table).second) {
         const ActivityScope call(ActivityScope::Kind::plugin_call, "start", choice.name.c_str());
         backend.start(*device);
       }
       const Deadline deadline = deadline_in(join_timeout_s());
       const WaitScope join("join", deadline, choice.name.c_str());
-      Communicator& joined = add(backend.join(layout.group(number, axis.name), store, deadline));
-      groups.set(axis.name,
+      Communicator& joined = add(backend.join(layout.group(number, axes), store, deadline));
+      if (axes.size() == 1) of_axes.push_back(&joined);
+      groups.set(joined.group().axis,
                  trace ? traced.emplace_back(std::make_unique<TracedCommunicator>(joined, *trace)).get() : &joined);
     }
   }
@@ -186,11 +189,12 @@ struct Rank::Impl final : control::JobAbort::Listener {
         others += text("{}{}", others.empty() ? (group.size() > 2 ? "ranks " : "rank ") : ", ",
                        group.ranks[static_cast<std::size_t>(member)]);
       }
-      return text(", waiting for {} of {} with {} through {}", call.name, group.axis, others,
-                  run.comm.at(group.axis).name);
+      return text(", waiting for {} of {} with {} through {}", call.name, group.axis, others, plugin_of(group));
     }
     return {};
   }
+
+  const std::string& plugin_of(const Group& group) const { return run.comm.at(Layout::slowest_axis(group.axis)).name; }
 
   /// The counters of each communicator.
   std::vector<CommStats> counted() const {
@@ -248,6 +252,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   std::unique_ptr<executor::Executor> walker;
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
+  std::vector<Communicator*> of_axes;                      // those of one axis
   std::vector<std::unique_ptr<TracedCommunicator>> traced; // wrap `communicators` if there is a trace
   Groups groups;
   std::unique_ptr<DatasetSource> training, held_out;
@@ -341,9 +346,9 @@ std::string Rank::position() const {
   out += text(", waiting for {}", seen.program->label(seen.waited));
   const int peer = actions[seen.waited].peer;
   if (peer < 0) return out;
-  const Group group = impl_->layout.group(impl_->number, "pipeline");
+  const Group group = impl_->layout.group(impl_->number, kPipelineAxis);
   return out + text(" {} rank {} through {}", schedule::sends(actions[seen.waited].kind) ? "to" : "from",
-                    group.ranks[static_cast<std::size_t>(peer)], impl_->run.comm.at("pipeline").name);
+                    group.ranks[static_cast<std::size_t>(peer)], impl_->plugin_of(group));
 }
 
 std::int64_t Rank::steps_done() const {
@@ -362,8 +367,8 @@ std::vector<report::GroupTraffic> Rank::traffic() const {
   std::vector<report::GroupTraffic> out;
   for (std::size_t i = 0; i < impl_->communicators.size(); ++i) {
     const CommStats &stats = impl_->communicators[i]->stats(), beyond = impl_->recorded.beyond(i);
-    const std::string& axis = impl_->communicators[i]->group().axis;
-    out.push_back({axis, impl_->run.comm.at(axis).name, stats.ops + beyond.ops, stats.bytes_out + beyond.bytes_out,
+    const Group& group = impl_->communicators[i]->group();
+    out.push_back({group.axis, impl_->plugin_of(group), stats.ops + beyond.ops, stats.bytes_out + beyond.bytes_out,
                    stats.bytes_in + beyond.bytes_in});
   }
   return out;

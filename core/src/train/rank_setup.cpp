@@ -18,12 +18,15 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
   std::size_t largest =
       executor::largest_boundary(plugins.model(), layer_context(run, layout, 0), split_of(run, plugins.model()));
   if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
-  const auto guarantee = [&](const char* axis) {
-    return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(axis).traits(), largest) : schedule::Guarantee{};
+  const auto guarantee = [&](std::string_view axis) {
+    return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(std::string(axis)).traits(), largest)
+                                 : schedule::Guarantee{};
   };
-  const schedule::Guarantee tensor = guarantee("tensor");
-  return {guarantee("pipeline"), schedule::both(guarantee("data"), tensor),
-          tensor}; // a gradient may be of a tensor group
+  const schedule::Guarantee tensor = guarantee(kTensorAxis);
+  schedule::Guarantee reductions = tensor; // a gradient may be added over a tensor group
+  for (const Axis& axis : layout.axes())
+    if (axis.divides != Divides::layers) reductions = schedule::both(reductions, guarantee(axis.name));
+  return {guarantee(kPipelineAxis), reductions, tensor};
 }
 
 /// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.
@@ -77,12 +80,13 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
 
 Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
                          const Programs& programs)
-    : training(programs.training.at(static_cast<std::size_t>(layout.coordinate(rank, "pipeline")))),
-      evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, "pipeline")))) {
+    : training(programs.training.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
+      evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))) {
   const Model& model = plugins.model();
   const OptimizerTraits traits = plugins.optimizer().traits();
-  const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, layout.data(),
-                                   layout.coordinate(rank, "data")};
+  const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
+  const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
+                                   samples.index};
   const executor::RankRequest request{
       model, traits, layer_context(run, layout, rank), {run.train.compute, run.train.master}, split_of(run, model),
       batch};

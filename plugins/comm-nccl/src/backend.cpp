@@ -41,7 +41,7 @@ Refusals NcclBackend::supports(const CommRequest& request) const {
   const bool has_order = out.empty() && version() >= kOrderVersion;
   out.add(settings_.refusals);
   if (has_order) out.add(settings_.order_refusals);
-  const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != "pipeline"; });
+  const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != kPipelineAxis; });
   if (settings_.edge_communicators && other != request.axes.end()) // the calls of other axes need the single order
     out.add(make_refusal(
                 ErrorCode::kUnsupported, {},

@@ -133,7 +133,7 @@ void Bootstrap::make_group(GroupHandles& handles) {
 }
 
 void Bootstrap::make_edges(GroupHandles& handles) {
-  if (!settings_.edge_communicators || group_.axis != "pipeline") return;
+  if (!settings_.edge_communicators || group_.axis != kPipelineAxis) return;
   ncclConfig_t config = config_of();
   config.maxCTAs = kEdgeCtas;
   for (const std::vector<Edge>& round : rounds_of_edges(group_.size())) {
@@ -158,7 +158,7 @@ void Bootstrap::make_edges(GroupHandles& handles) {
 
 /// The first transfer between two members connects them, and needs both at the same time: do it now, not in a step.
 void Bootstrap::warm_up(GroupHandles& handles) {
-  if (group_.axis != "pipeline") return;
+  if (group_.axis != kPipelineAxis) return;
   const std::unique_ptr<Memory> bytes = device_.allocate(kWarmUpSlots * Arena::kAlignment, MemoryKind::device);
   const std::unique_ptr<Stream> stream = device_.make_stream("comm-nccl: warm-up");
   try {

@@ -40,11 +40,12 @@ void for_each_element(const TensorView& view, Set set) {
 } // namespace
 
 std::int64_t global_element(const ParamSpec& spec, std::int64_t local) {
-  if (spec.dim < 0) return local;
   const std::int64_t columns = spec.local.rank() > 1 ? spec.local[1] : 1;
   std::int64_t index[2] = {local / columns, local % columns};
-  index[spec.dim] += spec.begin;
-  if (index[spec.dim] >= spec.end) return -1;
+  for (const Cut& cut : spec.cuts) {
+    index[cut.dim] += cut.begin;
+    if (index[cut.dim] >= cut.end) return -1;
+  }
   return index[0] * (spec.global.rank() > 1 ? spec.global[1] : 1) + index[1];
 }
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a tiny run as threads of the test.
+//
+// Threads: starts one per rank, and joins them. Errors of ranks are failures of the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "train/tiny_run.hpp"
+
+namespace triax::test {
+
+struct RankTrace {
+  Trace trace;
+  std::vector<report::GroupTraffic> traffic;
+  double held_out = 0;
+  std::map<std::string, std::vector<std::byte>> weights; // by name
+};
+
+/// `rows`, if given, replace the scheduler's.
+inline std::vector<RankTrace> train_ranks(const config::RunConfig& config, const Layout& layout, int steps,
+                                          const Schedule* rows = nullptr) {
+  control::LocalStore store;
+  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world()));
+  std::vector<std::string> errors(out.size());
+  std::vector<std::thread> threads;
+  for (int index = 0; index < layout.world(); ++index)
+    threads.emplace_back([&, index] {
+      const auto at = static_cast<std::size_t>(index);
+      try {
+        TinySource source;
+        train::Rank rank(config, layout, index, store, null_log(),
+                         {.training = &source, .held_out = &source, .schedule = rows, .threads = 1});
+        out[at] = {train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};
+        for (const train::RankParameter& parameter : rank.parameters())
+          append(out[at].weights[parameter.name], parameter.master);
+      } catch (const std::exception& error) {
+        errors[at] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  return out;
+}
+
+inline std::vector<RankTrace> train_ranks(const TinyRun& run, int steps, const Schedule* rows = nullptr) {
+  const config::RunConfig config = run.config();
+  return train_ranks(config, train::layout_of(config), steps, rows);
+}
+
+} // namespace triax::test
