@@ -116,7 +116,7 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
 
 /// Whether this is a rank other than 0, from the rank variable alone: the other variables are missing or contradictory.
 bool is_other_rank() {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return std::atoi(rank) > 0;
   return false;
 }
