@@ -80,7 +80,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
     : training(programs.training.at(static_cast<std::size_t>(layout.coordinate(rank, "pipeline")))),
       evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, "pipeline")))) {
   const Model& model = plugins.model();
-  const OptimizerTraits traits = plugins.optimizer().traits();
+  const OptimizerTraits traits = plugins.optimizer_traits();
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, layout.data(),
                                    layout.coordinate(rank, "data")};
   const executor::RankRequest request{
