@@ -94,7 +94,7 @@ void ask_scheduler(const ScheduleSource& source, VerifiedSchedule& out) {
   out =
       refused(source, make_refusal(ErrorCode::kPluginFailed, {"schedule.plugin"}, "schedule.plugin \"{}\": {}, file {}",
                                    source.scheduler.name, probed.failure->reason(), file)
-                          .with_hint("{}", plugin::probe_hint(file)));
+                          .with_hint("{}", probed.failure->hint(file)));
 }
 
 } // namespace

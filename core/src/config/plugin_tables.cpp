@@ -69,7 +69,7 @@ void PluginFinder::probe_files(const std::vector<std::filesystem::path>& files) 
 const plugin::Library& PluginFinder::load(const std::filesystem::path& file) {
   probe_files({file});
   if (const auto failed = failures_.find(file); failed != failures_.end())
-    throw Error(failed->second.reason(), file.string(), plugin::probe_hint(file));
+    throw Error(failed->second.reason(), file.string(), failed->second.hint(file));
   return plugin::load(file, "");
 }
 

@@ -120,7 +120,7 @@ Description describe(const std::filesystem::path& file, const CallLimits& limits
   ElfFile elf = read_elf(whole); // cannot fail: it succeeded before the plugin was loaded
   out.note = std::move(elf.note);
   out.needed = std::move(elf.needed);
-  out.problem = Error(probed.failure->reason(), whole.string(), probe_hint(whole)).what();
+  out.problem = Error(probed.failure->reason(), whole.string(), probed.failure->hint(whole)).what();
   return out;
 }
 

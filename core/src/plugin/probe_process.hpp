@@ -28,6 +28,9 @@ struct ProbeFailure {
 
   /// "its constructor crashed with SIGSEGV (Segmentation fault); it printed: ..."
   std::string reason() const;
+  /// The next step for the user and for the author of the plugin in `library`, which may be empty. Names an environment
+  /// variable whose value, a path, the child printed: a library may end the process when it cannot use it.
+  std::string hint(const std::filesystem::path& library) const;
 };
 
 struct ProbeResult {
@@ -46,8 +49,5 @@ ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput outp
 /// Runs several functions side by side, each in a child of its own. Returns the results in their order.
 std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
                                     const CallLimits& limits = {});
-
-/// The next step for the user and for the author of a plugin that failed. `file` may be empty.
-std::string probe_hint(const std::filesystem::path& file);
 
 } // namespace triax::plugin

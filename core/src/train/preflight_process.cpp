@@ -133,7 +133,7 @@ Refusal refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& fai
   const std::string plugin = choice ? text("{} \"{}\"", key, failure.plugin) : failure.plugin;
   Refusal out = make_refusal(ErrorCode::kPluginFailed, {}, "{}: {}{}", plugin, failure.reason(), at);
   if (choice) out.keys.push_back(key);
-  out.hint = plugin::probe_hint(file);
+  out.hint = failure.hint(file);
   return out;
 }
 
