@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "config/derive.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
@@ -159,8 +160,8 @@ class Checks {
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
         refuse(make_refusal(ErrorCode::kConflict, {key},
                             "{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
-                            key, path, all.front().second, info.kind, info.vocab, info.digest, first->kind,
-                            first->vocab, first->digest)
+                            key, path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
+                            shortened(first->kind), first->vocab, shortened(first->digest))
                    .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
         if (i == 0 && derived) continue; // reported by model.vocab

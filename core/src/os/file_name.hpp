@@ -10,7 +10,7 @@
 
 namespace triax::os {
 
-/// Empty if the file has no name any more, or if the system does not tell it.
+/// Empty if the file has no name any more, or if the system does not report it.
 inline std::filesystem::path name_of_descriptor(int descriptor) {
   std::error_code unknown;
   const std::filesystem::path name =
