@@ -17,6 +17,10 @@ namespace triax::comm_ucx {
 
 ucp_context_h make_context(const Settings& settings);
 
+/// The UCX_ variables of the environment that UCX does not know, with names that it suggests: "UCX_TLSS (maybe:
+/// UCX_TLS?)". Empty if there are none, before the first context, and at later calls.
+std::string take_unused_variables();
+
 /// Throws Error unless `status` is UCS_OK. `log`: captured during the call that returned it.
 void check_ucx(ucs_status_t status, std::string_view what, const Settings& settings, const UcxLogCapture& log);
 

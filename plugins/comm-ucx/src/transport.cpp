@@ -65,6 +65,9 @@ Transport::Transport(Device& device, const Settings& settings, Log& log)
 
 void Transport::open() {
   context_ = make_context(settings_);
+  if (settings_.logs && settings_.quiet) // else UCX's own log has it
+    if (const std::string unused = take_unused_variables(); !unused.empty())
+      log_.warn("comm-ucx: UCX does not know these variables of the environment: {}; correct or unset them", unused);
   const UcxLogCapture log(settings_.quiet);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
