@@ -189,9 +189,13 @@ ucp_context_h make_context(const Settings& settings) {
   Context made;
   check_ucx(ucp_init(&params, config.config, &made.context), "cannot create a context", settings, log);
   check_transports(settings, log);
+  return std::exchange(made.context, nullptr);
+}
+
+void keep_unused_variables(const UcxLogCapture& log) {
+  const std::lock_guard lock(library());
   for (const std::string& message : log.messages())
     if (std::string found = unused_in(message); !found.empty()) unused() = std::move(found);
-  return std::exchange(made.context, nullptr);
 }
 
 std::string take_unused_variables() {

@@ -17,8 +17,9 @@ namespace triax::comm_ucx {
 
 ucp_context_h make_context(const Settings& settings);
 
-/// The UCX_ variables of the environment that UCX does not know, with names that it suggests: "UCX_TLSS (maybe:
-/// UCX_TLS?)". Empty if there are none, before the first context, and at later calls.
+/// Keeps the UCX_ variables of the environment that UCX does not know. `log`: captured while a worker was created.
+void keep_unused_variables(const UcxLogCapture& log);
+/// "UCX_TLSS (maybe: UCX_TLS?)", with names that UCX suggests; empty if there are none, and at later calls.
 std::string take_unused_variables();
 
 /// Throws Error unless `status` is UCS_OK. `log`: captured during the call that returned it.
