@@ -25,6 +25,7 @@
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
+#include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
 #include "config/core_keys.hpp"
 #include "plugin/did_you_mean.hpp"
@@ -184,6 +185,7 @@ int main(int argc, char** argv) {
     print_problem(error, as_json);
     end(finish(kRefused));
   }
+  for (const std::string& note : unknown_variables()) print_problem(note);
   int status = kDone;
   const std::unique_ptr<CLI::App> program = make_command_line(status);
   try {

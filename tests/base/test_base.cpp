@@ -54,6 +54,11 @@ TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("\xC2\x9B"
                       "31m\xC2\xA0"),
             "\\u009B31m\xC2\xA0");
+  EXPECT_EQ(printable("a\xE2\x80\xAE"
+                      "b\xE2\x81\xA9\xE2\x80\xA8\xEF\xBB\xBF\xF3\xA0\x81\x81"),
+            "a\\u202Eb\\u2069\\u2028\\uFEFF\\U000E0041")
+      << "text that runs backwards or is invisible";
+  EXPECT_EQ(printable("\xE2\x80\x8D"), "\xE2\x80\x8D") << "a joiner";
   EXPECT_EQ(printable("a\xFF\xC3"), "a\\xFF\\xC3");
   EXPECT_EQ(printable(std::string_view("\0x", 2)), "\\u0000x");
 }
@@ -168,6 +173,13 @@ TEST(WaitDeadline, PassesWithoutTheTimeInWhichTheProcessDidNotRun) {
   EXPECT_FALSE(soon.passed(at(1)));
   EXPECT_FALSE(soon.passed(at(2)));
   EXPECT_TRUE(soon.passed(at(3)));
+}
+
+TEST(Printable, LongInputIsCutBetweenCharacters) {
+  EXPECT_EQ(shortened(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(shortened(std::string(201, 'x')), std::string(200, 'x') + "...");
+  EXPECT_EQ(shortened("\xE2\x82\xAC\xE2\x82\xAC\xE2\x82\xAC", 2), "\xE2\x82\xAC\xE2\x82\xAC...");
+  EXPECT_EQ(shortened("\xE2\x82\xAC\xFF", 2), "\xE2\x82\xAC\xFF") << "characters count, not bytes";
 }
 
 } // namespace

@@ -55,6 +55,19 @@ The version, and help:
     data                        prepares text for training
   
 
+A variable that nothing reads is reported:
+
+  $ TRIAX_PLUGIN_PTAH=/x TRIAX_GPU_DEVICE=1 TRIAX_SPEED=2 TRIAX_GPU_LOG=0 triax plugins describe 2>&1 | LC_ALL=C sort
+    more: triax plugins describe --help
+  note: TRIAX_GPU_DEVICE is set, but Triax does not read it; did you mean TRIAX_GPU_DEVICES?
+  note: TRIAX_PLUGIN_PTAH is set, but Triax does not read it; did you mean TRIAX_PLUGIN_PATH?
+  note: TRIAX_SPEED is set, but Triax does not read it
+  triax: plugin is required
+  $ RANK=1 TRIAX_SPEED=2 triax plugins describe
+  triax: plugin is required
+    more: triax plugins describe --help
+  [2]
+
 A result for a closed output is a failure:
 
   $ "$TRIAX" --version >&-

@@ -114,3 +114,14 @@ A log that cannot be opened is refused:
   {folder}/run/rank-2.log: the log cannot be opened: Is a directory
     choose another folder with run.dir
   [2]
+
+Variables of a job of several ranks, without the number of this one:
+
+  $ WORLD_SIZE=4 MASTER_ADDR=node0 triax train base.toml
+  environment: WORLD_SIZE = 4 and MASTER_ADDR = node0 are set, but RANK is missing
+    set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of them to start the ranks here
+  [2]
+  $ PMI_RANK=1 PMI_SIZE=4 triax train base.toml
+  environment: PMI_RANK = 1 and PMI_SIZE = 4: an mpiexec started this process that is not Open MPI's
+    start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to start the ranks here
+  [2]

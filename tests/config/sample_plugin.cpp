@@ -2,6 +2,8 @@
 // A plugin with a name, a kind and an option table, for tests of configuration. create() always fails. The build
 // defines SAMPLE_NAME, SAMPLE_KIND and SAMPLE_OPTIONS.
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -51,6 +53,7 @@ void nothing(void*) {}
 
 #ifdef SAMPLE_DIES
 __attribute__((constructor)) void run_by_dlopen() {
+  if (const char* log = std::getenv("SAMPLE_LOG")) std::fprintf(stderr, "failed to open '%s'\n", log);
   std::raise(SIGKILL);
 }
 #endif

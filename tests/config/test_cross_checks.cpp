@@ -145,6 +145,22 @@ TEST(CrossChecks, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 
+TEST(CrossChecks, ATokenizerFileIsCheckedAlsoIfTheVocabularyIsWritten) {
+  Workspace space;
+  const auto refused = [&space] { return texts(space.load({}, {{"model.vocab", "257"}})); };
+  for (const auto& [content, wrong] : std::map<std::string, std::string>{
+           {R"({"tokenizer": 5, "vocab": 257})", "key \"tokenizer\" is 5; it must be the name of a tokenizer"},
+           {R"({"tokenizer": "byte", "vocab": 257, "end_of_document": {}})",
+            "key \"end_of_document\" is {}; it must be an integer from 0 to 256"},
+           {"{", "is not valid JSON: it ends too early, after 1 byte"}}) {
+    space.write("text.json", content);
+    EXPECT_THAT(refused(), ElementsAre(AllOf(HasSubstr("run.toml:6:8: data.path: text.json: " + wrong),
+                                             HasSubstr("\n  or remove the file, because model.vocab is set"))));
+  }
+  space.write("text.json", R"({"made by": "another program"})");
+  EXPECT_THAT(refused(), IsEmpty());
+}
+
 TEST(CrossChecks, ReportsABrokenTokenizerFileWithAHint) {
   Workspace space;
   space.write("text.json", "{\"tokenizer\": byte}");

@@ -195,6 +195,18 @@ TEST(PluginTables, APluginThatDiesAsItIsLoadedIsRefused) {
                                   "  find what ended this process: "));
 }
 
+TEST(PluginTables, AVariableWhosePathALibraryCannotUseIsNamed) {
+  Workspace space;
+  space.tables["schedule"] = "plugin = \"sched-dies\"\n";
+  ::setenv("SAMPLE_LOG", "/no/such/file", 1);
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre(testing::AllOf(
+                  HasSubstr("; it printed: failed to open '/no/such/file'\n"),
+                  HasSubstr("\n  SAMPLE_LOG = /no/such/file in the environment may be the cause: correct or "
+                            "unset it; otherwise this is a defect of the plugin: "))));
+  ::unsetenv("SAMPLE_LOG");
+}
+
 TEST(PluginTables, RefusesAFileThatIsNotAPluginWithTheReason) {
   Workspace space;
   space.write("sched-broken.so", "no library");

@@ -43,6 +43,33 @@ TEST(TomlError, ExplainsDuplicateTablesAndKeys) {
   EXPECT_THAT(error_of("train = 1\n[train]\nsteps = 1\n"), HasSubstr("cannot redefine"));
 }
 
+TEST(TomlError, ExplainsDuplicateNamesInQuotes) {
+  const std::string second = "  remove one of the two";
+  EXPECT_EQ(error_of("[log]\n\"every\" = 1\n\"every\" = 2\n"),
+            "run.toml:3:1: not valid TOML: \"every\" is written twice, first in line 2\n" + second);
+  EXPECT_EQ(error_of("[log]\n'a = b' = 1\n \"a = b\" = 2\n"),
+            "run.toml:3:2: not valid TOML: \"a = b\" is written twice, first in line 2\n" + second);
+  EXPECT_EQ(error_of("[log]\nevery = 1\n'every' = 2\n"),
+            "run.toml:3:1: not valid TOML: 'every' is written twice, first in line 2\n" + second);
+  EXPECT_EQ(error_of("[\"log\"]\nevery = 1\n[log]\nlevel = 2\n"),
+            "run.toml:3:1: not valid TOML: [log] is written twice, first in line 1\n  write its keys below line 1");
+  EXPECT_EQ(error_of("[log]\nx = {\"a b\" = 1, \"a b\" = 2}\n"),
+            "run.toml:2:25: not valid TOML: a key is written twice\n  it reads: x = {\"a b\" = 1, \"a b\" = 2}");
+  EXPECT_EQ(error_of("[log]\n\"every\" = yes\n"),
+            "run.toml:2:11: not valid TOML: invalid value: yes\n  write \"every\" = true");
+}
+
+TEST(TomlError, CutsLongInput) {
+  const std::string most(200, 'x'), more(1'000'000, 'x');
+  EXPECT_EQ(error_of("[log]\n" + more + " = 1\n" + more + " = 2\n"),
+            "run.toml:3:1: not valid TOML: " + most + "...\n  remove one of the two");
+  EXPECT_THAT(error_of("[log]\nlevel = \"" + more).size(), testing::Lt(600u));
+  EXPECT_THAT(error_of("[log]\nlevel = \"a\" " + more).size(), testing::Lt(600u));
+  EXPECT_EQ(error_of("include = [\"" + more + "\"]\n"),
+            "run.toml:1:12: a string of 1000000 bytes; the limit is 4096: \"" + std::string(40, 'x') +
+                "...\"\n  check that this is the TOML of a run");
+}
+
 TEST(TomlError, ExplainsInvalidValues) {
   const auto of = [](const std::string& value) { return error_of("[train]\nsteps = " + value + "\n"); };
   const std::string at = "run.toml:2:9: not valid TOML: ";

@@ -64,6 +64,26 @@ TEST(Values, RatesThatOverflowFp32AreRefusedByTheirKeys) {
                           HasSubstr("optimizer.weight_decay = 1e+300 is outside 0..1e+30")));
 }
 
+TEST(Values, AnIntegerForARateIsShownAsWritten) {
+  Workspace space;
+  const auto wrong = HasSubstr("train.stall_timeout_s = 9223372036854775807 is outside 1..1e+08");
+  space.tables["train"] = "steps = 1\nstall_timeout_s = 9223372036854775807\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(wrong));
+  EXPECT_THAT(texts(space.load({}, {{"train.stall_timeout_s", "9223372036854775807"}})), ElementsAre(wrong));
+}
+
+TEST(Values, LongInputIsCutInMessages) {
+  Workspace space;
+  const std::string most(200, 'x'), more(4000, 'x');
+  space.tables["log"] = more + " = 1\nlevel = \"" + more + "\"\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("[log] has no key \"" + most + "...\"\n"),
+                                               HasSubstr("log.level = \"" + most + "...\" is not one of trace|debug")));
+  space.tables["log"] = "level = [\"" + more + "\"]\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("xxx... is not a string")));
+  space.tables["log"] = "";
+  EXPECT_THAT(texts(space.load({}, {{"log." + more, "1"}})), ElementsAre(HasSubstr("no key \"" + most + "...\"")));
+}
+
 TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
   EXPECT_EQ(refusal_of("seed = -1"), "train.seed = -1 is below 0");
   EXPECT_EQ(refusal_of("clip_grad = nan"), "train.clip_grad = nan is not a finite number");

@@ -35,6 +35,14 @@ TEST(TokenizerInfo, ExplainsInvalidFiles) {
     EXPECT_EQ(info_failure(folder, std::string(R"({"tokenizer": "byte", "vocab": )") + vocab + "}"),
               std::string("key \"vocab\" is ") + vocab + "; it must be an integer from 1 to 2147483647");
   }
+  const auto with_end = [&folder](const std::string& end) {
+    return info_failure(folder, R"({"tokenizer": "byte", "vocab": 257, "end_of_document": )" + end + "}");
+  };
+  EXPECT_EQ(with_end("256"), "(accepted)");
+  for (const std::string end : {"257", "-1", "2.5", "\"256\"", "null", "[256]", "{}"})
+    EXPECT_EQ(with_end(end), "key \"end_of_document\" is " + end + "; it must be an integer from 0 to 256");
+  EXPECT_EQ(with_end("\"" + std::string(1000, 'x') + "\""),
+            "key \"end_of_document\" is \"" + std::string(199, 'x') + "...; it must be an integer from 0 to 256");
 }
 
 TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {

@@ -89,7 +89,12 @@ TEST(Environment, FindsNoLauncherInAShell) {
   EXPECT_FALSE(Shell({{"PATH", "/bin"}}).find());
   EXPECT_FALSE(Shell({{"RANK", "general"}}).find());
   EXPECT_FALSE(Shell({{"LOCAL_RANK", "0"}}).find());
-  EXPECT_FALSE(Shell({{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "1"}}).find());
+  EXPECT_FALSE(Shell({{"WORLD_SIZE", "4"}}).find());
+  EXPECT_FALSE(Shell({{"WORLD_SIZE", "1"}, {"MASTER_ADDR", "node0"}, {"MASTER_PORT", "1"}}).find());
+  EXPECT_FALSE(Shell({{"WORLD_SIZE", "large"}, {"MASTER_ADDR", "node0"}}).find());
+  EXPECT_FALSE(Shell({{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "1"}}).find());
+  EXPECT_FALSE(Shell({{"RANK", "general"}, {"MASTER_ADDR", "node0"}}).find());
+  EXPECT_FALSE(Shell({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).find()) << "mpiexec -n 1 bash";
   EXPECT_FALSE(Shell({{"RANK", ""}, {"WORLD_SIZE", "4"}}).find()) << "set to nothing is not set";
 }
 
@@ -124,6 +129,22 @@ TEST(Environment, OneOfTheFiveIsMissing) {
     EXPECT_THAT(kTorchrun.with({{name, ""}}).refusal(), HasSubstr(std::string(name) + " is missing"));
   }
   EXPECT_THAT(Shell({{"TRIAX_LAUNCHER", "17"}}).refusal(), HasSubstr("environment of triax: RANK is missing"));
+}
+
+TEST(Environment, RefusesARankWithoutItsNumber) {
+  EXPECT_EQ(kTorchrun.without({"RANK"}).refusal(),
+            "environment: WORLD_SIZE = 8 and MASTER_ADDR = node0 are set, but RANK is missing\n  set RANK, WORLD_SIZE, "
+            "LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of them to start the ranks here");
+  EXPECT_THAT(Shell({{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node0"}}).refusal(), HasSubstr("RANK is missing"));
+  EXPECT_THAT(Shell({{"RANK", ""}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"}}).refusal(),
+              HasSubstr("WORLD_SIZE = 4 and LOCAL_RANK = 1 are set, but RANK is missing"));
+  EXPECT_THAT(Shell({{"RANK", "3"}, {"MASTER_ADDR", "node0"}}).refusal(),
+              HasSubstr("environment of torchrun: WORLD_SIZE is missing"));
+  EXPECT_EQ(Shell({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}).refusal(),
+            "environment: PMI_RANK = 1 and PMI_SIZE = 4: an mpiexec started this process that is not Open MPI's\n"
+            "  start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to "
+            "start the ranks here");
+  EXPECT_EQ(kSlurm.with({{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}}).found().rank, 4) << "srun --mpi=pmi2";
 }
 
 TEST(Environment, NumbersAreDigitsAlone) {
@@ -296,6 +317,7 @@ TEST(Environment, TheInnermostLauncherCounts) {
   EXPECT_EQ(in_slurm(Shell({})).found().launcher, Launcher::slurm);
   // A script for other trainers may export these for all ranks alike.
   EXPECT_EQ(in_slurm(Shell({{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n0"}})).found().launcher, Launcher::slurm);
+  EXPECT_EQ(in_slurm(Shell({{"RANK", "0"}, {"MASTER_ADDR", "n0"}})).found().launcher, Launcher::slurm);
 }
 
 } // namespace

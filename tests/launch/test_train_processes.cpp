@@ -104,6 +104,24 @@ TEST_F(TrainProcesses, UnderNohupTheEndOfTheTerminalIsIgnored) {
   EXPECT_THAT(job.err(), Not(HasSubstr("SIGHUP")));
 }
 
+TEST_F(TrainProcesses, VariablesThatNothingReadsAreReportedOnce) {
+  ::setenv("UCX_TLSS", "tcp", 1);
+  ::setenv("TRIAX_JOB_TOKNE", "secret", 1);
+  TrainProcess job = start();
+  ::unsetenv("UCX_TLSS");
+  ::unsetenv("TRIAX_JOB_TOKNE");
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  for (const std::string once : {"UCX_TLSS", "TRIAX_JOB_TOKNE"}) {
+    const std::string all = job.err();
+    EXPECT_NE(all.find(once), std::string::npos) << all;
+    EXPECT_EQ(all.find(once), all.rfind(once)) << all;
+  }
+  EXPECT_THAT(job.err(), HasSubstr(" warning: comm-ucx: UCX does not know these variables of the environment: "
+                                   "UCX_TLSS"));
+  EXPECT_THAT(job.err(), HasSubstr("note: TRIAX_JOB_TOKNE is set, but Triax does not read it; did you mean "
+                                   "TRIAX_JOB_TOKEN?\n"));
+}
+
 TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
   rlimit before{};
   ::getrlimit(RLIMIT_CORE, &before);

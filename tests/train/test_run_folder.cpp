@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
+#include "train/metrics_lock.hpp"
 #include "train/run_folder.hpp"
 
 namespace triax::train {
@@ -151,6 +153,22 @@ TEST_F(RunFolderTest, AFailureIsReportedInTheFolderThatWasMoved) {
   EXPECT_EQ(another.failure_file(), run_.folder / "failed-start.json");
   fs::remove_all(folder_ / "moved");
   EXPECT_FALSE(fs::exists(folder.failure_file().parent_path()));
+}
+
+TEST_F(RunFolderTest, ALockOfMetricsIsRemovedFromTheFolderThatWasMoved) {
+  fs::create_directories(run_.folder);
+  {
+    const MetricsLock lock(run_.folder / "metrics.jsonl");
+    fs::rename(run_.folder, folder_ / "moved");
+    fs::create_directories(run_.folder);
+    std::optional<MetricsLock> another(run_.folder / "metrics.jsonl");
+    EXPECT_THAT(error_of([&] { MetricsLock(folder_ / "moved/metrics.jsonl"); }), HasSubstr("another run is writing"));
+    EXPECT_TRUE(fs::exists(folder_ / "moved/metrics.jsonl.lock"));
+    another.reset();
+    write_file(run_.folder / "metrics.jsonl.lock", "of a third run");
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "moved/metrics.jsonl.lock"));
+  EXPECT_EQ(read_file(run_.folder / "metrics.jsonl.lock"), "of a third run") << "not the file that was locked";
 }
 
 TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsRefused) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "launch/key_check.hpp"
@@ -114,13 +115,6 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   progress.finish();
   for (const std::unique_ptr<Log>& log : logs) result->missing.log_lines += report::lost_lines(*log);
   return report.ended(run, *result);
-}
-
-/// Whether this is a rank other than 0, from the rank variable alone: the other variables are missing or contradictory.
-bool is_other_rank() {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
-    if (const char* rank = std::getenv(name)) return std::atoi(rank) > 0;
-  return false;
 }
 
 int train_run(const TrainArguments& arguments) {

@@ -30,7 +30,7 @@ struct ParameterShard {
 };
 
 struct OptimizerTraits {
-  std::vector<std::string> state; // names of the state tensors of a parameter ("m", "v"), which start as zeros
+  std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros
   bool elementwise = true;        // a shard may be any part of a parameter
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "config/derive.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
@@ -152,19 +153,23 @@ class Checks {
       if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // already reported
       const bool must_tell = derived && i > 0 && i < training;
       if (!has_summary && !must_tell) continue;
+      if (!derived && !data::names_tokenizer(path)) continue;
       try {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
         if (!first) first = info;
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
         refuse(make_refusal(ErrorCode::kConflict, {key},
                             "{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
-                            key, path, all.front().second, info.kind, info.vocab, info.digest, first->kind,
-                            first->vocab, first->digest)
+                            key, path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
+                            shortened(first->kind), first->vocab, shortened(first->digest))
                    .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
-        if (i > 0)
-          refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {}: {}", key, error.where(), error.message())
-                     .with_hint("{}", error.hint()));
+        if (i == 0 && derived) continue; // reported by model.vocab
+        const std::string hint =
+            derived ? error.hint()
+                    : text("{}\n  or remove the file, because model.vocab is set", data::how_to_prepare(path));
+        refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {}: {}", key, error.where(), error.message())
+                   .with_hint("{}", hint));
       }
     }
   }

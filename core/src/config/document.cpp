@@ -9,6 +9,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "base/printable.hpp"
 #include "config/text_file.hpp"
 #include "config/toml_error.hpp"
 #include "plugin/option_text.hpp"
@@ -37,6 +38,15 @@ std::string dated(const toml::node& node) {
   return out.str();
 }
 
+/// Messages quote strings, so that a file of another kind would fill the terminal.
+const std::string& checked(const std::string& string, const Position& at) {
+  constexpr std::size_t kMaxString = 4096; // bytes: no path is longer
+  if (string.size() <= kMaxString) return string;
+  throw SyntaxError(
+      text("a string of {} bytes; the limit is {}: \"{}\"", string.size(), kMaxString, shortened(string, 40)), at,
+      "check that this is the TOML of a run");
+}
+
 Written written(const toml::node& node, const Source& source) {
   using Type = Written::Type;
   Written out;
@@ -52,7 +62,7 @@ Written written(const toml::node& node, const Source& source) {
   } else if (const auto* floating = node.as_floating_point()) {
     set(Type::floating, plugin::to_toml(OptionValue(floating->get())));
   } else if (const auto* string = node.as_string()) {
-    set(Type::string, string->get());
+    set(Type::string, checked(string->get(), out.at));
   } else if (const auto* array = node.as_array()) {
     out.type = Type::list;
     for (const toml::node& item : *array) out.items.push_back(written(item, source));
@@ -66,7 +76,7 @@ Written written(const toml::node& node, const Source& source) {
 
 void flatten(const toml::table& table, const std::string& name, const Source& source, Document& out) {
   for (auto&& [key, node] : table) {
-    const std::string word(key.str());
+    const std::string word = shortened(key.str()); // no key of Triax or of a plugin is as long
     const Position key_at = source.at(key.source());
     if (const toml::table* inner = node.as_table()) {
       const std::string full = name.empty() ? word : text("{}.{}", name, word);

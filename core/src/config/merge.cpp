@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "config/core_keys.hpp"
 #include "config/text_file.hpp"
 #include "triax/text.hpp"
@@ -105,8 +106,8 @@ class LayerReader {
     const std::string name = is_text(value) ? to_toml(value) : "\"base.toml\"";
     refusals_.add(value.at, {ErrorCode::kWrongType,
                              {"include"},
-                             text("include = {} is not a list of files", to_toml(value)),
-                             text("write include = [{}]", name)});
+                             text("include = {} is not a list of files", shortened(to_toml(value))),
+                             text("write include = [{}]", shortened(name))});
     return {};
   }
 
@@ -180,7 +181,8 @@ Layer flag_layer(const Override& flag, int layer) {
   const Position at{"--set", layer};
   const std::size_t dot = flag.key.rfind('.');
   const bool bare = dot == std::string::npos;
-  Entry entry{bare ? "" : flag.key.substr(0, dot), bare ? flag.key : flag.key.substr(dot + 1), at, {}};
+  Entry entry{
+      shortened(bare ? "" : flag.key.substr(0, dot)), shortened(bare ? flag.key : flag.key.substr(dot + 1)), at, {}};
   entry.value.type = Written::Type::string;
   entry.value.text = entry.key == "plugin" ? unquoted(flag.value) : flag.value;
   entry.value.at = at;

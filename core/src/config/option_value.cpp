@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
@@ -67,11 +68,11 @@ bool readable(const triax_option& option, const std::string& toml) {
 std::string hint_for(const triax_option& option, const Written& value) {
   if (is_list(option) && value.type != Written::Type::list) {
     const std::string listed = "[" + to_toml(value) + "]";
-    return readable(option, listed) ? text("write {}", listed) : std::string();
+    return readable(option, listed) ? text("write {}", shortened(listed)) : std::string();
   }
   // A number or boolean in quotes.
   if (value.type == Written::Type::string && !value.text.empty() && readable(option, value.text))
-    return text("write {}", value.text);
+    return text("write {}", shortened(value.text));
   if (element_type(option) != TRIAX_OPTION_INT || value.type != Written::Type::floating) return {};
   const double number = std::strtod(value.text.c_str(), nullptr);
   const bool whole = std::abs(number) < 1e15 && number == std::floor(number);
@@ -81,7 +82,7 @@ std::string hint_for(const triax_option& option, const Written& value) {
 /// For a value that should be a string.
 std::string text_hint(const triax_option& option, const Written& value) {
   if (option.choices) return text("write one of {}, in quotes", option.choices);
-  return value.type == Written::Type::list ? std::string() : text("write \"{}\"", to_toml(value));
+  return value.type == Written::Type::list ? std::string() : text("write \"{}\"", shortened(to_toml(value)));
 }
 
 std::string trimmed(std::string_view text, std::string_view characters) {
@@ -97,14 +98,14 @@ std::string quoted_list_hint(const Entry& entry) {
   std::istringstream items(trimmed(flag, " []"));
   for (std::string item; std::getline(items, item, ',');)
     list.append(list.empty() ? "" : ", ").append(plugin::to_toml(OptionValue(trimmed(item, " \""))));
-  return text("write --set '{}.{}=[{}]'", entry.table, entry.key, list.empty() ? "\"...\"" : list);
+  return text("write --set '{}.{}=[{}]'", entry.table, entry.key, list.empty() ? "\"...\"" : shortened(list));
 }
 
 std::string flag_hint(const triax_option& option, const Entry& entry) {
   if (is_list(option) && is_text(option)) return quoted_list_hint(entry);
   const std::string listed = "[" + entry.value.text + "]";
   const bool brackets = is_list(option) && !entry.value.text.empty() && readable(option, listed);
-  return brackets ? text("write {}", listed) : std::string();
+  return brackets ? text("write {}", shortened(listed)) : std::string();
 }
 
 std::string lower_case(std::string text) {
@@ -136,11 +137,15 @@ std::string choice_hint(const triax_option& option, const OptionValue& value) {
   return out.empty() ? out : text("did you mean {}?", out);
 }
 
-Reading checked(const triax_option& option, OptionValue value, const std::filesystem::path& base) {
+/// `written`: the value as TOML.
+Reading checked(const triax_option& option, OptionValue value, const std::filesystem::path& base,
+                std::string_view written) {
   if (!finite(value))
-    return {
-        {}, ErrorCode::kInvalidValue, text("{} = {} is not a finite number", option.name, plugin::to_toml(value)), {}};
-  if (const Refusals answer = plugin::check_option(option, value); !answer.empty()) {
+    return {{},
+            ErrorCode::kInvalidValue,
+            text("{} = {} is not a finite number", option.name, shortened(plugin::to_toml(value))),
+            {}};
+  if (const Refusals answer = plugin::check_option(option, value, written); !answer.empty()) {
     return {{}, answer.front().code, answer.front().message, choice_hint(option, value)};
   }
   locate(value, base);
@@ -155,10 +160,13 @@ Reading read_setting(const triax_option& option, const Setting& setting) {
   const bool bare = !setting.flag && is_text(option) && !is_list(option) && value.type != Written::Type::string;
   if (bare) { // parse_option would accept it as a string
     const char* wanted = element_type(option) == TRIAX_OPTION_PATH ? "a path" : "a string";
-    return {{}, ErrorCode::kWrongType, text("{} = {} is not {}", option.name, toml, wanted), text_hint(option, value)};
+    return {{},
+            ErrorCode::kWrongType,
+            text("{} = {} is not {}", option.name, shortened(toml), wanted),
+            text_hint(option, value)};
   }
   try {
-    return checked(option, plugin::parse_option(option, toml), setting.base);
+    return checked(option, plugin::parse_option(option, toml), setting.base, toml);
   } catch (const Error& error) {
     return {{},
             ErrorCode::kWrongType,
@@ -169,7 +177,8 @@ Reading read_setting(const triax_option& option, const Setting& setting) {
 
 Reading read_default(const triax_option& option) {
   try {
-    return checked(option, plugin::parse_option(option, option.default_value), std::filesystem::current_path());
+    return checked(option, plugin::parse_option(option, option.default_value), std::filesystem::current_path(),
+                   option.default_value);
   } catch (const Error& error) {
     return {{}, ErrorCode::kWrongType, error.message(), {}};
   }

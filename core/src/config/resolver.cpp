@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "config/option_value.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "triax/text.hpp"
@@ -121,7 +122,7 @@ const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder&
   if (value.type != Written::Type::string) {
     refusals_.add(value.at, {ErrorCode::kWrongType,
                              {full_key(table, "plugin")},
-                             text("{}.plugin = {} is not a string", table.name, to_toml(value)),
+                             text("{}.plugin = {} is not a string", table.name, shortened(to_toml(value))),
                              finder.installed(table.kind)});
     return nullptr;
   }
@@ -258,9 +259,9 @@ void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& settin
   const Written& value = setting.entry.value;
   std::string hint = text("write [{}] and its keys", table.name);
   if (table.kind && setting.flag) {
-    hint = text("write --set {}.plugin={}", table.name, value.text);
+    hint = text("write --set {}.plugin={}", table.name, shortened(value.text));
   } else if (table.kind && value.type == Written::Type::string) {
-    hint = text("write plugin = {} below [{}]", to_toml(value), table.name);
+    hint = text("write plugin = {} below [{}]", shortened(to_toml(value)), table.name);
   } else if (setting.flag) {
     std::vector<std::string> keys;
     for (const CoreKey& key : table.keys) keys.emplace_back(key.option.name);

@@ -42,20 +42,6 @@ std::string_view table_of(std::string_view line) {
   return line.starts_with('[') && end != std::string_view::npos ? trimmed(line.substr(1, end - 1)) : std::string_view();
 }
 
-/// "key = value # more" as written. The value is the rest of the line; `begin` is its first byte.
-struct Pair {
-  std::string_view key, value;
-  std::size_t begin = 0;
-};
-
-std::optional<Pair> pair_of(std::string_view line) {
-  const std::size_t equals = line.find('=');
-  if (equals == std::string_view::npos || !is_key(trimmed(line.substr(0, equals)))) return std::nullopt;
-  const std::string_view value = trimmed(line.substr(equals + 1));
-  const std::size_t begin = value.empty() ? equals + 1 : static_cast<std::size_t>(value.data() - line.data());
-  return Pair{trimmed(line.substr(0, equals)), value, begin};
-}
-
 /// Position after the closing quote of the string that `value` begins with.
 std::optional<std::size_t> end_of_string(std::string_view value) {
   const char quote = value.front();
@@ -64,6 +50,32 @@ std::optional<std::size_t> end_of_string(std::string_view value) {
     if (value[i] == '\\' && quote == '"') ++i;
   }
   return std::nullopt;
+}
+
+/// The name without its quotes. Escapes stay as written.
+std::string_view unquoted(std::string_view name) {
+  const bool quoted = name.size() > 1 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front();
+  return quoted ? name.substr(1, name.size() - 2) : name;
+}
+
+/// "key = value # more" as written. The value is the rest of the line; `begin` is its first byte.
+struct Pair {
+  std::string_view key, value;
+  std::size_t equals = 0, begin = 0;
+};
+
+/// A quoted key may contain "=".
+std::optional<Pair> pair_of(std::string_view line) {
+  const std::size_t first = std::min(line.find_first_not_of(" \t"), line.size());
+  const bool quoted = first < line.size() && (line[first] == '"' || line[first] == '\'');
+  const std::size_t behind = quoted ? end_of_string(line.substr(first)).value_or(line.size() - first) + first : first;
+  const std::size_t equals = line.find('=', behind);
+  if (equals == std::string_view::npos) return std::nullopt;
+  const std::string_view key = trimmed(line.substr(0, equals));
+  if (quoted ? first + key.size() != behind : !is_key(key)) return std::nullopt;
+  const std::string_view value = trimmed(line.substr(equals + 1));
+  const std::size_t begin = value.empty() ? equals + 1 : static_cast<std::size_t>(value.data() - line.data());
+  return Pair{key, value, equals, begin};
 }
 
 std::string lowered(std::string_view text) {
@@ -76,7 +88,7 @@ std::string lowered(std::string_view text) {
 class TomlErrorLocator {
  public:
   TomlErrorLocator(std::string_view bytes, int line, int column, std::string_view reason)
-      : error_{line, column, text("not valid TOML: {}", reason), {}}, reason_(reason) {
+      : error_{line, column, text("not valid TOML: {}", shortened(reason)), {}}, reason_(reason) {
     for (std::size_t begin = 0; begin <= bytes.size();) {
       const std::size_t end = std::min(bytes.find('\n', begin), bytes.size());
       lines_.push_back(bytes.substr(begin, end - begin));
@@ -94,7 +106,7 @@ class TomlErrorLocator {
     } else if (says("table header")) {
       header();
     } else if (const std::optional<Pair> pair = pair_of(line_);
-               pair && error_.column > column_of(line_, line_.find('='))) {
+               pair && error_.column > column_of(line_, pair->equals)) {
       value(*pair);
     }
     if (error_.hint.empty()) list();
@@ -108,10 +120,10 @@ class TomlErrorLocator {
   int count() const { return static_cast<int>(lines_.size()); }
   std::size_t index() const { return static_cast<std::size_t>(error_.line - 1); }
   bool says(std::string_view words) const { return reason_.find(words) != std::string_view::npos; }
-  void report(std::size_t byte, std::string_view what, std::string hint) {
+  void report(std::size_t byte, std::string_view what, std::string_view hint) {
     error_.column = column_of(line_, byte);
-    error_.message = text("not valid TOML: {}", what);
-    error_.hint = std::move(hint);
+    error_.message = text("not valid TOML: {}", shortened(what));
+    error_.hint = shortened(hint);
   }
 
   bool encoding() {
@@ -128,12 +140,14 @@ class TomlErrorLocator {
     return false;
   }
 
-  /// A table or key that exists already. Spellings that this does not recognise keep the parser's message.
+  /// A table or key that exists already. Spellings that this does not recognise keep the parser's message, except
+  /// quoted names, which toml++ garbles.
   void twice() {
+    if (says("'\"")) error_.message = "not valid TOML: a key is written twice";
     const std::string_view name = table_of(line_);
     if (!name.empty()) {
       for (std::size_t i = 0; i < index(); ++i) {
-        if (table_of(lines_[i]) == name)
+        if (unquoted(table_of(lines_[i])) == unquoted(name))
           return report(line_.find('['), text("[{}] is written twice, first in line {}", name, i + 1),
                         text("write its keys below line {}", i + 1));
       }
@@ -143,7 +157,7 @@ class TomlErrorLocator {
     if (!second) return;
     for (std::size_t i = index(); i-- > 0 && table_of(lines_[i]).empty();) {
       const std::optional<Pair> first = pair_of(lines_[i]);
-      if (first && first->key == second->key)
+      if (first && unquoted(first->key) == unquoted(second->key))
         return report(line_.find(second->key), text("{} is written twice, first in line {}", second->key, i + 1),
                       "remove one of the two");
     }

@@ -25,6 +25,8 @@ struct TokenizerInfo {
 
 /// Throws Error with the file and the command that creates it ("triax data prepare ...").
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix);
+/// False if PREFIX.json is valid JSON without a tokenizer: another program made it.
+bool names_tokenizer(const std::filesystem::path& prefix);
 
 /// A token id and its position in the stream.
 struct TokenAt {

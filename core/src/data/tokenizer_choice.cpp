@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "base/printable.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer/json_location.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
@@ -40,7 +41,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix
   const TokenizerInfo info = read_tokenizer_info(prefix);
   if (info.kind == ByteTokenizer::kName) return make_byte_tokenizer();
   if (info.kind != "bpe") {
-    throw Error(text("names an unknown tokenizer \"{}\"", info.kind), beside(prefix, ".json").string(),
+    throw Error(text("names an unknown tokenizer \"{}\"", shortened(info.kind)), beside(prefix, ".json").string(),
                 "known: byte, bpe");
   }
   std::unique_ptr<Tokenizer> out = read_tokenizer_json(tokenizer_file(prefix));
@@ -85,18 +86,28 @@ std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t>
   return out.dump() + "\n";
 }
 
+bool names_tokenizer(const std::filesystem::path& prefix) {
+  try {
+    const nlohmann::json info = parse(beside(prefix, ".json"), {});
+    return info.is_object() && info.contains("tokenizer");
+  } catch (const Error&) { // read_tokenizer_info() reports it
+    return true;
+  }
+}
+
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   const std::filesystem::path file = beside(prefix, ".json");
   const std::string hint = how_to_prepare(prefix) +
                            "\n"
                            "  or set model.vocab, for token files of another program";
   const nlohmann::json info = parse(file, hint);
-  const auto fail = [&](const char* key, const char* wanted) {
+  const auto fail = [&](const char* key, const std::string& wanted) {
     const bool there = info.is_object() && info.contains(key);
     const auto replace = nlohmann::json::error_handler_t::replace;
-    throw Error(there ? text("key \"{}\" is {}; it must be {}", key, info[key].dump(-1, ' ', false, replace), wanted)
-                      : text("has no key \"{}\": {}", key, wanted),
-                file.string(), hint);
+    throw Error(
+        there ? text("key \"{}\" is {}; it must be {}", key, shortened(info[key].dump(-1, ' ', false, replace)), wanted)
+              : text("has no key \"{}\": {}", key, wanted),
+        file.string(), hint);
   };
   TokenizerInfo out;
   if (!info.is_object() || !info.contains("tokenizer") || !info["tokenizer"].is_string()) {
@@ -108,6 +119,11 @@ TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
     fail("vocab", "an integer from 1 to 2147483647");
   }
   out.vocab = info["vocab"].get<std::int64_t>();
+  if (info.contains("end_of_document")) {
+    const nlohmann::json& end = info["end_of_document"];
+    if (!end.is_number_integer() || end < 0 || end >= out.vocab)
+      fail("end_of_document", text("an integer from 0 to {}", out.vocab - 1));
+  }
   out.digest = out.kind; // its name identifies it completely
   if (info.contains("digest")) {
     if (!info["digest"].is_string()) fail("digest", "a text");

@@ -75,15 +75,16 @@ int port_of_job(std::string_view job) {
   return static_cast<int>(kFirst + hash % (kEnd - kFirst));
 }
 
+constexpr std::string_view kTorchrunHint =
+    "set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of them to start the ranks here";
+
 Environment read_torchrun(const Variables& variables) {
   // Triax's launcher uses torchrun's variables, and adds TRIAX_LAUNCHER.
   const bool own = Reader(variables, Launcher::triax).has("TRIAX_LAUNCHER");
   Environment out;
   out.launcher = own ? Launcher::triax : Launcher::torchrun;
   const Reader reader(variables, out.launcher);
-  const std::string_view hint =
-      "set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of them to start the ranks "
-      "here";
+  const std::string_view hint = kTorchrunHint;
   out.rank = reader.number("RANK", hint);
   out.world = reader.number("WORLD_SIZE", hint);
   out.local_rank = reader.number("LOCAL_RANK", hint);
@@ -205,6 +206,32 @@ Environment read_slurm(const Variables& variables) {
   return out;
 }
 
+/// The value of a variable, if it is a number; a shell may use the name for other purposes.
+std::optional<int> find_number(const Reader& reader, const char* name) {
+  const std::string_view value = reader.find(name);
+  int out = 0;
+  const auto [end, code] = std::from_chars(value.begin(), value.end(), out);
+  return code == std::errc() && end == value.end() ? std::optional(out) : std::nullopt;
+}
+
+/// One of several ranks, but which one is unknown: each process would start all ranks of the run. WORLD_SIZE or
+/// LOCAL_RANK alone may be a remainder of another program.
+void refuse_unnumbered_rank(const Reader& reader) {
+  const std::optional<int> world = find_number(reader, "WORLD_SIZE");
+  const char* other = reader.has("MASTER_ADDR") ? "MASTER_ADDR" : reader.has("LOCAL_RANK") ? "LOCAL_RANK" : nullptr;
+  if (world && *world > 1 && other)
+    throw Error(text("WORLD_SIZE = {} and {} = {} are set, but RANK is missing", *world, other, reader.find(other)),
+                "environment", std::string(kTorchrunHint));
+  // Set by the mpiexec of MPICH and of Intel MPI. Under srun --mpi=pmi2 the process is a Slurm task.
+  const std::optional<int> size = find_number(reader, "PMI_SIZE");
+  if (size && *size > 1 && reader.has("PMI_RANK"))
+    throw Error(text("PMI_RANK = {} and PMI_SIZE = {}: an mpiexec started this process that is not Open MPI's",
+                     reader.find("PMI_RANK"), *size),
+                "environment",
+                "start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to "
+                "start the ranks here");
+}
+
 } // namespace
 
 std::string_view name_of(Launcher launcher) {
@@ -224,12 +251,15 @@ std::string_view name_of(Launcher launcher) {
 // The innermost launcher comes first. srun often starts one torchrun per node. Inside a Slurm job, mpirun starts its
 // daemons with srun. In both cases the SLURM_ variables number the nodes, not the ranks.
 std::optional<Environment> find_environment(const Variables& variables) {
-  const auto has = [&variables](const char* name) { return Reader(variables, Launcher::triax).has(name); };
+  const Reader reader(variables, Launcher::triax);
+  const auto has = [&reader](const char* name) { return reader.has(name); };
   // RANK or WORLD_SIZE alone may be set in a shell for another purpose.
   if (has("TRIAX_LAUNCHER") || (has("RANK") && (has("WORLD_SIZE") || has("LOCAL_RANK"))))
     return read_torchrun(variables);
   if (has("OMPI_COMM_WORLD_RANK") || has("OMPI_COMM_WORLD_SIZE")) return read_open_mpi(variables);
   if (is_slurm_task(Reader(variables, Launcher::slurm))) return read_slurm(variables);
+  if (find_number(reader, "RANK") && has("MASTER_ADDR")) return read_torchrun(variables);
+  refuse_unnumbered_rank(reader);
   return std::nullopt;
 }
 

@@ -7,7 +7,8 @@
 //
 // Checked in this order: Triax's launcher and torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open
 // MPI's mpirun (OMPI_COMM_WORLD_...), Slurm's srun (SLURM_PROCID..., and SLURM_STEP_ID, because a batch script, which
-// is not a rank, has the others too). A plain shell has none of these variables.
+// is not a rank, has the others too). A plain shell has none of these variables. Variables of a job of several ranks
+// without the number of this rank are refused: the run would start once on each node.
 #pragma once
 
 #include <functional>

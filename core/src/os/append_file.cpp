@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "os/errno_text.hpp"
+#include "os/file_name.hpp"
 
 namespace triax::os {
 
@@ -24,13 +25,6 @@ std::string next_step(int error) {
   if (error == ENOSPC || error == EDQUOT) return "free space there: " + then;
   if (error == EFBIG) return "raise the limit of a file's size (ulimit -f) before the next run; the run continues";
   return "repair the folder: " + then;
-}
-
-/// The current name of an open file; empty if it has none.
-fs::path name_of(int descriptor) {
-  std::error_code unknown;
-  const fs::path name = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor), unknown);
-  return unknown || !fs::exists(name, unknown) ? fs::path() : name;
 }
 
 bool same_file(const struct stat& one, const struct stat& other) {
@@ -143,7 +137,7 @@ void AppendFile::on_truncated(off_t size) {
 }
 
 void AppendFile::on_moved() {
-  const fs::path now = name_of(descriptor_);
+  const fs::path now = name_of_descriptor(descriptor_);
   if (now.empty() || now == path_) {
     report("moved",
            Error("was moved during the run; the run continues, and later lines go to the moved file", path_.string()),

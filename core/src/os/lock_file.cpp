@@ -10,12 +10,13 @@
 #include <utility>
 
 #include "os/errno_text.hpp"
+#include "os/file_name.hpp"
 
 namespace triax::os {
 
 namespace {
 
-/// False if the previous holder deleted the file after this process opened it; the lock then protects nothing.
+/// False if `file` was deleted or moved after this process opened it; the lock then does not protect this name.
 bool is_still(int descriptor, const std::filesystem::path& file) {
   struct stat opened {
   }, named{};
@@ -41,7 +42,10 @@ LockFile::LockFile(std::filesystem::path file, const Error& held, const LockFile
 }
 
 LockFile::~LockFile() {
-  ::unlink(file_.c_str()); // before the lock ends: a process that has opened this file opens it again
+  // The folder may have been moved, and the old name may be the lock file of another process by now.
+  const std::filesystem::path name = is_still(descriptor_, file_) ? file_ : name_of_descriptor(descriptor_);
+  // Before the lock ends: a process that has opened this file opens it again.
+  if (is_still(descriptor_, name)) ::unlink(name.c_str());
   ::close(descriptor_);
 }
 

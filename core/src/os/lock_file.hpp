@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks a name that files are about to have, with a lock file beside it.
 //
-// Ownership: owns a descriptor and the lock file, which its end removes. A lock file that a killed process left does
-// not lock. Errors: Error with the lock file if it cannot be created or locked.
+// Ownership: owns a descriptor and the lock file, which its end removes, also from a folder that was moved. A lock file
+// that a killed process left does not lock. Errors: Error with the lock file if it cannot be created or locked.
 #pragma once
 
 #include <filesystem>

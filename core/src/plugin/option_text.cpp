@@ -13,6 +13,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "base/printable.hpp"
 #include "plugin/toml_nesting.hpp"
 
 namespace triax::plugin {
@@ -65,7 +66,8 @@ const char* type_phrase(std::uint32_t type) {
 }
 
 [[noreturn]] void refuse(const triax_option& option, std::string_view text) {
-  throw Error(triax::text("{} = {} is not {}", option.name, text.empty() ? "\"\"" : text, type_phrase(option.type)));
+  throw Error(
+      triax::text("{} = {} is not {}", option.name, text.empty() ? "\"\"" : shortened(text), type_phrase(option.type)));
 }
 
 /// One element as T; an integer is accepted as a float.
@@ -122,13 +124,20 @@ std::string number_text(const triax_option& option, double value) {
   return whole ? std::to_string(static_cast<long long>(value)) : to_text(value);
 }
 
+/// An integer that was written for a float in its own digits: a float may have others.
 template <class T>
-Refusals check_element(const triax_option& option, const T& value) {
+std::string shown_number(const T& value, std::string_view written) {
+  const bool whole = !written.empty() && written.find_first_not_of("+-0123456789_") == std::string_view::npos;
+  return std::is_same_v<T, double> && whole ? shortened(written) : to_text(value);
+}
+
+template <class T>
+Refusals check_element(const triax_option& option, const T& value, std::string_view written) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>) {
     const auto number = static_cast<double>(value);
     if (std::isnan(number)) return make_refusal(ErrorCode::kInvalidValue, {}, "{} = nan is not a number", option.name);
     if (option.min <= option.max && !(number >= option.min && number <= option.max)) {
-      const std::string shown = to_text(value);
+      const std::string shown = shown_number(value, written);
       if (std::isinf(option.max))
         return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is below {}", option.name, shown, to_text(option.min));
       if (std::isinf(option.min))
@@ -146,7 +155,7 @@ Refusals check_element(const triax_option& option, const T& value) {
     if (!option.choices) return {};
     const auto choices = split_choices(option.choices);
     if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-      return make_refusal(ErrorCode::kInvalidValue, {}, "{} = \"{}\" is not one of {}", option.name, value,
+      return make_refusal(ErrorCode::kInvalidValue, {}, "{} = \"{}\" is not one of {}", option.name, shortened(value),
                           option.choices);
     }
   }
@@ -222,17 +231,18 @@ OptionValue parse_option(const triax_option& option, std::string_view text) {
   }
 }
 
-Refusals check_option(const triax_option& option, const OptionValue& value) {
+Refusals check_option(const triax_option& option, const OptionValue& value, std::string_view written) {
   return std::visit(
-      [&option](const auto& held) {
+      [&option, written](const auto& held) {
         using Held = std::decay_t<decltype(held)>;
         if constexpr (kIsVector<Held>) {
           for (const auto& element : held) {
-            if (auto answer = check_element<typename Held::value_type>(option, element); !answer.empty()) return answer;
+            if (auto answer = check_element<typename Held::value_type>(option, element, {}); !answer.empty())
+              return answer;
           }
           return Refusals();
         } else {
-          return check_element(option, held);
+          return check_element(option, held, written);
         }
       },
       value);

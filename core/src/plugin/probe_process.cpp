@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -22,6 +23,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
+#include "base/printable.hpp"
 #include "os/descriptor.hpp"
 #include "os/errno_text.hpp"
 #include "os/fault_guard.hpp"
@@ -265,6 +267,36 @@ void wait_for_any(std::span<const std::unique_ptr<ProbeChild>> children) {
   poll(waiting.data(), waiting.size(), kPollMs);
 }
 
+bool is_of_path(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '/' || c == '.' || c == '_' || c == '-';
+}
+
+/// Whether `path` is in `text`, not as a part of a longer path. UCX and others replace %h and %p in a path.
+bool has_path(std::string_view text, std::string_view path) {
+  const std::string_view fixed = path.substr(0, path.find('%'));
+  for (std::size_t at = text.find(fixed); at != std::string_view::npos; at = text.find(fixed, at + 1)) {
+    const std::size_t behind = at + fixed.size();
+    const bool ends = fixed.size() < path.size() || behind == text.size() || !is_of_path(text[behind]);
+    if (ends && (at == 0 || !is_of_path(text[at - 1]))) return true;
+  }
+  return false;
+}
+
+/// "UCX_LOG_FILE = /no/such/file in the environment", if the text has the path; empty if no variable has one of it.
+std::string variable_in(std::string_view text) {
+  constexpr std::string_view kOfShells[] = {"_", "HOME", "OLDPWD", "PWD", "SHELL"};
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = std::min(variable.find('='), variable.size() - 1);
+    const std::string_view name = variable.substr(0, equals), value = variable.substr(equals + 1);
+    constexpr std::size_t kMinPath = 3; // "/" and "/x" are in texts of any kind
+    if (value.size() < kMinPath || value.front() != '/' || std::ranges::find(kOfShells, name) != std::end(kOfShells))
+      continue;
+    if (has_path(text, value)) return triax::text("{} = {} in the environment", name, shortened(value));
+  }
+  return {};
+}
+
 } // namespace
 
 std::string ProbeFailure::reason() const {
@@ -276,12 +308,15 @@ std::string ProbeFailure::hint(const std::filesystem::path& library) const {
   if (is_killed)
     return "find what ended this process: the kernel, if memory ran out (dmesg), a batch system or a user; then repeat "
            "the command, and if it fails again without a cause outside, report it to the plugin's author";
+  const std::string variable = variable_in(printed);
+  const std::string other =
+      variable.empty() ? "" : text("{} may be the cause: correct or unset it; otherwise ", variable);
   const std::string debug =
       library.empty()
           ? std::string()
           : text("; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {}",
                  library);
-  return "this is a defect of the plugin: use another plugin or version, or report it to its author" + debug;
+  return other + "this is a defect of the plugin: use another plugin or version, or report it to its author" + debug;
 }
 
 ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits) {

@@ -29,7 +29,8 @@ struct ProbeFailure {
 
   /// "its constructor crashed with SIGSEGV (Segmentation fault); it printed: ..."
   std::string reason() const;
-  /// The next step for the user and for the author of the plugin, whose library is `library` (may be empty).
+  /// The next step for the user and for the author of the plugin in `library`, which may be empty. Names an environment
+  /// variable whose value, a path, the child printed: a library may end the process when it cannot use it.
   std::string hint(const std::filesystem::path& library) const;
 };
 

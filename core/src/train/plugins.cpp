@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "plugin/call_guard.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
@@ -18,6 +19,19 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
   TRIAX_REQUIRE(choice.library, "{}.plugin \"{}\" is not loaded", choice.table, choice.name);
   const ActivityScope call(ActivityScope::Kind::plugin_call, "create", choice.name.c_str());
   return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
+}
+
+constexpr const char* kDefectHint = "this is a defect of the plugin: report it to its author";
+
+/// What is wrong with an optimizer's state; empty: nothing. The engine keeps one tensor per name.
+std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& second) {
+  for (std::size_t i = 0; i < first.state.size(); ++i) {
+    if (first.state[i].empty()) return text("traits() gives state tensor {} an empty name", i);
+    if (std::ranges::count(first.state, first.state[i]) > 1)
+      return text("traits() gives two state tensors the name \"{}\"", shortened(first.state[i]));
+  }
+  const bool same = first.state == second.state && first.elementwise == second.elementwise;
+  return same ? std::string() : "traits() returns other traits at its second call";
 }
 
 /// Whether such a communicator can connect the ranks, given whether they are threads or processes.
@@ -104,7 +118,7 @@ Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals) {
     if (refusal.message.empty()) {
       refusal.keys.clear();
       refusal.message = "it refuses the run and gives no reason";
-      refusal.hint = "this is a defect of the plugin: report it to its author";
+      refusal.hint = kDefectHint;
     }
     if (!refusal.keys.empty()) continue;
     refusal.keys.push_back(choice.table + ".plugin");
@@ -165,6 +179,18 @@ Schedule RankPlugins::rows() const {
       run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); }, plugin::CallKind::plan);
 }
 
+OptimizerTraits RankPlugins::optimizer_traits() const {
+  return plugin::guarded_call(run_.optimizer.name, "traits", [this] { return optimizer_->traits(); });
+}
+
+Refusals RankPlugins::check_optimizer_traits() const {
+  const OptimizerTraits traits = optimizer_traits();
+  const std::string defect = defect_of(traits, optimizer_traits());
+  if (defect.empty()) return {};
+  return of_plugin(run_.optimizer,
+                   make_refusal(ErrorCode::kPluginFailed, {}, "{}", defect).with_hint("{}", kDefectHint));
+}
+
 Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
   Refusals out;
   const auto supports = [&out](const config::PluginChoice& choice, auto call) {
@@ -174,6 +200,7 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
   supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
   if (run_.kernels.library) // else the device kind is not known
     supports(run_.optimizer, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
+  out.add(check_optimizer_traits());
   supports(run_.schedule, [&] { return scheduler_->supports(pipeline_shape(run_)); });
   ask_communicators(layout, placement, on_this_machine, out);
   if (!run_.kernels.library) return out;

@@ -31,6 +31,8 @@ class RankPlugins {
   Schedule rows() const;
   KernelSet& kernels() const { return *kernels_; }
   Optimizer& optimizer() const { return *optimizer_; }
+  /// Throws Error naming the optimizer if that throws.
+  OptimizerTraits optimizer_traits() const;
   /// The backend of an axis; axes with the same table share one object.
   CommBackend& comm(const std::string& axis) const { return *backends_.at(run_.comm.at(axis).table); }
 
@@ -43,6 +45,7 @@ class RankPlugins {
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
+  Refusals check_optimizer_traits() const;
   void ask_for_graph(const Layout& layout, Refusals& refusals) const;
   void ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
                          Refusals& refusals) const;

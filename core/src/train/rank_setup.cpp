@@ -83,7 +83,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
     : training(programs.training.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
       evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))) {
   const Model& model = plugins.model();
-  const OptimizerTraits traits = plugins.optimizer().traits();
+  const OptimizerTraits traits = plugins.optimizer_traits();
   const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.index};

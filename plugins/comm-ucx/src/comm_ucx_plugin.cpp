@@ -63,7 +63,10 @@ class UcxBackend final : public CommBackend {
 
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
     TRIAX_REQUIRE(transport_, "comm-ucx: join() before start()");
-    return std::make_unique<UcxCommunicator>(group, Bootstrap(*transport_, group, store, deadline, next_).join());
+    auto joined =
+        std::make_unique<UcxCommunicator>(group, Bootstrap(*transport_, group, store, deadline, next_).join());
+    transport_->report_unused_variables(); // UCX may have reported them to another rank of this process
+    return joined;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -121,11 +122,40 @@ bool is_short_of_shared_memory(ucs_status_t status, const UcxLogCapture& log) {
 }
 
 /// "; /dev/shm has 12 of 64 MiB free", or empty.
-std::string shared_memory_text() {
+std::string free_text(const char* folder) {
   struct statvfs status {};
-  if (::statvfs("/dev/shm", &status) != 0) return {};
+  if (::statvfs(folder, &status) != 0) return {};
   const auto mebibytes = [&](auto blocks) { return blocks * status.f_frsize >> 20; };
-  return text("; /dev/shm has {} of {} MiB free", mebibytes(status.f_bavail), mebibytes(status.f_blocks));
+  return text("; {} has {} of {} MiB free", folder, mebibytes(status.f_bavail), mebibytes(status.f_blocks));
+}
+
+[[noreturn]] void refuse_shared_memory(const std::string& reason) {
+  constexpr const char* kVariable = "UCX_POSIX_DIR";
+  const char* const given = std::getenv(kVariable);
+  if (!given)
+    throw Error(reason + free_text("/dev/shm"), "comm-ucx",
+                "enlarge /dev/shm (a container: docker run --shm-size=1g), start fewer ranks on this machine, or use "
+                "transports = \"tcp\", which needs none");
+  throw Error(
+      text("{}; {} = \"{}\" in the environment{}", reason, kVariable, given, free_text(given)), "comm-ucx",
+      text("unset {}, name a folder in memory that can be written, or use transports = \"tcp\", which needs none",
+           kVariable));
+}
+
+/// The variables in UCX 1.13's "unused env variables: UCX_A,UCX_B (maybe: UCX_C?) (set UCX_WARN_UNUSED_ENV_VARS=n to
+/// suppress this warning)"; empty: another message.
+std::string unused_in(std::string_view message) {
+  constexpr std::string_view kBegin = "unused env variable", kEnd = " (set UCX_WARN_UNUSED_ENV_VARS";
+  const std::size_t colon = message.find(": ");
+  if (!message.starts_with(kBegin) || colon == std::string_view::npos) return {};
+  return std::string(message.substr(colon + 2, message.find(kEnd) - colon - 2));
+}
+
+/// UCX reports them at the first context of the process, which may be that of a rank that does not log. Under
+/// library().
+std::string& unused() {
+  static std::string variables;
+  return variables;
 }
 
 } // namespace
@@ -137,10 +167,7 @@ void check_ucx(ucs_status_t status, std::string_view what, const Settings& setti
     if (const std::optional<Invalid> invalid = find_invalid(message, settings))
       throw Error(text("{} is invalid; expected: {}", invalid->text, invalid->expected), "comm-ucx",
                   text("correct {}, or remove it", invalid->name));
-  if (is_short_of_shared_memory(status, log))
-    throw Error(text("UCX: {}: {}{}", what, reason, shared_memory_text()), "comm-ucx",
-                "enlarge /dev/shm (a container: docker run --shm-size=1g), start fewer ranks on this machine, or use "
-                "transports = \"tcp\", which needs none");
+  if (is_short_of_shared_memory(status, log)) refuse_shared_memory(text("UCX: {}: {}", what, reason));
   const bool nothing_usable = status == UCS_ERR_NO_DEVICE || status == UCS_ERR_NO_ELEM || status == UCS_ERR_UNREACHABLE;
   if (nothing_usable && !settings.restrictions.empty())
     refuse_restrictions(settings, text("UCX: {}: {}", what, reason));
@@ -163,6 +190,17 @@ ucp_context_h make_context(const Settings& settings) {
   check_ucx(ucp_init(&params, config.config, &made.context), "cannot create a context", settings, log);
   check_transports(settings, log);
   return std::exchange(made.context, nullptr);
+}
+
+void keep_unused_variables(const UcxLogCapture& log) {
+  const std::lock_guard lock(library());
+  for (const std::string& message : log.messages())
+    if (std::string found = unused_in(message); !found.empty()) unused() = std::move(found);
+}
+
+std::string take_unused_variables() {
+  const std::lock_guard lock(library());
+  return std::exchange(unused(), {});
 }
 
 } // namespace triax::comm_ucx

@@ -17,6 +17,11 @@ namespace triax::comm_ucx {
 
 ucp_context_h make_context(const Settings& settings);
 
+/// Keeps the UCX_ variables of the environment that UCX does not know. `log`: captured while a worker was created.
+void keep_unused_variables(const UcxLogCapture& log);
+/// "UCX_TLSS (maybe: UCX_TLS?)", with names that UCX suggests; empty if there are none, and at later calls.
+std::string take_unused_variables();
+
 /// Throws Error unless `status` is UCS_OK. `log`: captured during the call that returned it.
 void check_ucx(ucs_status_t status, std::string_view what, const Settings& settings, const UcxLogCapture& log);
 

@@ -70,6 +70,8 @@ void Transport::open() {
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
   check_ucx(ucp_worker_create(context_, &params, &worker_), "cannot create a worker", settings_, log);
+  keep_unused_variables(log);
+  report_unused_variables();
   idling_.start(settings_.wait, worker_);
   ucp_address_t* address = nullptr;
   std::size_t bytes = 0;
@@ -77,6 +79,12 @@ void Transport::open() {
   address_.assign(reinterpret_cast<const char*>(address), bytes);
   ucp_worker_release_address(worker_, address);
   if (device_.kind() == DeviceKind::cuda) prepare_device_memory();
+}
+
+void Transport::report_unused_variables() {
+  if (!settings_.logs || !settings_.quiet) return; // UCX's own log has them
+  if (const std::string unused = take_unused_variables(); !unused.empty())
+    log_.warn("comm-ucx: UCX does not know these variables of the environment: {}; correct or unset them", unused);
 }
 
 void Transport::prepare_device_memory() {

@@ -95,6 +95,9 @@ class Transport final : public ProgressSource {
   Transport(Device& device, const Settings& settings, Log& log);
   ~Transport() override;
 
+  /// Logs the UCX_ variables that UCX does not know: once in a process, on the rank that logs.
+  void report_unused_variables();
+
   Device& device() noexcept { return device_; }
   /// For device memory; null if the device is the host.
   Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }

@@ -212,6 +212,13 @@ TEST(Environment, AnEmptyListOfTransportsIsRefused) {
   expect_refused(checked("transports", std::string()), {"UCX_TLS = \"\" in the environment: "});
 }
 
+TEST(Environment, AFolderForSharedMemoryThatCannotBeWrittenIsNamed) {
+  const Variable variable("UCX_POSIX_DIR", "/proc");
+  EXPECT_THAT(refusal("transports", std::string("posix,self")),
+              AllOf(HasSubstr("; UCX_POSIX_DIR = \"/proc\" in the environment; /proc has 0 of 0 MiB free"),
+                    HasSubstr("\n  unset UCX_POSIX_DIR, name a folder"), Not(HasSubstr("/dev/shm"))));
+}
+
 TEST(Environment, AVariableThatUcxCannotParseIsRefusedWhenTheRunIsChecked) {
   {
     const Variable variable("UCX_RNDV_THRESH", "garbage");

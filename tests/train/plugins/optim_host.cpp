@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// optim-host: gradient descent in a loop on the host, for optimizers that check where weights are.
+// optim-host: gradient descent in a loop on the host, for optimizers that check where weights are. Its option selects a
+// fault of its traits.
+#include <string>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 
 namespace {
 using namespace triax;
 
+constexpr triax_option kOptions[] = {
+    option_string("traits", "valid", "valid|twice|empty|changing", "what is wrong with its traits"),
+};
+
 class HostDescent final : public Optimizer {
  public:
+  explicit HostDescent(const PluginContext& context) : traits_(context.options.text("traits")) {}
   Refusals supports(const OptimizerRequest& request) const override {
     if (request.master != DType::f32)
       return make_refusal(ErrorCode::kUnsupported, {}, "optim-host updates f32 weights, not {}",
@@ -17,7 +24,12 @@ class HostDescent final : public Optimizer {
                         "optim-host updates weights in host memory; they are on a {} device", name_of(request.device))
         .with_hint("use an optimizer that computes through the kernel set, or a kernel set on the host");
   }
-  OptimizerTraits traits() const override { return {}; }
+  OptimizerTraits traits() const override {
+    if (traits_ == "twice") return {{"m", "v", "m"}};
+    if (traits_ == "empty") return {{"m", ""}};
+    if (traits_ == "changing") return {{++calls_ % 2 == 0 ? "m" : "v"}};
+    return {};
+  }
   void prepare(std::span<const ParameterShard>) override {}
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
     for (const ParameterShard& shard : shards) {
@@ -27,8 +39,12 @@ class HostDescent final : public Optimizer {
         shard.master.as<float>()[i] -= rate * shard.gradient.as<float>()[i];
     }
   }
+
+ private:
+  const std::string traits_;
+  mutable int calls_ = 0;
 };
 
 } // namespace
 
-TRIAX_PLUGIN(triax::Optimizer, HostDescent, "optim-host", "0.1.0", "gradient descent in host memory", nullptr)
+TRIAX_PLUGIN(triax::Optimizer, HostDescent, "optim-host", "0.1.0", "gradient descent in host memory", kOptions)
