@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verification of a scheduler's rows over all ranks.
-#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -155,17 +154,7 @@ class RowsCheck {
         violations_.push_back(
             {.rule = Rule::stage_on_a_rank, .at = {.stage = stage}, .has = rank, .wanted = shape_.pipeline});
     }
-    if (violations_.empty()) count_stages(ranks);
     return violations_.empty();
-  }
-
-  void count_stages(const std::vector<int>& ranks) {
-    for (int rank = 0; rank < shape_.pipeline; ++rank) {
-      const auto has = static_cast<int>(std::ranges::count(ranks, rank));
-      if (has != shape_.chunks)
-        violations_.push_back(
-            {.rule = Rule::stages_per_rank, .at = {.rank = rank}, .has = has, .wanted = shape_.chunks});
-    }
   }
 
   int rank_of(int stage) const { return stage_map_.rank_of(stage); }

@@ -52,7 +52,6 @@ class Words {
       case Rule::one_pipeline:
       case Rule::all_stages:
       case Rule::stage_on_a_rank:
-      case Rule::stages_per_rank:
       case Rule::programs_by_rank:
       case Rule::programs_per_rank:
         return led({}, of_whole());
@@ -83,9 +82,6 @@ class Words {
                     of_.has == 1 ? "" : "s", of_.wanted);
       case Rule::stage_on_a_rank:
         return text("the schedule assigns stage {} to rank {} of {}", of_.at.stage, of_.has, of_.wanted);
-      case Rule::stages_per_rank:
-        return text("the schedule assigns it {} stage{}, but parallel.chunks = {}", of_.has, of_.has == 1 ? "" : "s",
-                    of_.wanted);
       case Rule::programs_by_rank:
         return text("program {} is that of rank {}", of_.has, of_.wanted);
       default:

@@ -51,7 +51,6 @@ struct Violation {
     one_pipeline,      // has: replicas
     all_stages,        // has: stages, wanted: stages
     stage_on_a_rank,   // at.stage; has: its rank, wanted: number of ranks
-    stages_per_rank,   // at.rank; has: stages, wanted: chunks
     programs_by_rank,  // has: index of the program, wanted: its rank
     programs_per_rank, // has: programs, wanted: ranks
     one_stage_map,     // at.rank
