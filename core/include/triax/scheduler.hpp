@@ -53,7 +53,7 @@ struct PipelineShape {
   int stages() const { return pipeline * chunks; }
 };
 
-/// One row of actions per pipeline rank, and the stage map: the rank of each stage, with `chunks` stages on each rank.
+/// One row of actions per pipeline rank, and the stage map: the rank of each stage.
 class TRIAX_API Schedule {
  public:
   Schedule() = default;
