@@ -62,6 +62,14 @@ Times that are all zero:
     more: triax simulate --help
   [2]
 
+Links of some edges only:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,2
+
+A link that is not a time:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,x,1
+
 ## Refused schedules
 
 One chunk for a scheduler of two:
@@ -117,6 +125,11 @@ A schedule with violations is a failure:
   cost 33 ms, the longest active interval of a rank; work 24 ms
   bubble / cost 0.2727; bubble / work 0.375
   peak of microbatches in flight, by rank: 4 3 2 1
+
+With a slower link between two of the ranks, and the end of the step:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 \
+  >   --link-ms 0.1,2,0.1 --reduce-ms 4 --optimizer-ms 0.5
 
 Without a bubble (the last rank starts three forwards later):
 
