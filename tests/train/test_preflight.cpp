@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <thread>
 
 #include "data/prepare.hpp"
@@ -332,20 +331,6 @@ TEST_F(PreflightTest, AnOptimizerGetsTheDeviceOfTheWeights) {
   EXPECT_THAT(refusals(), ElementsAre("optimizer.plugin \"optim-host\": optim-host updates weights in host memory; "
                                       "they are on a cuda device\n  use an "
                                       "optimizer that computes through the kernel set, or a kernel set on the host"));
-}
-
-TEST_F(PreflightTest, AnOptimizerWithoutDistinctConstantStateIsRefused) {
-  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
-  run_.keys["optimizer.plugin"] = "\"optim-host\"";
-  const std::string who = "optimizer.plugin \"optim-host\": traits() ";
-  const std::string hint = "\n  this is a defect of the plugin: report it to its author";
-  for (const auto& [fault, wrong] :
-       std::map<std::string, std::string>{{"twice", "gives two state tensors the name \"m\""},
-                                          {"empty", "gives state tensor 1 an empty name"},
-                                          {"changing", "returns other traits at its second call"}}) {
-    run_.keys["optimizer.traits"] = "\"" + fault + "\"";
-    EXPECT_THAT(refusals(), ElementsAre(HasSubstr(who + wrong + hint)));
-  }
 }
 
 TEST_F(PreflightTest, TimesOfPassesAreKnownOnTheHostAlone) {

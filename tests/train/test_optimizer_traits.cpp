@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traits of an optimizer that the engine cannot use: its plugin is refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "train/tiny_run.hpp"
+
+namespace triax {
+namespace {
+
+TEST(OptimizerTraits, OfUnnamedEqualOrChangingStateAreRefused) {
+  test::TinyRun run;
+  run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run.keys["optimizer.plugin"] = "\"optim-host\"";
+  const auto refusals = [&run] {
+    const config::RunConfig config = run.config();
+    const Layout layout = train::layout_of(config);
+    const train::RankPlugins plugins(config, layout, 0, 1, null_log());
+    return plugins.refusals(layout, train::choose_placement(config), false);
+  };
+  EXPECT_TRUE(refusals().empty());
+  for (const auto& [fault, wrong] :
+       std::map<std::string, std::string>{{"twice", "gives two state tensors the name \"m\""},
+                                          {"empty", "gives state tensor 1 an empty name"},
+                                          {"changing", "returns other traits at its second call"}}) {
+    run.keys["optimizer.traits"] = "\"" + fault + "\"";
+    const Refusals all = refusals();
+    ASSERT_EQ(all.size(), 1u) << fault;
+    EXPECT_EQ(all.front().message, "optimizer.plugin \"optim-host\": traits() " + wrong);
+    EXPECT_EQ(all.front().hint, "this is a defect of the plugin: report it to its author");
+    EXPECT_THAT(all.front().keys, ::testing::ElementsAre("optimizer.plugin"));
+  }
+}
+
+} // namespace
+} // namespace triax
