@@ -71,29 +71,33 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.schedule = std::move(resolved.plugins.at("schedule"));
   run.kernels = std::move(resolved.plugins.at("kernels"));
   run.optimizer = std::move(resolved.plugins.at("optimizer"));
-  run.parallel = {size("parallel.pipeline"),
-                  size("parallel.tensor"),
-                  size("parallel.data"),
-                  size("parallel.chunks"),
-                  values.get<std::vector<Int>>("parallel.split"),
-                  values.get<bool>("parallel.scatter_gather")};
-  run.batch = {integer("batch.global"), integer("batch.micro")};
-  run.optimizer_core = {number("optimizer.lr"), number("optimizer.weight_decay")};
-  run.lr = {values.get<std::string>("lr.decay"), integer("lr.warmup_steps"), number("lr.min")};
+  run.parallel = {.pipeline = size("parallel.pipeline"),
+                  .tensor = size("parallel.tensor"),
+                  .data = size("parallel.data"),
+                  .chunks = size("parallel.chunks"),
+                  .split = values.get<std::vector<Int>>("parallel.split"),
+                  .scatter_gather = values.get<bool>("parallel.scatter_gather")};
+  run.batch = {.global = integer("batch.global"), .micro = integer("batch.micro")};
+  run.optimizer_core = {.lr = number("optimizer.lr"), .weight_decay = number("optimizer.weight_decay")};
+  run.lr = {.decay = values.get<std::string>("lr.decay"),
+            .warmup_steps = integer("lr.warmup_steps"),
+            .min = number("lr.min")};
   const Precision precision = precision_of(values.get<std::string>("train.precision"));
-  run.train = {integer("train.steps"),
-               static_cast<std::uint64_t>(integer("train.seed")),
-               number("train.clip_grad"),
-               precision.compute,
-               precision.master,
-               values.get<bool>("train.cuda_graph"),
-               number("train.stall_timeout_s"),
-               loss_scale(values)};
-  run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
+  run.train = {.steps = integer("train.steps"),
+               .seed = static_cast<std::uint64_t>(integer("train.seed")),
+               .clip_grad = number("train.clip_grad"),
+               .compute = precision.compute,
+               .master = precision.master,
+               .cuda_graph = values.get<bool>("train.cuda_graph"),
+               .stall_timeout_s = number("train.stall_timeout_s"),
+               .loss_scale = loss_scale(values)};
+  run.data = {.training = corpora_of(values, kTraining), .validation = corpora_of(values, kValidation)};
   if (const Int* vocab = values.find<Int>("model.vocab")) run.vocab = *vocab; // not needed for Purpose::schedule
-  run.eval = {integer("eval.every"), integer("eval.batches")};
-  run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level"),
-             integer("log.timeline")};
+  run.eval = {.every = integer("eval.every"), .batches = integer("eval.batches")};
+  run.log = {.metrics = values.get<Path>("log.metrics"),
+             .every = integer("log.every"),
+             .level = values.get<std::string>("log.level"),
+             .timeline = integer("log.timeline")};
   run.launch = launch_keys(values);
   return run;
 }

@@ -293,10 +293,7 @@ void Executor::compute(const Walk& walk, ActionId id) {
 }
 
 void Executor::zero_gradients() {
-  for (const Parameter& parameter : parts_.state.parameters().all()) {
-    parts_.device.fill(parameter.gradient, 0, parts_.stream);
-    for (const TensorView& other : parameter.others) parts_.device.fill(other, 0, parts_.stream);
-  }
+  if (const TensorView all = parts_.state.gradients(); !all.empty()) parts_.device.fill(all, 0, parts_.stream);
 }
 
 void Executor::reduce_gradients(int stage, ActionId id) {

@@ -92,6 +92,11 @@ std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout&
   return out;
 }
 
+TensorView RankState::gradients() const {
+  const auto elements = static_cast<std::int64_t>(memory_.gradients.used() / bytes_of(master_));
+  return elements == 0 ? TensorView{} : TensorView(memory_.gradients.data(), master_, {elements});
+}
+
 void RankState::assign_memory(RankMemory& memory) {
   parameters_->assign_memory(memory);
   for (const std::unique_ptr<Stage>& stage : stages_)

@@ -50,6 +50,8 @@ class RankState {
   std::vector<std::vector<std::string>> communicator_axes(const Layout& layout) const;
   Batches& batches() { return batches_; }
   StepReductions& values() { return *values_; }
+  /// All accumulators of the rank, flat, with the arena's padding between them. Empty if it has no parameters.
+  TensorView gradients() const;
   std::span<std::byte> scratch() const { return memory_.scratch; }
   std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
   std::vector<std::string> layer_names() const;
