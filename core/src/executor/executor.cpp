@@ -279,16 +279,16 @@ Clock::duration Executor::wait_for_posted(const ProgramAction& next) {
 void Executor::compute(const Walk& walk, ActionId id) {
   const ProgramAction& action = walk.program.actions()[id];
   const MicrobatchViews& batch = parts_.state.batches().of(action.microbatch);
-  const LayerCall call{parts_.device,
-                       parts_.kernels,
-                       parts_.stream,
-                       parts_.state.scratch(),
-                       parts_.groups,
-                       batch.samples,
-                       walk.step > 0,
-                       loss_gradient_,
-                       parts_.state.values().on_device(),
-                       id};
+  const LayerCall call{.device = parts_.device,
+                       .kernels = parts_.kernels,
+                       .stream = parts_.stream,
+                       .scratch = parts_.state.scratch(),
+                       .groups = parts_.groups,
+                       .samples = batch.samples,
+                       .dropout = walk.step > 0,
+                       .loss_gradient = loss_gradient_,
+                       .scalars = parts_.state.values().on_device(),
+                       .action = id};
   parts_.state.stage(action.stage).run(action, call, batch);
 }
 

@@ -112,7 +112,14 @@ class Planner {
 
   void compute(const ProgramAction& action, bool trains) {
     const MicrobatchViews& batch = state_.batches().of(action.microbatch);
-    const LayerCall call{*device_, notes_, *stream_, {}, groups_, batch.samples, trains, 1, &scalars_, kNoAction};
+    const LayerCall call{.device = *device_,
+                         .kernels = notes_,
+                         .stream = *stream_,
+                         .scratch = {},
+                         .groups = groups_,
+                         .samples = batch.samples,
+                         .dropout = trains,
+                         .scalars = &scalars_};
     state_.stage(action.stage).run(action, call, batch);
   }
 
