@@ -70,7 +70,7 @@ TEST_F(Activity, TheInnermostCallThatAnExceptionLeftIsAddedToItsLocation) {
   EXPECT_EQ(activity_.with_failed_call(Error("failed", "step 2")).where(), "step 2");
 }
 
-TEST_F(Activity, AWaitThatFailsIsNoFaultOfThePluginThatWaits) {
+TEST_F(Activity, AFailedWaitIsNotBlamedOnThePluginThatWaits) {
   const std::unique_ptr<Device> device = make_host_device();
   HostEvent never;
   const Event event = never.arm();

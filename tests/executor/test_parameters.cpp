@@ -94,9 +94,9 @@ TEST(Parameters, PaddingIsInNoShard) {
   SampleModel model = sample_model();
   ParamSpec& table = model.specs[0].params[0];
   table.global = {7, 4};
-  table.cuts = {{"tensor", 0, 4, 7}};
+  table.cuts = {{"tensor", 0, 4, 7}}; // of the second of two ranks
   table.local = {4, 4};
-  SampleRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true});
+  SampleRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true}, Layout::ptd(1, 2, 1));
   rank.allocate();
   const ParameterShard shard = rank.state->parameters().shards()[0];
   EXPECT_EQ(shard.master.elements(), 12);
@@ -209,14 +209,35 @@ TEST(Parameters, ParametersWithTheSameAxesShareABucket) {
               ElementsAre(ElementsAre("tensor"), ElementsAre("data"), ElementsAre("tensor", "data")));
 }
 
-TEST(Parameters, CutsMustDiffer) {
+/// The description of a parameter [5, 4], with one mistake.
+TEST(Parameters, ContradictionsOfADescriptionAreRefused) {
+  const Layout layout(
+      {{"tensor", 2, Divides::tensors}, {"data", 2, Divides::samples}, {"pipeline", 1, Divides::layers}});
+  const auto error = [&layout](const std::vector<Cut>& cuts, const std::vector<std::string>& partial = {}) {
+    SampleModel model = sample_model();
+    model.specs[0].params[0].cuts = cuts;
+    model.specs[0].params[0].partial = partial;
+    return test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, layout); });
+  };
+  EXPECT_EQ(error({{"tensor", 0, 0, 5}}), "no error");
+  EXPECT_EQ(error({}, {"tensor"}), "no error");
+  EXPECT_THAT(error({{"tensor", 0, 0, 5}, {"tensor", 1, 0, 4}}), HasSubstr("table is cut twice by axis tensor"));
+  EXPECT_THAT(error({{"tensor", 0, 0, 5}, {"data", 0, 0, 5}}), HasSubstr("table is cut twice along dimension 0"));
+  EXPECT_THAT(error({{"tensor", 2, 0, 5}}), HasSubstr("is cut along dimension 2"));
+  EXPECT_THAT(error({{"tensor", 0, 3, 6}}), HasSubstr("the cut [3, 6) does not fit"));
+  EXPECT_THAT(error({{"tensor", 0, 3, 2}}), HasSubstr("the cut [3, 2) does not fit"));
+  EXPECT_THAT(error({{"tensr", 0, 0, 3}}), HasSubstr("is cut by axis tensr, which has one rank"));
+  EXPECT_THAT(error({{"pipeline", 0, 0, 5}}), HasSubstr("is cut by axis pipeline, which divides layers"));
+  EXPECT_THAT(error({}, {"data"}), HasSubstr("partial gradients over axis data, which does not divide tensors"));
+  EXPECT_THAT(error({{"tensor", 0, 0, 5}}, {"tensor"}), HasSubstr("is cut by axis tensor and has partial gradients"));
+}
+
+TEST(Parameters, TiedOnesHaveTheSameCuts) {
   SampleModel model = sample_model();
-  ParamSpec& spec = model.specs[0].params[0];
-  const auto error = [&] { return test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0"); }); };
-  spec.cuts = {{"tensor", 0, 0, 1}, {"tensor", 1, 0, 1}};
-  EXPECT_THAT(error(), HasSubstr("is cut twice by axis tensor"));
-  spec.cuts = {{"tensor", 0, 0, 1}, {"expert", 0, 0, 1}};
-  EXPECT_THAT(error(), HasSubstr("is cut twice along dimension 0"));
+  model.tied = {{0, "table", 3, "table"}};
+  model.specs[3].params[0].cuts = {{"tensor", 0, 0, 5}};
+  EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0"); }),
+              HasSubstr("are tied and have different cuts"));
 }
 
 TEST(Init, IsNormal) {

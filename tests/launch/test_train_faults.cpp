@@ -154,8 +154,21 @@ TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
   }
   const Outcome ended = train(options + "thread", "2>err.txt");
   EXPECT_EQ(ended.status, 128 + SIGABRT);
-  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr("crashed with " + aborted + ": in a thread of a plugin\n"));
+  EXPECT_THAT(read_file(work_ / "err.txt"),
+              HasSubstr("crashed with " + aborted + ": in a thread that is not a rank's\n"));
 }
+
+#ifdef TRIAX_WITH_UCX
+/// UCX installs handlers when it is loaded, and comm-ucx removes them when it is created, on a rank's thread.
+TEST_F(TrainFaults, ReportsAPluginThatCrashesBesideCommUcx) {
+  const Outcome ended = train("--set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=null "
+                              "--set comm.tensor.plugin=comm-ucx");
+  EXPECT_EQ(ended.status, 128 + SIGSEGV) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr(" error rank 2: crashed with SIGSEGV (Segmentation fault): step 2, OPT_STEP, "));
+}
+#endif
 
 #endif
 

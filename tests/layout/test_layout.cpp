@@ -75,15 +75,15 @@ TEST(Layout, AProductGroupDiffersInItsAxes) {
   const Layout layout = Layout::ptd(3, 2, 4);
   const std::vector<std::string> axes = {"data", "tensor"}; // in any order
   const Group group = layout.group(13, axes);
-  EXPECT_EQ(group.axis, "data*tensor");
-  EXPECT_EQ(group.id, "data*tensor.8");
+  EXPECT_EQ(group.axis, "tensor*data");
+  EXPECT_EQ(group.id, "tensor*data.8");
   EXPECT_THAT(group.ranks, ElementsAre(8, 9, 10, 11, 12, 13, 14, 15));
   EXPECT_EQ(group.index, 5);
   const std::vector<std::string> apart = {"tensor", "pipeline"};
   EXPECT_THAT(layout.group(13, apart).ranks, ElementsAre(4, 5, 12, 13, 20, 21));
   EXPECT_EQ(layout.group(13, apart).index, 3);
   EXPECT_THAT(layout.group(13, std::vector<std::string>{}).ranks, ElementsAre(13));
-  EXPECT_EQ(Layout::slowest_axis(group.axis), "tensor");
+  EXPECT_EQ(Layout::slowest_axis(group.axis), "data");
   EXPECT_EQ(Layout::slowest_axis("data"), "data");
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "train/preflight.hpp"
 #include "train/tiny_ranks.hpp"
 
 namespace triax {
@@ -60,32 +61,72 @@ void use_divided_model(TinyRun& run) {
   run.keys["optimizer.weight_decay"] = "0";
 }
 
-/// Positions are divided, one vector's gradient is partial over the tensor axis, and one vector is cut.
-TEST(Axes, PositionsPartialGradientsAndCutsChangeNoBit) {
+/// The part of a vector that a rank with this index on an axis of two ranks has.
+std::vector<std::byte> half(const std::vector<std::byte>& vector, int index) {
+  const std::size_t size = vector.size() / 2, begin = static_cast<std::size_t>(index) * size;
+  return {vector.begin() + static_cast<std::ptrdiff_t>(begin),
+          vector.begin() + static_cast<std::ptrdiff_t>(begin + size)};
+}
+
+/// On 32 ranks.
+TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
   TinyRun run;
   use_divided_model(run);
   const RankTrace one = train_ranks(run, 3).front();
-  run.keys["parallel.tensor"] = run.keys["parallel.data"] = "2";
+  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
+  run.keys["parallel.data"] = "4"; // ranks with samples of their own
   const Layout layout({{"tensor", 2, Divides::tensors},
                        {"context", 2, Divides::positions},
+                       {"expert", 2, Divides::samples},
                        {"data", 2, Divides::samples},
-                       {"pipeline", 1, Divides::layers}});
-  const std::vector<RankTrace> many = train_ranks(with_axes(run, {"context"}), layout, 3);
-  ASSERT_EQ(many.size(), 8u);
-  for (std::size_t rank = 0; rank < many.size(); ++rank) {
-    SCOPED_TRACE(rank);
-    EXPECT_EQ(many[rank].trace.losses, one.trace.losses);
-    EXPECT_EQ(many[rank].trace.norms, one.trace.norms);
-    EXPECT_EQ(many[rank].held_out, one.held_out);
-    EXPECT_EQ(many[rank].weights.at("divided/table"), one.weights.at("divided/table"));
-    EXPECT_EQ(many[rank].weights.at("divided/part"), one.weights.at("divided/part"));
-    const std::vector<std::byte>&cut = many[rank].weights.at("divided/cut"), &whole = one.weights.at("divided/cut");
-    ASSERT_EQ(cut.size(), whole.size() / 2);
-    const auto index = static_cast<std::size_t>(layout.coordinate(static_cast<int>(rank), "context"));
-    EXPECT_TRUE(std::ranges::equal(cut, std::span(whole).subspan(index * cut.size(), cut.size())));
+                       {"pipeline", 2, Divides::layers}});
+  const std::vector<RankTrace> many = train_ranks(with_axes(run, {"context", "expert"}), layout, 3);
+  ASSERT_EQ(many.size(), 32u);
+  for (int rank = 0; rank < layout.world(); ++rank) {
+    SCOPED_TRACE(layout.describe(rank));
+    const RankTrace& of = many[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(of.trace.losses, one.trace.losses);
+    EXPECT_EQ(of.trace.norms, one.trace.norms);
+    EXPECT_EQ(of.held_out, one.held_out);
+    ASSERT_EQ(of.weights.size(), 2u);
+    for (const auto& [name, weights] : of.weights) {
+      const std::vector<std::byte>& whole = one.weights.at(name);
+      const char* axis = name == "second/cut" ? "context" : name == "second/expert" ? "expert" : nullptr;
+      EXPECT_EQ(weights, axis ? half(whole, layout.coordinate(rank, axis)) : whole) << name;
+    }
   }
-  for (const char* group : {"context*data", "tensor*context*data"})
-    EXPECT_THAT(many[0].traffic, Contains(Field(&report::GroupTraffic::group, group)));
+  const auto has_group = [](const RankTrace& rank, const char* group) {
+    EXPECT_THAT(rank.traffic, Contains(Field(&report::GroupTraffic::group, group)));
+  };
+  has_group(many.front(), "context*expert*data");        // table
+  has_group(many.front(), "tensor*context*expert*data"); // part
+  has_group(many.back(), "expert*data");                 // cut
+  has_group(many.back(), "context*data");                // expert
+}
+
+TEST(Axes, ReductionsOverAProductArePlanned) {
+  TinyRun run;
+  use_divided_model(run);
+  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = run.keys["parallel.data"] = "2";
+  const config::RunConfig config = run.config();
+  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
+  EXPECT_TRUE(checked.refusals.empty());
+  const std::vector<RankTrace> ranks = train_ranks(run, 1);
+  int compared = 0;
+  for (const train::RankPlan& plan : checked.plans)
+    for (std::size_t i = 0; i < plan.ranks.size(); ++i, ++compared) {
+      const std::vector<report::GroupTraffic>&planned = plan.traffic[i],
+            &counted = ranks[static_cast<std::size_t>(plan.ranks[i])].traffic;
+      EXPECT_THAT(planned, Contains(Field(&report::GroupTraffic::group, "tensor*data")));
+      ASSERT_EQ(planned.size(), counted.size());
+      for (std::size_t group = 0; group < planned.size(); ++group) {
+        EXPECT_EQ(planned[group].group, counted[group].group);
+        EXPECT_EQ(planned[group].ops, counted[group].ops) << planned[group].group;
+        EXPECT_EQ(planned[group].bytes_out, counted[group].bytes_out) << planned[group].group;
+        EXPECT_EQ(planned[group].bytes_in, counted[group].bytes_in) << planned[group].group;
+      }
+    }
+  EXPECT_EQ(compared, 8);
 }
 
 } // namespace

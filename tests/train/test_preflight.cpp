@@ -142,6 +142,9 @@ TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
               ElementsAre(HasSubstr("in F of stage 0: tensor rank 0 posts 1, tensor rank 1 posts 2")));
   EXPECT_THAT(refused_if("\"evaluation\""),
               ElementsAre(HasSubstr("in F of stage 0 of an evaluation: tensor rank 0 posts 1, tensor rank 1 posts 2")));
+  run_.keys["parallel.data"] = "2"; // the gradients of rank 0 are added over a product of axes
+  EXPECT_THAT(refused_if("\"partial\""),
+              ElementsAre(HasSubstr("in REDUCE_GRAD of stage 0: tensor rank 0 posts 1, tensor rank 1 posts 0")));
 }
 
 /// With whole and split backwards, on every rank.

@@ -66,16 +66,16 @@ class TRIAX_API Layout {
 
   /// The axes of more than one rank that divide one of these, in the order of the layout.
   std::vector<std::string> axes_dividing(std::initializer_list<Divides> what) const;
-  /// "tensor*data": the name of the group of these axes.
+  /// "tensor*data": the name of the group of these axes, which are in the order of the layout.
   static std::string product_name(std::span<const std::string> axes);
-  /// "data" of "tensor*data". The communicator of a product is that of its slowest axis.
+  /// The last axis of a product: "data" of "tensor*data". Its communicator plugin also serves the product.
   static std::string slowest_axis(std::string_view product);
   /// "pipeline 1, data 0, tensor 3"
   std::string describe(int rank) const;
 
-  int pipeline() const { return size("pipeline"); }
-  int tensor() const { return size("tensor"); }
-  int data() const { return size("data"); }
+  int pipeline() const { return size(kPipelineAxis); }
+  int tensor() const { return size(kTensorAxis); }
+  int data() const { return size(kDataAxis); }
 
  private:
   std::vector<Axis> axes_;

@@ -37,9 +37,10 @@ struct Init {
 
 /// The part of a parameter that a rank has: a range of one dimension, which an axis divides.
 struct Cut {
-  std::string axis; // "tensor"; its size may be 1 if the dimension is only padded
+  std::string axis; // "tensor"; of one rank if the dimension is only padded
   int dim = 0;
   std::int64_t begin = 0, end = 0; // of `dim` in ParamSpec::global; empty if the rank has only padding
+  bool operator==(const Cut&) const = default;
 };
 
 struct ParamSpec {
@@ -52,8 +53,8 @@ struct ParamSpec {
   Init init;
   bool decay = false;     // weight decay applies
   std::uint32_t site = 0; // random site of its initial values, unique in the model: layer*16 + n
-  /// Axes that divide tensors, on each of whose ranks a layer computes only a part of the gradient; the engine adds the
-  /// parts. It adds those of axes that divide samples or positions anyway, unless they cut the parameter.
+  /// Axes that divide tensors and on whose ranks the layer computes partial gradients, which the engine adds. Over axes
+  /// that divide samples or positions it always adds, unless the axis cuts the parameter.
   std::vector<std::string> partial;
 
   /// Null if no axis divides the dimension.

@@ -32,7 +32,6 @@ class TRIAX_API RankActivity {
   /// What the rank is in. Of `plugin` and `object`, one or none is set.
   struct Call {
     Kind kind = Kind::engine;
-    std::uint8_t exceptions = 0; // in progress when its scope began
     const char* what = nullptr;
     const char* plugin = nullptr;
     const std::type_info* object = nullptr; // in place of the plugin's name
@@ -96,7 +95,8 @@ class TRIAX_API RankActivity {
   }
   void set_call(const Call& call) noexcept;
   void begin_scope() noexcept;
-  void end_scope(const Call& around) noexcept;
+  /// `exceptions`: those in progress when the scope began.
+  void end_scope(const Call& around, int exceptions) noexcept;
 
   static constexpr std::uint64_t kKindBits = 3;
   std::atomic<std::uint64_t> state_{0}; // a count of changes above the bits of the kind
@@ -114,9 +114,9 @@ class TRIAX_API ActivityScope {
 
   /// `what` must have static storage duration, such as a literal.
   ActivityScope(Kind kind, const char* what, const std::type_info& object) noexcept
-      : ActivityScope({kind, 0, what, nullptr, &object}) {}
+      : ActivityScope({kind, what, nullptr, &object}) {}
   ActivityScope(Kind kind, const char* what, const char* plugin = nullptr) noexcept
-      : ActivityScope({kind, 0, what, plugin, nullptr}) {}
+      : ActivityScope({kind, what, plugin, nullptr}) {}
   ~ActivityScope();
   ActivityScope(const ActivityScope&) = delete;
   ActivityScope& operator=(const ActivityScope&) = delete;
@@ -126,6 +126,7 @@ class TRIAX_API ActivityScope {
 
   RankActivity* const activity_;
   RankActivity::Call before_; // of the scope around this one
+  int exceptions_ = 0;        // in progress when this one began
 };
 
 /// A call that waits until its deadline without polling the device. Left by an exception after it, the rank has timed

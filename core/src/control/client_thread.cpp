@@ -152,7 +152,7 @@ void ClientThread::beat(bool knows) {
 void ClientThread::send_asked_beat() {
   {
     const std::lock_guard lock(mutex_);
-    if (!beat_asked_) return;
+    if (!beat_asked_ || connection_.pending() > 0) return; // beat() would send nothing
   }
   beat(false);
   const std::lock_guard lock(mutex_);

@@ -39,7 +39,7 @@ RankActivity* RankActivity::current() noexcept {
 }
 
 RankActivity::Call RankActivity::call() const noexcept {
-  return {kind(), 0, what_.load(std::memory_order_relaxed), plugin_.load(std::memory_order_relaxed),
+  return {kind(), what_.load(std::memory_order_relaxed), plugin_.load(std::memory_order_relaxed),
           object_.load(std::memory_order_relaxed)};
 }
 
@@ -62,18 +62,18 @@ Error RankActivity::with_failed_call(const Error& error) const {
 }
 
 void RankActivity::fail_in_wait() noexcept {
-  failed_ = {Kind::wait, 0, "", nullptr, nullptr};
+  failed_ = {Kind::wait, "", nullptr, nullptr};
 }
 
 void RankActivity::begin_scope() noexcept {
   if (failed_.what && std::uncaught_exceptions() == 0) failed_ = {}; // its exception has been handled
 }
 
-void RankActivity::end_scope(const Call& around) noexcept {
-  const int exceptions = std::uncaught_exceptions();
-  if (exceptions == 0) {
+void RankActivity::end_scope(const Call& around, int exceptions) noexcept {
+  const int now = std::uncaught_exceptions();
+  if (now == 0) {
     failed_ = {};
-  } else if (exceptions > around.exceptions && !failed_.what) {
+  } else if (now > exceptions && !failed_.what) {
     if (const Call left = call(); is_of_plugin(left)) failed_ = left;
   }
   set_call(around);
@@ -83,12 +83,12 @@ ActivityScope::ActivityScope(const RankActivity::Call& call) noexcept : activity
   if (!activity_) return;
   activity_->begin_scope();
   before_ = activity_->call();
-  before_.exceptions = static_cast<std::uint8_t>(std::uncaught_exceptions());
+  exceptions_ = std::uncaught_exceptions();
   activity_->set_call(call);
 }
 
 ActivityScope::~ActivityScope() {
-  if (activity_) activity_->end_scope(before_);
+  if (activity_) activity_->end_scope(before_, exceptions_);
 }
 
 WaitScope::WaitScope(const char* what, Deadline deadline, const char* plugin) noexcept

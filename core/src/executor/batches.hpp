@@ -4,10 +4,12 @@
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: both functions read samples, and wait
 // until the device has read the host buffers that they overwrite. Errors: stage(): those of the source.
 //
-// Global microbatch k*d + r is the k-th of data rank r. Sample numbers continue from step to step. Only sample numbers
+// Global microbatch k*d + r is the k-th of sample rank r of d: the index in the group of all axes that divide samples,
+// which is the data axis in most layouts. Sample numbers continue from step to step. Only sample numbers
 // are needed on ranks whose layers read neither tokens nor targets; they do not ask the source.
 //
-// The host has two sets of buffers: one is uploaded, while the samples of the next step are read into the other.
+// The host has two sets of buffers: one for training steps, into which the samples of the next step are read once the
+// device has its copy, and one for evaluations in between.
 #pragma once
 
 #include <cstdint>

@@ -21,13 +21,42 @@ bool is_padded(const ParamSpec& spec, const Cut& cut) {
   return spec.local[cut.dim] > cut.end - cut.begin;
 }
 
-void check_cuts(const ParamSpec& spec) {
+void check_distinct(const ParamSpec& spec) {
   for (std::size_t i = 0; i < spec.cuts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Cut &cut = spec.cuts[i], &before = spec.cuts[j];
       TRIAX_REQUIRE(cut.axis != before.axis, "{} is cut twice by axis {}", spec.name, cut.axis);
       TRIAX_REQUIRE(cut.dim != before.dim, "{} is cut twice along dimension {}", spec.name, cut.dim);
     }
+}
+
+void check_cut(const ParamSpec& spec, const Cut& cut, const Layout& layout) {
+  TRIAX_REQUIRE(cut.dim >= 0 && cut.dim < spec.global.rank() && spec.local.rank() == spec.global.rank(),
+                "{} is {}, stored as {}, and is cut along dimension {}", spec.name, spec.global, spec.local, cut.dim);
+  const std::int64_t whole = spec.global[cut.dim], rows = cut.end - cut.begin;
+  const bool is_within = rows == 0 || (rows > 0 && cut.begin >= 0 && cut.end <= whole);
+  TRIAX_REQUIRE(is_within && rows <= spec.local[cut.dim], "{} is {}, stored as {}: the cut [{}, {}) does not fit",
+                spec.name, spec.global, spec.local, cut.begin, cut.end);
+  TRIAX_REQUIRE(layout.size(cut.axis) > 1 || rows == whole, "{} is cut by axis {}, which has one rank", spec.name,
+                cut.axis);
+}
+
+void check_axes(const ParamSpec& spec, const Layout& layout) {
+  for (const Axis& axis : layout.axes()) {
+    const bool cuts = std::ranges::find(spec.cuts, axis.name, &Cut::axis) != spec.cuts.end();
+    const bool partial = std::ranges::find(spec.partial, axis.name) != spec.partial.end();
+    TRIAX_REQUIRE(!cuts || axis.divides != Divides::layers, "{} is cut by axis {}, which divides layers", spec.name,
+                  axis.name);
+    TRIAX_REQUIRE(!partial || axis.divides == Divides::tensors,
+                  "{} has partial gradients over axis {}, which does not divide tensors", spec.name, axis.name);
+    TRIAX_REQUIRE(!partial || !cuts, "{} is cut by axis {} and has partial gradients over it", spec.name, axis.name);
+  }
+}
+
+void check_spec(const ParamSpec& spec, const Layout& layout) {
+  check_distinct(spec);
+  for (const Cut& cut : spec.cuts) check_cut(spec, cut, layout);
+  check_axes(spec, layout);
 }
 
 } // namespace
@@ -85,13 +114,15 @@ Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamS
   const Family& shared = families_[family];
   TRIAX_REQUIRE(shared.spec->local == spec.local, "{} is {} and cannot be tied to {} of layer {}, which is {}",
                 shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
+  TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied and have different cuts", shared.name,
+                spec.name, numbered.number);
   return {family, shared.ranks.size()};
 }
 
 void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties) {
   OfLayer of{.number = numbered.number, .rank = numbered.rank};
   for (const ParamSpec& spec : numbered.layer->params()) {
-    check_cuts(spec);
+    check_spec(spec, layout);
     const Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
     if (side.family == families_.size())
       families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, {}, {}});

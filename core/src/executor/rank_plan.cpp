@@ -2,6 +2,7 @@
 // Plans a rank: runs the code of a step with a device, a kernel set and communicators that only record requirements.
 #include "executor/rank_plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <set>
@@ -62,9 +63,8 @@ class Planner {
       const StageAction of{action.kind, action.stage};
       if (!schedule::runs_layers(action.kind) || !evaluated.insert(of).second) continue;
       compute(action, false);
-      for (const auto& communicator : communicators_)
-        if (communicator->group().axis == kTensorAxis)
-          out_.evaluation_collectives[of] = communicator->take().collectives;
+      for (std::size_t i = 0; i < communicators_.size(); ++i)
+        add_collectives(i, communicators_[i]->take(), out_.evaluation_collectives[of]);
     }
     out_.scratch = notes_.scratch_needed();
     out_.refusals = notes_.refusals();
@@ -147,8 +147,15 @@ class Planner {
       const PlanCommunicator::Posted posted = communicators_[axis]->take();
       for (std::size_t member = 0; member < posted.of_member.size(); ++member)
         add(out_.communication[axis].of_member[member], posted.of_member[member], times);
-      if (communicators_[axis]->group().axis == kTensorAxis) out_.tensor_collectives[action] = posted.collectives;
+      add_collectives(axis, posted, out_.tensor_collectives[action]);
     }
+  }
+
+  /// If the tensor ranks are in the group, alone or with those of other axes.
+  void add_collectives(std::size_t communicator, const PlanCommunicator::Posted& posted,
+                       std::vector<Collective>& to) const {
+    if (std::ranges::find(axes_[communicator], kTensorAxis) == axes_[communicator].end()) return;
+    to.insert(to.end(), posted.collectives.begin(), posted.collectives.end());
   }
 
   const schedule::Program& training_;

@@ -40,8 +40,8 @@ struct Plan {
   std::size_t scratch = 0;             // that the kernel set needs
   Refusals refusals;                   // of the kernel set
   std::vector<AxisPlan> communication; // axes of more than one rank, then products
-  /// The collectives over the tensor group, in order: of a training step, and of the passes of an evaluation. All ranks
-  /// of the group must post the same.
+  /// The collectives over the tensor group, then over products with its axis, in order: of a training step, and of the
+  /// passes of an evaluation. All tensor ranks must post the same.
   std::map<StageAction, std::vector<Collective>> tensor_collectives, evaluation_collectives;
 };
 

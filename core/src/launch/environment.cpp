@@ -84,15 +84,15 @@ Environment read_torchrun(const Variables& variables) {
   Environment out;
   out.launcher = own ? Launcher::triax : Launcher::torchrun;
   const Reader reader(variables, out.launcher);
-  const std::string_view hint = kTorchrunHint;
-  out.rank = reader.number("RANK", hint);
-  out.world = reader.number("WORLD_SIZE", hint);
-  out.local_rank = reader.number("LOCAL_RANK", hint);
+  out.rank = reader.number("RANK", kTorchrunHint);
+  out.world = reader.number("WORLD_SIZE", kTorchrunHint);
+  out.local_rank = reader.number("LOCAL_RANK", kTorchrunHint);
   // Without it, the number of ranks on this machine is unknown, and at most all.
   const bool is_set = reader.has("LOCAL_WORLD_SIZE");
-  out.local_world = is_set ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
-  check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", is_set ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
-  out.server = {std::string(reader.need("MASTER_ADDR", hint)), reader.port("MASTER_PORT", hint)};
+  out.local_world = is_set ? reader.number("LOCAL_WORLD_SIZE", kTorchrunHint) : out.world;
+  check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", is_set ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"},
+              kTorchrunHint);
+  out.server = {std::string(reader.need("MASTER_ADDR", kTorchrunHint)), reader.port("MASTER_PORT", kTorchrunHint)};
   out.job = reader.find("TORCHELASTIC_RUN_ID");
   out.serves = !own;
   // torchrun's agent may listen on MASTER_PORT itself, for torch's store.

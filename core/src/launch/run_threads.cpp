@@ -91,7 +91,10 @@ class LocalRanks {
                             [this, number](const train::LoopResult& own) { return finish(number, own); },
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
-                            [this] { count(ready_); },
+                            [this] {
+                              fault_guard_.install(); // plugins have removed the handlers of their libraries by now
+                              count(ready_);
+                            },
                             [this](const control::Failure& failure) { note(failure); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
     count(ended_);
@@ -146,7 +149,7 @@ class LocalRanks {
 
   /// A plugin called exit(), in the thread of a rank or in one of its own.
   [[noreturn]] void end_at_exit() {
-    note_end(place_of(RankActivity::current(), nullptr), "the process was ended by exit()", kDefectOfPlugin);
+    note_end(location_of(RankActivity::current(), nullptr), "the process was ended by exit()", kDefectOfPlugin);
     const std::lock_guard lock(mutex_);
     report_end(kFailedStatus);
     std::_Exit(kFailedStatus);
@@ -156,21 +159,21 @@ class LocalRanks {
   void look_for_fault() {
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
-    const Place place = place_of(fault->activity, fault->code);
-    note_end(place, os::to_text(*fault), fault->sender != 0 ? kSentSignal : place.hint);
+    const FaultLocation at = location_of(fault->activity, fault->code);
+    note_end(at, os::to_text(*fault), fault->sender != 0 ? kSentSignal : at.hint);
     const std::lock_guard lock(mutex_);
     report_end(128 + fault->signal);
     fault_guard_.reported();
   }
 
   /// What a thread of this process does.
-  struct Place {
+  struct FaultLocation {
     int rank = 0; // that reports it
     std::string where;
     const char* hint = kDefectOfPlugin;
   };
   /// `activity`: of the thread, if it is the main thread of a rank. `code`: what it runs; null: not known.
-  Place place_of(const RankActivity* activity, const void* code) {
+  FaultLocation location_of(const RankActivity* activity, const void* code) {
     const std::lock_guard lock(mutex_);
     for (const ObservedRank* rank : observed_) {
       if (!rank || &rank->activity() != activity) continue;
@@ -180,16 +183,17 @@ class LocalRanks {
               is_plugin ? kDefectOfPlugin : kDefect};
     }
     const std::string plugin = plugin_at(code);
-    return {.where = plugin.empty() ? "in a thread of a plugin" : text("in a thread of plugin \"{}\"", plugin)};
+    if (plugin.empty()) return {.where = "in a thread that is not a rank's", .hint = kDefect};
+    return {.where = text("in a thread of plugin \"{}\"", plugin)};
   }
 
   /// Records why a thread ends this process, as the first failure unless a rank has failed before.
-  void note_end(const Place& place, const std::string& why, const char* hint) {
-    const std::string reason = text("{}: {}", why, place.where);
-    log(place.rank).error("{}\n  {}", reason, hint);
-    note({place.rank, false, reason});
+  void note_end(const FaultLocation& at, const std::string& why, const char* hint) {
+    const std::string reason = text("{}: {}", why, at.where);
+    log(at.rank).error("{}\n  {}", reason, hint);
+    note({at.rank, false, reason});
     const std::lock_guard lock(mutex_);
-    if (failure_ && failure_->why == reason) status_of(place.rank).position = place.where;
+    if (failure_ && failure_->why == reason) status_of(at.rank).position = at.where;
   }
 
   // Called with the mutex held.

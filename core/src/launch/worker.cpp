@@ -95,7 +95,8 @@ class OneRank {
   std::string position_of(const RankActivity* activity) {
     const std::lock_guard lock(mutex_);
     if (!observed_) return "starting";
-    if (&observed_->activity() != activity) return text("{}, in a thread of a plugin", observed_->position());
+    if (&observed_->activity() != activity)
+      return text("{}, in a thread that is not the rank's", observed_->position());
     const std::string call = observed_->activity().to_text();
     return call.empty() ? observed_->position() : text("{}, {}", observed_->position(), call);
   }
@@ -124,7 +125,7 @@ class OneRank {
   }
 
   void made() {
-    fault_guard_.install(); // UCX has given up its handlers by now
+    fault_guard_.install(); // plugins have removed the handlers of their libraries by now
     of_.job.start_steps();
     of_.job.store().add(kReady, 1);
   }

@@ -89,12 +89,14 @@ Group Layout::group(int rank, std::string_view axis) const {
 Group Layout::group(int rank, std::span<const std::string> axes) const {
   std::vector<int> at = coordinates(rank);
   std::vector<std::size_t> which; // indices in axes_
+  std::vector<std::string> names; // in the order of the layout
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (std::ranges::find(axes, axes_[i].name) == axes.end()) continue;
     which.push_back(i);
+    names.push_back(axes_[i].name);
     at[i] = 0;
   }
-  Group group{product_name(axes), {}, {}, 0};
+  Group group{product_name(names.empty() ? axes : names), {}, {}, 0};
   for (;;) { // counts the coordinates up, the first axis fastest
     const int member = rank_of(at);
     if (member == rank) group.index = group.size();

@@ -23,8 +23,8 @@ namespace triax::os {
 namespace {
 
 constexpr std::size_t kMaxLine = 65536;
-constexpr int kMoments = 2000; // number of waits for the end of a killed process: two seconds
-constexpr useconds_t kMomentUs = 1000;
+constexpr int kMaxPolls = 2000; // number of waits for the end of a killed process: two seconds
+constexpr useconds_t kPollUs = 1000;
 
 /// The variables of this process, with `variables` overriding those of the same names.
 std::vector<std::string> merged(const std::vector<Variable>& variables) {
@@ -113,7 +113,7 @@ Child::Child(Child&& other) noexcept
 Child::~Child() {
   // A process that hangs in the kernel is abandoned.
   if (pid_ > 0 && !ended()) kill();
-  for (int moment = 0; pid_ > 0 && moment < kMoments && !ended(); ++moment) usleep(kMomentUs);
+  for (int polls = 0; pid_ > 0 && polls < kMaxPolls && !ended(); ++polls) usleep(kPollUs);
   if (output_ >= 0) close(output_);
 }
 

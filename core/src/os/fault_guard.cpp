@@ -17,7 +17,7 @@ namespace triax::os {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} << 10; // more than MINSIGSTKSZ with AVX-512
-constexpr int kMomentMs = 5;
+constexpr int kPollMs = 5;
 
 enum class State { none, recording, waiting, taken, reported };
 
@@ -52,9 +52,9 @@ void report_briefly(int signal) {
 }
 
 void wait_for_report(int signal) {
-  for (int waited = 0; state.load() != State::reported; waited += kMomentMs) {
+  for (int waited = 0; state.load() != State::reported; waited += kPollMs) {
     if (waited >= FaultGuard::kReportMs) return report_briefly(signal);
-    poll(nullptr, 0, kMomentMs);
+    poll(nullptr, 0, kPollMs);
   }
 }
 

@@ -5,7 +5,8 @@
 // The handler only uses async-signal-safe functions: the thread may have crashed in malloc() or with a lock held. So
 // the report is made by another thread, and the handler waits for it for a limited time.
 //
-// Threads: made and destroyed by one thread, at most one at a time; take() and reported(): one thread. Blocking: never.
+// Threads: made and destroyed by one thread, at most one at a time; install(): any thread; take() and reported(): one
+// thread. Blocking: never.
 // Errors: none. Signals that have a handler already (of a GPU library, or a debugging aid) are not changed. With a
 // sanitizer nothing is changed, because its report says more.
 #pragma once
@@ -40,7 +41,8 @@ class FaultGuard {
   FaultGuard(const FaultGuard&) = delete;
   FaultGuard& operator=(const FaultGuard&) = delete;
 
-  /// Handles the signals that have their default action now: a library may have given up its handlers since.
+  /// Handles the signals that have their default action now. Libraries such as UCX install handlers when they are
+  /// loaded, and a plugin may remove them when it is created.
   void install() noexcept;
   /// The first fault, once. To be polled: nothing wakes its caller.
   std::optional<Fault> take() noexcept;

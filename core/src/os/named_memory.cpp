@@ -19,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolder = "/dev/shm/";
-constexpr int kStopMoments = 500; // waits for processes to stop, of a millisecond each
-constexpr useconds_t kStopMomentUs = 1000;
+constexpr int kMaxStopPolls = 500; // waits for processes to stop, of a millisecond each
+constexpr useconds_t kStopPollUs = 1000;
 
 fs::path folder_of(pid_t process) {
   return text("/proc/{}", process);
@@ -48,7 +48,7 @@ ino_t inode_of(const fs::path& file) noexcept {
 
 void NamedMemory::collect(std::span<const pid_t> processes, std::string_view prefix) {
   for (const pid_t process : processes) kill(process, SIGSTOP);
-  for (int moment = 0; moment < kStopMoments && std::ranges::any_of(processes, runs); ++moment) usleep(kStopMomentUs);
+  for (int polls = 0; polls < kMaxStopPolls && std::ranges::any_of(processes, runs); ++polls) usleep(kStopPollUs);
   for (const pid_t process : processes) {
     std::error_code none;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder_of(process) / "fd", none))

@@ -94,7 +94,7 @@ std::string answer_of(const std::function<std::string()>& body) {
   record_calls(&record);
   record_faults(record);
   const RankActivity::Binding bound(record.activity);
-  write_all(out, answer_of(body)); // if this fails, the parent has ended, and so does this process
+  write_all(out, answer_of(body)); // fails if the parent has ended, or if a plugin has closed the descriptor
   _exit(0);
 }
 
@@ -273,7 +273,9 @@ bool is_of_path(char c) {
 
 /// Whether `path` is in `text`, not as a part of a longer path. UCX and others replace %h and %p in a path.
 bool has_path(std::string_view text, std::string_view path) {
+  constexpr std::size_t kMinPath = 3; // "/" and "/x" are in texts of any kind
   const std::string_view fixed = path.substr(0, path.find('%'));
+  if (fixed.size() < kMinPath) return false;
   for (std::size_t at = text.find(fixed); at != std::string_view::npos; at = text.find(fixed, at + 1)) {
     const std::size_t behind = at + fixed.size();
     const bool ends = fixed.size() < path.size() || behind == text.size() || !is_of_path(text[behind]);
@@ -289,9 +291,7 @@ std::string variable_in(std::string_view text) {
     const std::string_view variable = *entry;
     const std::size_t equals = std::min(variable.find('='), variable.size() - 1);
     const std::string_view name = variable.substr(0, equals), value = variable.substr(equals + 1);
-    constexpr std::size_t kMinPath = 3; // "/" and "/x" are in texts of any kind
-    if (value.size() < kMinPath || value.front() != '/' || std::ranges::find(kOfShells, name) != std::end(kOfShells))
-      continue;
+    if (!value.starts_with('/') || std::ranges::find(kOfShells, name) != std::end(kOfShells)) continue;
     if (has_path(text, value)) return triax::text("{} = {} in the environment", name, shortened(value));
   }
   return {};

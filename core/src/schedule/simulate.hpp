@@ -37,14 +37,14 @@ struct PassBytes {
 
 /// Times of one stage at the end of a step.
 struct EndTimes {
-  double reduce_ms = 0;    // reduction of its gradients over the data axis
+  double reduce_ms = 0;    // reduction of its gradients
   double optimizer_ms = 0; // update of its parameters
 };
 
 struct Costs {
   std::vector<PassTimes> times; // by stage
   /// From the end of a pass to the start of a dependent pass on another rank, by edge: edge i joins stages i and i + 1.
-  /// Edges within a rank take no time. Empty: none does.
+  /// Edges within a rank take no time. Empty: links take no time.
   std::vector<double> link_ms{};
   std::vector<EndTimes> ends{};                         // by stage; empty: the end of a step takes no time
   std::vector<PassBytes> bytes{};                       // by stage; empty: memory is not simulated

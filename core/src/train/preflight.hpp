@@ -29,14 +29,15 @@ struct MemoryRow {
   std::size_t bytes = 0;
 };
 
-/// Plan of the ranks that differ only in their data coordinate: they hold the same.
+/// Plan of the ranks that differ in samples and positions only. They hold the same, unless such an axis cuts a
+/// parameter into unequal parts; the first of them is planned.
 struct RankPlan {
-  std::vector<int> ranks; // by data coordinate
+  std::vector<int> ranks;
   int pipeline = 0, tensor = 0;
   std::vector<std::string> layers;                     // layers of each of these ranks
   std::vector<MemoryRow> memory;                       // of each of these ranks
   std::vector<executor::ActivationPart> activations{}; // parts of the row "activations", largest first
-  /// Communication of a training step, by data coordinate and axis. Evaluations and the agreement to stop are not
+  /// Communication of a training step, by index in `ranks` and axis. Evaluations and the agreement to stop are not
   /// counted.
   std::vector<std::vector<report::GroupTraffic>> traffic{};
   std::uint64_t bytes() const; // sum of all rows of `memory`

@@ -128,7 +128,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
                                    .loss_scale = loss_scale_of(run),
                                    .record = run.train.cuda_graph,
                                    .last_step = run.train.steps});
-    agreement.emplace(*device, *stream, of_axes);
+    agreement.emplace(*device, *stream, axis_communicators);
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
   }
@@ -146,7 +146,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
       const Deadline deadline = deadline_in(join_timeout_s());
       const WaitScope join("join", deadline, choice.name.c_str());
       Communicator& joined = add(backend.join(layout.group(number, axes), store, deadline));
-      if (axes.size() == 1) of_axes.push_back(&joined);
+      if (axes.size() == 1) axis_communicators.push_back(&joined);
       groups.set(joined.group().axis,
                  trace ? traced.emplace_back(std::make_unique<TracedCommunicator>(joined, *trace)).get() : &joined);
     }
@@ -252,7 +252,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   std::unique_ptr<executor::Executor> walker;
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
-  std::vector<Communicator*> of_axes;                      // those of one axis
+  std::vector<Communicator*> axis_communicators;           // those of one axis
   std::vector<std::unique_ptr<TracedCommunicator>> traced; // wrap `communicators` if there is a trace
   Groups groups;
   std::unique_ptr<DatasetSource> training, held_out;

@@ -27,7 +27,7 @@ constexpr triax_option kOptions[] = {
     option_bool("exits", "false", "in place of failing: it ends the process"),
     option_bool("leaves", "false", "the same, without exit handlers"),
     option_int("status", "0", 0, 255, "exit status"),
-    option_bool("throws_int", "false", "it fails with an exception that is no std::exception"),
+    option_bool("throws_int", "false", "it fails with an exception that is not derived from std::exception"),
     option_bool("closes", "false", "in place of failing: it closes the files of the process"),
     option_string("crashes", "no", "no|null|stack|abort|thread",
                   "in place of failing: it writes to a null pointer, calls itself without end, aborts; or a thread of "

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// model-divided: a model of one layer whose work is divided over every axis. The loss of a token is the sum of its
-// entries in three vectors:
-//   table  replicated; each rank of axis "context" adds the loss and gradient of its positions
-//   part   the same, and each tensor rank adds the gradient of the tokens token % t == its index
-//   cut    cut by axis "context"; each of its ranks adds loss and gradient of its entries, at all positions
-// All values are exact in f32, so every layout must give the same bits.
+// model-divided: a model of two layers whose work is divided over every axis. The loss of a token is the sum of its
+// entries in four vectors:
+//   table   replicated; each rank of axis "context" adds the loss and gradient of its positions
+//   part    the same, and each tensor rank adds the gradient of the tokens token % t == its index
+//   cut     cut by axis "context", which divides positions; each of its ranks adds its entries, at all positions
+//   expert  cut by axis "expert", which divides samples; its ranks gather the entries, and add up their gradients
+// The first layer has table and part, the second cut and expert. All values are exact in f32, so every layout must give
+// the same bits.
 #include <triax/model.hpp>
 #include <triax/plugin.hpp>
 
@@ -12,7 +14,14 @@ namespace {
 using namespace triax;
 
 constexpr std::int64_t kVocab = 16, kSequence = 8;
-constexpr const char* kContext = "context";
+constexpr const char *kContext = "context", *kExpert = "expert";
+
+/// One rank's index on an axis.
+struct Part {
+  explicit Part(const LayerContext& context, std::string_view axis)
+      : size(context.layout.size(axis)), index(context.layout.coordinate(context.rank, axis)) {}
+  const int size, index;
+};
 
 ParamSpec vector_of(const char* name, std::uint32_t site) {
   ParamSpec spec;
@@ -23,75 +32,140 @@ ParamSpec vector_of(const char* name, std::uint32_t site) {
   return spec;
 }
 
-class Divided final : public Layer {
- public:
-  explicit Divided(const LayerContext& context)
-      : tensor_(context.tensor()),
-        tensor_index_(context.tensor_index()),
-        contexts_(context.layout.size(kContext)),
-        context_index_(context.layout.coordinate(context.rank, kContext)),
-        params_{vector_of("table", 0), vector_of("part", 1), vector_of("cut", 2)},
-        inputs_{{"tokens", {kSequence, context.micro}, DType::i32, Life::forward_to_weight},
-                {"targets", {kSequence, context.micro}, DType::i32}},
-        outputs_{{"loss", {context.micro}, DType::f64}} {
-    params_[1].partial = {std::string(kTensorAxis)};
-    const std::int64_t part = kVocab / contexts_;
-    params_[2].cuts = {{kContext, 0, context_index_ * part, (context_index_ + 1) * part}};
-    params_[2].local = {part};
-  }
+ParamSpec cut_by(const char* axis, const char* name, std::uint32_t site, const Part& of) {
+  ParamSpec spec = vector_of(name, site);
+  const std::int64_t count = kVocab / of.size;
+  spec.cuts = {{axis, 0, of.index * count, (of.index + 1) * count}};
+  spec.local = {count};
+  return spec;
+}
 
-  std::string_view name() const override { return "divided"; }
+/// visit(element, token) for a view [s, b].
+template <class Visit>
+void for_each_token(const TensorView& tokens, Visit visit) {
+  for (std::int64_t i = 0; i < tokens.elements(); ++i) visit(i, tokens.as<std::int32_t>()[i]);
+}
+
+class DividedLayer : public Layer {
+ public:
   std::span<const ParamSpec> params() const override { return params_; }
   std::span<const StashSpec> stash() const override { return {}; }
   std::span<const TensorSpec> inputs() const override { return inputs_; }
   std::span<const TensorSpec> outputs() const override { return outputs_; }
   Cost cost() const override { return {}; }
+  void backward_input(const LayerCall&, Views, Views, Views, Views, Views, Views) override {}
+
+ protected:
+  std::vector<ParamSpec> params_;
+  std::vector<TensorSpec> inputs_, outputs_;
+};
+
+class First final : public DividedLayer {
+ public:
+  explicit First(const LayerContext& context) : tensor_(context, kTensorAxis), context_(context, kContext) {
+    params_ = {vector_of("table", 0), vector_of("part", 1)};
+    params_[1].partial = {std::string(kTensorAxis)};
+    inputs_ = {{"tokens", {kSequence, context.micro}, DType::i32, Life::forward_to_weight}};
+    outputs_ = {{"x", {kSequence, context.micro}}};
+  }
+  std::string_view name() const override { return "first"; }
 
   void forward(const LayerCall& call, Views params, Views in, Views out, Views) override {
     if (!out[0].data()) return; // a plan
     call.stream.ready();
-    for (std::int64_t sample = 0; sample < out[0].elements(); ++sample) out[0].as<double>()[sample] = 0;
-    for_each_token(in[0], [&](std::int64_t sample, int vector, std::int64_t entry) {
-      out[0].as<double>()[sample] += static_cast<double>(params[static_cast<std::size_t>(vector)].as<float>()[entry]);
+    for_each_token(in[0], [&](std::int64_t i, std::int32_t token) {
+      const float both = params[0].as<float>()[token] + params[1].as<float>()[token];
+      out[0].as<float>()[i] = is_own(in[0], i) ? both : 0;
     });
   }
-  void backward_input(const LayerCall&, Views, Views, Views, Views, Views, Views) override {}
   void backward_weight(const LayerCall& call, Views in, Views, Views grads) override {
     if (!grads[0].data()) return;
     call.stream.ready();
-    for_each_token(in[0], [&](std::int64_t, int vector, std::int64_t entry) {
-      if (vector == 1 && entry % tensor_ != tensor_index_) return; // another tensor rank's
-      grads[static_cast<std::size_t>(vector)].as<float>()[entry] += static_cast<float>(call.loss_gradient);
+    const auto one = static_cast<float>(call.loss_gradient);
+    for_each_token(in[0], [&](std::int64_t i, std::int32_t token) {
+      if (!is_own(in[0], i)) return;
+      grads[0].as<float>()[token] += one;
+      if (token % tensor_.size == tensor_.index) grads[1].as<float>()[token] += one;
     });
   }
 
  private:
-  /// visit(sample, vector, entry) for every entry that this rank adds to a loss.
-  template <class Visit>
-  void for_each_token(const TensorView& tokens, Visit visit) const {
-    const Cut& cut = params_[2].cuts[0];
-    for (std::int64_t position = 0; position < tokens.size(0); ++position)
-      for (std::int64_t sample = 0; sample < tokens.size(1); ++sample) {
-        const std::int64_t token = tokens.as<std::int32_t>()[position * tokens.size(1) + sample];
-        if (position % contexts_ == context_index_)
-          for (const int vector : {0, 1}) visit(sample, vector, token);
-        if (token >= cut.begin && token < cut.end) visit(sample, 2, token - cut.begin);
-      }
+  bool is_own(const TensorView& tokens, std::int64_t element) const {
+    return element / tokens.size(1) % context_.size == context_.index;
+  }
+  const Part tensor_, context_;
+};
+
+class Second final : public DividedLayer {
+ public:
+  explicit Second(const LayerContext& context)
+      : expert_(context, kExpert), is_first_context_(Part(context, kContext).index == 0) {
+    params_ = {cut_by(kContext, "cut", 16, Part(context, kContext)), cut_by(kExpert, "expert", 17, expert_)};
+    inputs_ = {{"targets", {kSequence, context.micro}, DType::i32, Life::forward_to_weight},
+               {"x", {kSequence, context.micro}}};
+    outputs_ = {{"loss", {context.micro}, DType::f64}};
+  }
+  std::string_view name() const override { return "second"; }
+
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views) override {
+    TensorView all(all_.data(), DType::f32, {kVocab});
+    if (Communicator* group = call.groups.find(kExpert)) {
+      group->wait(group->all_gather(params[1], all, call.stream, call.action), call.stream);
+    } else {
+      all = params[1];
+    }
+    if (!out[0].data()) return; // a plan
+    call.stream.ready();
+    for (std::int64_t sample = 0; sample < out[0].elements(); ++sample) out[0].as<double>()[sample] = 0;
+    const Cut& cut = params_[0].cuts[0];
+    for_each_token(in[0], [&](std::int64_t i, std::int32_t token) {
+      float sum = in[1].as<float>()[i];
+      if (token >= cut.begin && token < cut.end) sum += params[0].as<float>()[token - cut.begin];
+      if (is_first_context_) sum += all.as<float>()[token];
+      out[0].as<double>()[i % in[0].size(1)] += static_cast<double>(sum);
+    });
+  }
+  void backward_input(const LayerCall& call, Views, Views, Views, Views din, Views, Views) override {
+    call.device.fill(din[1], call.loss_gradient, call.stream);
+  }
+  void backward_weight(const LayerCall& call, Views in, Views, Views grads) override {
+    const bool plans = !grads[0].data();
+    const auto one = static_cast<float>(call.loss_gradient);
+    if (!plans) {
+      call.stream.ready();
+      all_.assign(kVocab, 0);
+      const Cut& cut = params_[0].cuts[0];
+      for_each_token(in[0], [&](std::int64_t, std::int32_t token) {
+        if (token >= cut.begin && token < cut.end) grads[0].as<float>()[token - cut.begin] += one;
+        if (is_first_context_) all_[static_cast<std::size_t>(token)] += one;
+      });
+    }
+    const std::int64_t count = kVocab / expert_.size;
+    TensorView own(all_.data(), DType::f32, {count});
+    if (Communicator* group = call.groups.find(kExpert)) {
+      own = TensorView(own_.data(), DType::f32, {count});
+      const TensorView all(all_.data(), DType::f32, {kVocab});
+      group->wait(group->reduce_scatter(all, own, Reduce::sum, call.stream, call.action), call.stream);
+    }
+    call.device.add(grads[1], own, call.stream);
+    if (!plans) call.stream.ready(); // the next call uses the same vectors
   }
 
-  const int tensor_, tensor_index_, contexts_, context_index_;
-  std::vector<ParamSpec> params_;
-  const std::vector<TensorSpec> inputs_, outputs_;
+ private:
+  const Part expert_;
+  const bool is_first_context_; // which adds what does not belong to positions
+  std::vector<float> all_ = std::vector<float>(kVocab), own_ = std::vector<float>(kVocab);
 };
 
 class DividedModel final : public Model {
  public:
   explicit DividedModel(const PluginContext&) {}
-  ModelInfo info() const override { return {1, 8, 1, kSequence}; }
+  ModelInfo info() const override { return {2, 8, 1, kSequence}; }
   Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
-  int count() const override { return 1; }
-  std::unique_ptr<Layer> layer(int, const LayerContext& context) const override {
-    return std::make_unique<Divided>(context);
+  int count() const override { return 2; }
+  std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
+    if (index == 0) return std::make_unique<First>(context);
+    return std::make_unique<Second>(context);
   }
   std::span<const Tie> ties() const override { return {}; }
   double flops_per_sample(std::int64_t) const override { return 1; }

@@ -8,7 +8,7 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("how", nullptr, "size|count|evaluation|none", "what differs on tensor rank 1")};
+    option_string("how", nullptr, "size|count|evaluation|partial|none", "what differs on tensor rank 1")};
 
 class Uneven final : public Layer {
  public:
@@ -16,10 +16,17 @@ class Uneven final : public Layer {
       : how_(std::move(how)),
         is_second_(context.tensor_index() == 1),
         inputs_{{"tokens", {sequence, context.micro}, DType::i32}, {"targets", {sequence, context.micro}, DType::i32}},
-        outputs_{{"loss", {context.micro}, DType::f64}} {}
+        outputs_{{"loss", {context.micro}, DType::f64}} {
+    if (how_ != "partial") return;
+    ParamSpec spec;
+    spec.name = "w";
+    spec.global = spec.local = {4};
+    if (!is_second_) spec.partial = {std::string(kTensorAxis)};
+    params_ = {spec};
+  }
 
   std::string_view name() const override { return "uneven"; }
-  std::span<const ParamSpec> params() const override { return {}; }
+  std::span<const ParamSpec> params() const override { return params_; }
   std::span<const StashSpec> stash() const override { return {}; }
   std::span<const TensorSpec> inputs() const override { return inputs_; }
   std::span<const TensorSpec> outputs() const override { return outputs_; }
@@ -40,6 +47,7 @@ class Uneven final : public Layer {
  private:
   const std::string how_;
   const bool is_second_;
+  std::vector<ParamSpec> params_;
   const std::vector<TensorSpec> inputs_, outputs_;
 };
 
