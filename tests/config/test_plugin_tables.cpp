@@ -203,7 +203,7 @@ TEST(PluginTables, AVariableWhosePathALibraryCannotUseIsNamed) {
               ElementsAre(testing::AllOf(
                   HasSubstr("; it printed: failed to open '/no/such/file'\n"),
                   HasSubstr("\n  SAMPLE_LOG = /no/such/file in the environment may be the cause: correct or "
-                            "unset it; otherwise this is a defect of the plugin: "))));
+                            "unset it; otherwise find what ended this process: "))));
   ::unsetenv("SAMPLE_LOG");
 }
 

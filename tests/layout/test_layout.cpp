@@ -83,6 +83,9 @@ TEST(Layout, AProductGroupDiffersInItsAxes) {
   EXPECT_THAT(layout.group(13, apart).ranks, ElementsAre(4, 5, 12, 13, 20, 21));
   EXPECT_EQ(layout.group(13, apart).index, 3);
   EXPECT_THAT(layout.group(13, std::vector<std::string>{}).ranks, ElementsAre(13));
+  for (int rank = 0; rank < layout.world(); ++rank)
+    for (const auto& of : {axes, apart, std::vector<std::string>{}})
+      EXPECT_EQ(layout.index(rank, of), layout.group(rank, of).index);
   EXPECT_EQ(Layout::slowest_axis(group.axis), "data");
   EXPECT_EQ(Layout::slowest_axis("data"), "data");
 }

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "train/preflight.hpp"
 #include "train/tiny_ranks.hpp"
 
 namespace triax {
@@ -12,6 +11,7 @@ namespace {
 using test::RankTrace;
 using test::TinyRun;
 using test::train_ranks;
+using test::use_divided_model;
 using ::testing::Contains;
 using ::testing::Field;
 
@@ -49,16 +49,6 @@ TEST(Axes, SamplesMayBeDividedTwice) {
   const std::vector<RankTrace> one = train_ranks(run, 3), two = train_ranks(with_axes(run, {"expert"}), twice, 3);
   expect_same(one, two);
   EXPECT_THAT(two[0].traffic, Contains(Field(&report::GroupTraffic::group, "expert*data")));
-}
-
-void use_divided_model(TinyRun& run) {
-  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})
-    run.keys.erase(key);
-  run.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
-  run.keys["model.plugin"] = "\"model-divided\"";
-  run.keys["optimizer.plugin"] = "\"optim-sgd\"";
-  run.keys["optimizer.lr"] = "0.25";
-  run.keys["optimizer.weight_decay"] = "0";
 }
 
 /// The part of a vector that a rank with this index on an axis of two ranks has.
@@ -102,31 +92,6 @@ TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
   has_group(many.front(), "tensor*context*expert*data"); // part
   has_group(many.back(), "expert*data");                 // cut
   has_group(many.back(), "context*data");                // expert
-}
-
-TEST(Axes, ReductionsOverAProductArePlanned) {
-  TinyRun run;
-  use_divided_model(run);
-  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = run.keys["parallel.data"] = "2";
-  const config::RunConfig config = run.config();
-  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
-  EXPECT_TRUE(checked.refusals.empty());
-  const std::vector<RankTrace> ranks = train_ranks(run, 1);
-  int compared = 0;
-  for (const train::RankPlan& plan : checked.plans)
-    for (std::size_t i = 0; i < plan.ranks.size(); ++i, ++compared) {
-      const std::vector<report::GroupTraffic>&planned = plan.traffic[i],
-            &counted = ranks[static_cast<std::size_t>(plan.ranks[i])].traffic;
-      EXPECT_THAT(planned, Contains(Field(&report::GroupTraffic::group, "tensor*data")));
-      ASSERT_EQ(planned.size(), counted.size());
-      for (std::size_t group = 0; group < planned.size(); ++group) {
-        EXPECT_EQ(planned[group].group, counted[group].group);
-        EXPECT_EQ(planned[group].ops, counted[group].ops) << planned[group].group;
-        EXPECT_EQ(planned[group].bytes_out, counted[group].bytes_out) << planned[group].group;
-        EXPECT_EQ(planned[group].bytes_in, counted[group].bytes_in) << planned[group].group;
-      }
-    }
-  EXPECT_EQ(compared, 8);
 }
 
 } // namespace

@@ -205,7 +205,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   {
     const os::StopSignals signals(log);
     source_.prompt = [&](std::int64_t sample) {
-      if (sample != 8) return; // first sample of the third step
+      if (sample != 12) return; // first sample of the fourth step, read during the third
       ::kill(::getpid(), SIGTERM);
       while (!log.written) ::usleep(1000);
     };
@@ -271,7 +271,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   config_ = run_.config();
   const os::StopSignals signals(null_log());
   source_.prompt = [&](std::int64_t sample) {
-    if (sample != 8) return; // first sample of the third step
+    if (sample != 12) return; // first sample of the fourth step, read during the third
     ::kill(::getpid(), SIGTERM);
     while (signals.caught() == 0) ::usleep(1000);
   };

@@ -7,13 +7,15 @@
 
 #include "data/prepare.hpp"
 #include "train/preflight.hpp"
-#include "train/tiny_run.hpp"
+#include "train/tiny_ranks.hpp"
 
 namespace triax {
 namespace {
 
 using test::TinyRun;
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 
 void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std::vector<train::MemoryRow>& real) {
@@ -119,6 +121,30 @@ TEST_F(PreflightTest, NamesAPluginThatRefusesWithoutAReason) {
   run_.keys["schedule.how"] = "\"refuse\"";
   EXPECT_THAT(refusals(), ElementsAre("schedule.plugin \"sched-crashing\": it refuses the run and gives no reason\n"
                                       "  this is a defect of the plugin: report it to its author"));
+}
+
+TEST_F(PreflightTest, PlansReductionsOverAProductOfAxes) {
+  test::use_divided_model(run_);
+  run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = run_.keys["parallel.data"] = "2";
+  const config::RunConfig config = run_.config();
+  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
+  EXPECT_TRUE(checked.refusals.empty());
+  const std::vector<test::RankTrace> ranks = test::train_ranks(run_, 1);
+  int compared = 0;
+  for (const train::RankPlan& plan : checked.plans)
+    for (std::size_t i = 0; i < plan.ranks.size(); ++i, ++compared) {
+      const std::vector<report::GroupTraffic>&planned = plan.traffic[i],
+            &counted = ranks[static_cast<std::size_t>(plan.ranks[i])].traffic;
+      EXPECT_THAT(planned, Contains(Field(&report::GroupTraffic::group, "tensor*data")));
+      ASSERT_EQ(planned.size(), counted.size());
+      for (std::size_t group = 0; group < planned.size(); ++group) {
+        EXPECT_EQ(planned[group].group, counted[group].group);
+        EXPECT_EQ(planned[group].ops, counted[group].ops) << planned[group].group;
+        EXPECT_EQ(planned[group].bytes_out, counted[group].bytes_out) << planned[group].group;
+        EXPECT_EQ(planned[group].bytes_in, counted[group].bytes_in) << planned[group].group;
+      }
+    }
+  EXPECT_EQ(compared, 8);
 }
 
 /// They would wait for each other indefinitely.

@@ -53,4 +53,15 @@ inline std::vector<RankTrace> train_ranks(const TinyRun& run, int steps, const S
   return train_ranks(config, train::layout_of(config), steps, rows);
 }
 
+/// model-divided (plugins/model_divided.cpp), with steps whose numbers are exact.
+inline void use_divided_model(TinyRun& run) {
+  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})
+    run.keys.erase(key);
+  run.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run.keys["model.plugin"] = "\"model-divided\"";
+  run.keys["optimizer.plugin"] = "\"optim-sgd\"";
+  run.keys["optimizer.lr"] = "0.25";
+  run.keys["optimizer.weight_decay"] = "0";
+}
+
 } // namespace triax::test

@@ -62,6 +62,8 @@ class TRIAX_API Layout {
   Group group(int rank, std::string_view axis) const;
   /// The ranks that differ in the coordinates of these axes only.
   Group group(int rank, std::span<const std::string> axes) const;
+  /// group(rank, axes).index, without listing the ranks of the group.
+  int index(int rank, std::span<const std::string> axes) const;
   Group world_group(int rank) const;
 
   /// The axes of more than one rank that divide one of these, in the order of the layout.

@@ -109,6 +109,14 @@ Group Layout::group(int rank, std::span<const std::string> axes) const {
   return group;
 }
 
+int Layout::index(int rank, std::span<const std::string> axes) const {
+  const std::vector<int> at = coordinates(rank);
+  int index = 0;
+  for (std::size_t i = axes_.size(); i-- > 0;)
+    if (std::ranges::find(axes, axes_[i].name) != axes.end()) index = index * axes_[i].size + at[i];
+  return index;
+}
+
 std::vector<std::string> Layout::axes_dividing(std::initializer_list<Divides> what) const {
   std::vector<std::string> out;
   for (const Axis& axis : axes_)

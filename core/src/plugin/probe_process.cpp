@@ -305,12 +305,13 @@ std::string ProbeFailure::reason() const {
 }
 
 std::string ProbeFailure::hint(const std::filesystem::path& library) const {
-  if (is_killed)
-    return "find what ended this process: the kernel, if memory ran out (dmesg), a batch system or a user; then repeat "
-           "the command, and if it fails again without a cause outside, report it to the plugin's author";
   const std::string variable = variable_in(printed);
   const std::string other =
       variable.empty() ? "" : text("{} may be the cause: correct or unset it; otherwise ", variable);
+  if (is_killed)
+    return other +
+           "find what ended this process: the kernel, if memory ran out (dmesg), a batch system or a user; then repeat "
+           "the command, and if it fails again without a cause outside, report it to the plugin's author";
   const std::string debug =
       library.empty()
           ? std::string()

@@ -158,7 +158,7 @@ class Check {
   std::vector<report::GroupTraffic> traffic_of(const executor::Plan& plan, int rank) const {
     std::vector<report::GroupTraffic> out;
     for (const executor::AxisPlan& of : plan.communication) {
-      const int member = layout_.group(rank, of.axes).index;
+      const int member = layout_.index(rank, of.axes);
       const CommStats& stats = of.of_member.at(static_cast<std::size_t>(member));
       out.push_back({of.axis, run_.comm.at(of.axes.back()).name, stats.ops, stats.bytes_out, stats.bytes_in});
     }
