@@ -65,10 +65,16 @@ Times that are all zero:
 Links of some edges only:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,2
+  triax: --link-ms: has 2 values, and 4 stages have 3 edges; give one value, or one for each edge
+    more: triax simulate --help
+  [2]
 
 A link that is not a time:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,x,1
+  triax: --link-ms must be a time in ms from 0 to 1e+12, got "x"
+    more: triax simulate --help
+  [2]
 
 ## Refused schedules
 
@@ -130,19 +136,25 @@ With a slower link between two of the ranks, and the end of the step:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 \
   >   --link-ms 0.1,2,0.1 --reduce-ms 4 --optimizer-ms 0.5
+  sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, links 0.1 ms, 2 ms, 0.1 ms
+  makespan 49.6 ms, from the first start to the last end
+  step 54.1 ms, with gradient reductions of 4 ms and optimizer steps of 0.5 ms per stage
+  cost 49.6 ms, the longest active interval of a rank; work 24 ms
+  bubble / cost 0.5161; bubble / work 1.0667
+  peak of microbatches in flight, by rank: 4 3 2 1
 
 Without a bubble (the last rank starts three forwards later):
 
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --chunks 2 --microbatches 8 $times --json
-  {"makespan_ms":51.0,"cost_ms":48.0,"bubble_rate":0.0,"bubble_over_ideal":0.0,"peak_in_flight":[8,8,8,8]}
+  {"makespan_ms":51.0,"step_ms":51.0,"cost_ms":48.0,"bubble_rate":0.0,"bubble_over_ideal":0.0,"peak_in_flight":[8,8,8,8]}
 
 With an option of the scheduler:
 
   $ interleaved="--scheduler sched-interleaved --pipeline 2 --chunks 2 --microbatches 6"
   $ triax simulate $interleaved $times --json
-  {"makespan_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[5,3]}
+  {"makespan_ms":39.0,"step_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[5,3]}
   $ triax simulate $interleaved $times --json --set schedule.group=3
-  {"makespan_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[6,4]}
+  {"makespan_ms":39.0,"step_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[6,4]}
 
 The schedule of a run:
 
@@ -157,7 +169,7 @@ The schedule of a run:
   > plugin = "sched-interleaved"
   > END
   $ triax simulate run.toml $times --json
-  {"makespan_ms":15.0,"cost_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
+  {"makespan_ms":15.0,"step_ms":15.0,"cost_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
 
 A file takes as long as the scheduler that made it:
 
