@@ -117,7 +117,7 @@ All mistakes are reported at once, in the order of files and lines:
   > [eval]
   > every = 5
   > END
-  $ triax check run.toml --set optimizer.beta2=2 --set lr.min=1
+  $ triax check run.toml --set optimizer.beta2=2 --set lr.min=1 --set lr.decay=linear
   base.toml:23:6: lr.min = 1 is above optimizer.lr = 0.003: the learning rate would rise
     lr.min is set by --set
   log.toml:2:9: log.every = 0 is below 1

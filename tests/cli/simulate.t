@@ -76,6 +76,10 @@ A link that is not a time:
     more: triax simulate --help
   [2]
 
+An empty link:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,,1
+
 ## Refused schedules
 
 One chunk for a scheduler of two:

@@ -39,10 +39,16 @@ TEST(CrossChecks, SplitListsEveryStage) {
 
 TEST(CrossChecks, RefusesAMinimumAboveTheLearningRate) {
   Workspace space;
-  space.tables["lr"] = "min = 1.0\n";
+  space.tables["lr"] = "min = 1.0\ndecay = \"linear\"\n";
   EXPECT_THAT(texts(space.load()),
               ElementsAre(HasSubstr("lr.min = 1 is above optimizer.lr = 0.001: the learning rate would rise\n"
                                     "  optimizer.lr is set at run.toml:")));
+}
+
+TEST(CrossChecks, RefusesAMinimumThatHasNoEffect) {
+  Workspace space;
+  space.tables["lr"] = "min = 1e-5\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("lr.min has no effect with lr.decay = \"constant\"")));
 }
 
 /// For example, a trial with --set train.steps=3.

@@ -156,7 +156,7 @@ std::string size_text(const CheckReport& report) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(report.preflight.parameters) * bytes_of(run.train.master);
   return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} sequences = {} x {} microbatches of {}\n",
               grouped(report.preflight.parameters), report::bytes_text(bytes), name_of(run.train.master),
-              run.batch.global, run.parallel.data == 1 ? "1 rank" : text("{} data ranks", run.parallel.data),
+              run.batch.global, run.parallel.data == 1 ? "1 data rank" : text("{} data ranks", run.parallel.data),
               run.microbatches(), run.batch.micro);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/pass_flags.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include "common/missing_flags.hpp"
 #include "triax/text.hpp"
@@ -21,6 +23,31 @@ std::string is_a_time(const std::string& written) {
   return text("must be a time in ms from 0 to {}, got \"{}\"", kMaxMs, written);
 }
 
+/// visit(text) for each part of "1,5,1"; CLI11's own lists drop empty parts.
+template <class Visit>
+void for_each_part(std::string_view list, Visit visit) {
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    visit(std::string(list.substr(begin, end - begin)));
+    if (end == list.size()) return;
+    begin = end + 1;
+  }
+}
+
+std::string are_times(const std::string& written) {
+  std::string wrong;
+  for_each_part(written, [&wrong](const std::string& part) {
+    if (wrong.empty()) wrong = is_a_time(part);
+  });
+  return wrong;
+}
+
+std::vector<double> times_of(const std::string& written) {
+  std::vector<double> out;
+  for_each_part(written, [&out](const std::string& part) { out.push_back(std::stod(part)); });
+  return out;
+}
+
 CLI::Option* add_time(CLI::App& verb, const char* name, auto& value, const char* doc) {
   return verb.add_option(name, value, doc)->check(CLI::Validator(is_a_time, {}))->type_name("MS");
 }
@@ -31,10 +58,11 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
   add_time(verb, "--forward-ms", flags.times.forward_ms, "F: forward of one microbatch on one stage");
   add_time(verb, "--input-ms", flags.times.input_ms, "I: its input gradient");
   add_time(verb, "--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
-  add_time(verb, "--link-ms", flags.link_ms,
-           "transfer to a stage on another rank, which occupies neither; one value, or one for each edge: 1,5,1")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  verb.add_option_function<std::string>(
+          "--link-ms", [&flags](const std::string& written) { flags.link_ms = times_of(written); },
+          "transfer to a stage on another rank, which occupies neither; one value, or one for each edge: 1,5,1")
+      ->check(CLI::Validator(are_times, {}))
+      ->type_name("MS");
 }
 
 void add_end_flags(CLI::App& verb, schedule::EndTimes& times) {

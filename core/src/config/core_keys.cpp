@@ -31,7 +31,7 @@ constexpr CoreKey kParallel[] = {
     {option_int("pipeline", "1", 1, kMaxSize, "p: ranks that share the layers")},
     {option_int("tensor", "1", 1, kMaxSize, "t: ranks that share each layer")},
     {option_int("data", nullptr, 1, kMaxSize, "d: copies of the model, each with its part of the batch"),
-     "number of ranks / (pipeline x tensor)"},
+     "1, or under another launcher its ranks / (pipeline x tensor)"},
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank")},
     {option_list(option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: split evenly"))},
     {option_bool("scatter_gather", "false",

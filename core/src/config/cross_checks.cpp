@@ -58,6 +58,10 @@ class Checks {
 
   void learning_rate() {
     const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
+    const auto* decay = values_.find<std::string>("lr.decay");
+    if (decay && *decay == "constant" && lowest && *lowest != 0) {
+      return no_effect("lr.min", "lr.decay", "lr.decay = \"constant\"", "use lr.decay cosine or linear");
+    }
     if (lowest && highest && *lowest > *highest) {
       refuse(make_refusal(ErrorCode::kOutOfRange, {"lr.min", "optimizer.lr"},
                           "lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));

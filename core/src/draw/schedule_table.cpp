@@ -163,7 +163,7 @@ std::string schedule_table(const Timeline& timeline, const TableStyle& style) {
     in_flight += text(" {}", schedule::peak_of(schedule::in_flight(row)));
   }
   const bool chunks = timeline.stage_map.stages() > static_cast<int>(timeline.rows.size());
-  out += os::fold_words(text("idle time of {}, by rank:{}\n", length, idle), columns);
+  out += os::fold_words(text("idle, of {} units of time, by rank:{}\n", length, idle), columns);
   out += os::fold_words(
       text("peak of {} in flight, by rank:{}\n", chunks ? "microbatch chunks" : "microbatches", in_flight), columns);
   return whole || style.folded.empty() ? out : out + os::fold_words(style.folded, columns) + '\n';

@@ -92,7 +92,7 @@ class LocalRanks {
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
                             [this] {
-                              fault_guard_.install(); // plugins have removed the handlers of their libraries by now
+                              fault_guard_.install();
                               count(ready_);
                             },
                             [this](const control::Failure& failure) { note(failure); }};
@@ -157,6 +157,7 @@ class LocalRanks {
 
   /// Called on the watchdog's thread: the thread that crashed waits in its signal handler.
   void look_for_fault() {
+    fault_guard_.install(); // plugins may remove the handlers of their libraries at any time
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
     const FaultLocation at = location_of(fault->activity, fault->code);

@@ -103,6 +103,7 @@ class OneRank {
 
   /// Called on the watchdog's thread: the thread that crashed waits in its signal handler.
   void look_for_fault() {
+    fault_guard_.install(); // plugins may remove the handlers of their libraries at any time
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
     end_at(position_of(fault->activity), os::to_text(*fault));
@@ -125,7 +126,7 @@ class OneRank {
   }
 
   void made() {
-    fault_guard_.install(); // plugins have removed the handlers of their libraries by now
+    fault_guard_.install();
     of_.job.start_steps();
     of_.job.store().add(kReady, 1);
   }

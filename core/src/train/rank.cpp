@@ -177,7 +177,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     for (const std::unique_ptr<Communicator>& communicator : communicators) communicator->abort(why);
   }
 
-  /// ", waiting for all_reduce of tensor with rank 1 through comm-ucx", or empty. Any thread.
+  /// ", waiting for all_reduce over tensor with rank 1 through comm-ucx", or empty. Any thread.
   std::string waiting_for(ActionId action) const {
     for (const std::unique_ptr<Communicator>& communicator : communicators) {
       const PendingCall call = communicator->pending();
@@ -189,7 +189,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
         others += text("{}{}", others.empty() ? (group.size() > 2 ? "ranks " : "rank ") : ", ",
                        group.ranks[static_cast<std::size_t>(member)]);
       }
-      return text(", waiting for {} of {} with {} through {}", call.name, group.axis, others, plugin_of(group));
+      return text(", waiting for {} over {} with {} through {}", call.name, group.axis, others, plugin_of(group));
     }
     return {};
   }

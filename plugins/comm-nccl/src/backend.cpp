@@ -47,7 +47,7 @@ Refusals NcclBackend::supports(const CommRequest& request) const {
                 ErrorCode::kUnsupported, {},
                 "comm-nccl: edge_communicators = true is only for the pipeline axis, but this table serves the {} axis",
                 *other)
-                .with_hint("write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true"));
+                .with_hint("set it in the table [comm.pipeline]: edge_communicators = true"));
   return out;
 }
 

@@ -66,7 +66,7 @@ TEST(Backend, RefusesEdgesForOtherAxes) {
           answer.front().message,
           "comm-nccl: edge_communicators = true is only for the pipeline axis, but this table serves the data axis");
       EXPECT_EQ(answer.front().hint,
-                "write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true");
+                "set it in the table [comm.pipeline]: edge_communicators = true");
     }
   });
 }
