@@ -214,6 +214,9 @@ TEST(Environment, AnEmptyListOfTransportsIsRefused) {
 
 TEST(Environment, AFolderForSharedMemoryThatCannotBeWrittenIsNamed) {
   const Variable variable("UCX_POSIX_DIR", "/proc");
+#ifdef __SANITIZE_ADDRESS__
+  const __lsan::ScopedDisabler ignore_leaks; // UCX 1.13 leaks the interface that it cannot open
+#endif
   EXPECT_THAT(refusal("transports", std::string("posix,self")),
               AllOf(HasSubstr("; UCX_POSIX_DIR = \"/proc\" in the environment; /proc has 0 of 0 MiB free"),
                     HasSubstr("\n  unset UCX_POSIX_DIR, name a folder"), Not(HasSubstr("/dev/shm"))));
