@@ -20,7 +20,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   [parallel]
    pipeline = 1 # default
    tensor = 1 # default
-   data = 1 # derived: number of ranks / (pipeline x tensor)
+   data = 1 # derived: 1, or under another launcher its ranks / (pipeline x tensor)
    chunks = 1 # default
    split = [] # default
    scatter_gather = false # default
@@ -98,7 +98,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    {folder}/text training 100.00 % 1,001 0.93
   
   model: 34,720 parameters, 139 kB of weights in f32
-  step: 4 sequences = 1 rank x 2 microbatches of 2
+  step: 4 sequences = 1 data rank x 2 microbatches of 2
   
   base.toml: ready to train
 
@@ -113,12 +113,12 @@ Of many ranks, the summary comes first:
   layout: pipeline 24 x data 1 x tensor 1 = 24 ranks ...
   
   model: 314,208 parameters, 1.26 MB of weights in f32
-  step: 48 sequences = 1 rank x 48 microbatches of 1
+  step: 48 sequences = 1 data rank x 48 microbatches of 1
   
   memory: rank 23 needs most, 6.14 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
   communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.4 MB
-  stages: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
+  a rank's part of a stage: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
   uneven stages: a step takes 35.5 % longer than with even stages; ranks are idle 50.1 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
   
     ranks  first  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch  together

@@ -23,7 +23,7 @@ A model of a paper is sized without data, GPUs and their plugins:
   memory: rank 0 and 127 other ranks need most, 61.8 GB each
   activations of rank 0: 27 GB = 12 microbatches x (8 block x 277 MB) + 245 MB of workspace + 2 x 50.3 MB of transfers + 1 x 50.3 MB of transfers
   communication of a step: a rank sends at most 283 GB over tensor (rank 1408), 14.4 GB over data (rank 0), 1.21 GB over pipeline (rank 128); all ranks send 453 TB
-  stages: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
+  a rank's part of a stage: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
   uneven stages: a step takes 3.4 % longer than with even stages; ranks are idle 13.3 % of it instead of 10.3 % (by FLOPs, without transfers); parallel.split moves layers
   
     ranks  first  pipeline  layers              weights  working weights  gradients  optimizer state  activations  batches  together

@@ -79,6 +79,9 @@ A link that is not a time:
 An empty link:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,,1
+  triax: --link-ms must be a time in ms from 0 to 1e+12, got ""
+    more: triax simulate --help
+  [2]
 
 ## Refused schedules
 
