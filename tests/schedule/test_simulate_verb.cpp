@@ -25,10 +25,11 @@ TEST(SimulateVerb, TheDocumentedResultsAreCurrent) {
               HasSubstr(simulate("--scheduler sched-zb-h1 --pipeline 8 --microbatches 24 --forward-ms 18.522 "
                                  "--input-ms 18.086 --weight-ms 9.337 --link-ms 0.601")
                             .text));
-  EXPECT_THAT(read_file(TRIAX_SOURCE_DIR "/docs/schedules.md"),
-              HasSubstr(simulate("--scheduler sched-breadth-first --pipeline 4 --chunks 4 --microbatches 8 --forward-ms "
-                                 "5 --input-ms 5 --weight-ms 5 --link-ms 0.5 --reduce-ms 12 --optimizer-ms 2")
-                            .text));
+  EXPECT_THAT(
+      read_file(TRIAX_SOURCE_DIR "/docs/schedules.md"),
+      HasSubstr(simulate("--scheduler sched-breadth-first --pipeline 4 --chunks 4 --microbatches 8 --forward-ms "
+                         "5 --input-ms 5 --weight-ms 5 --link-ms 0.5 --reduce-ms 12 --optimizer-ms 2")
+                    .text));
 }
 
 TEST(SimulateVerb, PrintsOneObjectOfUnroundedFigures) {

@@ -9,7 +9,8 @@ TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& one : operation_cases(type)) {
       const auto first = run_case(tested->set(), tested->device(), one, type);
-      EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type, 256)) << one.name << ", " << name_of(type);
+      EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type, 256))
+          << one.name << ", " << name_of(type);
     }
   }
 }

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/installation.hpp"
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
-#include "support/installation.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 

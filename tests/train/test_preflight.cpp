@@ -1,89 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preflight: what it refuses, and what it reports about a valid run.
+// What preflight refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "data/prepare.hpp"
-#include "train/preflight.hpp"
-#include "train/tiny_ranks.hpp"
+#include "train/preflight_run.hpp"
 
 namespace triax {
 namespace {
 
-using test::TinyRun;
-using ::testing::Contains;
+using test::PreflightTest;
 using ::testing::ElementsAre;
-using ::testing::Field;
 using ::testing::HasSubstr;
-
-void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std::vector<train::MemoryRow>& real) {
-  ASSERT_EQ(planned.size(), real.size());
-  for (std::size_t i = 0; i < real.size(); ++i) {
-    EXPECT_EQ(planned[i].what, real[i].what);
-    EXPECT_EQ(planned[i].bytes, real[i].bytes) << real[i].what;
-  }
-}
-
-/// Memory that each rank allocates.
-std::vector<std::vector<train::MemoryRow>> memory_of_ranks(const config::RunConfig& config) {
-  const Layout layout = train::layout_of(config);
-  std::vector<std::vector<train::MemoryRow>> out(static_cast<std::size_t>(layout.world()));
-  control::LocalStore store;
-  std::vector<std::thread> threads;
-  for (int number = 0; number < layout.world(); ++number)
-    threads.emplace_back([&, number] {
-      const train::Rank rank(config, layout, number, store, null_log());
-      out[static_cast<std::size_t>(number)] = rank.memory();
-    });
-  for (std::thread& thread : threads) thread.join();
-  return out;
-}
-
-/// A run with real data files: 400 bytes of text.
-class PreflightTest : public ::testing::Test {
- protected:
-  PreflightTest() {
-    std::string text;
-    while (text.size() < 400) text += "abc def gh\n";
-    test::write_file(run_.folder() / "text.txt", text);
-    data::PrepareRequest request;
-    request.inputs = {run_.folder() / "text.txt"};
-    request.output = run_.folder() / "text";
-    request.tokenizer.name = "byte";
-    request.force = true;
-    data::prepare(request, [](std::uint64_t, std::uint64_t) {});
-    run_.keys.erase("model.vocab");
-  }
-  std::vector<std::string> refusals() {
-    std::vector<std::string> out;
-    const config::RunConfig config = run_.config();
-    train::Placement placement = train::choose_placement(config);
-    placement.ranks_are_threads = ranks_are_threads_;
-    for (const Refusal& refusal : train::preflight(config, placement, null_log(), devices_).refusals)
-      out.push_back(refusal.message + (refusal.hint.empty() ? "" : "\n  " + refusal.hint));
-    return out;
-  }
-  TinyRun run_;
-  bool ranks_are_threads_ = true;
-  train::CheckedDevices devices_;
-};
-
-TEST_F(PreflightTest, ReportsLayersParametersAndTheMemoryThatTheRankTakes) {
-  const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
-  EXPECT_TRUE(checked.refusals.empty());
-  ASSERT_EQ(checked.plans.size(), 1u);
-  EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0));
-  EXPECT_THAT(checked.plans[0].layers, ElementsAre("embedding", "block 0", "block 1", "head"));
-  const std::int64_t block = 12 * 8 * 8 + 13 * 8; // weights, and biases with norms
-  EXPECT_EQ(checked.parameters, 257 * 8 + 6 * 8 + 2 * block + 2 * 8);
-
-  test::TinyRank rank(config);
-  const std::vector<train::MemoryRow> real = rank->memory();
-  expect_same_memory(checked.plans[0].memory, real);
-}
 
 TEST_F(PreflightTest, AnEvaluationOfAnyLengthIsSized) {
   run_.keys["data.validation"] = "\"text\"";
@@ -93,27 +20,6 @@ TEST_F(PreflightTest, AnEvaluationOfAnyLengthIsSized) {
   EXPECT_TRUE(train::preflight(config, train::choose_placement(config), null_log()).refusals.empty());
 }
 
-TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
-  run_.keys["parallel.pipeline"] = "2";
-  run_.keys["parallel.data"] = "2";
-  run_.keys["parallel.tensor"] = "2"; // 257 tokens: 129 rows per rank, one of them padding
-  const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
-  ASSERT_TRUE(checked.refusals.empty());
-  ASSERT_EQ(checked.plans.size(), 4u); // data ranks are equal
-  EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0, 2));
-  EXPECT_THAT(checked.plans[1].ranks, ElementsAre(1, 3));
-  EXPECT_THAT(checked.plans[2].ranks, ElementsAre(4, 6));
-  EXPECT_EQ(checked.plans[1].tensor, 1);
-  EXPECT_EQ(checked.plans[2].pipeline, 1);
-  EXPECT_THAT(checked.plans[1].layers, ElementsAre("embedding", "block 0"));
-  EXPECT_THAT(checked.plans[2].layers, ElementsAre("block 1", "head"));
-
-  const std::vector<std::vector<train::MemoryRow>> real = memory_of_ranks(config);
-  for (const train::RankPlan& plan : checked.plans)
-    for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
-}
-
 TEST_F(PreflightTest, NamesAPluginThatRefusesWithoutAReason) {
   run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
   run_.keys["schedule.plugin"] = "\"sched-crashing\"";
@@ -121,30 +27,6 @@ TEST_F(PreflightTest, NamesAPluginThatRefusesWithoutAReason) {
   run_.keys["schedule.how"] = "\"refuse\"";
   EXPECT_THAT(refusals(), ElementsAre("schedule.plugin \"sched-crashing\": it refuses the run and gives no reason\n"
                                       "  this is a defect of the plugin: report it to its author"));
-}
-
-TEST_F(PreflightTest, PlansReductionsOverAProductOfAxes) {
-  test::use_divided_model(run_);
-  run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = run_.keys["parallel.data"] = "2";
-  const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
-  EXPECT_TRUE(checked.refusals.empty());
-  const std::vector<test::RankTrace> ranks = test::train_ranks(run_, 1);
-  int compared = 0;
-  for (const train::RankPlan& plan : checked.plans)
-    for (std::size_t i = 0; i < plan.ranks.size(); ++i, ++compared) {
-      const std::vector<report::GroupTraffic>&planned = plan.traffic[i],
-            &counted = ranks[static_cast<std::size_t>(plan.ranks[i])].traffic;
-      EXPECT_THAT(planned, Contains(Field(&report::GroupTraffic::group, "tensor*data")));
-      ASSERT_EQ(planned.size(), counted.size());
-      for (std::size_t group = 0; group < planned.size(); ++group) {
-        EXPECT_EQ(planned[group].group, counted[group].group);
-        EXPECT_EQ(planned[group].ops, counted[group].ops) << planned[group].group;
-        EXPECT_EQ(planned[group].bytes_out, counted[group].bytes_out) << planned[group].group;
-        EXPECT_EQ(planned[group].bytes_in, counted[group].bytes_in) << planned[group].group;
-      }
-    }
-  EXPECT_EQ(compared, 8);
 }
 
 /// They would wait for each other indefinitely.
@@ -171,72 +53,6 @@ TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
   run_.keys["parallel.data"] = "2"; // the gradients of rank 0 are added over a product of axes
   EXPECT_THAT(refused_if("\"partial\""),
               ElementsAre(HasSubstr("in REDUCE_GRAD of stage 0: tensor rank 0 posts 1, tensor rank 1 posts 0")));
-}
-
-/// With whole and split backwards, on every rank.
-TEST_F(PreflightTest, ReportsThePartsOfTheActivations) {
-  run_.keys["parallel.pipeline"] = "2";
-  const auto plans = [this] {
-    const config::RunConfig config = run_.config();
-    return train::preflight(config, train::choose_placement(config), null_log()).plans;
-  };
-  for (const char* scheduler : {"\"sched-gpipe\"", "\"sched-zb-h1\""}) {
-    run_.keys["schedule.plugin"] = scheduler;
-    for (const train::RankPlan& plan : plans()) {
-      std::size_t together = 0;
-      for (const executor::ActivationPart& part : plan.activations) together += part.total();
-      const auto row = std::ranges::find(plan.memory, "activations", &train::MemoryRow::what);
-      ASSERT_NE(row, plan.memory.end());
-      EXPECT_EQ(together, row->bytes) << scheduler << ", pipeline rank " << plan.pipeline;
-    }
-  }
-  run_.keys["model.layers"] = "4";
-  run_.keys["schedule.plugin"] = "\"sched-gpipe\"";
-  const std::vector<train::RankPlan> gpipe = plans();
-  const auto block = std::ranges::find(gpipe.at(0).activations, "block", &executor::ActivationPart::what);
-  ASSERT_NE(block, gpipe[0].activations.end());
-  EXPECT_EQ(block->layers, 2);
-  EXPECT_EQ(block->microbatches, 4); // GPipe keeps all of them
-}
-
-TEST_F(PreflightTest, ReportsTheCostOfUnevenStages) {
-  run_.keys["parallel.pipeline"] = "2";
-  const config::RunConfig config = run_.config();
-  const train::Balance balance = train::preflight(config, train::choose_placement(config), null_log()).balance;
-  ASSERT_EQ(balance.stages.size(), 2u);
-  EXPECT_EQ(balance.stages[0].layers, 2); // embedding, block
-  EXPECT_EQ(balance.stages[1].pipeline, 1);
-  ASSERT_TRUE(balance.step.has_value());
-  // GPipe with two stages, of which the second is slower: a forward of the first, all passes of the second, a backward
-  // of the first.
-  const auto backward = [](const Cost& of) { return of.backward_input + of.backward_weight; };
-  const Cost &first = balance.stages[0].flops, &second = balance.stages[1].flops;
-  const double all = balance.stages[0].all_flops() + balance.stages[1].all_flops();
-  const double own = first.forward + 4 * second.forward + 4 * backward(second) + backward(first);
-  const double even = (4 + 1) * all / 2;
-  EXPECT_GT(own, even);
-  EXPECT_NEAR(balance.step->longer, own / even - 1, 1e-9);
-  EXPECT_NEAR(balance.step->idle, 1 - 4 * all / 2 / own, 1e-9);
-  EXPECT_NEAR(balance.step->even_idle, 1.0 / 5, 1e-9);
-
-  run_.keys["parallel.pipeline"] = "1";
-  const config::RunConfig alone = run_.config();
-  EXPECT_FALSE(train::preflight(alone, train::choose_placement(alone), null_log()).balance.step.has_value());
-}
-
-// Tied parameters of two pipeline ranks count once, as do the parts of tensor ranks and the replicas of data ranks.
-TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
-  const auto parameters = [this] {
-    const config::RunConfig config = run_.config();
-    return train::preflight(config, train::choose_placement(config), null_log()).parameters;
-  };
-  const std::int64_t one_rank = parameters();
-  run_.keys["parallel.data"] = "2";
-  EXPECT_EQ(parameters(), one_rank);
-  run_.keys["parallel.tensor"] = "2";
-  EXPECT_EQ(parameters(), one_rank);
-  run_.keys["parallel.pipeline"] = "2";
-  EXPECT_EQ(parameters(), one_rank);
 }
 
 TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {

@@ -77,8 +77,9 @@ std::string stage_lines(const train::Balance& balance) {
   constexpr double kEven = 0.005;
   if (!balance.step) return {};
   const train::StepEstimate& step = *balance.step;
-  std::string out = text("a rank's part of a stage: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
-                         range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
+  std::string out =
+      text("a rank's part of a stage: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
+           range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
   if (std::abs(step.longer) < kEven)
     return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n",
                       report::percent_text(step.idle));

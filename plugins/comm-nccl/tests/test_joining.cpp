@@ -65,8 +65,7 @@ TEST(Backend, RefusesEdgesForOtherAxes) {
       EXPECT_EQ(
           answer.front().message,
           "comm-nccl: edge_communicators = true is only for the pipeline axis, but this table serves the data axis");
-      EXPECT_EQ(answer.front().hint,
-                "set it in the table [comm.pipeline]: edge_communicators = true");
+      EXPECT_EQ(answer.front().hint, "set it in the table [comm.pipeline]: edge_communicators = true");
     }
   });
 }

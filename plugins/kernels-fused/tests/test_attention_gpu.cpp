@@ -14,8 +14,8 @@ using namespace triax::test;
 
 class AttentionOnGpu : public OnGpu, public ::testing::WithParamInterface<DType> {
  protected:
-  /// Limits the run time of the reference, and on the GPU stand-in that of the kernels: there, sequences still take more
-  /// tiles of a width than are loaded at a time, and end within one.
+  /// Limits the run time of the reference, and on the GPU stand-in that of the kernels: there, sequences still take
+  /// more tiles of a width than are loaded at a time, and end within one.
   std::int64_t longest_sequence(std::int64_t width) {
     if (is_gpu_stand_in(tested->device())) return width <= 64 ? 200 : 100;
     return width <= 64 ? 300 : 150;
