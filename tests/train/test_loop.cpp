@@ -263,22 +263,6 @@ TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
   EXPECT_FALSE(records().back().contains("eval_loss"));
 }
 
-/// What fails after a step, here or on another rank, does not lose its record.
-TEST_F(LoopTest, AStepIsRecordedThoughItsEvaluationFails) {
-  run_.keys["eval.every"] = "2";
-  run_.keys["eval.batches"] = "1";
-  run_.keys["data.validation"] = "\"text\"";
-  run_.keys["log.every"] = "100";
-  config_ = run_.config();
-  const os::StopSignals signals(null_log());
-  Prompted held_out;
-  held_out.prompt = [](std::int64_t) { throw Error("unreadable"); };
-  test::TinyRank rank(config_, {.training = &source_, .held_out = &held_out});
-  EXPECT_THROW(loop(*rank, signals), Error);
-  ASSERT_EQ(records().size(), 1u);
-  EXPECT_EQ(records().back()["step"], 2);
-}
-
 TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   run_.keys["eval.every"] = "3";
   run_.keys["eval.batches"] = "1";

@@ -77,23 +77,14 @@ class Loop {
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
     result_.skipped += done.skipped ? 1 : 0;
+    const bool ends = stopped() || done.step == run_.train.steps; // the last step is always recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     record.comm = traffic;
-    try {
-      const bool ends = stopped() || done.step == run_.train.steps; // the last step is always recorded
-      if (due && result_.signal == 0) evaluate(record);
-      put(record, done.step % run_.log.every == 0 || due || ends);
-    } catch (const std::exception&) { // such as the failure of another rank in its next step: this one is complete
-      put(record, true);
-      throw;
-    }
-  }
-
-  void put(const report::StepRecord& record, bool writes) {
+    if (due && result_.signal == 0) evaluate(record);
     if (reports_.records) {
       reports_.records->check(); // logs a deleted file at once, even if records are rare
-      if (writes) reports_.records->write(record);
+      if (done.step % run_.log.every == 0 || due || ends) reports_.records->write(record);
     }
     if (reports_.step) reports_.step(record);
   }
