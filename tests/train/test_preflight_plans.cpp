@@ -15,7 +15,6 @@ using test::PreflightTest;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
-using ::testing::HasSubstr;
 
 void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std::vector<train::MemoryRow>& real) {
   ASSERT_EQ(planned.size(), real.size());
