@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <string_view>
 
@@ -29,9 +30,9 @@ Fault fault;                    // written before `state` is `waiting`
 
 const void* instruction([[maybe_unused]] void* context) {
 #if defined(__x86_64__)
-  return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  return std::bit_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
-  return reinterpret_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
+  return std::bit_cast<const void*>(static_cast<ucontext_t*>(context)->uc_mcontext.pc);
 #else
   return nullptr;
 #endif
