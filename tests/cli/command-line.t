@@ -63,6 +63,10 @@ A variable that nothing reads is reported:
   note: TRIAX_PLUGIN_PTAH is set, but Triax does not read it; did you mean TRIAX_PLUGIN_PATH?
   note: TRIAX_SPEED is set, but Triax does not read it
   triax: plugin is required
+  $ for name in $(sed -n 's/^| `\(TRIAX_GPU_[A-Z_]*\)`.*/\1/p' "$SOURCE/docs/gpu.md"); do
+  >   env "$name=1" triax plugins describe 2>&1 | { grep -w "$name" || true; }
+  > done
+
   $ RANK=1 TRIAX_SPEED=2 triax plugins describe
   triax: plugin is required
     more: triax plugins describe --help

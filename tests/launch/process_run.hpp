@@ -9,23 +9,14 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "launch/tiny_folder.hpp"
 #include "launch/train_process.hpp"
 #include "support/free_port.hpp"
 #include "support/program.hpp"
 
 namespace triax::test {
 
-inline const char* const kRun = R"([model]
-plugin = "model-gpt"
-layers = 2
-hidden = 16
-heads = 2
-sequence = 8
-dropout = 0.1
-
-[batch]
-global = 8
-
+inline const char* const kProcessTables = R"(
 [parallel]
 pipeline = 2
 tensor = 2
@@ -36,32 +27,13 @@ plugin = "sched-1f1b"
 [comm]
 plugin = "comm-ucx"
 
-[kernels]
-plugin = "kernels-reference"
-
-[optimizer]
-plugin = "optim-adamw"
-lr = 1e-2
-
-[train]
-steps = 10
-
 [data]
 path = "text"
-
-[run]
-dir = "run"
 )";
 
 class ProcessRun : public ::testing::Test {
  protected:
-  ProcessRun() {
-    write_file(work_ / "run.toml", kRun);
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i * i) + " of a text to learn from\n";
-    write_file(work_ / "text.txt", text);
-    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
-  }
+  ProcessRun() { fill_tiny_folder(work_, kProcessTables); }
   TrainProcess start(std::vector<std::string> sets = {}, const std::string& name = "triax",
                      const std::vector<std::string>& variables = {}) const {
     std::vector<std::string> arguments = {"train", "run.toml"};

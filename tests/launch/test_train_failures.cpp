@@ -199,6 +199,10 @@ TEST_F(TrainFailures, ARankThatEndsItsProcessIsReportedWithItsStatusAndPosition)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
   EXPECT_THAT(lost("crashes=null"), ContainsRegex("after step 1: killed by signal 11 \\(Segmentation fault\\)\n" +
                                                   position + "  a plugin that crashes has a defect: " + hint));
+  TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                            "optimizer.rank=3", "optimizer.where=prepare", "optimizer.crashes=null"});
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_THAT(job.err(), ContainsRegex("\n  last position: starting, in prepare\\(\\) of plugin \"optim-faulty\" "));
 #endif
 }
 

@@ -12,22 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "launch/tiny_folder.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::test {
 
-inline const char* const kThreadRun = R"([model]
-plugin = "model-gpt"
-layers = 2
-hidden = 16
-heads = 2
-sequence = 8
-dropout = 0.1
-
-[batch]
-global = 8
-
+inline const char* const kThreadTables = R"(
 [parallel]
 data = 2
 tensor = 2
@@ -38,16 +29,6 @@ plugin = "sched-gpipe"
 [comm]
 plugin = "comm-local"
 
-[kernels]
-plugin = "kernels-reference"
-
-[optimizer]
-plugin = "optim-adamw"
-lr = 1e-2
-
-[train]
-steps = 10
-
 [data]
 path = "text"
 validation = "text"
@@ -55,9 +36,6 @@ validation = "text"
 [eval]
 every = 5
 batches = 1
-
-[run]
-dir = "run"
 )";
 
 inline std::vector<nlohmann::json> records(const std::filesystem::path& file) {
@@ -69,13 +47,7 @@ inline std::vector<nlohmann::json> records(const std::filesystem::path& file) {
 
 class ThreadRun : public testing::Test {
  protected:
-  ThreadRun() {
-    write_file(work_ / "run.toml", kThreadRun);
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i * i) + " of a text to learn from\n";
-    write_file(work_ / "text.txt", text);
-    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
-  }
+  ThreadRun() { fill_tiny_folder(work_, kThreadTables); }
   Outcome train(const std::string& arguments, const std::string& streams = "2>&1") const {
     return run(work_.path(), "train run.toml " + arguments, streams);
   }

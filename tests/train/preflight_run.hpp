@@ -15,19 +15,24 @@
 
 namespace triax::test {
 
+/// Makes the run's corpus of `text`, whose tokens are bytes.
+inline void prepare_text(TinyRun& run, const std::string& text) {
+  write_file(run.folder() / "text.txt", text);
+  data::PrepareRequest request;
+  request.inputs = {run.folder() / "text.txt"};
+  request.output = run.folder() / "text";
+  request.tokenizer.name = "byte";
+  request.force = true;
+  data::prepare(request, [](std::uint64_t, std::uint64_t) {});
+  run.keys.erase("model.vocab");
+}
+
 class PreflightTest : public ::testing::Test {
  protected:
   PreflightTest() {
     std::string text;
     while (text.size() < 400) text += "abc def gh\n";
-    write_file(run_.folder() / "text.txt", text);
-    data::PrepareRequest request;
-    request.inputs = {run_.folder() / "text.txt"};
-    request.output = run_.folder() / "text";
-    request.tokenizer.name = "byte";
-    request.force = true;
-    data::prepare(request, [](std::uint64_t, std::uint64_t) {});
-    run_.keys.erase("model.vocab");
+    prepare_text(run_, text);
   }
   std::vector<std::string> refusals() {
     std::vector<std::string> out;

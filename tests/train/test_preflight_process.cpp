@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/prepare.hpp"
 #include "train/preflight_process.hpp"
-#include "train/tiny_run.hpp"
+#include "train/preflight_run.hpp"
 
 namespace triax {
 namespace {
@@ -15,14 +14,7 @@ using testing::HasSubstr;
 class PreflightProcess : public ::testing::Test {
  protected:
   PreflightProcess() {
-    test::write_file(run_.folder() / "text.txt", std::string(400, 'x'));
-    data::PrepareRequest request;
-    request.inputs = {run_.folder() / "text.txt"};
-    request.output = run_.folder() / "text";
-    request.tokenizer.name = "byte";
-    request.force = true;
-    data::prepare(request, [](std::uint64_t, std::uint64_t) {});
-    run_.keys.erase("model.vocab");
+    test::prepare_text(run_, std::string(400, 'x'));
     run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   }
   train::CheckedRun check(const plugin::CallLimits& limits = {}) const {

@@ -79,6 +79,7 @@ class LocalRanks {
     options.threads = training_.placement.threads_per_rank();
     options.local_rank = number;
     options.local_ranks = layout_.world();
+    options.plugins_created = [this] { fault_guard_.install(); };
     const RankTraining rank{training_.run,
                             layout_,
                             number,
@@ -91,10 +92,7 @@ class LocalRanks {
                             [this, number](const train::LoopResult& own) { return finish(number, own); },
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
-                            [this] {
-                              fault_guard_.install();
-                              count(ready_);
-                            },
+                            [this] { count(ready_); },
                             [this](const control::Failure& failure) { note(failure); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
     count(ended_);
@@ -157,7 +155,6 @@ class LocalRanks {
 
   /// Called on the watchdog's thread: the thread that crashed waits in its signal handler.
   void look_for_fault() {
-    fault_guard_.install(); // plugins may remove the handlers of their libraries at any time
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
     const FaultLocation at = location_of(fault->activity, fault->code);

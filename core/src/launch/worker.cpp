@@ -39,6 +39,7 @@ class OneRank {
     options.threads = of_.threads;
     options.local_rank = of_.environment.local_rank;
     options.local_ranks = of_.environment.local_world;
+    options.plugins_created = [this] { fault_guard_.install(); };
     Watchdog watchdog({.stall_timeout_s = of_.run.train.stall_timeout_s, .signals = of_.signals, .each_period = [this] {
                          look_for_fault();
                        }});
@@ -103,7 +104,6 @@ class OneRank {
 
   /// Called on the watchdog's thread: the thread that crashed waits in its signal handler.
   void look_for_fault() {
-    fault_guard_.install(); // plugins may remove the handlers of their libraries at any time
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
     end_at(position_of(fault->activity), os::to_text(*fault));
@@ -126,7 +126,6 @@ class OneRank {
   }
 
   void made() {
-    fault_guard_.install();
     of_.job.start_steps();
     of_.job.store().add(kReady, 1);
   }

@@ -75,6 +75,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
         plugins(config, ranks, this_rank, threads, to),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
+    if (options.plugins_created) options.plugins_created();
     device = plugins.make_device({options.local_rank, options.local_ranks});
     device->set_default_timeout(wait_timeout_s());
     stream = device->make_stream("compute");

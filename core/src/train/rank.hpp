@@ -68,6 +68,8 @@ struct RankOptions {
   control::JobAbort* abort = nullptr;
   /// Called if the constructor fails, instead of setting the flag; it must set the flag. May be empty.
   std::function<void(const Error& error)> failing = {};
+  /// Called on the rank's thread when the objects of its plugins exist. May be empty.
+  std::function<void()> plugins_created = {};
   /// A watchdog ends the waits of this rank once all ranks wait. Otherwise they time out after about
   /// train.stall_timeout_s, even if the other rank makes progress.
   bool waits_are_watched = false;

@@ -4,9 +4,9 @@
 //
 // The caller runs the conversions. Errors: Error for an operation with more views than kMax.
 //
-//   UpcastViews views(scratch);                // without memory: counts
+//   UpcastViews views(scratch);            // without memory: counts
 //   const Gemm wide = upcast(args, views); // the same call on f32 views; other views are unchanged
-//   for (... : views.loads()) ...           // convert before; stores() after
+//   for (... : views.loads()) ...          // convert before; stores() after
 #pragma once
 
 #include <array>
