@@ -85,7 +85,7 @@ class SampleModel final : public Model {
   std::vector<Tie> tied;
   mutable std::vector<Note> notes;
 
-  ModelInfo info() const override { return {count() - 2, 4, 1, 3}; }
+  ModelInfo info() const override { return {.blocks = count() - 2, .first_block = 1, .sequence = 3}; }
   Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
   int count() const override { return static_cast<int>(specs.size()); }
   std::unique_ptr<Layer> layer(int index, const LayerContext&) const override {

@@ -2,6 +2,7 @@
 // Descriptions of split parameters: shapes, vocabulary ranges, random sites.
 #include <gmock/gmock.h>
 
+#include "support/error_of.hpp"
 #include "triax/error.hpp"
 #include "triax/parallel.hpp"
 
@@ -65,6 +66,31 @@ TEST(Parts, OneTensorRankHasTheWhole) {
   const ParamSpec spec = split_along(0, "w", {5, 12}, {}, true, {layout, 3});
   EXPECT_TRUE(spec.cuts.empty());
   EXPECT_EQ(spec.local, spec.global);
+}
+
+TEST(Linear, PartsOfItsOutputAreSplitOneByOne) {
+  const Layout layout = Layout::ptd(1, 2, 1);
+  const LayerContext context{layout, 1};
+  LayerParts parts;
+  const ColumnLinear swiglu(parts, context, "mlp.gate_up", 6, 16,
+                            {.bias = false, .act = Activation::silu_mul, .parts = 2});
+  ASSERT_EQ(parts.params.size(), 1u); // no bias
+  EXPECT_EQ(parts.params[0].global, (Shape{2, 8, 6}));
+  EXPECT_EQ(parts.params[0].local, (Shape{2, 4, 6}));
+  EXPECT_EQ(parts.params[0].cuts, (std::vector<Cut>{{"tensor", 1, 4, 8}}));
+  const RowLinear down(parts, context, "mlp.down", 8, 6, {.bias = false});
+  EXPECT_EQ(down.bias(), -1);
+  EXPECT_EQ(parts.params.size(), 2u);
+}
+
+TEST(Linear, OptionsThatContradictItAreRefused) {
+  const Layout layout = Layout::ptd(1, 2, 1);
+  const LayerContext context{layout, 0};
+  LayerParts parts;
+  EXPECT_THAT(test::error_of([&] { ColumnLinear(parts, context, "up", 6, 16, {.parts = 3}); }),
+              HasSubstr("up.weight: 16 columns are not divisible into 3 parts"));
+  EXPECT_THAT(test::error_of([&] { RowLinear(parts, context, "down", 6, 16, {.act = Activation::gelu_tanh}); }),
+              HasSubstr("down: a linear layer that is split by rows has no activation"));
 }
 
 TEST(Parts, RefusesSizesThatAreNotDivisible) {

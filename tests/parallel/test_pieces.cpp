@@ -39,12 +39,13 @@ TEST_P(Pieces, GiveTheResultsOfOneRank) {
     // 13: padded; 64: a part stores as many rows as the vocabulary; 128: not padded at t = 2; 5: at t = 4 a rank has
     // only padding.
     for (const std::int64_t vocab : {13, 64, 128, 5}) {
-      const TinyResult whole = run_tiny({1, precision.dtype, vocab});
-      const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab});
+      const bool gated = vocab == 13 || vocab == 5;
+      const TinyResult whole = run_tiny({1, precision.dtype, vocab, gated});
+      const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab, gated});
       SCOPED_TRACE(text("{} vocabulary {}", name_of(precision.dtype), vocab));
       EXPECT_LT(distance(split.loss, whole.loss), precision.tolerance);
       EXPECT_LT(distance(split.hidden, whole.hidden), precision.tolerance);
-      ASSERT_EQ(split.gradients.size(), 6u);
+      ASSERT_EQ(split.gradients.size(), gated ? 5u : 8u);
       for (const auto& [name, gradient] : whole.gradients) {
         EXPECT_LT(distance(split.gradients.at(name), gradient), precision.tolerance) << name;
       }
@@ -55,6 +56,7 @@ TEST_P(Pieces, GiveTheResultsOfOneRank) {
 TEST_P(Pieces, SendTheReductionsOfThePaper) {
   const TinyResult split = run_tiny({GetParam(), DType::f64, 13});
   const std::map<std::string, std::uint64_t> expected = {{"embedding", 1},
+                                                         {"norm", 0},
                                                          {"up", 0},
                                                          {"down", 1},
                                                          {"head", 3},
@@ -64,6 +66,7 @@ TEST_P(Pieces, SendTheReductionsOfThePaper) {
                                                          {"down weight", 0},
                                                          {"up backward", 1},
                                                          {"up weight", 0},
+                                                         {"norm backward", 0},
                                                          {"embedding weight", 0}};
   EXPECT_EQ(split.all_reduces, expected);
 }
@@ -96,14 +99,15 @@ TEST(OneRank, SendsNothing) {
 /// Compares the gradients with finite differences of the loss.
 TEST(OneRank, GradientsAreThoseOfTheLoss) {
   constexpr double kStep = 1e-5;
-  const TinyResult here = run_tiny({});
   const double tokens = TinyCase::kSequence * TinyCase::kMicro;
-  for (const auto& [name, gradient] : here.gradients) {
-    for (std::size_t element = 0; element < gradient.size(); element += 1 + gradient.size() / 5) {
-      const double up = total(run_tiny({1, DType::f64, 13, name, element, kStep}).loss);
-      const double down = total(run_tiny({1, DType::f64, 13, name, element, -kStep}).loss);
-      EXPECT_NEAR(gradient[element], (up - down) / (2 * kStep) / tokens, 1e-8) << name << " " << element;
-    }
+  for (const bool gated : {false, true}) {
+    const TinyResult here = run_tiny({1, DType::f64, 13, gated});
+    for (const auto& [name, gradient] : here.gradients)
+      for (std::size_t element = 0; element < gradient.size(); element += 1 + gradient.size() / 5) {
+        const double up = total(run_tiny({1, DType::f64, 13, gated, name, element, kStep}).loss);
+        const double down = total(run_tiny({1, DType::f64, 13, gated, name, element, -kStep}).loss);
+        EXPECT_NEAR(gradient[element], (up - down) / (2 * kStep) / tokens, 1e-8) << name << " " << element;
+      }
   }
 }
 

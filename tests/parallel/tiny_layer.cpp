@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kS = TinyCase::kSequence, kB = TinyCase::kMicro, kH = TinyCase::kHidden, kI = TinyCase::kInner;
 
-/// x = embedding(tokens); z = x Wu^T + bu; a = gelu(z); y = a Wd^T + bd; loss = cross_entropy(y We^T, targets).
+/// x = embedding(tokens); n = norm(x); z = n Wu^T + bu; a = gelu(z); y = a Wd^T + bd; loss = cross_entropy(y We^T,
+/// targets). Gated: z = [n Wg^T, n Wu^T]; a = silu(z's first half) * its second.
 class TinyRank {
  public:
   TinyRank(Rank& rank, const TinyCase& tiny)
@@ -23,8 +24,11 @@ class TinyRank {
         tiny_(tiny),
         context_{rank.layout(), rank.index(), kB, tiny.vocab, tiny.dtype, 5},
         embedding_(parts_, context_, "embedding", kH, weight()),
-        up_(parts_, context_, "up", kH, kI, Activation::gelu_tanh, weight()),
-        down_(parts_, context_, "down", kI, kH, weight()),
+        norm_(parts_, context_, "norm",
+              {.kind = tiny.gated ? NormKind::rms : NormKind::layer, .width = kH, .sequence = kS}),
+        up_(parts_, context_, "up", kH, tiny.gated ? 2 * kI : kI,
+            {.init = weight(), .bias = !tiny.gated, .act = act_, .parts = tiny.gated ? 2 : 1}),
+        down_(parts_, context_, "down", kI, kH, {.init = weight(), .bias = !tiny.gated}),
         head_(parts_, context_, "head", kH, kS, weight()),
         kernels_(rank.kernels("kernels-reference")),
         groups_(rank.join_axes()) {
@@ -44,7 +48,8 @@ class TinyRank {
     backward();
     rank_.stream().ready();
     const std::lock_guard lock(mutex);
-    result.logits.push_back(stash_.front().shape());
+    for (std::size_t i = 0; i < stash_.size(); ++i)
+      if (parts_.stash[i].name == "logits") result.logits.push_back(stash_[i].shape());
     result.loss_bytes += loss_bytes_;
     agree("loss", result.loss, {loss_.as<double>(), loss_.as<double>() + kB});
     agree("hidden", result.hidden, numbers(y_));
@@ -65,9 +70,10 @@ class TinyRank {
   void forward() {
     const LayerCall call = this->call();
     counted("embedding", [&] { embedding_.forward(call, params_, tokens_, x_); });
-    counted("up", [&] { up_.forward(call, params_, x_, a_, z_); });
+    counted("norm", [&] { norm_.forward(call, params_, x_, n_, stash_); });
+    counted("up", [&] { up_.forward(call, params_, n_, a_, z_); });
     counted("down", [&] { down_.forward(call, params_, a_, y_); });
-    kernels_.bias_add({y_, y_, params_[static_cast<std::size_t>(down_.bias())]}, call.op());
+    if (down_.bias() >= 0) kernels_.bias_add({y_, y_, params_[static_cast<std::size_t>(down_.bias())]}, call.op());
     const std::uint64_t before = bytes_out();
     counted("head", [&] { head_.forward(call, params_, y_, targets_, loss_, stash_); });
     loss_bytes_ = bytes_out() - before;
@@ -78,10 +84,11 @@ class TinyRank {
     counted("head backward", [&] { head_.backward_input(call, params_, targets_, dy_, stash_); });
     counted("head weight", [&] { head_.backward_weight(call, y_, stash_, grads_); });
     counted("down backward",
-            [&] { down_.backward_input(call, params_, dy_, da_, Activation::gelu_tanh, z_); }); // to the GELU's input
+            [&] { down_.backward_input(call, params_, dy_, dz_, act_, z_); }); // to the activation's input
     counted("down weight", [&] { down_.backward_weight(call, a_, dy_, grads_); });
-    counted("up backward", [&] { up_.backward_input(call, params_, da_, dx_); });
-    counted("up weight", [&] { up_.backward_weight(call, x_, da_, grads_); });
+    counted("up backward", [&] { up_.backward_input(call, params_, dz_, dx_); });
+    counted("up weight", [&] { up_.backward_weight(call, n_, dz_, grads_); });
+    counted("norm backward", [&] { norm_.backward(call, params_, x_, dx_, {}, dx_, stash_, grads_); });
     counted("embedding weight", [&] { embedding_.backward_weight(call, tokens_, dx_, grads_); });
   }
 
@@ -107,17 +114,18 @@ class TinyRank {
   /// Calls body(index in this rank's part, index in the whole or -1 for padding) for each element of the part.
   template <class Body>
   static void for_elements(const ParamSpec& spec, Body body) {
-    const std::int64_t columns = spec.global.rank() == 2 ? spec.global[1] : 1;
-    const std::int64_t local_columns = spec.local.rank() == 2 ? spec.local[1] : 1;
     for (std::int64_t i = 0; i < spec.local.elements(); ++i) {
-      std::int64_t row = i / local_columns, column = i % local_columns;
+      std::int64_t rest = i, whole = 0, stride = 1;
       bool padding = false;
-      for (const Cut& cut : spec.cuts) {
-        std::int64_t& index = cut.dim == 0 ? row : column;
-        index += cut.begin;
-        padding |= index >= cut.end;
+      for (int dim = spec.local.rank() - 1; dim >= 0; --dim) {
+        const Cut* cut = spec.cut_along(dim);
+        const std::int64_t index = rest % spec.local[dim] + (cut ? cut->begin : 0);
+        padding |= cut && index >= cut->end;
+        rest /= spec.local[dim];
+        whole += index * stride;
+        stride *= spec.global[dim];
       }
-      body(i, padding ? -1 : row * columns + column);
+      body(i, padding ? -1 : whole);
     }
   }
 
@@ -171,7 +179,9 @@ class TinyRank {
   const TinyCase& tiny_;
   LayerContext context_;
   LayerParts parts_;
+  Activation act_ = tiny_.gated ? Activation::silu_mul : Activation::gelu_tanh;
   VocabEmbedding embedding_;
+  Norm norm_;
   ColumnLinear up_;
   RowLinear down_;
   VocabCrossEntropy head_;
@@ -179,10 +189,10 @@ class TinyRank {
   Groups groups_;
   std::vector<std::byte> scratch_ = std::vector<std::byte>(1 << 20);
   std::vector<TensorView> params_, grads_, stash_;
-  const std::int64_t inner_ = kI / tiny_.tensor;
+  const std::int64_t inner_ = kI / tiny_.tensor, of_up_ = tiny_.gated ? 2 * inner_ : inner_;
   TensorView tokens_ = rank_.tensor(DType::i32, {kS, kB}), targets_ = rank_.tensor(DType::i32, {kS, kB});
-  TensorView x_ = floating({kS, kB, kH}), dx_ = floating({kS, kB, kH});
-  TensorView z_ = floating({kS, kB, inner_}), a_ = floating({kS, kB, inner_}), da_ = floating({kS, kB, inner_});
+  TensorView x_ = floating({kS, kB, kH}), n_ = floating({kS, kB, kH}), dx_ = floating({kS, kB, kH});
+  TensorView z_ = floating({kS, kB, of_up_}), a_ = floating({kS, kB, inner_}), dz_ = floating({kS, kB, of_up_});
   TensorView y_ = floating({kS, kB, kH}), dy_ = floating({kS, kB, kH});
   TensorView loss_ = rank_.tensor(DType::f64, {kB});
   std::map<std::string, std::uint64_t> all_reduces_;

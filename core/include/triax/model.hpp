@@ -25,7 +25,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kModelInterface = 3;
+inline constexpr std::uint32_t kModelInterface = 4;
 
 /// Initial values of a parameter. They depend on the element's index in the global tensor, and are computed on the
 /// host.
@@ -73,7 +73,6 @@ struct StashSpec {
   Shape shape;
   DType dtype = DType::f32;
   Life life = Life::forward_to_input;
-  bool recomputable = false;
 };
 
 /// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data; "loss" (f64 [b], summed over the sample's
@@ -161,10 +160,10 @@ struct Tie {
   std::string param_b;
 };
 
-/// Sizes of a model, for layouts, reports and FLOP counts.
 struct ModelInfo {
-  int blocks = 0; // transformer layers (l), which `parallel.split` distributes
-  std::int64_t hidden = 0, heads = 0, sequence = 0;
+  int blocks = 0;            // transformer layers (l), which `parallel.split` distributes
+  int first_block = 0;       // number of the first; other layers are before it and after the last
+  std::int64_t sequence = 0; // tokens per sample (s)
 };
 
 /// What a run needs from a model.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor parallelism for models: linear layers split by columns or rows, and an embedding and a cross-entropy split by
-// vocabulary (Shoeybi et al., "Megatron-LM", arXiv 1909.08053).
+// Pieces of layers for tensor parallelism: linear layers split by columns or rows, an embedding and a cross-entropy
+// split by vocabulary (Shoeybi et al., "Megatron-LM", arXiv 1909.08053), and the norm between them.
 //
 // Threads, ownership, blocking: as for layers (model.hpp). Errors: Error. When it is created, each class adds its
 // parameters and stash to a layer's descriptions and keeps their indices; its functions take all views of the layer.
@@ -44,12 +44,23 @@ TRIAX_API ParamSpec split_along(int dim, std::string name, const Shape& global, 
 /// All-reduce over the tensor axis, in place; does nothing if its size is 1.
 TRIAX_API void tensor_all_reduce(const LayerCall& call, const TensorView& view, Reduce reduce = Reduce::sum);
 
+struct LinearOptions {
+  Init init{}; // of the weight
+  bool bias = true;
+  Activation act = Activation::none; // of a ColumnLinear's output
+  /// Of a ColumnLinear's output: `parts` outputs that lie side by side, each split over the tensor ranks. The weight is
+  /// [parts, out/parts, in]. The gate and the up projection of SwiGLU are two parts, with Activation::silu_mul.
+  std::int64_t parts = 1;
+};
+
 /// y = act(x W^T + bias). The rows of W [out, in], and so the columns of y, are split over the tensor ranks.
 class TRIAX_API ColumnLinear {
  public:
+  /// `out`: of all parts. Throws Error if the size of a part is not divisible by the tensor size.
   ColumnLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in, std::int64_t out,
-               Activation act, Init init);
-  /// x [s, b, in], replicated; y [s, b, out/t]; z gets the input of the activation (empty without activation).
+               const LinearOptions& options);
+  /// x [s, b, in], replicated; y [s, b, out/t], with silu_mul [s, b, out/2t]; z [s, b, out/t] gets the input of the
+  /// activation (empty without activation).
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,
                const TensorView& z = {}) const;
   /// dz [s, b, out/t]: gradient of the activation's input; dx [s, b, in]: summed over the tensor ranks.
@@ -57,7 +68,7 @@ class TRIAX_API ColumnLinear {
   void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz, Views grads) const;
 
  private:
-  int weight_, bias_;
+  int weight_, bias_ = -1; // -1: none
   Activation act_;
 };
 
@@ -65,9 +76,10 @@ class TRIAX_API ColumnLinear {
 /// caller adds it (together with dropout and residual).
 class TRIAX_API RowLinear {
  public:
+  /// `options`: init and bias; act must be none and parts 1.
   RowLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in, std::int64_t out,
-            Init init);
-  int bias() const { return bias_; } // index in params and grads
+            const LinearOptions& options);
+  int bias() const { return bias_; } // index in params and grads; -1: none
   /// x [s, b, in/t]; y [s, b, out] without bias.
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y) const;
   /// dy [s, b, out], replicated; dx [s, b, in/t]. If x was act(before), dx may be the gradient of `before` and then has
@@ -77,7 +89,35 @@ class TRIAX_API RowLinear {
   void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views grads) const;
 
  private:
-  int weight_, bias_;
+  int weight_, bias_ = -1;
+};
+
+struct NormOptions {
+  NormKind kind = NormKind::layer; // layer: weight and bias; rms: weight only
+  std::int64_t width = 0;          // h
+  std::int64_t sequence = 0;       // s
+  double eps = 1e-5;
+};
+
+/// Layer norm or RMS norm over the last dimension: weight, bias, and the statistics that its backward needs. x, y and
+/// their gradients are [s, b, h], the same on all tensor ranks.
+class TRIAX_API Norm {
+ public:
+  Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options);
+
+  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
+  /// Arguments of the operation that computes the norm's input and applies the norm, with the norm's own views set.
+  BiasDropoutAddNorm fused(Views params, Views stash) const;
+  /// dx = gradient through the norm, plus `residual` if it is not empty; dx may be dy or residual. Also adds the
+  /// gradients of weight and bias here, so that x and dy need not be kept for the weight gradient pass.
+  void backward(const LayerCall& call, Views params, const TensorView& x, const TensorView& dy,
+                const TensorView& residual, const TensorView& dx, Views stash, Views grads) const;
+
+ private:
+  NormKind kind_;
+  double eps_;
+  int weight_, bias_ = -1;   // in params and grads
+  int mean_ = -1, rstd_ = 0; // in the stash; rms has no mean
 };
 
 /// Embedding whose table [V, h] is split over the tensor ranks by vocabulary.

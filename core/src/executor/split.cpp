@@ -8,13 +8,17 @@
 namespace triax::executor {
 
 std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split) {
-  const int blocks = model.info().blocks, before = (model.count() - blocks) / 2;
+  const ModelInfo info = model.info();
+  const int blocks = info.blocks;
+  TRIAX_REQUIRE(info.first_block >= 0 && blocks >= 0 && info.first_block + blocks <= model.count(),
+                "the model has {} layers, and says that {} blocks begin at layer {}", model.count(), blocks,
+                info.first_block);
   std::vector<StageLayers> out;
   int next = 0;
   for (int stage = 0; stage < stages; ++stage) {
     const auto at = static_cast<std::size_t>(stage);
     int count = split.empty() ? blocks / stages + (stage < blocks % stages) : static_cast<int>(split[at]);
-    if (stage == 0) count += before;
+    if (stage == 0) count += info.first_block;
     if (stage == stages - 1) count = model.count() - next;
     out.push_back({next, count});
     next += count;

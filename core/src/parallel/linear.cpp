@@ -1,50 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers split over the tensor ranks: ColumnLinear by columns of its output, RowLinear by columns of its input.
 #include "parallel/piece.hpp"
+#include "triax/error.hpp"
 
 namespace triax {
 
 using parallel::view;
+using parallel::view_or_empty;
+
+namespace {
+
+/// [out, ...], or [parts, out/parts, ...].
+ParamSpec split_output(std::string name, Shape whole, const LinearOptions& options, Init init, bool decay,
+                       const LayerContext& context) {
+  const std::int64_t parts = options.parts, out = whole[0];
+  TRIAX_REQUIRE(parts >= 1 && out % parts == 0, "{}: {} columns are not divisible into {} parts", name, out, parts);
+  if (parts == 1) return split_along(0, std::move(name), whole, init, decay, context);
+  const Shape by_part = whole.rank() == 2 ? Shape{parts, out / parts, whole[1]} : Shape{parts, out / parts};
+  return split_along(1, std::move(name), by_part, init, decay, context);
+}
+
+/// The parts one below the other, as the operations of linear layers see them.
+TensorView stacked(const TensorView& weight) {
+  return weight.rank() == 3 ? weight.as_rows() : weight;
+}
+TensorView stacked_bias(const TensorView& bias) {
+  return bias.rank() == 2 ? bias.flat() : bias;
+}
+
+} // namespace
 
 ColumnLinear::ColumnLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in,
-                           std::int64_t out, Activation act, Init init)
-    : weight_(parts.add(split_along(0, name + ".weight", {out, in}, init, true, context))),
-      bias_(parts.add(split_along(0, name + ".bias", {out}, {}, false, context))),
-      act_(act) {}
+                           std::int64_t out, const LinearOptions& options)
+    : weight_(parts.add(split_output(name + ".weight", {out, in}, options, options.init, true, context))),
+      act_(options.act) {
+  if (options.bias) bias_ = parts.add(split_output(name + ".bias", {out}, options, {}, false, context));
+}
 
 void ColumnLinear::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,
                            const TensorView& z) const {
-  call.kernels.linear_fwd({y, z, x, view(params, weight_), view(params, bias_), act_}, call.op());
+  call.kernels.linear_fwd({.y = y,
+                           .z = z,
+                           .x = x,
+                           .w = stacked(view(params, weight_)),
+                           .bias = stacked_bias(view_or_empty(params, bias_)),
+                           .act = act_},
+                          call.op());
 }
 
 void ColumnLinear::backward_input(const LayerCall& call, Views params, const TensorView& dz,
                                   const TensorView& dx) const {
-  call.kernels.linear_bwd_input({dx, dz, view(params, weight_)}, call.op());
+  call.kernels.linear_bwd_input({.dx = dx, .dy = dz, .w = stacked(view(params, weight_))}, call.op());
   tensor_all_reduce(call, dx); // f of the paper: each rank's columns give a part of dx
 }
 
 void ColumnLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz,
                                    Views grads) const {
-  call.kernels.linear_bwd_weight({view(grads, weight_), view(grads, bias_), dz, x}, call.op());
+  call.kernels.linear_bwd_weight(
+      {.dw = stacked(view(grads, weight_)), .dbias = stacked_bias(view_or_empty(grads, bias_)), .dy = dz, .x = x},
+      call.op());
 }
 
 RowLinear::RowLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in,
-                     std::int64_t out, Init init)
-    : weight_(parts.add(split_along(1, name + ".weight", {out, in}, init, true, context))),
-      bias_(parts.add(replicated(name + ".bias", {out}, {}, false))) {}
+                     std::int64_t out, const LinearOptions& options)
+    : weight_(parts.add(split_along(1, name + ".weight", {out, in}, options.init, true, context))) {
+  TRIAX_REQUIRE(options.act == Activation::none && options.parts == 1,
+                "{}: a linear layer that is split by rows has no activation and one part", name);
+  if (options.bias) bias_ = parts.add(replicated(name + ".bias", {out}, {}, false));
+}
 
 void RowLinear::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y) const {
-  call.kernels.linear_fwd({y, {}, x, view(params, weight_), {}, Activation::none}, call.op());
+  call.kernels.linear_fwd({.y = y, .x = x, .w = view(params, weight_)}, call.op());
   tensor_all_reduce(call, y); // g of the paper: each rank's columns of x give a part of y
 }
 
 void RowLinear::backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx,
                                Activation act, const TensorView& before) const {
-  call.kernels.linear_bwd_input({dx, dy, view(params, weight_), before, act}, call.op());
+  call.kernels.linear_bwd_input({.dx = dx, .dy = dy, .w = view(params, weight_), .before = before, .act = act},
+                                call.op());
 }
 
 void RowLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views grads) const {
-  call.kernels.linear_bwd_weight({view(grads, weight_), view(grads, bias_), dy, x}, call.op());
+  call.kernels.linear_bwd_weight({.dw = view(grads, weight_), .dbias = view_or_empty(grads, bias_), .dy = dy, .x = x},
+                                 call.op());
 }
 
 } // namespace triax

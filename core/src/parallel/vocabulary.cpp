@@ -7,15 +7,6 @@ namespace triax {
 
 using parallel::view;
 
-namespace {
-
-StashSpec stash_of(std::string name, const Shape& shape, DType dtype, Life life) {
-  const bool recomputable = life == Life::forward_to_input || life == Life::forward_to_weight;
-  return {std::move(name), shape, dtype, life, recomputable};
-}
-
-} // namespace
-
 VocabEmbedding::VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
                                Init init)
     : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())) {
@@ -37,12 +28,14 @@ VocabCrossEntropy::VocabCrossEntropy(LayerParts& parts, const LayerContext& cont
     : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())), tensor_(context.tensor()) {
   weight_ = parts.add(parallel::split_by_vocabulary(name, hidden, init, range_, context));
   const Shape rows{sequence, context.micro};
-  const DType statistic = context.compute == DType::f64 ? DType::f64 : DType::f32;
-  logits_ =
-      parts.add(stash_of("logits", {sequence, context.micro, range_.stored}, context.compute, Life::forward_to_weight));
-  max_ = parts.add(stash_of("logits.max", rows, statistic, Life::forward_to_input));
-  sum_exp_ = parts.add(stash_of("logits.sum_exp", rows, statistic, Life::forward_to_input));
-  target_logit_ = parts.add(stash_of("logits.target", rows, statistic, Life::forward_only));
+  const DType statistic = parallel::statistics_of(context.compute);
+  const auto add = [&parts](const char* what, const Shape& shape, DType dtype, Life life) {
+    return parts.add(StashSpec{what, shape, dtype, life});
+  };
+  logits_ = add("logits", {sequence, context.micro, range_.stored}, context.compute, Life::forward_to_weight);
+  max_ = add("logits.max", rows, statistic, Life::forward_to_input);
+  sum_exp_ = add("logits.sum_exp", rows, statistic, Life::forward_to_input);
+  target_logit_ = add("logits.target", rows, statistic, Life::forward_only);
 }
 
 void VocabCrossEntropy::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& targets,

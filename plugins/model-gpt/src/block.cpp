@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transformer block, pre-layer-norm: x + attention(norm(x)), then the same with the MLP. Heads and the MLP's columns
 // are split over the tensor ranks. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
-#include "norm.hpp"
+#include "gpt.hpp"
 
 namespace triax::model_gpt {
 
@@ -38,7 +38,7 @@ class Block final : public GptLayer {
   Drop attention_drop(const LayerCall& call) const { return drop(call, kAttention, sizes_.sequence, head0_); }
 
   int add_stash(const char* name, std::int64_t columns, Life life) {
-    return parts_.add(model_gpt::stash(name, stream_shape(columns), compute_, life));
+    return parts_.add(StashSpec{name, stream_shape(columns), compute_, life});
   }
   void backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din, Views stash,
                     Views grads) const;
@@ -78,17 +78,19 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       compute_(context.compute),
       heads_(sizes.heads / context.tensor()),
       head0_(heads_ * context.tensor_index()),
-      norm1_(parts_, sizes, context, "attention.norm"),
-      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, Activation::none, weight_init()),
-      projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden, residual_init(sizes.layers)),
-      norm2_(parts_, sizes, context, "mlp.norm"),
-      up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden, Activation::gelu_tanh, weight_init()),
-      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, residual_init(sizes.layers)),
+      norm1_(parts_, context, "attention.norm", norm_options()),
+      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = weight_init()}),
+      projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden,
+                  {.init = residual_init(sizes.layers)}),
+      norm2_(parts_, context, "mlp.norm", norm_options()),
+      up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden,
+          {.init = weight_init(), .act = Activation::gelu_tanh}),
+      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, {.init = residual_init(sizes.layers)}),
       cost_(block_cost(sizes, context)) {
   const std::int64_t h = sizes.hidden, local = sizes.hidden / context.tensor();
   heads_in_ = add_stash("attention.qkv", 3 * local, Life::forward_to_input);
-  lse_ = parts_.add(model_gpt::stash("attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_),
-                                     Life::forward_to_input));
+  lse_ = parts_.add(StashSpec{
+      "attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_), Life::forward_to_input});
   middle_ = add_stash("middle", h, Life::forward_to_input);
   before_gelu_ = add_stash("mlp.before_gelu", 4 * local, Life::forward_to_input);
   normed1_ = add_stash("attention.normed", h, Life::forward_to_weight);

@@ -12,8 +12,7 @@ class Embedding final : public GptLayer {
       : GptLayer(sizes, context, 0, "embedding"),
         tokens_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
         positions_(parts_.add(replicated("positions.weight", {sizes.sequence, sizes.hidden}, weight_init(), true))),
-        dsum_(
-            parts_.add(model_gpt::stash("dsum", stream_shape(sizes.hidden), context.compute, Life::input_to_weight))) {
+        dsum_(parts_.add(StashSpec{"dsum", stream_shape(sizes.hidden), context.compute, Life::input_to_weight})) {
     inputs_ = {{"tokens", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_weight}};
     outputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute}};
   }

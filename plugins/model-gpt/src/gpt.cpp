@@ -42,7 +42,7 @@ class Gpt final : public Model {
         ties_{{0, kTokenTable, count() - 1, kTokenTable}} {}
 
   ModelInfo info() const override {
-    return {static_cast<int>(sizes_.layers), sizes_.hidden, sizes_.heads, sizes_.sequence};
+    return {.blocks = static_cast<int>(sizes_.layers), .first_block = 1, .sequence = sizes_.sequence};
   }
 
   Refusals supports(const ModelRequest& request, const Layout& layout) const override {

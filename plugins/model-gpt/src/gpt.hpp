@@ -35,13 +35,7 @@ inline constexpr double kNormEps = 1e-5;
 /// Name of the token table in the embedding and in the head, which share it.
 inline constexpr const char* kTokenTable = "tokens.weight";
 
-/// Recomputation can restore a tensor that the forward stashes, but not one that the input gradient leaves for the
-/// weight gradient.
-inline StashSpec stash(std::string name, const Shape& shape, DType dtype, Life life) {
-  return {std::move(name), shape, dtype, life, life == Life::forward_to_input || life == Life::forward_to_weight};
-}
-
-/// Type of a norm's mean and rstd, and of attention's log-sum-exp.
+/// Type of attention's log-sum-exp.
 inline DType statistics_of(DType compute) {
   return compute == DType::f64 ? DType::f64 : DType::f32;
 }
@@ -69,6 +63,8 @@ class GptLayer : public Layer {
   std::span<const TensorSpec> outputs() const override { return outputs_; }
 
  protected:
+  NormOptions norm_options() const { return {.width = sizes_.hidden, .sequence = sizes_.sequence, .eps = kNormEps}; }
+
   /// [s, b, columns]
   Shape stream_shape(std::int64_t columns) const { return {sizes_.sequence, micro_, columns}; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last layer: final norm, logits with its own copy of the token table, loss.
-#include "norm.hpp"
+#include "gpt.hpp"
 
 namespace triax::model_gpt {
 
@@ -10,9 +10,8 @@ class Head final : public GptLayer {
  public:
   Head(const Sizes& sizes, const LayerContext& context)
       : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
-        norm_(parts_, sizes, context, "norm"),
-        normed_(parts_.add(
-            model_gpt::stash("normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight))),
+        norm_(parts_, context, "norm", norm_options()),
+        normed_(parts_.add(StashSpec{"normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight})),
         loss_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
         logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(sizes.sequence) *
                       static_cast<double>(sizes.hidden) *

@@ -160,7 +160,7 @@ class Second final : public DividedLayer {
 class DividedModel final : public Model {
  public:
   explicit DividedModel(const PluginContext&) {}
-  ModelInfo info() const override { return {2, 8, 1, kSequence}; }
+  ModelInfo info() const override { return {.blocks = 2, .first_block = 0, .sequence = kSequence}; }
   Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
   int count() const override { return 2; }
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {

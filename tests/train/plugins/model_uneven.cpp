@@ -54,7 +54,7 @@ class Uneven final : public Layer {
 class UnevenModel final : public Model {
  public:
   explicit UnevenModel(const PluginContext& context) : how_(context.options.text("how")) {}
-  ModelInfo info() const override { return {1, 8, 1, 6}; }
+  ModelInfo info() const override { return {.blocks = 1, .first_block = 0, .sequence = 6}; }
   Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
   int count() const override { return 1; }
   std::unique_ptr<Layer> layer(int, const LayerContext& context) const override {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forward and backward of a norm as a piece of a layer.
+#include "parallel/piece.hpp"
+
+namespace triax {
+
+using parallel::view;
+using parallel::view_or_empty;
+
+Norm::Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options)
+    : kind_(options.kind),
+      eps_(options.eps),
+      weight_(parts.add(replicated(name + ".weight", {options.width}, {Init::Kind::ones}, false))) {
+  const Shape rows{options.sequence, context.micro};
+  const auto statistic = [&](const char* what) {
+    return parts.add(StashSpec{name + what, rows, parallel::statistics_of(context.compute), Life::forward_to_input});
+  };
+  if (kind_ == NormKind::layer) {
+    bias_ = parts.add(replicated(name + ".bias", {options.width}, {Init::Kind::zeros}, false));
+    mean_ = statistic(".mean");
+  }
+  rstd_ = statistic(".rstd");
+}
+
+void Norm::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const {
+  call.kernels.norm_fwd({.kind = kind_,
+                         .y = y,
+                         .x = x,
+                         .weight = view(params, weight_),
+                         .bias = view_or_empty(params, bias_),
+                         .mean = view_or_empty(stash, mean_),
+                         .rstd = view(stash, rstd_),
+                         .eps = eps_},
+                        call.op());
+}
+
+BiasDropoutAddNorm Norm::fused(Views params, Views stash) const {
+  BiasDropoutAddNorm args;
+  args.kind = kind_;
+  args.weight = view(params, weight_);
+  args.norm_bias = view_or_empty(params, bias_);
+  args.mean = view_or_empty(stash, mean_);
+  args.rstd = view(stash, rstd_);
+  args.eps = eps_;
+  return args;
+}
+
+void Norm::backward(const LayerCall& call, Views params, const TensorView& x, const TensorView& dy,
+                    const TensorView& residual, const TensorView& dx, Views stash, Views grads) const {
+  const TensorView mean = view_or_empty(stash, mean_);
+  const TensorView& rstd = view(stash, rstd_);
+  // Weights first: dx may overwrite dy.
+  call.kernels.norm_bwd_weight({.kind = kind_,
+                                .dweight = view(grads, weight_),
+                                .dbias = view_or_empty(grads, bias_),
+                                .dy = dy,
+                                .x = x,
+                                .mean = mean,
+                                .rstd = rstd},
+                               call.op());
+  call.kernels.norm_bwd_input({.kind = kind_,
+                               .dx = dx,
+                               .dy = dy,
+                               .x = x,
+                               .weight = view(params, weight_),
+                               .mean = mean,
+                               .rstd = rstd,
+                               .residual = residual},
+                              call.op());
+}
+
+} // namespace triax
