@@ -35,7 +35,7 @@ TEST(Batches, GlobalMicrobatchesGoRoundTheDataRanks) {
   executor::Batches batches(shape);
   executor::RankMemory counted;
   batches.assign_memory(counted);
-  executor::RankMemory memory = executor::RankMemory::allocated(*device, counted, 0, *stream);
+  executor::RankMemory memory = executor::RankMemory::allocated(*device, counted, {}, *stream);
   batches.assign_memory(memory);
 
   Recorder source;
@@ -58,7 +58,7 @@ class ReadAhead : public ::testing::Test {
     batches_.set_inputs(inputs);
     executor::RankMemory counted;
     batches_.assign_memory(counted);
-    memory_ = executor::RankMemory::allocated(*device_, counted, 0, *stream_);
+    memory_ = executor::RankMemory::allocated(*device_, counted, {}, *stream_);
     batches_.assign_memory(memory_);
   }
   void stage(Recorder& source, std::int64_t first) {

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
   SampleModel model = sample_model();
   model.tied = {{0, "table", 3, "table"}};
-  SampleRank rank(model, 2, 1, "0F0 1F0 1B0 0B0", {{"m"}, true});
+  SampleRank rank(model, 2, 1, "0F0 1F0 1B0 0B0", {{"m"}});
   rank.allocate();
   rank.walk(rank.training);
   const std::vector<Parameter>& all = rank.state->parameters().all();
@@ -39,7 +39,7 @@ TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
     }
   EXPECT_NE(all[0].others[0].data(), all[0].gradient.data());
   EXPECT_EQ(rank.state->parameters().working_of(3)[0].data(), all[0].master.data());
-  EXPECT_EQ(rank.state->parameters().shards().size(), 4u);
+  EXPECT_EQ(rank.state->shards().size(), 4u);
 }
 
 // Transfers on an edge are matched by their order, so both ends use the model's order of tied parameters.
@@ -55,7 +55,7 @@ TEST(Parameters, EveryRankHasTheModelsOrder) {
     layers.push_back(model.layer(number, LayerContext{layout, 0, 2, 5}));
     numbered.push_back({number, layers.back().get(), number / 2});
   }
-  const executor::Parameters last(numbered, 1, layout, model.tied, {}, 0);
+  const executor::Parameters last(numbered, 1, 1, layout, model.tied, {}, 0);
   std::vector<std::string> names;
   for (const Parameter& parameter : last.all()) names.push_back(parameter.name);
   EXPECT_EQ(names, (std::vector<std::string>{"first/a", "first/b", "mid/a"}));
@@ -90,15 +90,96 @@ TEST(Parameters, ALayersGradientsAreOneBucket) {
   EXPECT_EQ(buckets[0].gradients.elements(), static_cast<std::int64_t>(Arena::kAlignment / 4) + 16);
 }
 
+/// The parameters of a model on one pipeline rank, for each rank of a layout.
+std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const Layout& layout) {
+  static std::vector<std::unique_ptr<Layer>> layers; // descriptions
+  std::vector<executor::Parameters> out;
+  for (int rank = 0; rank < layout.world(); ++rank) {
+    std::vector<executor::Parameters::NumberedLayer> numbered;
+    for (int number = 0; number < model.count(); ++number) {
+      layers.push_back(model.layer(number, LayerContext{layout, rank, 2, 5}));
+      numbered.push_back({number, layers.back().get(), 0});
+    }
+    out.emplace_back(numbered, rank, 0, layout, model.tied, executor::MemoryTypes{}, 0);
+  }
+  return out;
+}
+
+/// A bucket of 5, 300 and 40 elements in parts of 128, the arena's padding between them.
+TEST(Parameters, EachRankOwnsAnEqualPartOfABucket) {
+  SampleModel model = sample_model();
+  model.specs[0].params = {sample_param("a", {5}, 0), sample_param("b", {100, 3}, 1), sample_param("c", {40}, 2)};
+  const Layout layout = Layout::ptd(1, 2, 4);
+  const std::vector<executor::Parameters> ranks = on_all_ranks(model, layout);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::vector<Parameter>& all = ranks[rank].all();
+    const std::size_t data = rank / 2; // tensor ranks own the same
+    const executor::Shard none{}, a = all[0].shard, b = all[1].shard, c = all[2].shard;
+    EXPECT_EQ(a, (data == 0 ? executor::Shard{0, 5} : none)) << rank;
+    EXPECT_EQ(b, (std::vector<executor::Shard>{{0, 64}, {64, 128}, {192, 108}, none}[data])) << rank;
+    EXPECT_EQ(c, (std::vector<executor::Shard>{none, none, none, {0, 40}}[data])) << rank;
+    EXPECT_EQ(ranks[rank].buckets_of(0).size(), 1u);
+    EXPECT_EQ(ranks[rank].buckets_of(0)[0].elements, 64 + 320 + 40);
+  }
+}
+
+TEST(Parameters, OneRankOwnsWhatNobodyElseAdds) {
+  SampleModel model = sample_model();
+  for (const executor::Parameters& rank : on_all_ranks(model, Layout::ptd(1, 2, 1)))
+    for (const Parameter& parameter : rank.all())
+      EXPECT_EQ(parameter.shard, (executor::Shard{0, parameter.spec->local.elements()})) << parameter.name;
+}
+
+TEST(Parameters, PaddingIsInNoShardOfItsRank) {
+  SampleModel model = sample_model();
+  ParamSpec& table = model.specs[0].params[0];
+  table.global = {70, 4};
+  table.cuts = {{"tensor", 0, 35, 70}};
+  table.local = {64, 4}; // 29 rows of padding
+  std::int64_t owned = 0;
+  for (const executor::Parameters& rank : on_all_ranks(model, Layout::ptd(1, 2, 2))) owned += rank.all()[0].shard.count;
+  EXPECT_EQ(owned, 2 * 35 * 4); // this description is that of both tensor ranks
+}
+
+TEST(Parameters, ATiedOneIsAloneInItsBucketsAndHasOneShard) {
+  SampleModel model = sample_model();
+  model.specs[0].params = {sample_param("before", {50}, 0), sample_param("table", {5, 40}, 1)};
+  model.specs[3].params = {sample_param("table", {5, 40}, 50), sample_param("after", {50}, 51)};
+  model.tied = {{0, "table", 3, "table"}};
+  const std::vector<executor::Parameters> ranks = on_all_ranks(model, Layout::ptd(1, 1, 2));
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(ranks[rank].all()[1].name, "first/table");
+    EXPECT_EQ(ranks[rank].all()[1].shard, (rank == 0 ? executor::Shard{0, 128} : executor::Shard{128, 72}));
+    for (const int layer : {0, 3}) {
+      const std::vector<executor::Bucket>& buckets = ranks[rank].buckets_of(layer);
+      ASSERT_EQ(buckets.size(), 2u) << layer;
+      for (const executor::Bucket& bucket : buckets) EXPECT_EQ(bucket.elements, bucket.tied ? 200 : 50);
+    }
+  }
+}
+
+TEST(Parameters, AStageUpdatesThoseOfItsFirstLayersHere) {
+  SampleModel model = sample_model();
+  model.tied = {{0, "table", 3, "table"}};
+  SampleRank rank(model, 2, 1, "0F0 1F0 1B0 0B0");
+  const auto names = [&](int stage) {
+    std::vector<std::string> out;
+    for (const ParameterShard& shard : rank.state->shards(stage)) out.push_back(shard.name);
+    return out;
+  };
+  EXPECT_THAT(names(0), ElementsAre("first/table", "brief/a", "brief/b"));
+  EXPECT_THAT(names(1), ElementsAre("mid/a"));
+}
+
 TEST(Parameters, PaddingIsInNoShard) {
   SampleModel model = sample_model();
   ParamSpec& table = model.specs[0].params[0];
   table.global = {7, 4};
   table.cuts = {{"tensor", 0, 4, 7}}; // of the second of two ranks
   table.local = {4, 4};
-  SampleRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true}, Layout::ptd(1, 2, 1));
+  SampleRank rank(model, 1, 1, "0F0 0B0", {{"m"}}, Layout::ptd(1, 2, 1));
   rank.allocate();
-  const ParameterShard shard = rank.state->parameters().shards()[0];
+  const ParameterShard shard = rank.state->shards()[0];
   EXPECT_EQ(shard.master.elements(), 12);
   EXPECT_EQ(shard.gradient.elements(), 12);
   EXPECT_EQ(shard.state[0].elements(), 12);
@@ -194,7 +275,7 @@ TEST(Parameters, ParametersWithTheSameAxesShareABucket) {
   params = {sample_param("a", {5}, 0), sample_param("b", {7}, 1), sample_param("c", {3}, 2)};
   params[1].partial = {"tensor"};
   const Layout layout = Layout::ptd(1, 2, 2);
-  SampleRank rank(model, 1, 1, "0F0 0B0", {{}, true}, layout);
+  SampleRank rank(model, 1, 1, "0F0 0B0", {}, layout);
   rank.allocate();
   const std::vector<executor::Bucket>& buckets = rank.state->parameters().buckets_of(0);
   ASSERT_EQ(buckets.size(), 2u);

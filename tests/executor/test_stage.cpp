@@ -102,19 +102,19 @@ TEST(Stage, ChunksHandOverInSlots) {
 TEST(Stage, EvaluationUsesTheMemoryOfTraining) {
   const SampleModel model = sample_model();
   SampleRank rank(model, 2, 3, "0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2");
-  const auto counted = rank.state->memory(0);
+  const auto counted = rank.state->memory({});
   rank.allocate();
   rank.walk(rank.evaluation);
   EXPECT_EQ(texts(model.notes).size(), 12u);
   EXPECT_EQ(note(model, "forward mid", 0).stash[1], note(model, "forward mid", 2).stash[1]);
-  const auto used = rank.state->memory(0);
+  const auto used = rank.state->memory({});
   for (std::size_t i = 0; i < used.size(); ++i) EXPECT_EQ(used[i].bytes, counted[i].bytes) << used[i].what;
 }
 
 TEST(Stage, ActivationsGrowByTheMicrobatchesInFlight) {
   const SampleModel model = sample_model();
   const auto activations = [&model](const std::string& row) {
-    return SampleRank(model, 1, 3, row).state->memory(0)[4].bytes;
+    return SampleRank(model, 1, 3, row).state->memory({})[4].bytes;
   };
   const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
   const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");

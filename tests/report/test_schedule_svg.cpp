@@ -89,10 +89,10 @@ TEST(ScheduleSvg, NumbersStandWhereTheyFit) {
 
 TEST(ScheduleSvg, TheEndOfAStepIsDrawnAndTransfersAreNot) {
   Timeline timeline = two_ranks(0, 1);
-  timeline.rows[0].push_back({Kind::opt_step, -1, -1, 6, 8});
+  timeline.rows[0].push_back({Kind::opt_step, 0, -1, 6, 8});
   timeline.rows[0].push_back({Kind::send_f, 0, 0, 1, 1.5});
   const std::string svg = draw::schedule_svg({"one", "", {{"", timeline}}});
-  EXPECT_THAT(tooltip(boxes(svg)), ::testing::Contains("OPT_STEP, rank 0: 6 to 8 ms"));
+  EXPECT_THAT(tooltip(boxes(svg)), ::testing::Contains("0OPT_STEP, rank 0: 6 to 8 ms"));
   EXPECT_THAT(svg, HasSubstr(">end of the step<"));
   EXPECT_THAT(svg, Not(HasSubstr("SEND")));
   EXPECT_THAT(draw::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}), Not(HasSubstr(">end of the step<")));

@@ -33,7 +33,7 @@ Timeline vee() {
             {Kind::backward_input, 2, 0, 5, 6},
             {Kind::backward, 1, 0, 6, 8},
             {Kind::backward_weight, 2, 0, 8, 9},
-            {Kind::opt_step, -1, -1, 10, 11}}}};
+            {Kind::opt_step, 0, -1, 10, 11}}}};
 }
 
 std::vector<Json> events(const std::string& trace, const std::string& phase) {
@@ -60,7 +60,7 @@ TEST(ScheduleTrace, ASlotIsAMillisecond) {
   EXPECT_EQ(passes[4]["args"]["action"], "0B0");
   EXPECT_EQ(passes[4]["ts"], 8000);
   EXPECT_EQ(passes[4]["dur"], 2000);
-  EXPECT_EQ(passes[10]["name"], "OPT_STEP");
+  EXPECT_EQ(passes[10]["name"], "0OPT_STEP");
   EXPECT_EQ(passes[10]["tid"], 1);
 }
 

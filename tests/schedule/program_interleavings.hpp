@@ -239,7 +239,8 @@ class ProgramsWorld {
     std::set<int> reduced;
     std::set<std::tuple<Kind, int, int>> met; // all actions
     Mask reductions = 0;
-    int endings = 0;
+    std::size_t endings = 0;
+    std::set<int> stepped;
     for (Step& step : lists_[at(program.rank())]) {
       const schedule::ProgramAction& action = *step.action;
       if (!met.insert({action.kind, action.stage, action.microbatch}).second) {
@@ -256,10 +257,12 @@ class ProgramsWorld {
       if (action.kind != Kind::reduce_tied && action.kind != Kind::norm && action.kind != Kind::opt_step) continue;
       step.touched |= reductions;
       if (reduced.size() != program.stages().size()) fault(step.text + " comes before all is reduced");
-      if (action.kind != std::array{Kind::reduce_tied, Kind::norm, Kind::opt_step}.at(at(endings++)))
-        fault(step.text + " comes before what it needs");
+      const Kind expected =
+          std::array{Kind::reduce_tied, Kind::norm, Kind::opt_step}.at(std::min<std::size_t>(endings++, 2));
+      if (action.kind != expected) fault(step.text + " comes before what it needs");
+      if (action.kind == Kind::opt_step && !stepped.insert(action.stage).second) fault(step.text + " comes twice");
     }
-    if (endings != 3) fault("the step does not end");
+    if (stepped.size() != program.stages().size()) fault("the step does not end");
   }
 
   const schedule::Guarantee& guarantee(Kind kind) const {

@@ -73,9 +73,9 @@ TEST(ScheduleFiles, ALongCycleIsShortened) {
     sends += text(",0SEND_F{}", i);
     second += text("1RECV_F{},1F{},1B{},1SEND_B{},", i, i, i, i);
   }
-  const char* const end = "REDUCE_TIED,NORM,OPT_STEP\n";
+  const auto end = [](int stage) { return text("{}REDUCE_GRAD,REDUCE_TIED,NORM,{}OPT_STEP\n", stage, stage); };
   const TempFolder work;
-  write_file(work / "rows.csv", first + sends + backwards + ",0REDUCE_GRAD," + end + second + "1REDUCE_GRAD," + end);
+  write_file(work / "rows.csv", first + sends + backwards + "," + end(0) + second + end(1));
   const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.text,

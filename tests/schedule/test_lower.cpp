@@ -46,8 +46,9 @@ TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
   for (const Rule& of : rules()) {
     for (const Use& use : of.fills) filled.insert(use.pool);
     for (const Pool pool : of.reads) read.insert(pool);
-    for (const Pool pool : of.frees) {
+    for (const auto& [pool, offset, condition] : of.frees) {
       freed.insert(pool);
+      EXPECT_EQ(offset, 0) << of.name;
       EXPECT_TRUE(touches(of.kind, pool)) << of.name << " frees " << name_of(pool) << ", which it does not have";
     }
   }
@@ -58,9 +59,9 @@ TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
 
 TEST(Rules, FreeTheSamePoolsForAWholeBackwardAsForItsHalves) {
   std::set<Pool> whole, halves;
-  for (const Pool pool : rule(Kind::backward).frees) whole.insert(pool);
+  for (const Use& use : rule(Kind::backward).frees) whole.insert(use.pool);
   for (const Kind kind : {Kind::backward_input, Kind::backward_weight})
-    for (const Pool pool : rule(kind).frees) halves.insert(pool);
+    for (const Use& use : rule(kind).frees) halves.insert(use.pool);
   halves.erase(Pool::stash_iw); // filled and freed within the action
   EXPECT_EQ(whole, halves);
 }
@@ -69,15 +70,16 @@ TEST(Rules, TextIsPyTorchs) {
   EXPECT_EQ(action_text(Kind::forward, 3, 1), "3F1");
   EXPECT_EQ(action_text(Kind::backward_weight, 0, 12), "0W12");
   EXPECT_EQ(action_text(Kind::reduce_grad, 3, -1), "3REDUCE_GRAD");
-  EXPECT_EQ(action_text(Kind::opt_step, -1, -1), "OPT_STEP");
+  EXPECT_EQ(action_text(Kind::opt_step, 3, -1), "3OPT_STEP");
+  EXPECT_EQ(action_text(Kind::norm, -1, -1), "NORM");
 }
 
 TEST(Lower, ReducesAfterAStagesLastBackwardAndEndsTheStep) {
   EXPECT_EQ(labels(lowered({1, 2, 2}, "0F0 1F0 1B0 0F1 1F1 1B1 0B0 0B1")),
-            "0F0 1F0 1B0 0F1 1F1 1B1 1REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD REDUCE_TIED NORM OPT_STEP");
+            "0F0 1F0 1B0 0F1 1F1 1B1 1REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD REDUCE_TIED NORM 0OPT_STEP 1OPT_STEP");
   EXPECT_EQ(labels(lowered({1, 1, 2}, "0F0 0F1 0I0 0I1 0W0 0B1")).substr(0, 19), "0F0 0F1 0I0 0I1 0W0");
   EXPECT_EQ(labels(lowered({1, 1, 2}, "0F0 0F1 0I0 0I1 0W0 0W1")),
-            "0F0 0F1 0I0 0I1 0W0 0W1 0REDUCE_GRAD REDUCE_TIED NORM OPT_STEP");
+            "0F0 0F1 0I0 0I1 0W0 0W1 0REDUCE_GRAD REDUCE_TIED NORM 0OPT_STEP");
 }
 
 TEST(Lower, SlotsAreTheMicrobatchesInFlight) {
@@ -145,11 +147,11 @@ TEST(Lower, TransfersFollowOneGlobalOrder) {
   EXPECT_EQ(
       labels(programs[0]),
       "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0F2 0RECV_B1 0SEND_F2 0B1 0RECV_B2 0B2 0REDUCE_GRAD REDUCE_TIED NORM "
-      "OPT_STEP");
+      "0OPT_STEP");
   EXPECT_EQ(
       labels(programs[1]),
       "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1RECV_F2 1F2 1B2 1SEND_B2 1REDUCE_GRAD REDUCE_TIED NORM "
-      "OPT_STEP");
+      "1OPT_STEP");
 }
 
 std::vector<std::string> waits(const Program& program, std::size_t at) {
@@ -189,7 +191,8 @@ TEST(Lower, NeighboursOnOneRankHandOverAndOthersSend) {
   const std::vector<Program> programs =
       lower(schedule_of(shape, {0, 1, 1, 0}, {"0F0 3F0 3B0 0B0", "1F0 2F0 2B0 1B0"}), shape);
   EXPECT_EQ(labels(programs[0]),
-            "0F0 0SEND_F0 3RECV_F0 3F0 3B0 3SEND_B0 3REDUCE_GRAD 0RECV_B0 0B0 0REDUCE_GRAD REDUCE_TIED NORM OPT_STEP");
+            "0F0 0SEND_F0 3RECV_F0 3F0 3B0 3SEND_B0 3REDUCE_GRAD 0RECV_B0 0B0 0REDUCE_GRAD REDUCE_TIED NORM "
+            "0OPT_STEP 3OPT_STEP");
   EXPECT_EQ(programs[1].actions()[position(programs[1], "1F0")].handed[static_cast<std::size_t>(Pool::input_f)], 0);
 }
 

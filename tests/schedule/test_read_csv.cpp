@@ -122,7 +122,9 @@ TEST(ReadCsv, KeepsThePlaceOfEveryAction) {
   EXPECT_EQ(file.actions[0][1].cell, 4);
 }
 
-const std::string kEnding = "REDUCE_TIED,NORM,OPT_STEP\n";
+std::string ending(int stage) {
+  return text("{}REDUCE_GRAD,REDUCE_TIED,NORM,{}OPT_STEP\n", stage, stage);
+}
 
 /// Violations of a lowered file.
 std::vector<std::string> violations(const std::string& csv, const PipelineShape& shape,
@@ -136,8 +138,8 @@ std::vector<std::string> violations(const std::string& csv, const PipelineShape&
 /// behind it, rank 1's does not.
 TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   const std::string first =
-      "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0RECV_B0,0B0,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2,0REDUCE_GRAD," + kEnding;
-  const std::string rest = "1F1,1I1,1SEND_B1,1RECV_F2,1W1,1F2,1B2,1SEND_B2,1REDUCE_GRAD," + kEnding;
+      "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0RECV_B0,0B0,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2," + ending(0);
+  const std::string rest = "1F1,1I1,1SEND_B1,1RECV_F2,1W1,1F2,1B2,1SEND_B2," + ending(1);
   const std::string adjacent = first + "1RECV_F0,1F0,1I0,1SEND_B0,1RECV_F1,1W0," + rest;
   const std::string apart = first + "1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RECV_F1," + rest;
   Assumptions assumptions = kMin;
@@ -152,8 +154,8 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
 
 /// In a serial queue, work behind a set waits for the whole set, including transfers with other ranks.
 TEST(ReadCsv, ASetTakesOnePlaceInTheQueue) {
-  const std::string csv = "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1,0REDUCE_GRAD," + kEnding +
-                          "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1REDUCE_GRAD," + kEnding;
+  const std::string csv = "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1," + ending(0) +
+                          "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1," + ending(1);
   Assumptions assumptions =
       everywhere({CommTraits::Order::channel, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
   EXPECT_THAT(violations(csv, {2, 1, 2}, assumptions), IsEmpty());

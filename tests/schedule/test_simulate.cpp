@@ -146,7 +146,7 @@ TEST(Simulate, AStepEndsWithReductionsAndTheOptimizer) {
   const Simulation simulation =
       simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .ends = {{3, 1}, {20, 4}}});
   EXPECT_THAT(times_of(programs, simulation, {Kind::reduce_grad, Kind::opt_step}),
-              ElementsAre("0REDUCE_GRAD 6-9", "OPT_STEP 24-25", "1REDUCE_GRAD 4-24", "OPT_STEP 24-28"));
+              ElementsAre("0REDUCE_GRAD 6-9", "0OPT_STEP 24-25", "1REDUCE_GRAD 4-24", "1OPT_STEP 24-28"));
   EXPECT_EQ(simulation.makespan_ms(), 6);
   EXPECT_EQ(simulation.step_ms(), 28);
 }

@@ -91,7 +91,7 @@ Timeline of_one_rank(std::vector<Span> row) {
 
 TEST(Timeline, TheBubbleIsThatOfPasses) {
   const TimeSpan result = time_span(
-      of_one_rank({{Kind::forward, 0, 0, 10, 11}, {Kind::backward, 0, 0, 13, 15}, {Kind::opt_step, -1, -1, 15, 20}}));
+      of_one_rank({{Kind::forward, 0, 0, 10, 11}, {Kind::backward, 0, 0, 13, 15}, {Kind::opt_step, 0, -1, 15, 20}}));
   EXPECT_EQ(result.first, 10);
   EXPECT_EQ(result.last, 20);
   EXPECT_EQ(result.cost, 5);

@@ -217,7 +217,7 @@ TEST(VerifyProgram, RefusesASlotUsedTwice) {
   const auto program =
       with_actions({compute(Kind::forward, 0, 0), compute(Kind::forward, 1, 0), compute(Kind::backward, 0, 0),
                     compute(Kind::backward, 1, 0), ending(Kind::reduce_grad, 0), ending(Kind::reduce_tied),
-                    ending(Kind::norm), ending(Kind::opt_step)});
+                    ending(Kind::norm), ending(Kind::opt_step, 0)});
   EXPECT_THAT(
       judged(program, 2),
       ::testing::IsSupersetOf({"rank 0, position 1, 0F1: slot 0 of pool stash_i still holds microbatch 0",
@@ -236,7 +236,7 @@ TEST(VerifyProgram, RefusesAStepThatEndsWrongly) {
   const auto program = with_actions(
       {compute(Kind::forward, 0, 0), ending(Kind::reduce_grad, 0), compute(Kind::backward, 0, 0), ending(Kind::norm)});
   EXPECT_THAT(judged(program, 1),
-              ElementsAre("rank 0: OPT_STEP is missing",
+              ElementsAre("rank 0: 0OPT_STEP is missing",
                           "rank 0, position 1, 0REDUCE_GRAD: it needs 0B0, which comes later, at position 2",
                           "rank 0, position 3, NORM: it needs REDUCE_TIED, which is not in the program",
                           "rank 0, position 3, NORM: it does not wait for 0REDUCE_GRAD, which was posted before"));

@@ -176,7 +176,7 @@ TEST(Verifier, ReportsActionsMissingOnAllRanks) {
                                        "rank 1: 1B4 is missing, the backward of stage 1, microbatch 4"}));
   EXPECT_THAT(reasons(verify(lower_forward_only(one_f_one_b_rows(), kShape), {kShape}, kTagged)),
               ::testing::IsSupersetOf({"rank 0: 0B0 is missing, the backward of stage 0, microbatch 0",
-                                       "rank 1: 1REDUCE_GRAD is missing", "rank 1: OPT_STEP is missing"}));
+                                       "rank 1: 1REDUCE_GRAD is missing", "rank 1: 1OPT_STEP is missing"}));
   EXPECT_THAT(reasons(verify(one_f_one_b(), {kShape, true}, kTagged)),
               ::testing::Contains(HasSubstr("0B0: an evaluation runs only forwards")));
   EXPECT_THAT(reasons(verify(std::vector<Program>{}, {kShape}, kTagged)),

@@ -99,7 +99,8 @@ TEST(Ranks, DataParallelismDoesNotShow) {
   ASSERT_EQ(two[0].traffic.size(), 1u);
   EXPECT_EQ(two[0].traffic[0].group, "data");
   EXPECT_EQ(two[0].traffic[0].plugin, "comm-local");
-  EXPECT_EQ(two[0].traffic[0].ops, 4u * (4 + 1)); // per step: one bucket for each of four layers, and the losses
+  EXPECT_EQ(two[0].traffic[0].ops,
+            4u * (6 + 2)); // per step: six buckets of four layers, the squares of the norm, and the losses
   EXPECT_GT(two[0].traffic[0].bytes_out, 0u);
 }
 

@@ -22,29 +22,37 @@ struct RankTrace {
   std::map<std::string, std::vector<std::byte>> weights; // by name
 };
 
-/// `rows`, if given, replace the scheduler's.
-inline std::vector<RankTrace> train_ranks(const config::RunConfig& config, const Layout& layout, int steps,
-                                          const Schedule* rows = nullptr) {
+/// Calls body(rank, index) for each rank, on its thread. `rows`, if given, replace the scheduler's.
+template <class Body>
+void run_ranks(const config::RunConfig& config, const Layout& layout, Body body, const Schedule* rows = nullptr) {
   control::LocalStore store;
-  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world()));
-  std::vector<std::string> errors(out.size());
+  std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   for (int index = 0; index < layout.world(); ++index)
     threads.emplace_back([&, index] {
-      const auto at = static_cast<std::size_t>(index);
       try {
         TinySource source;
         train::Rank rank(config, layout, index, store, null_log(),
                          {.training = &source, .held_out = &source, .schedule = rows, .threads = 1});
-        out[at] = {train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};
-        for (const train::RankParameter& parameter : rank.parameters())
-          append(out[at].weights[parameter.name], parameter.master);
+        body(rank, index);
       } catch (const std::exception& error) {
-        errors[at] = error.what();
+        errors[static_cast<std::size_t>(index)] = error.what();
       }
     });
   for (std::thread& thread : threads) thread.join();
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+inline std::vector<RankTrace> train_ranks(const config::RunConfig& config, const Layout& layout, int steps,
+                                          const Schedule* rows = nullptr) {
+  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world()));
+  const auto train_one = [&](train::Rank& rank, int index) {
+    RankTrace& of = out[static_cast<std::size_t>(index)];
+    of = {train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};
+    for (const train::RankParameter& parameter : rank.parameters())
+      append(of.weights[parameter.name], parameter.master);
+  };
+  run_ranks(config, layout, train_one, rows);
   return out;
 }
 

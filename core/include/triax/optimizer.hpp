@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers: they update master weights and named state from gradients. The engine owns and shards all three.
+// A step is called once for each stage of the rank, with the parameters of the stage.
 //
 // Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
 // enqueued on the stream. Errors: Error.
@@ -11,33 +12,37 @@
 #include <string>
 #include <vector>
 
-#include "triax/communicator.hpp"
 #include "triax/extension.hpp"
 #include "triax/kernels.hpp"
+#include "triax/model.hpp"
 
 namespace triax {
 
-inline constexpr std::uint32_t kOptimizerInterface = 3;
+inline constexpr std::uint32_t kOptimizerInterface = 4;
 
-/// One parameter, or the part of it that this rank updates. All views are flat, and all but `working` have the master
-/// type.
+/// One parameter, or the part of it that this rank updates: `master.elements()` elements from `first` on, of the
+/// parameter as this rank stores it (ParamSpec::local) without padding, seen flat. All views are flat, and all but
+/// `working` have the master type.
 struct ParameterShard {
-  std::string name; // "block 3/attention.qkv.weight"
+  std::string name;                // "block 3/attention.qkv.weight"
+  const ParamSpec* spec = nullptr; // of the parameter; never null, valid as long as the shard
+  std::int64_t first = 0;
   TensorView master, gradient;
   TensorView working;                // the weights that layers read; empty if they read the master weights
   std::span<const TensorView> state; // in the order of OptimizerTraits::state
-  bool decay = false;                // weight decay applies
 };
 
 struct OptimizerTraits {
   std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros
-  bool elementwise = true;        // a shard may be any part of a parameter
 };
 
 struct StepArgs {
   const StepScalars* scalars = nullptr; // device memory: lr, clip, step...
-  double weight_decay = 0;              // applied to shards with `decay`
+  double weight_decay = 0;              // applied to parameters with ParamSpec::decay
+  const Groups& groups;                 // for values of a whole parameter, such as a norm over the axes that cut it
+  std::span<std::byte> scratch;         // of scratch_bytes(), in device memory; its content is lost between calls
   OpContext op;
+  ActionId action = kNoAction;
 };
 
 /// What a run needs from an optimizer, before a device is opened.
@@ -58,8 +63,12 @@ class TRIAX_API Optimizer : public Extensible {
   virtual ~Optimizer();
   virtual Refusals supports(const OptimizerRequest& request) const = 0;
   virtual OptimizerTraits traits() const = 0;
-  /// Called before the first step with the shards of every later step. Allocate everything that step() needs here.
+  /// Called before the first step with all shards of this rank. Allocate the host memory that step() needs here.
   virtual void prepare(std::span<const ParameterShard> shards) = 0;
+  /// Bytes of StepArgs::scratch that a step of these shards needs; less for fewer shards.
+  virtual std::size_t scratch_bytes(std::span<const ParameterShard> shards) const;
+  /// Updates these shards: any of those of prepare(), in the same order. Within a training step, each is in one call.
+  /// The ranks that are in a group of StepArgs::groups make the same calls, with the same parameters.
   virtual void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) = 0;
 };
 

@@ -68,7 +68,7 @@ class TRIAX_API RankActivity {
 
   // For the bound thread, while an exception is in progress or is handled.
   /// Adds the innermost plugin call that the exception has left to the location of `error`, unless the location names
-  /// the plugin: "step 2, OPT_STEP, in step() of plugin \"optim-x\"".
+  /// the plugin: "step 2, 0OPT_STEP, in step() of plugin \"optim-x\"".
   Error with_failed_call(const Error& error) const;
   /// The exception comes from a wait for other ranks, and not from the plugin that waits.
   void fail_in_wait() noexcept;

@@ -24,9 +24,10 @@ bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems)
     case Scope::microbatch:
       return csv::is_whole(action, problems);
     case Scope::stage:
-      if (action.stage < 0) problems.add(action.cell, "has no stage", "write its stage before it: 3REDUCE_GRAD");
+      if (action.stage < 0)
+        problems.add(action.cell, "has no stage", text("write its stage before it: 3{}", action.kind));
       if (action.microbatch >= 0)
-        problems.add(action.cell, "has a microbatch, but applies to a whole stage", "write 3REDUCE_GRAD");
+        problems.add(action.cell, "has a microbatch, but applies to a whole stage", text("write 3{}", action.kind));
       return action.stage >= 0 && action.microbatch < 0;
     case Scope::rank:
       break;

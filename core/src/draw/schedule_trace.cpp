@@ -57,7 +57,7 @@ class PanelProcess {
     });
     each([&](std::size_t rank, const Span& span) {
       for (const schedule::Need& need : schedule::rule(span.kind).needs) {
-        if (!schedule::runs_layers(span.kind) || !of_.stage_map.holds(need.condition, span.stage)) continue;
+        if (!schedule::runs_layers(span.kind) || !need.condition.holds(of_.stage_map.facts(span.stage))) continue;
         const schedule::Computing needed = schedule::computing_of(need, span.stage);
         const auto found = made.find({needed.kind, needed.stage, span.microbatch});
         if (found == made.end() || found->second.first == rank) continue;

@@ -20,7 +20,6 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       settings_(settings),
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
-      shards_(parts.state.parameters().shards()),
       transfer_streams_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions),
       reductions_(parts.device, parts.groups, parts.state) {
   lazy_load_guard_ = find_extension<LazyLoadGuard>(parts_.device);
@@ -30,8 +29,10 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
   }
   {
     const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(parts_.optimizer));
-    parts_.optimizer.prepare(shards_);
+    parts_.optimizer.prepare(parts_.state.shards());
   }
+  for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
+    shards_[stage->index()] = parts_.state.shards(stage->index());
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
   first.hysteresis = rules().hysteresis;
@@ -244,7 +245,7 @@ void Executor::run(Walk& walk, ActionId id) {
       find_norm(walk, id);
       break;
     case Kind::opt_step:
-      step_optimizer();
+      step_optimizer(action.stage, id);
       break;
     default:
       throw Error("unknown compute action");
@@ -316,11 +317,18 @@ void Executor::find_norm(Walk& walk, ActionId id) {
   values.decide(settings_.clip_grad, rules(), context);
 }
 
-void Executor::step_optimizer() {
+void Executor::step_optimizer(int stage, ActionId id) {
+  const std::vector<ParameterShard>& shards = shards_.at(stage);
+  if (shards.empty()) return;
   const ActivityScope call(ActivityScope::Kind::plugin_call, "step", typeid(parts_.optimizer));
-  parts_.optimizer.step(
-      shards_, {parts_.state.values().on_device(), settings_.weight_decay, {parts_.stream, parts_.state.scratch()}},
-      parts_.kernels);
+  parts_.optimizer.step(shards,
+                        {.scalars = parts_.state.values().on_device(),
+                         .weight_decay = settings_.weight_decay,
+                         .groups = parts_.groups,
+                         .scratch = parts_.state.optimizer_scratch(),
+                         .op = {parts_.stream, parts_.state.scratch()},
+                         .action = id},
+                        parts_.kernels);
 }
 
 } // namespace triax::executor

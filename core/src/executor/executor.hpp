@@ -10,6 +10,7 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -103,7 +104,7 @@ class Executor {
   void zero_gradients();
   void reduce_gradients(int stage, ActionId id);
   void find_norm(Walk& walk, ActionId id);
-  void step_optimizer();
+  void step_optimizer(int stage, ActionId id);
   StepOutcome outcome(const Walk& walk, double lr);
   void count_skipped(const Walk& walk, const StepOutcome& outcome, double lr);
   std::string smaller_decay(double lr) const; // for a hint: empty, or "a smaller optimizer.weight_decay (...), "
@@ -114,9 +115,9 @@ class Executor {
   ExecutorParts parts_;
   ExecutorSettings settings_;
   double loss_gradient_;
-  double loss_scale_;      // of the next step
-  int skipped_at_min_ = 0; // consecutive steps
-  std::vector<ParameterShard> shards_;
+  double loss_scale_;                                 // of the next step
+  int skipped_at_min_ = 0;                            // consecutive steps
+  std::map<int, std::vector<ParameterShard>> shards_; // by stage
   TransferStreams transfer_streams_;
   GradientReductions reductions_;
   Position position_;

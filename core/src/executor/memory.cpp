@@ -37,7 +37,8 @@ std::size_t RankMemory::workspace() const {
   return transient.peak() + between[0].peak() + between[1].peak();
 }
 
-RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, std::size_t scratch, Stream& stream) {
+RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch,
+                                 Stream& stream) {
   RankMemory out;
   const auto arena = [&](const char* what, const Arena& of, MemoryKind kind) {
     return Arena(what, block(device, what, of.used(), kind, stream));
@@ -57,19 +58,21 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, std:
   out.between[0] = ReusedBlock(base + counted.transient.peak());
   out.between[1] = ReusedBlock(base + counted.transient.peak() + counted.between[0].peak());
 
-  out.scratch_ = block(device, "scratch", scratch, MemoryKind::device, stream);
-  out.scratch = {static_cast<std::byte*>(out.scratch_->data()), scratch};
+  out.scratch_ = block(device, "scratch", scratch.total(), MemoryKind::device, stream);
+  auto* temporary = static_cast<std::byte*>(out.scratch_->data());
+  out.scratch = {temporary, scratch.operations};
+  out.optimizer_scratch = {temporary + (scratch.total() - scratch.optimizer), scratch.optimizer};
   return out;
 }
 
-std::vector<RankMemory::Row> RankMemory::rows(std::size_t scratch_bytes) const {
+std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes) const {
   return {{"weights", weights.used()},
           {"working weights", working.used()},
           {"gradients", gradients.used()},
           {"optimizer state", optimizer.used()},
           {"activations", activations.used() + workspace()},
           {"batches", batches.used() + values.used() + staging.used()},
-          {"scratch", scratch_bytes}};
+          {"scratch", scratch_bytes.total()}};
 }
 
 std::vector<std::span<std::byte>> RankMemory::blocks() const {

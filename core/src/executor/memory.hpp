@@ -43,27 +43,33 @@ struct ActivationPart {
   }
 };
 
+/// Bytes for temporary values: of the kernel set's operations, and of the optimizer.
+struct ScratchBytes {
+  std::size_t operations = 0, optimizer = 0;
+  std::size_t total() const { return Arena::aligned(operations) + optimizer; }
+};
+
 class RankMemory {
  public:
   /// Counts only.
   RankMemory();
-  /// Allocates blocks of the counted sizes, zeroed, and `scratch` bytes for operations. Throws Error with the purpose
+  /// Allocates blocks of the counted sizes, zeroed, and scratch. Throws Error with the purpose
   /// and the size if the device lacks memory.
-  static RankMemory allocated(Device& device, const RankMemory& counted, std::size_t scratch, Stream& stream);
+  static RankMemory allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch, Stream& stream);
 
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
       activations{"activations"}, batches{"batches"}, values{"step values"}, staging{"staging"};
   /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary.
   ReusedBlock transient;
   std::array<ReusedBlock, 2> between;
-  std::span<std::byte> scratch;
+  std::span<std::byte> scratch, optimizer_scratch;
 
   struct Row {
     const char* what;
     std::size_t bytes;
   };
-  /// The used bytes of each purpose, for reports; `scratch_bytes` is used while nothing is allocated.
-  std::vector<Row> rows(std::size_t scratch_bytes) const;
+  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated.
+  std::vector<Row> rows(const ScratchBytes& scratch) const;
   std::size_t workspace() const;
   /// All blocks of the device, with their full size.
   std::vector<std::span<std::byte>> blocks() const;

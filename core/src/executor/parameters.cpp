@@ -17,6 +17,23 @@ const Tie* tie_of(std::span<const Tie> ties, int number, std::string_view param)
   return found == ties.end() ? nullptr : &*found;
 }
 
+bool is_tied(std::span<const Tie> ties, int number, std::string_view param) {
+  return std::ranges::any_of(ties, [&](const Tie& tie) {
+    return (tie.layer_a == number && tie.param_a == param) || (tie.layer_b == number && tie.param_b == param);
+  });
+}
+
+/// Rounded up to the arena's alignment.
+std::int64_t aligned_elements(std::int64_t elements, DType dtype) {
+  const std::size_t bytes = bytes_of(dtype);
+  return static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(elements) * bytes) / bytes);
+}
+
+/// Without padding.
+std::int64_t stored_elements(const ParamSpec& spec) {
+  return without_padding({nullptr, DType::f32, spec.local}, spec).elements();
+}
+
 bool is_padded(const ParamSpec& spec, const Cut& cut) {
   return spec.local[cut.dim] > cut.end - cut.begin;
 }
@@ -82,31 +99,35 @@ std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& lay
   return out;
 }
 
-Parameters::Parameters(std::span<const NumberedLayer> layers, int here, const Layout& layout, std::span<const Tie> ties,
-                       const MemoryTypes& types, std::size_t states)
+Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here, const Layout& layout,
+                       std::span<const Tie> ties, const MemoryTypes& types, std::size_t states)
     : here_(here), types_(types), states_(states) {
   for (const Tie& tie : ties)
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
+  for (const OfLayer& of : layers_) assign_shards(of, rank, layout);
   for (Family& family : families_)
-    for (const int rank : family.ranks)
-      if (family.index.try_emplace(rank, counts_[rank]).second) ++counts_[rank];
+    for (const int holder : family.ranks)
+      if (family.index.try_emplace(holder, counts_[holder]).second) ++counts_[holder];
   parameters_.resize(counts_[here_]);
   for (std::size_t family = 0; family < families_.size(); ++family) {
     const Family& of = families_[family];
-    global_.push_back({of.name, of.spec, of.ranks.front(), of.index.at(of.ranks.front())});
+    global_.push_back({of.name, of.spec, of.ranks.front(), of.index.at(of.ranks.front()), of.axes});
     if (!of.index.contains(here_)) continue;
     Parameter& parameter = local(family);
     parameter.name = of.name;
     parameter.spec = of.spec;
     parameter.ranks = of.ranks;
     parameter.others.resize(of.ranks.size() - 1);
+    parameter.axes = of.axes;
+    parameter.layer = of.layer.at(here_);
+    parameter.shard = of.shard;
   }
 }
 
 Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const {
-  if (!tie) return {families_.size(), 0};
+  if (!tie) return {.family = families_.size()};
   const OfLayer& first = of_layer(tie->layer_a);
   const auto at = std::ranges::find(first.specs, tie->param_a, [](const ParamSpec* of) { return of->name; });
   TRIAX_REQUIRE(at != first.specs.end(), "layer {} has no parameter \"{}\" to tie to", tie->layer_a, tie->param_a);
@@ -116,26 +137,54 @@ Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamS
                 shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
   TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied and have different cuts", shared.name,
                 spec.name, numbered.number);
-  return {family, shared.ranks.size()};
+  return {.family = family, .accumulator = shared.ranks.size()};
 }
 
 void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties) {
   OfLayer of{.number = numbered.number, .rank = numbered.rank};
   for (const ParamSpec& spec : numbered.layer->params()) {
     check_spec(spec, layout);
-    const Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
+    Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
     if (side.family == families_.size())
-      families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, {}, {}});
+      families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, reduction_axes(spec, layout)});
     Family& family = families_[side.family];
     family.ranks.push_back(numbered.rank);
+    family.layer.try_emplace(numbered.rank, numbered.number);
+    put_into_bucket(of, side, spec, is_tied(ties, numbered.number, spec.name));
     of.specs.push_back(&spec);
     of.sides.push_back(side);
-    const std::vector<std::string> axes = reduction_axes(spec, layout);
-    const auto bucket = std::ranges::find(of.buckets, axes, &Bucket::axes);
-    of.bucket_of.push_back(static_cast<std::size_t>(bucket - of.buckets.begin()));
-    if (bucket == of.buckets.end()) of.buckets.push_back({axes, Layout::product_name(axes), {}});
+    if (std::ranges::find(reductions_, family.axes) == reductions_.end()) reductions_.push_back(family.axes);
   }
   layers_.push_back(std::move(of));
+}
+
+void Parameters::put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const {
+  const std::vector<std::string>& axes = families_[side.family].axes;
+  const auto fits = [&](const Bucket& bucket) { return !tied && !bucket.tied && bucket.axes == axes; };
+  auto bucket = std::ranges::find_if(of.buckets, fits);
+  if (bucket == of.buckets.end()) {
+    of.buckets.push_back({.axes = axes, .group = Layout::product_name(axes), .gradients = {}, .tied = tied});
+    bucket = std::prev(of.buckets.end());
+  }
+  const std::int64_t aligned = aligned_elements(bucket->elements, types_.master);
+  side.bucket = static_cast<std::size_t>(bucket - of.buckets.begin());
+  side.offset = aligned;
+  bucket->elements = aligned + spec.local.elements();
+}
+
+/// All layers of a tied parameter give it the same shard, because it is alone in their buckets.
+void Parameters::assign_shards(const OfLayer& of, int rank, const Layout& layout) {
+  for (const Side& side : of.sides) {
+    Family& family = families_[side.family];
+    std::int64_t members = 1;
+    for (const std::string& axis : family.axes) members *= layout.size(axis);
+    const std::int64_t all = of.buckets[side.bucket].elements,
+                       part = aligned_elements((all + members - 1) / members, types_.master),
+                       begin = part * layout.index(rank, family.axes), elements = stored_elements(*family.spec);
+    const std::int64_t from = std::clamp<std::int64_t>(begin - side.offset, 0, elements),
+                       to = std::clamp<std::int64_t>(begin + part - side.offset, 0, elements);
+    family.shard = {from == to ? 0 : from, to - from};
+  }
 }
 
 std::size_t Parameters::most_on_a_rank() const {
@@ -180,36 +229,29 @@ void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
   of.gradients.assign(of.sides.size(), {});
   for (const Side& side : of.sides) of.working.push_back(local(side.family).working);
   for (std::size_t number = 0; number < of.buckets.size(); ++number) {
-    std::size_t bytes = 0;
-    const TensorView* first = nullptr;
+    Bucket& bucket = of.buckets[number];
+    bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});
     for (std::size_t i = 0; i < of.sides.size(); ++i) {
-      if (of.bucket_of[i] != number) continue;
-      TensorView& view = accumulator(of.sides[i]);
-      view = memory.gradients.tensor(types_.master, local(of.sides[i].family).spec->local);
-      bytes = Arena::aligned(bytes) + view.bytes();
-      of.gradients[i] = view;
-      if (!first) first = &of.gradients[i];
+      const Side& side = of.sides[i];
+      if (side.bucket != number) continue;
+      const Shape& shape = local(side.family).spec->local;
+      const TensorView flat = bucket.gradients.slice(0, side.offset, side.offset + shape.elements());
+      of.gradients[i] = accumulator(side) = {flat.data(), types_.master, shape};
     }
-    of.buckets[number].gradients = {
-        first->data(), types_.master, {static_cast<std::int64_t>(bytes / bytes_of(types_.master))}};
   }
 }
 
-std::vector<std::vector<std::string>> Parameters::axis_products() const {
-  std::vector<std::vector<std::string>> out;
-  for (const OfLayer& of : layers_)
-    for (const Bucket& bucket : of.buckets)
-      if (bucket.axes.size() > 1 && std::ranges::find(out, bucket.axes) == out.end()) out.push_back(bucket.axes);
-  return out;
-}
-
-std::vector<ParameterShard> Parameters::shards() const {
+std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) const {
   std::vector<ParameterShard> out;
   for (const Parameter& parameter : parameters_) {
+    if (parameter.layer < first_layer || parameter.layer >= end_layer) continue;
     const auto flat = [&](const TensorView& view) { return without_padding(view, *parameter.spec).flat(); };
-    out.push_back({parameter.name, flat(parameter.master), flat(parameter.gradient),
-                   separate_working() ? flat(parameter.working) : TensorView{}, parameter.state,
-                   parameter.spec->decay});
+    out.push_back({.name = parameter.name,
+                   .spec = parameter.spec,
+                   .master = flat(parameter.master),
+                   .gradient = flat(parameter.gradient),
+                   .working = separate_working() ? flat(parameter.working) : TensorView{},
+                   .state = parameter.state});
   }
   return out;
 }

@@ -20,6 +20,14 @@
 
 namespace triax::executor {
 
+/// The elements of a parameter that a rank owns, of its storage without padding, seen flat. The ranks of a bucket's
+/// group hold the same weights and, once reduced, the same gradients; each owns an equal part of the bucket, in the
+/// order of the group. It squares the gradients of its shards for the norm, and is the one that saves their state.
+struct Shard {
+  std::int64_t first = 0, count = 0; // count 0: other ranks own all of the parameter
+  bool operator==(const Shard&) const = default;
+};
+
 struct Parameter {
   std::string name; // "block 3/attention.qkv.weight"
   const ParamSpec* spec = nullptr;
@@ -30,21 +38,28 @@ struct Parameter {
   /// receive buffer.
   std::vector<int> ranks;
   std::vector<TensorView> state; // the optimizer's, without padding
+  std::vector<std::string> axes; // of its buckets
+  Shard shard;                   // of this rank
+  int layer = 0;                 // number of its first layer on this rank
 };
 
-/// Accumulators of one layer that are reduced together: all whose gradients are added over the same axes.
+/// Accumulators of one layer that are reduced together: all whose gradients are added over the same axes. A tied
+/// parameter has a bucket of its own, so that a rank owns the same part of it on both sides of the tie.
 struct Bucket {
   std::vector<std::string> axes; // of the reduction, in the order of the layout; empty: none
   std::string group;             // their Group::axis
+  std::int64_t elements = 0;     // of `gradients`
   TensorView gradients;          // contiguous, with the arena's padding between them
+  bool tied = false;
 };
 
 /// A parameter of the whole model; the same list on all ranks.
 struct GlobalParameter {
   std::string name;
   const ParamSpec* spec = nullptr;
-  int rank = 0;          // pipeline rank of its first layer
-  std::size_t index = 0; // in that rank's Parameters::all()
+  int rank = 0;                  // pipeline rank of its first layer
+  std::size_t index = 0;         // in that rank's Parameters::all()
+  std::vector<std::string> axes; // of its buckets
 };
 
 struct MemoryTypes {
@@ -59,8 +74,9 @@ class Parameters {
     const Layer* layer = nullptr;
     int rank = 0;
   };
-  /// `layers`: the whole model in order; `here`: this pipeline rank, whose parameters are stored.
-  Parameters(std::span<const NumberedLayer> layers, int here, const Layout& layout, std::span<const Tie> ties,
+  /// `layers`: the whole model in order; `rank`: this rank in the layout; `here`: its pipeline rank, whose parameters
+  /// are stored.
+  Parameters(std::span<const NumberedLayer> layers, int rank, int here, const Layout& layout, std::span<const Tie> ties,
              const MemoryTypes& types, std::size_t states);
 
   void assign_memory(RankMemory& memory);
@@ -79,11 +95,12 @@ class Parameters {
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
   const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
-  /// The axes of all buckets of the model that have more than one; the same list on all ranks.
-  std::vector<std::vector<std::string>> axis_products() const;
+  /// The distinct axes of the buckets of the model; the same list on all ranks.
+  const std::vector<std::vector<std::string>>& reductions() const { return reductions_; }
 
-  /// One per parameter. The views into `state` are valid until the next assign_memory() or the end of this object.
-  std::vector<ParameterShard> shards() const;
+  /// One per parameter whose first layer on this rank is one of these. The views into `state` are valid until the next
+  /// assign_memory() or the end of this object.
+  std::vector<ParameterShard> shards(int first_layer, int end_layer) const;
   bool separate_working() const { return types_.compute != types_.master; }
 
  private:
@@ -91,23 +108,29 @@ class Parameters {
   struct Family {
     std::string name;
     const ParamSpec* spec = nullptr;
-    std::vector<int> ranks;           // of its layers, in the order of the model
-    std::map<int, std::size_t> index; // index in all() of each rank that stores it
+    std::vector<std::string> axes;
+    std::vector<int> ranks{};           // of its layers, in the order of the model
+    std::map<int, std::size_t> index{}; // index in all() of each rank that stores it
+    std::map<int, int> layer{};         // number of its first layer on each of them
+    Shard shard{};
   };
+  /// An accumulator of a family: one per layer, in a bucket of that layer.
   struct Side {
-    std::size_t family = 0, accumulator = 0;
+    std::size_t family = 0, accumulator = 0, bucket = 0;
+    std::int64_t offset = 0; // in the bucket, in elements
   };
   struct OfLayer {
     int number = 0, rank = 0;
     std::vector<const ParamSpec*> specs{};
     std::vector<Side> sides{};
-    std::vector<std::size_t> bucket_of{}; // of each parameter
     std::vector<TensorView> working{}, gradients{};
     std::vector<Bucket> buckets{};
   };
   const OfLayer& of_layer(int number) const;
   Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
   void add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties);
+  void put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const;
+  void assign_shards(const OfLayer& of, int rank, const Layout& layout);
   void assign_accumulators(OfLayer& of, RankMemory& memory);
   TensorView& accumulator(const Side& side);
   Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
@@ -120,6 +143,7 @@ class Parameters {
   std::vector<Parameter> parameters_;
   std::vector<GlobalParameter> global_;
   std::vector<OfLayer> layers_; // of the whole model
+  std::vector<std::vector<std::string>> reductions_;
 };
 
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide

@@ -45,6 +45,7 @@ class Planner {
 
   /// An action is run once for each stage, and counted as often as the program has it.
   Plan take() {
+    prepare_optimizer();
     std::map<StageAction, std::uint64_t> times;
     for (const ProgramAction& action : training_.actions()) ++times[{action.kind, action.stage}];
     for (std::size_t i = 0; i < axes_.size(); ++i)
@@ -66,7 +67,7 @@ class Planner {
       for (std::size_t i = 0; i < communicators_.size(); ++i)
         add_collectives(i, communicators_[i]->take(), out_.evaluation_collectives[of]);
     }
-    out_.scratch = notes_.scratch_needed();
+    out_.scratch.operations = notes_.scratch_needed();
     out_.refusals = notes_.refusals();
     return std::move(out_);
   }
@@ -104,7 +105,7 @@ class Planner {
       case Kind::norm:
         return find_norm();
       case Kind::opt_step:
-        return step_optimizer();
+        return step_optimizer(action.stage, id);
       default:
         return transfers_.send_or_receive(action, id, state_.stage(action.stage).boundary(action), *stream_);
     }
@@ -131,14 +132,18 @@ class Planner {
     state_.values().decide(0, {}, values);
   }
 
-  void step_optimizer() {
-    const std::vector<ParameterShard> shards = state_.parameters().shards();
-    {
-      const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
-      optimizer_.prepare(shards);
-    }
+  void prepare_optimizer() {
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
+    optimizer_.prepare(state_.shards());
+  }
+
+  void step_optimizer(int stage, ActionId id) {
+    const std::vector<ParameterShard> shards = state_.shards(stage);
+    if (shards.empty()) return;
     const ActivityScope call(ActivityScope::Kind::plugin_call, "step", typeid(optimizer_));
-    optimizer_.step(shards, {&scalars_, 0, {*stream_, {}}}, notes_);
+    out_.scratch.optimizer = std::max(out_.scratch.optimizer, optimizer_.scratch_bytes(shards));
+    optimizer_.step(
+        shards, {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id}, notes_);
   }
 
   /// Adds what the last action has communicated, `times` times.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/memory.hpp"
 #include "schedule/assumptions.hpp"
 #include "schedule/program.hpp"
 #include "triax/communicator.hpp"
@@ -37,7 +38,7 @@ struct AxisPlan {
 using StageAction = std::pair<schedule::Kind, int>;
 
 struct Plan {
-  std::size_t scratch = 0;             // that the kernel set needs
+  ScratchBytes scratch;                // that the kernel set and the optimizer need
   Refusals refusals;                   // of the kernel set
   std::vector<AxisPlan> communication; // axes of more than one rank, then products
   /// The collectives over the tensor group, then over products with its axis, in order: of a training step, and of the

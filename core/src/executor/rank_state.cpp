@@ -47,13 +47,19 @@ BatchInputs inputs_of(std::span<const std::unique_ptr<Stage>> stages) {
 } // namespace
 
 RankState::RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation)
-    : training_(training), evaluation_(evaluation), master_(request.types.master), batches_(request.batch) {
+    : training_(training),
+      evaluation_(evaluation),
+      layout_(request.context.layout),
+      rank_(request.context.rank),
+      master_(request.types.master),
+      state_names_(request.optimizer.state),
+      batches_(request.batch) {
   make_stages(request);
   for (const std::unique_ptr<Stage>& stage : stages_) join_stage(*stage);
   batches_.set_inputs(inputs_of(stages_));
   const schedule::StageMap& stage_map = training.stage_map();
-  parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.context.layout, request.model.ties(),
-                                             request.types, request.optimizer.state.size());
+  parameters_ = std::make_unique<Parameters>(all_layers_, request.context.rank, training.rank(), request.context.layout,
+                                             request.model.ties(), request.types, request.optimizer.state.size());
   values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
                                              stage_map.rank_of(stage_map.stages() - 1), *parameters_);
   assign_memory(memory_);
@@ -78,9 +84,9 @@ void RankState::join_stage(Stage& stage) {
   const schedule::StageMap& stage_map = training_.stage_map();
   const int index = stage.index();
   if (index == 0) stage.begin_with_data();
-  if (stage_map.holds(schedule::If::before_here, index)) stage.follow(*find_stage(index - 1));
-  if (stage_map.holds(schedule::If::before_elsewhere, index)) stage.receive_from(description(stage.first() - 1));
-  if (stage_map.holds(schedule::If::after_elsewhere, index)) stage.send_to(description(stage.end()));
+  if (stage_map.has(index, schedule::kBeforeHere)) stage.follow(*find_stage(index - 1));
+  if (stage_map.has(index, schedule::kBeforeElsewhere)) stage.receive_from(description(stage.first() - 1));
+  if (stage_map.has(index, schedule::kAfterElsewhere)) stage.send_to(description(stage.end()));
   if (index == stage_map.stages() - 1) stage.end_with_loss();
 }
 
@@ -88,7 +94,8 @@ std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout&
   std::vector<std::vector<std::string>> out;
   for (const Axis& axis : layout.axes())
     if (axis.size > 1) out.push_back({axis.name});
-  for (std::vector<std::string>& product : parameters_->axis_products()) out.push_back(std::move(product));
+  for (const std::vector<std::string>& axes : parameters_->reductions())
+    if (axes.size() > 1) out.push_back(axes);
   return out;
 }
 
@@ -105,7 +112,7 @@ void RankState::assign_memory(RankMemory& memory) {
   values_->assign_memory(batches_, memory);
 }
 
-void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads) {
+void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads) {
   {
     const ActivityScope phase(ActivityScope::Kind::engine, "allocating memory");
     RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
@@ -131,7 +138,7 @@ void RankState::refresh_working(Device& device, Stream& stream) {
   for (const Parameter& parameter : parameters_->all()) device.convert(parameter.working, parameter.master, stream);
 }
 
-Stage* RankState::find_stage(int index) {
+Stage* RankState::find_stage(int index) const {
   const auto found = std::ranges::find_if(stages_, [index](const auto& stage) { return stage->index() == index; });
   return found == stages_.end() ? nullptr : found->get();
 }
@@ -140,6 +147,38 @@ Stage& RankState::stage(int index) {
   Stage* found = find_stage(index);
   TRIAX_REQUIRE(found, "stage {} is not on this rank", index);
   return *found;
+}
+
+std::vector<ParameterShard> RankState::shards() const {
+  return parameters_->shards(0, static_cast<int>(all_layers_.size()));
+}
+
+std::vector<ParameterShard> RankState::shards(int stage) const {
+  const Stage* of = find_stage(stage);
+  TRIAX_REQUIRE(of, "stage {} is not on this rank", stage);
+  return parameters_->shards(of->first(), of->end());
+}
+
+bool RankState::is_copy(const Parameter& parameter) const {
+  if (parameter.ranks.front() != training_.rank()) return true; // of a tie, the first layer's rank saves it
+  return std::ranges::any_of(layout_.axes(), [&](const Axis& axis) {
+    const bool divided = axis.divides == Divides::layers ||
+                         std::ranges::find(parameter.axes, axis.name) != parameter.axes.end() ||
+                         std::ranges::find(parameter.spec->cuts, axis.name, &Cut::axis) != parameter.spec->cuts.end();
+    return !divided && layout_.coordinate(rank_, axis.name) != 0;
+  });
+}
+
+std::vector<KeptTensor> RankState::kept() const {
+  std::vector<KeptTensor> out;
+  for (const Parameter& parameter : parameters_->all()) {
+    const Shard saved = is_copy(parameter) ? Shard{} : parameter.shard;
+    out.push_back({parameter.name, kMasterName, parameter.spec,
+                   without_padding(parameter.master, *parameter.spec).flat(), saved});
+    for (std::size_t i = 0; i < state_names_.size(); ++i)
+      out.push_back({parameter.name, state_names_[i], parameter.spec, parameter.state[i], saved});
+  }
+  return out;
 }
 
 std::vector<std::string> RankState::layer_names() const {

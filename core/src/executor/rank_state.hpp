@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/kept_state.hpp"
 #include "executor/rank_plan.hpp"
 #include "executor/split.hpp"
 #include "executor/stage.hpp"
@@ -38,7 +39,7 @@ class RankState {
   Plan plan(KernelSet& kernels, Optimizer& optimizer, const PlanRequest& request);
 
   /// Allocates, and draws the weights from `seed` on `threads` threads.
-  void allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads);
+  void allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads);
   /// Updates the working weights from the master weights.
   void refresh_working(Device& device, Stream& stream);
 
@@ -52,10 +53,17 @@ class RankState {
   StepReductions& values() { return *values_; }
   /// All accumulators of the rank, flat, with the arena's padding between them. Empty if it has no parameters.
   TensorView gradients() const;
-  std::span<std::byte> scratch() const { return memory_.scratch; }
+  /// The parameters that this rank updates: all, or those of a stage. Tied ones belong to the stage of their first
+  /// layer on this rank. The views into `state` are valid until the memory is assigned anew.
+  std::vector<ParameterShard> shards() const;
+  std::vector<ParameterShard> shards(int stage) const;
+  /// Master weights, then the optimizer's state, of each parameter on this rank.
+  std::vector<KeptTensor> kept() const;
+  std::span<std::byte> scratch() const { return memory_.scratch; } // of operations
+  std::span<std::byte> optimizer_scratch() const { return memory_.optimizer_scratch; }
   std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
   std::vector<std::string> layer_names() const;
-  std::vector<RankMemory::Row> memory(std::size_t scratch_bytes) const { return memory_.rows(scratch_bytes); }
+  std::vector<RankMemory::Row> memory(const ScratchBytes& scratch) const { return memory_.rows(scratch); }
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }
   /// Parts of the activations, largest first; their sum is the row "activations" of memory().
   std::vector<ActivationPart> activation_parts() const;
@@ -64,13 +72,18 @@ class RankState {
   void assign_memory(RankMemory& memory);
   void make_stages(const RankRequest& request);
   void join_stage(Stage& stage);
-  Stage* find_stage(int index);
+  Stage* find_stage(int index) const;
+  /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.
+  bool is_copy(const Parameter& parameter) const;
   /// Of any layer of the model, on any rank.
   const Layer& description(int number) const { return *all_layers_[static_cast<std::size_t>(number)].layer; }
 
   const schedule::Program& training_;
   const schedule::Program& evaluation_;
+  const Layout& layout_;
+  const int rank_; // in the layout
   DType master_;
+  std::vector<std::string> state_names_; // the optimizer's
   std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<std::unique_ptr<Layer>> elsewhere_; // layers of other pipeline ranks: descriptions only
   std::vector<Parameters::NumberedLayer> all_layers_;

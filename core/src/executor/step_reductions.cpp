@@ -58,12 +58,17 @@ StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, in
   losses_.axes = axes_of_losses(layout);
 }
 
+std::size_t StepReductions::row_of(const std::vector<std::string>& axes) const {
+  const std::vector<std::vector<std::string>>& all = parameters_.reductions();
+  return static_cast<std::size_t>(std::ranges::find(all, axes) - all.begin());
+}
+
 template <class Visit>
 void StepReductions::for_each_square(Visit visit) const {
   for (const GlobalParameter& parameter : parameters_.global()) {
     // Offsets of the ranks that have a part, the first axis fastest; other ranks have the same values as rank 0.
     std::vector<std::int64_t> offsets{0};
-    std::int64_t stride = most_;
+    std::int64_t stride = own_squares_.elements();
     for (const std::string& axis : squares_.axes) {
       const int size = layout_.size(axis);
       if (axis == layers_axis_) {
@@ -75,7 +80,9 @@ void StepReductions::for_each_square(Visit visit) const {
       }
       stride *= size;
     }
-    for (const std::int64_t offset : offsets) visit(parameter, offset + static_cast<std::int64_t>(parameter.index));
+    const std::int64_t own =
+        static_cast<std::int64_t>(row_of(parameter.axes)) * most_ + static_cast<std::int64_t>(parameter.index);
+    for (const std::int64_t offset : offsets) visit(parameter, offset + own);
   }
 }
 
@@ -94,15 +101,31 @@ void StepReductions::assign_memory(const Batches& batches, RankMemory& memory) {
   scalars_ = memory.values.tensor(DType::u8, one);
   host_scalars_ = memory.staging.tensor(DType::u8, one);
   host_rate_ = memory.staging.tensor(DType::f32, {1});
+  assign_squares(memory);
   std::int64_t in_order = 0;
   for_each_square([&in_order](const GlobalParameter&, std::int64_t) { ++in_order; });
   order_ = memory.values.tensor(DType::i32, {in_order});
   host_order_ = memory.staging.tensor(DType::i32, {in_order});
-  own_squares_ = memory.values.tensor(DType::f64, {most_});
-  assign(squares_, own_squares_, memory);
   assign(losses_, batches.losses(), memory);
+}
+
+/// The memory is zeroed when it is allocated, and nobody writes the squares of shards of other ranks.
+void StepReductions::assign_squares(RankMemory& memory) {
+  const std::vector<std::vector<std::string>>& reductions = parameters_.reductions();
+  own_squares_ = memory.values.tensor(DType::f64, {most_ * static_cast<std::int64_t>(reductions.size())});
+  row_squares_.clear();
+  shard_squares_.clear();
+  for (std::int64_t row = 0; const std::vector<std::string>& axes : reductions) {
+    row_squares_.push_back(own_squares_.slice(0, row * most_, (row + 1) * most_));
+    shard_squares_.push_back(axes.empty() ? row_squares_.back() : memory.values.tensor(DType::f64, {most_}));
+    ++row;
+  }
+  assign(squares_, own_squares_, memory);
   square_of_.clear();
-  for (std::int64_t i = 0; i < most_; ++i) square_of_.push_back(own_squares_.slice(0, i, i + 1));
+  for (std::int64_t i = 0; const Parameter& parameter : parameters_.all()) {
+    square_of_.push_back(shard_squares_[row_of(parameter.axes)].slice(0, i, i + 1));
+    ++i;
+  }
 }
 
 void StepReductions::start(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline) {
@@ -123,10 +146,22 @@ void StepReductions::send_rate(float lr, Device& device, Stream& stream, Deadlin
 }
 
 void StepReductions::add_squares(const ValueContext& context) const {
-  const std::vector<Parameter>& own = parameters_.all();
-  for (std::size_t i = 0; i < own.size(); ++i)
-    context.kernels.sum_squares({square_of_[i], without_padding(own[i].gradient, *own[i].spec)},
+  for (std::size_t i = 0; const Parameter& parameter : parameters_.all()) {
+    const TensorView& square = square_of_[i++];
+    const Shard& shard = parameter.shard;
+    if (shard.count == 0) continue;
+    const TensorView gradient = without_padding(parameter.gradient, *parameter.spec).flat();
+    context.kernels.sum_squares({square, gradient.slice(0, shard.first, shard.first + shard.count)},
                                 {context.stream, context.scratch});
+  }
+  for (std::size_t row = 0; const std::vector<std::string>& axes : parameters_.reductions()) {
+    const TensorView &shards = shard_squares_[row], &all = row_squares_[row];
+    ++row;
+    if (axes.empty()) continue;
+    Communicator* const group = context.groups.find(Layout::product_name(axes));
+    TRIAX_REQUIRE(group, "there is no communicator of {} for the norm", Layout::product_name(axes));
+    group->wait(group->all_reduce(shards, all, Reduce::sum, context.stream, context.action), context.stream);
+  }
 }
 
 void StepReductions::collect(const TensorView& own, const Gathered& values, const ValueContext& context) {

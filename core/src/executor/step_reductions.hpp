@@ -4,8 +4,10 @@
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start() and send_rate() wait.
 //
 // Losses are added in double, in the order of samples, over all ranks with samples; parts of a sample's loss, in the
-// order of the ranks with its positions. Squares of the norm are added in double, in the order of the model's
-// parameters; parts of a parameter in the order of the ranks that it is cut over; replicated and tied parameters once.
+// order of the ranks with its positions. Squares of the norm are added in double. Each rank computes those of its
+// shards; an all-reduce over the group of their bucket gives those of its parameters. They are added in the order of
+// the model's parameters; parts of a parameter in the order of the ranks that it is cut over; replicated and tied
+// parameters once.
 // So the sums depend neither on the pipeline size nor on the schedule, and all ranks get the same bits. Clipping and
 // skipping depend on the norm. The device decides them, from the values of all ranks; the host reads the decision at
 // the end of the step.
@@ -43,7 +45,7 @@ class StepReductions {
   void send_rate(float lr, Device& device, Stream& stream, Deadline deadline);
   const StepScalars* on_device() const { return scalars_.as<StepScalars>(); }
 
-  /// Enqueues the sums of squares of all gradients of this rank.
+  /// Enqueues the sums of squares of all gradients of this rank, over the ranks that share them.
   void add_squares(const ValueContext& context) const;
   /// Gathers the losses of all ranks on every rank, and starts their download.
   void collect_losses(const Batches& batches, const ValueContext& context);
@@ -71,9 +73,12 @@ class StepReductions {
   };
   void assign(Gathered& values, const TensorView& own, RankMemory& memory) const;
   static void collect(const TensorView& own, const Gathered& values, const ValueContext& context);
+  /// The row of a parameter with a gradient that is added over `axes`.
+  std::size_t row_of(const std::vector<std::string>& axes) const;
   /// visit(parameter, index of a part's square in squares_.all), in the order of addition.
   template <class Visit>
   void for_each_square(Visit visit) const;
+  void assign_squares(RankMemory& memory);
   /// Those of the last stage, [members, m*b], of all losses.
   TensorView of_last_stage(const TensorView& losses) const;
   double loss_of(std::int64_t sample) const;
@@ -90,10 +95,14 @@ class StepReductions {
   TensorView scalars_, host_scalars_; // one StepScalars
   TensorView host_rate_;              // f32 [1]
   TensorView order_, host_order_;     // i32: order of the squares, see StepControl
-  TensorView own_squares_;            // f64 [n]
+  // f64 [n], by reduction of the model (Parameters::reductions()), n the most parameters of a rank. A parameter has a
+  // square in the row of its reduction, and zeros in the others.
+  std::vector<TensorView> shard_squares_; // of this rank's shards; others are zeros
+  std::vector<TensorView> row_squares_;   // reduced; a part of own_squares_
+  TensorView own_squares_;
   Gathered squares_;                  // of own_squares_, over the axes that cut parameters or divide layers
   Gathered losses_;                   // f64 [m*b], over the axes that divide samples or positions, then layers
-  std::vector<TensorView> square_of_;
+  std::vector<TensorView> square_of_; // of this rank's shard of each parameter, in shard_squares_
   Event sent_;
 };
 

@@ -55,7 +55,7 @@ Bounds bounds_of(const Timeline& timeline, const std::vector<int>& clock_of) {
   });
   each(timeline, [&](std::size_t rank, const Span& span) {
     for (const Need& need : rule(span.kind).needs) {
-      if (!runs_layers(span.kind) || !timeline.stage_map.holds(need.condition, span.stage)) continue;
+      if (!runs_layers(span.kind) || !need.condition.holds(timeline.stage_map.facts(span.stage))) continue;
       const Computing needed = computing_of(need, span.stage);
       const auto found = made.find({needed.kind, needed.stage, span.microbatch});
       if (found == made.end() || found->second.first == clock_of[rank]) continue;

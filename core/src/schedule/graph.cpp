@@ -176,7 +176,7 @@ void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageM
   });
   each([&](int rank, std::size_t at, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
-      if (!stage_map.holds(need.condition, action.stage)) continue;
+      if (!need.condition.holds(stage_map.facts(action.stage))) continue;
       const Computing needed = computing_of(need, action.stage);
       const Node made = ends.at(static_cast<int>(needed.kind), needed.stage, action.microbatch);
       TRIAX_REQUIRE(made != kNone, "rank {} is blocked at position {}: no row has {}", rank, at,

@@ -56,11 +56,10 @@ class Lowering {
   void note_transfers(const Action& action, std::int64_t end) {
     const int stage = action.stage, microbatch = action.microbatch;
     const Kind kind = kind_of(action.kind);
-    if (kind == Kind::forward && stage_map_.holds(If::after_elsewhere, stage))
+    if (kind == Kind::forward && stage_map_.has(stage, kAfterElsewhere))
       note({end, stage, stage + 1, microbatch, Kind::send_f});
     const bool ends_input = kind == Kind::backward || kind == Kind::backward_input;
-    if (ends_input && stage_map_.holds(If::before_elsewhere, stage))
-      note({end, stage, stage - 1, microbatch, Kind::send_b});
+    if (ends_input && stage_map_.has(stage, kBeforeElsewhere)) note({end, stage, stage - 1, microbatch, Kind::send_b});
   }
   void note(const Transfer& transfer) {
     for (const int stage : {transfer.from_stage, transfer.to_stage})
@@ -87,15 +86,17 @@ class Lowering {
       program.add_ending(Kind::reduce_grad, action.stage);
     }
     for (; transfer != transfers.end(); ++transfer) post(program, *transfer, rank);
-    if (!forward_only_)
-      for (const Kind kind : {Kind::reduce_tied, Kind::norm, Kind::opt_step}) program.add_ending(kind);
+    if (!forward_only_) {
+      for (const Kind kind : {Kind::reduce_tied, Kind::norm}) program.add_ending(kind);
+      for (const int stage : stage_map_.stages_of(rank)) program.add_ending(Kind::opt_step, stage);
+    }
     return program.finish();
   }
 
   /// Adds the gathers for the scattered tensors that the action reads.
   void gather(RankLowering& program, const Action& action) const {
-    for (const Need& need : needs(kind_of(action.kind), boundaries_))
-      if (gathers(need.kind) && stage_map_.holds(need.condition, action.stage))
+    for (const Need& need : rule(kind_of(action.kind)).needs)
+      if (gathers(need.kind) && need.condition.holds(program.facts(action.stage)))
         program.add(need.kind, action.stage, action.microbatch);
   }
 

@@ -55,16 +55,25 @@ RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_onl
   actions_.reserve(actions);
 }
 
+Facts RankLowering::facts(int stage) const {
+  Facts out = stage_map_.facts(stage);
+  if (boundaries_ == Boundaries::scattered) out |= kScattered;
+  if (forward_only_) out |= kForwardOnly;
+  return out;
+}
+
 void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   ProgramAction action;
   action.kind = kind;
   action.stage = stage;
   action.microbatch = microbatch;
   action.peer = peer;
+  const Facts of_stage = facts(stage);
   for (const Use& use : rule(kind).fills)
-    if (stage_map_.holds(use.condition, stage)) fill(action, use);
+    if (use.condition.holds(of_stage)) fill(action, use);
   for (const Pool pool : rule(kind).reads) read(action, pool);
-  for (const Pool pool : frees(kind, forward_only_)) free(action, pool);
+  for (const Use& use : rule(kind).frees)
+    if (use.condition.holds(of_stage)) free(action, use.pool);
   if (runs_layers(kind)) {
     for (SlotPool* pool : deferred_) pool->release_deferred();
     deferred_.clear();

@@ -40,6 +40,8 @@ class RankLowering {
   /// `actions`: approximate number of actions, to reserve memory.
   RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries, std::size_t actions);
 
+  /// Of a stage of this rank, in this program.
+  Facts facts(int stage) const;
   /// An action of one microbatch; `peer` for transfers.
   void add(Kind kind, int stage, int microbatch, int peer = -1);
   /// Adds an action of a stage or of the whole rank.

@@ -16,35 +16,43 @@ using enum Pool;
 using enum Need::Where;
 
 // clang-format off
-constexpr Need kForwardNeeds[] = {{Kind::forward, stage_before, If::before_here}, {Kind::recv_f, here, If::before_elsewhere}};
-constexpr Use  kForwardFills[] = {{stash_i}, {stash_w}, {output, 0, If::after_elsewhere},
-                                  {input_f, +1, If::after_here}, {input_i, +1, If::after_here}, {input_w, +1, If::after_here}};
+// With scattered boundaries, a pass needs the gather in place of the receive.
+constexpr Condition kIfBeforeHere{kBeforeHere}, kIfAfterHere{kAfterHere}, kIfBeforeElsewhere{kBeforeElsewhere}, kIfAfterElsewhere{kAfterElsewhere};
+constexpr Condition kIfForwardOnly{kForwardOnly};
+constexpr Condition kIfReceivedF{kBeforeElsewhere, kScattered}, kIfGatheredF{kBeforeElsewhere | kScattered};
+constexpr Condition kIfReceivedB{kAfterElsewhere, kScattered}, kIfGatheredB{kAfterElsewhere | kScattered};
+
+constexpr Need kForwardNeeds[] = {{Kind::forward, stage_before, kIfBeforeHere}, {Kind::recv_f, here, kIfReceivedF}, {Kind::gather_f, here, kIfGatheredF}};
+constexpr Use  kForwardFills[] = {{stash_i}, {stash_w}, {output, 0, kIfAfterElsewhere},
+                                  {input_f, +1, kIfAfterHere}, {input_i, +1, kIfAfterHere}, {input_w, +1, kIfAfterHere}};
 constexpr Pool kForwardReads[] = {input_f, input_i, input_w};
-constexpr Pool kForwardFrees[] = {input_f};
-constexpr Pool kForwardOnlyFrees[] = {input_f, input_i, input_w, stash_i, stash_w};
+// In an evaluation, a forward also frees what backwards would free.
+constexpr Use  kForwardFrees[] = {{input_f}, {input_i, 0, kIfForwardOnly}, {input_w, 0, kIfForwardOnly}, {stash_i, 0, kIfForwardOnly}, {stash_w, 0, kIfForwardOnly}};
 
 // I may also compute gradients of parameters, so both I and W accumulate.
-constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, If::after_here}, {Kind::recv_b, here, If::after_elsewhere}};
-constexpr Use  kInputFills[] = {{stash_iw}, {gradient, -1, If::before_here}, {input_gradient, 0, If::before_elsewhere}};
+constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, kIfAfterHere}, {Kind::recv_b, here, kIfReceivedB}, {Kind::gather_b, here, kIfGatheredB}};
+constexpr Use  kInputFills[] = {{stash_iw}, {gradient, -1, kIfBeforeHere}, {input_gradient, 0, kIfBeforeElsewhere}};
 constexpr Pool kInputReads[] = {input_i, input_w, stash_i, stash_w, gradient};
-constexpr Pool kInputFrees[] = {input_i, stash_i, gradient};
+constexpr Use  kInputFrees[] = {{input_i}, {stash_i}, {gradient}};
 
 constexpr Need kWeightNeeds[] = {{Kind::backward_input, here}};
 constexpr Pool kWeightReads[] = {input_w, stash_w, stash_iw};
-constexpr Pool kWeightFrees[] = {input_w, stash_w, stash_iw};
+constexpr Use  kWeightFrees[] = {{input_w}, {stash_w}, {stash_iw}};
 
 // B runs I, then W for each layer: the tensors of stash_iw are used before the next layer runs and need no slot.
-constexpr Use  kWholeFills[] = {{gradient, -1, If::before_here}, {input_gradient, 0, If::before_elsewhere}};
+constexpr Use  kWholeFills[] = {{gradient, -1, kIfBeforeHere}, {input_gradient, 0, kIfBeforeElsewhere}};
 constexpr Pool kWholeReads[] = {input_i, input_w, stash_i, stash_w, gradient};
-constexpr Pool kWholeFrees[] = {input_i, input_w, stash_i, stash_w, gradient};
+constexpr Use  kWholeFrees[] = {{input_i}, {input_w}, {stash_i}, {stash_w}, {gradient}};
 
 // A receive needs its send to have started. Both ends of an edge have the same order.
 constexpr Need kSendFNeeds[] = {{Kind::forward, here}};
 constexpr Pool kSendFReads[] = {output};
+constexpr Use  kSendFFrees[] = {{output}};
 constexpr Need kRecvFNeeds[] = {{Kind::send_f, stage_before}};
 constexpr Use  kRecvFFills[] = {{input_f}, {input_i}, {input_w}};
 constexpr Need kSendBNeeds[] = {{Kind::backward_input, here}};
 constexpr Pool kSendBReads[] = {input_gradient};
+constexpr Use  kSendBFrees[] = {{input_gradient}};
 constexpr Need kRecvBNeeds[] = {{Kind::send_b, stage_after}};
 constexpr Use  kRecvBFills[] = {{gradient}};
 
@@ -53,9 +61,6 @@ constexpr Need kGatherFNeeds[] = {{Kind::recv_f, here}};
 constexpr Pool kGatherFReads[] = {input_f, input_i, input_w};
 constexpr Need kGatherBNeeds[] = {{Kind::recv_b, here}};
 constexpr Pool kGatherBReads[] = {gradient};
-constexpr Need kForwardNeedsGathered[] = {{Kind::forward, stage_before, If::before_here}, {Kind::gather_f, here, If::before_elsewhere}};
-constexpr Need kInputNeedsGathered[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, If::after_here}, {Kind::gather_b, here, If::after_elsewhere}};
-
 constexpr Need kReduceNeeds[] = {{Kind::backward_input, here}, {Kind::backward_weight, here}};
 constexpr Need kTiedNeeds[] = {{Kind::reduce_grad, everywhere}};
 constexpr Need kNormNeeds[] = {{Kind::reduce_grad, everywhere}, {Kind::reduce_tied, everywhere}};
@@ -67,16 +72,16 @@ constexpr std::array<Rule, kKinds> kRules{{
     {Kind::backward,        "B",           Scope::microbatch, kCompute,  false, kInputNeeds,   kWholeFills,   kWholeReads,   kWholeFrees},
     {Kind::backward_input,  "I",           Scope::microbatch, kCompute,  false, kInputNeeds,   kInputFills,   kInputReads,   kInputFrees},
     {Kind::backward_weight, "W",           Scope::microbatch, kCompute,  false, kWeightNeeds,  {},            kWeightReads,  kWeightFrees},
-    {Kind::send_f,          "SEND_F",      Scope::microbatch, kTransfer, false, kSendFNeeds,   {},            kSendFReads,   kSendFReads},
+    {Kind::send_f,          "SEND_F",      Scope::microbatch, kTransfer, false, kSendFNeeds,   {},            kSendFReads,   kSendFFrees},
     {Kind::recv_f,          "RECV_F",      Scope::microbatch, kTransfer, false, kRecvFNeeds,   kRecvFFills,   {},            {}},
-    {Kind::send_b,          "SEND_B",      Scope::microbatch, kTransfer, false, kSendBNeeds,   {},            kSendBReads,   kSendBReads},
+    {Kind::send_b,          "SEND_B",      Scope::microbatch, kTransfer, false, kSendBNeeds,   {},            kSendBReads,   kSendBFrees},
     {Kind::recv_b,          "RECV_B",      Scope::microbatch, kTransfer, false, kRecvBNeeds,   kRecvBFills,   {},            {}},
     {Kind::gather_f,        "GATHER_F",    Scope::microbatch, kCompute,  false, kGatherFNeeds, {},            kGatherFReads, {}},
     {Kind::gather_b,        "GATHER_B",    Scope::microbatch, kCompute,  false, kGatherBNeeds, {},            kGatherBReads, {}},
     {Kind::reduce_grad,     "REDUCE_GRAD", Scope::stage,      kTransfer, false, kReduceNeeds,  {},            {},            {}},
     {Kind::reduce_tied,     "REDUCE_TIED", Scope::rank,       kCompute,  true,  kTiedNeeds,    {},            {},            {}},
     {Kind::norm,            "NORM",        Scope::rank,       kCompute,  true,  kNormNeeds,    {},            {},            {}},
-    {Kind::opt_step,        "OPT_STEP",    Scope::rank,       kCompute,  false, kStepNeeds,    {},            {},            {}},
+    {Kind::opt_step,        "OPT_STEP",    Scope::stage,      kCompute,  false, kStepNeeds,    {},            {},            {}},
 }};
 // clang-format on
 
@@ -137,22 +142,12 @@ const StageMap::Shared& StageMap::at(int stage) const {
   return *shared_;
 }
 
-bool StageMap::beside(int stage, int neighbour, bool here) const {
-  return neighbour >= 0 && neighbour < stages() && (rank_of(neighbour) == rank_of(stage)) == here;
-}
-
-bool StageMap::holds(If condition, int stage) const {
-  switch (condition) {
-    case If::always:
-      return true;
-    case If::before_here:
-    case If::before_elsewhere:
-      return beside(stage, stage - 1, condition == If::before_here);
-    case If::after_here:
-    case If::after_elsewhere:
-      break;
-  }
-  return beside(stage, stage + 1, condition == If::after_here);
+Facts StageMap::facts(int stage) const {
+  if (stage < 0 || stage >= stages()) return 0;
+  Facts out = 0;
+  if (stage > 0) out |= rank_of(stage - 1) == rank_of(stage) ? kBeforeHere : kBeforeElsewhere;
+  if (stage + 1 < stages()) out |= rank_of(stage + 1) == rank_of(stage) ? kAfterHere : kAfterElsewhere;
+  return out;
 }
 
 Computing computing_of(Need need, int stage) noexcept {
@@ -162,19 +157,6 @@ Computing computing_of(Need need, int stage) noexcept {
     stage = stage_of(need, stage);
   }
   return {need.kind, stage};
-}
-
-std::span<const Need> needs(Kind kind, Boundaries boundaries) noexcept {
-  if (boundaries == Boundaries::scattered) {
-    if (kind == Kind::forward) return kForwardNeedsGathered;
-    if (kind == Kind::backward || kind == Kind::backward_input) return kInputNeedsGathered;
-  }
-  return rule(kind).needs;
-}
-
-std::span<const Pool> frees(Kind kind, bool forward_only) noexcept {
-  if (kind == Kind::forward && forward_only) return kForwardOnlyFrees;
-  return rule(kind).frees;
 }
 
 bool touches(Kind kind, Pool pool) noexcept {

@@ -70,23 +70,34 @@ enum class Scope : std::uint8_t { microbatch, stage, rank };
 /// its position among them, and is complete only when an action waits for it.
 enum class StreamClass : std::uint8_t { compute, transfer };
 
-/// Condition on a neighbour stage: it exists, and is on this rank (here) or another rank (elsewhere). At the ends of
-/// the pipeline a neighbour is missing, and only `always` holds.
-enum class If : std::uint8_t { always, before_here, before_elsewhere, after_here, after_elsewhere };
+/// What is true of a stage and its program: a set of the facts below. The parts of rules have conditions on them, so
+/// that one table serves all modes.
+using Facts = std::uint8_t;
+inline constexpr Facts kBeforeHere = 1,  // the stage before exists, and is on this rank
+    kBeforeElsewhere = 2,                // it exists, and is on another rank
+    kAfterHere = 4, kAfterElsewhere = 8, // the same of the stage after
+    kScattered = 16,                     // boundaries are scattered
+    kForwardOnly = 32;                   // the program is an evaluation
+
+/// The facts that must hold, and those that must not.
+struct Condition {
+  Facts all = 0, none = 0;
+  constexpr bool holds(Facts facts) const noexcept { return (facts & all) == all && (facts & none) == 0; }
+};
 
 /// Actions that must have finished before an action may start.
 struct Need {
   enum class Where : std::uint8_t { here, stage_before, stage_after, everywhere };
   Kind kind;                 // a whole backward satisfies needs for both halves
   Where where = Where::here; // same microbatch, on that stage; everywhere: all such actions of the rank
-  If condition = If::always;
+  Condition condition = {};
 };
 
-/// A pool that an action fills: of its own stage, or of a neighbour stage on the same rank.
+/// A pool that an action fills or frees: of its own stage, or of a neighbour stage on the same rank.
 struct Use {
   Pool pool;
   int stage_offset = 0;
-  If condition = If::always;
+  Condition condition = {};
 };
 
 struct Rule {
@@ -98,7 +109,7 @@ struct Rule {
   std::span<const Need> needs;
   std::span<const Use> fills; // the slot is taken when the action starts or is posted
   std::span<const Pool> reads;
-  std::span<const Pool> frees; // when the action has finished
+  std::span<const Use> frees; // when the action has finished
 };
 
 const Rule& rule(Kind kind) noexcept;
@@ -145,7 +156,9 @@ class StageMap {
   std::span<const int> stages_of(int rank) const noexcept;
   /// Number of the stage among the stages of its rank, from 0.
   int number_on_rank(int stage) const { return at(stage).number.at(static_cast<std::size_t>(stage)); }
-  bool holds(If condition, int stage) const;
+  /// Of its neighbours; none for a stage that does not exist.
+  Facts facts(int stage) const;
+  bool has(int stage, Facts all) const { return (facts(stage) & all) == all; }
   bool operator==(const StageMap& other) const;
 
  private:
@@ -154,7 +167,6 @@ class StageMap {
     std::vector<std::vector<int>> of_rank; // ascending
   };
   const Shared& at(int stage) const;
-  bool beside(int stage, int neighbour, bool here) const;
 
   std::shared_ptr<const Shared> shared_; // null: no stages
 };
@@ -164,18 +176,12 @@ inline int stage_of(const Need& need, int stage) noexcept {
   return stage + (need.where == Need::Where::stage_after ? 1 : 0) - (need.where == Need::Where::stage_before ? 1 : 0);
 }
 
-/// Needs of a kind in a program. Rule::needs has them for whole boundaries.
-std::span<const Need> needs(Kind kind, Boundaries boundaries) noexcept;
-
 /// A pass and its stage: what a need leads to when transfers are skipped, because rows have no transfers.
 struct Computing {
   Kind kind;
   int stage;
 };
 Computing computing_of(Need need, int stage) noexcept;
-
-/// The pools that an action frees. In an evaluation (`forward_only`), a forward also frees what backwards would free.
-std::span<const Pool> frees(Kind kind, bool forward_only) noexcept;
 
 /// Whether an action reads or fills the pool on its own stage.
 bool touches(Kind kind, Pool pool) noexcept;

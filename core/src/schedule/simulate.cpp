@@ -10,7 +10,7 @@ namespace triax::schedule {
 
 namespace {
 
-double duration(const ProgramAction& action, const Program& program, const Costs& costs) {
+double duration(const ProgramAction& action, const Costs& costs) {
   const auto stage = static_cast<std::size_t>(action.stage); // not of actions of a rank
   switch (action.kind) {
     case Kind::forward:
@@ -23,12 +23,8 @@ double duration(const ProgramAction& action, const Program& program, const Costs
       return costs.times[stage].input_ms + costs.times[stage].weight_ms;
     case Kind::reduce_grad:
       return costs.ends.empty() ? 0 : costs.ends[stage].reduce_ms;
-    case Kind::opt_step: {
-      double all = 0;
-      for (const int of_rank : program.stages())
-        if (!costs.ends.empty()) all += costs.ends[static_cast<std::size_t>(of_rank)].optimizer_ms;
-      return all;
-    }
+    case Kind::opt_step:
+      return costs.ends.empty() ? 0 : costs.ends[stage].optimizer_ms;
     default:
       return 0;
   }
@@ -133,7 +129,7 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
   Simulation out;
   out.actions = Graph(programs, free).times([&](std::size_t rank, std::size_t at) {
     const ProgramAction& action = programs[rank].actions()[at];
-    return Graph::Lengths{duration(action, programs[rank], costs), link(action, costs)};
+    return Graph::Lengths{duration(action, costs), link(action, costs)};
   });
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     for (const Graph::Time& time : out.actions[rank]) out.end_ms = std::max(out.end_ms, time.end);

@@ -78,6 +78,13 @@ class RankCheck {
     int index;
   };
 
+  Facts facts(int stage) const {
+    Facts out = stage_map_.facts(stage);
+    if (program_.boundaries() == Boundaries::scattered) out |= kScattered;
+    if (purpose_.forward_only) out |= kForwardOnly;
+    return out;
+  }
+
   /// Number among the rank's stages; -1: not on this rank.
   int local(int stage) const {
     const bool here = stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == program_.rank();
@@ -156,7 +163,7 @@ class RankCheck {
 
   void check_peer(std::size_t at, const ProgramAction& action) {
     const int offset = peer_offset(action.kind);
-    if (!stage_map_.holds(offset > 0 ? If::after_elsewhere : If::before_elsewhere, action.stage))
+    if (!stage_map_.has(action.stage, offset > 0 ? kAfterElsewhere : kBeforeElsewhere))
       return refuse(Rule::to_another_rank, at, 0, offset);
     const int peer = stage_map_.rank_of(action.stage + offset);
     if (peer != action.peer) refuse(Rule::to_the_right_rank, at, action.peer, peer);
@@ -167,14 +174,15 @@ class RankCheck {
     for (const int stage : program_.stages()) {
       for (int microbatch = 0; microbatch < purpose_.shape.microbatches; ++microbatch) {
         demand(Kind::forward, stage, microbatch);
-        if (stage_map_.holds(If::after_elsewhere, stage)) demand(Kind::send_f, stage, microbatch);
+        if (stage_map_.has(stage, kAfterElsewhere)) demand(Kind::send_f, stage, microbatch);
         if (purpose_.forward_only) continue;
         demand_backward(stage, microbatch);
-        if (stage_map_.holds(If::before_elsewhere, stage)) demand(Kind::send_b, stage, microbatch);
+        if (stage_map_.has(stage, kBeforeElsewhere)) demand(Kind::send_b, stage, microbatch);
       }
-      if (!purpose_.forward_only) demand(Kind::reduce_grad, stage, -1);
+      if (purpose_.forward_only) continue;
+      demand(Kind::reduce_grad, stage, -1);
+      demand(Kind::opt_step, stage, -1);
     }
-    if (!purpose_.forward_only) demand(Kind::opt_step, -1, -1);
   }
   void demand(Kind kind, int stage, int microbatch) {
     if (tally(kind, stage, microbatch).count == 0) refuse_missing(kind, stage, microbatch);
@@ -199,9 +207,9 @@ class RankCheck {
 
   void check_needs(std::size_t at, const ProgramAction& action) {
     std::optional<ActionRef> last_need; // the last reported need: a whole backward satisfies two needs
-    for (const Need& need : needs(action.kind, program_.boundaries())) {
+    for (const Need& need : rule(action.kind).needs) {
       const bool everywhere = need.where == Need::Where::everywhere;
-      if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
+      if (!everywhere && !need.condition.holds(facts(action.stage))) continue;
       const int stage = everywhere ? -1 : stage_of(need, action.stage);
       if (is_transfer(action.kind) && stage != action.stage) continue; // need of the other end: see verify(programs)
       const Tally& found = tally(need.kind, stage, everywhere ? -1 : action.microbatch);
@@ -252,7 +260,7 @@ class RankCheck {
 
   void check_slots(std::size_t at, const ProgramAction& action) {
     for (const Use& use : rule(action.kind).fills) {
-      if (!stage_map_.holds(use.condition, action.stage)) continue;
+      if (!use.condition.holds(facts(action.stage))) continue;
       const int slot = (use.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(use.pool)];
       fill(at, {action.stage + use.stage_offset, use.pool, slot}, action);
     }
@@ -260,9 +268,10 @@ class RankCheck {
       const int slot = action.own[static_cast<std::size_t>(pool)];
       if (slot >= 0 || there(pool, action.stage)) read(at, {action.stage, pool, slot}, action);
     }
-    for (const Pool pool : frees(action.kind, purpose_.forward_only))
-      if (SlotState* state = state_of({action.stage, pool, action.own[static_cast<std::size_t>(pool)]}))
-        state->holds = -1;
+    for (const Use& use : rule(action.kind).frees)
+      if (use.condition.holds(facts(action.stage)))
+        if (SlotState* state = state_of({action.stage, use.pool, action.own[static_cast<std::size_t>(use.pool)]}))
+          state->holds = -1;
     if (is_transfer(action.kind)) {
       pending_[at] = true;
       ++count_pending_;

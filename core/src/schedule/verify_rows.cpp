@@ -223,11 +223,13 @@ class RowsCheck {
     const Computing needed = computing_of(need, action.stage);
     return at(part_of(needed.kind), needed.stage, action.microbatch);
   }
-  bool counts(const Need& need, const Action& action) const { return stage_map_.holds(need.condition, action.stage); }
+  bool counts(const Need& need, const Action& action) const {
+    return need.condition.holds(stage_map_.facts(action.stage));
+  }
 
   void check_order(const Entry& entry, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
-      if (need.where != Need::Where::here || is_transfer(need.kind)) continue;
+      if (need.where != Need::Where::here || !runs_layers(need.kind)) continue;
       const Entry& needed = entry_of(need, action);
       if (needed.position > entry.position)
         violations_.push_back({.rule = Rule::before, .at = ref_of(entry, action), .others = {ref_of(needed)}});

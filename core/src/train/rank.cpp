@@ -321,6 +321,10 @@ const RankParameter& Rank::parameter(std::string_view name) const {
   throw Error(text("no parameter \"{}\"", name), {}, near.empty() ? "" : text("did you mean \"{}\"?", near.front()));
 }
 
+std::vector<executor::KeptTensor> Rank::kept() const {
+  return impl_->prepared.state->kept();
+}
+
 void Rank::weights_changed() {
   impl_->prepared.state->refresh_working(*impl_->device, *impl_->stream);
 }
@@ -378,7 +382,7 @@ std::vector<report::GroupTraffic> Rank::traffic() const {
 std::vector<MemoryRow> Rank::memory() const {
   std::vector<MemoryRow> out;
   const executor::RankState& state = *impl_->prepared.state;
-  for (const executor::RankMemory::Row& row : state.memory(state.scratch().size()))
+  for (const executor::RankMemory::Row& row : state.memory({state.scratch().size(), state.optimizer_scratch().size()}))
     out.push_back({row.what, row.bytes});
   return out;
 }

@@ -19,6 +19,7 @@
 #include "config/run_config.hpp"
 #include "control/abort_flag.hpp"
 #include "executor/batch_source.hpp"
+#include "executor/kept_state.hpp"
 #include "executor/walk_observer.hpp"
 #include "report/step_record.hpp"
 #include "train/preflight.hpp"
@@ -96,6 +97,9 @@ class Rank {
   std::span<const RankParameter> parameters() const;
   /// Throws Error with the closest name.
   const RankParameter& parameter(std::string_view name) const;
+  /// All that the rank keeps from step to step, and which part of it this rank saves. The views stay valid while the
+  /// rank exists.
+  std::vector<executor::KeptTensor> kept() const;
   /// Call it after writing to a master view: updates the working weights, if they are separate.
   void weights_changed();
 

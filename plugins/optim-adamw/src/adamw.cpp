@@ -28,12 +28,12 @@ class AdamWOptimizer final : public Optimizer {
     return {};
   }
 
-  OptimizerTraits traits() const override { return {{"m", "v"}, true}; }
+  OptimizerTraits traits() const override { return {{"m", "v"}}; }
 
   void prepare(std::span<const ParameterShard> shards) override { calls_.resize(shards.size()); }
 
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) override {
-    TRIAX_REQUIRE(shards.size() == calls_.size(), "prepared for {} shards, called with {}", calls_.size(),
+    TRIAX_REQUIRE(shards.size() <= calls_.size(), "prepared for {} shards, called with {}", calls_.size(),
                   shards.size());
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const ParameterShard& shard = shards[i];
@@ -45,15 +45,15 @@ class AdamWOptimizer final : public Optimizer {
                    .beta1 = beta1_,
                    .beta2 = beta2_,
                    .eps = eps_,
-                   .decay = shard.decay ? args.weight_decay : 0,
+                   .decay = shard.spec->decay ? args.weight_decay : 0,
                    .scalars = args.scalars};
     }
-    kernels.multi_adamw({calls_}, args.op);
+    kernels.multi_adamw({std::span(calls_).first(shards.size())}, args.op);
   }
 
  private:
   double beta1_, beta2_, eps_;
-  std::vector<AdamW> calls_; // one per shard; prepare() allocates it, so that a step does not allocate
+  std::vector<AdamW> calls_; // one per shard of a call; prepare() allocates it, so that a step does not allocate
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "plugin/loader.hpp"
 #include "support/installation.hpp"
 #include "triax/optimizer.hpp"
+#include "triax/parallel.hpp"
 
 namespace {
 using namespace triax;
@@ -18,7 +19,7 @@ constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, the
 struct Parameter {
   std::vector<double> master, gradient, m, v;
   std::vector<double> expected, expected_m, expected_v;
-  bool decay;
+  ParamSpec spec;
 
   Parameter(std::vector<double> values, std::vector<double> gradients, bool with_decay)
       : master(values),
@@ -28,10 +29,15 @@ struct Parameter {
         expected(values),
         expected_m(values.size()),
         expected_v(values.size()),
-        decay(with_decay) {}
+        spec(replicated("w", {static_cast<std::int64_t>(values.size())}, {}, with_decay)) {}
 
   static TensorView view(std::vector<double>& of) {
     return {of.data(), DType::f64, Shape{static_cast<std::int64_t>(of.size())}};
+  }
+
+  ParameterShard shard(std::span<const TensorView> state) {
+    return {
+        .name = "w", .spec = &spec, .master = view(master), .gradient = view(gradient), .working = {}, .state = state};
   }
 
   void expect_step(int step) {
@@ -41,7 +47,7 @@ struct Parameter {
       expected_v[i] = 0.95 * expected_v[i] + 0.05 * g * g;
       const double mean = expected_m[i] / (1 - std::pow(0.9, step));
       const double square = expected_v[i] / (1 - std::pow(0.95, step));
-      expected[i] -= kLr * (mean / (std::sqrt(square) + 1e-8) + (decay ? kDecay : 0) * expected[i]);
+      expected[i] -= kLr * (mean / (std::sqrt(square) + 1e-8) + (spec.decay ? kDecay : 0) * expected[i]);
     }
   }
 };
@@ -57,6 +63,11 @@ class AdamWPlugin : public ::testing::Test {
     kernels_->start(*device_);
   }
   Optimizer& optimizer() { return **optimizer_; }
+  void update(std::span<const ParameterShard> shards, const StepScalars& scalars) {
+    optimizer().step(
+        shards, {.scalars = &scalars, .weight_decay = kDecay, .groups = nobody_, .scratch = {}, .op = {*stream_, {}}},
+        *kernels_);
+  }
 
   Options options_, no_options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
@@ -66,20 +77,19 @@ class AdamWPlugin : public ::testing::Test {
   plugin::Instance<KernelSet> kernels_ = plugin::create<KernelSet>(
       plugin::load(triax::test::plugin_file("kernels-reference"), "kernels"), kernels_context_);
   std::unique_ptr<plugin::Instance<Optimizer>> optimizer_;
+  const Groups nobody_;
 };
 
 TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyMarkedParameters) {
   Parameter weight({1, -2, 0.5}, {0.3, -0.7, 4}, true), bias({0.25, 3}, {-1, 1e-3}, false);
   std::vector<TensorView> weight_state{Parameter::view(weight.m), Parameter::view(weight.v)};
   std::vector<TensorView> bias_state{Parameter::view(bias.m), Parameter::view(bias.v)};
-  const std::vector<ParameterShard> shards{
-      {"w", Parameter::view(weight.master), Parameter::view(weight.gradient), {}, weight_state, true},
-      {"b", Parameter::view(bias.master), Parameter::view(bias.gradient), {}, bias_state, false}};
+  const std::vector<ParameterShard> shards{weight.shard(weight_state), bias.shard(bias_state)};
   optimizer().prepare(shards);
   StepScalars scalars{.lr = kLr, .clip = kClip};
   for (int step = 1; step <= 4; ++step) {
     scalars.step = step;
-    optimizer().step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+    update(shards, scalars);
     for (Parameter* parameter : {&weight, &bias}) {
       parameter->expect_step(step);
       for (std::size_t i = 0; i < parameter->master.size(); ++i) {
@@ -95,11 +105,10 @@ TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyMarkedParameters) {
 TEST_F(AdamWPlugin, ASkippedStepChangesNothing) {
   Parameter weight({1, -2, 0.5}, {0.3, std::nan(""), 4}, true);
   std::vector<TensorView> state{Parameter::view(weight.m), Parameter::view(weight.v)};
-  const std::vector<ParameterShard> shards{
-      {"w", Parameter::view(weight.master), Parameter::view(weight.gradient), {}, state, true}};
+  const std::vector<ParameterShard> shards{weight.shard(state)};
   optimizer().prepare(shards);
   const StepScalars scalars{.lr = kLr, .clip = kClip, .skip = 1};
-  optimizer().step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+  update(shards, scalars);
   EXPECT_EQ(weight.master, weight.expected);
   EXPECT_EQ(weight.m, weight.expected_m);
   EXPECT_EQ(weight.v, weight.expected_v);
@@ -112,11 +121,24 @@ TEST_F(AdamWPlugin, DeclaresItsStateAndMasterTypes) {
             "optim-adamw keeps master weights in f32 or f64, not bf16");
 }
 
-TEST_F(AdamWPlugin, RefusesOtherShardsThanItPreparedFor) {
+TEST_F(AdamWPlugin, StepsAnyOfItsShards) {
+  Parameter one({1, -2}, {0.3, -0.7}, true), two({0.25}, {-1}, false);
+  std::vector<TensorView> of_one{Parameter::view(one.m), Parameter::view(one.v)};
+  std::vector<TensorView> of_two{Parameter::view(two.m), Parameter::view(two.v)};
+  const std::vector<ParameterShard> shards{one.shard(of_one), two.shard(of_two)};
+  optimizer().prepare(shards);
+  const StepScalars scalars{.lr = kLr, .clip = kClip, .step = 1};
+  update(std::span(shards).last(1), scalars);
+  EXPECT_EQ(one.master, one.expected);
+  two.expect_step(1);
+  EXPECT_NEAR(two.master[0], two.expected[0], 1e-12);
+}
+
+TEST_F(AdamWPlugin, RefusesMoreShardsThanItPreparedFor) {
   optimizer().prepare({});
   const std::vector<ParameterShard> shards(1);
   StepScalars scalars;
-  EXPECT_THROW(optimizer().step(shards, {&scalars, 0, {*stream_, {}}}, *kernels_), Error);
+  EXPECT_THROW(update(shards, scalars), Error);
 }
 
 } // namespace

@@ -23,7 +23,7 @@ class SgdOptimizer final : public Optimizer {
   }
 
   OptimizerTraits traits() const override {
-    return {momentum_ == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"}, true};
+    return {momentum_ == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"}};
   }
 
   void prepare(std::span<const ParameterShard>) override {}
@@ -31,7 +31,7 @@ class SgdOptimizer final : public Optimizer {
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) override {
     for (const ParameterShard& shard : shards)
       kernels.sgd({shard.master, shard.gradient, momentum_ == 0 ? TensorView{} : shard.state[0], shard.working,
-                   momentum_, shard.decay ? args.weight_decay : 0, args.scalars},
+                   momentum_, shard.spec->decay ? args.weight_decay : 0, args.scalars},
                   args.op);
   }
 

@@ -8,6 +8,7 @@
 #include "plugin/loader.hpp"
 #include "support/installation.hpp"
 #include "triax/optimizer.hpp"
+#include "triax/parallel.hpp"
 
 namespace {
 using namespace triax;
@@ -24,18 +25,29 @@ class SgdPlugin : public ::testing::Test {
     return {of.data(), DType::f64, Shape{static_cast<std::int64_t>(of.size())}};
   }
 
+  void update(Optimizer& sgd, std::span<const ParameterShard> shards, const StepScalars& scalars) {
+    sgd.step(shards,
+             {.scalars = &scalars, .weight_decay = kDecay, .groups = nobody_, .scratch = {}, .op = {*stream_, {}}},
+             *kernels_);
+  }
+
   void follow_the_formula(double momentum, bool decay) {
     const auto sgd = optimizer(momentum);
     kernels_->start(*device_);
     std::vector<double> master{1, -2, 0.5}, gradient{0.3, -0.7, 4}, velocity(3), expected = master, sum(3);
     const std::vector<TensorView> state{view(velocity)};
-    const std::vector<ParameterShard> shards{
-        {"w", view(master), view(gradient), {}, std::span(state).first(momentum == 0 ? 0 : 1), decay}};
+    const ParamSpec spec = replicated("w", {3}, {}, decay);
+    const std::vector<ParameterShard> shards{{.name = "w",
+                                              .spec = &spec,
+                                              .master = view(master),
+                                              .gradient = view(gradient),
+                                              .working = {},
+                                              .state = std::span(state).first(momentum == 0 ? 0 : 1)}};
     sgd->prepare(shards);
     StepScalars scalars{.lr = kLr, .clip = kClip};
     for (int step = 1; step <= 3; ++step) {
       scalars.step = step;
-      sgd->step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+      update(*sgd, shards, scalars);
       for (std::size_t i = 0; i < master.size(); ++i) {
         const double g = gradient[i] * kClip + (decay ? kDecay * expected[i] : 0);
         sum[i] = momentum * sum[i] + g;
@@ -46,6 +58,7 @@ class SgdPlugin : public ::testing::Test {
     }
   }
 
+  const Groups nobody_;
   Options options_, no_options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
   PluginContext context_{options_, null_log(), layout_}, kernels_context_{no_options_, null_log(), layout_};
@@ -68,10 +81,12 @@ TEST_F(SgdPlugin, ASkippedStepChangesNothing) {
   kernels_->start(*device_);
   std::vector<double> master{1, -2}, gradient{0.3, std::nan("")}, velocity{3, 4};
   const std::vector<TensorView> state{view(velocity)};
-  const std::vector<ParameterShard> shards{{"w", view(master), view(gradient), {}, state, true}};
+  const ParamSpec spec = replicated("w", {2}, {}, true);
+  const std::vector<ParameterShard> shards{
+      {.name = "w", .spec = &spec, .master = view(master), .gradient = view(gradient), .working = {}, .state = state}};
   sgd->prepare(shards);
   const StepScalars scalars{.lr = kLr, .clip = kClip, .skip = 1};
-  sgd->step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+  update(*sgd, shards, scalars);
   EXPECT_EQ(master, (std::vector<double>{1, -2}));
   EXPECT_EQ(velocity, (std::vector<double>{3, 4}));
 }
