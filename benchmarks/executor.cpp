@@ -6,7 +6,8 @@
 //   two_by_*  two ranks as threads of this process, with sends and receives through a communicator
 //   layers    transformer blocks per rank: the increase per block is the cost of its operations
 //
-// us_per_action: time of a step divided by the actions of rank 0's program.
+// us_per_action: time of a step divided by the actions of rank 0's program. us_between: time per step outside of its
+// program: data, learning rate, results.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -33,6 +34,17 @@ void describe(test::TinyRun& run, const std::string& comm, int pipeline, std::in
   run.keys["kernels.tflops"] = run.keys["kernels.gb_per_s"] = "1e9";
 }
 
+/// Adds up the time from the first action of each step to the end of its program.
+class Walks final : public executor::WalkObserver {
+ public:
+  void walk_begins(std::int64_t) override { began_ = Clock::now(); }
+  void walk_ends(std::int64_t) override { total += Clock::now() - began_; }
+  Clock::duration total{};
+
+ private:
+  Clock::time_point began_;
+};
+
 std::size_t actions_of_rank_0(const config::RunConfig& run, const Layout& layout) {
   const train::RankPlugins plugins(run, layout, 0, 1, null_log());
   return train::make_programs(run, layout, plugins, plugins.rows()).training.front().actions().size();
@@ -47,10 +59,12 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
   control::JobAbort abort;
   const control::JobAbort::Listening listening(abort, store);
   test::TinySource source;
-  const auto rank_at = [&](int index) {
-    return std::make_unique<train::Rank>(run, layout, index, store, null_log(),
-                                         train::RankOptions{.training = &source, .threads = 1, .abort = &abort});
+  const auto rank_at = [&](int index, executor::WalkObserver* observer = nullptr) {
+    return std::make_unique<train::Rank>(
+        run, layout, index, store, null_log(),
+        train::RankOptions{.training = &source, .observer = observer, .threads = 1, .abort = &abort});
   };
+  Walks walks;
   Clock::duration taken{};
   std::thread other;
   if (pipeline == 2) {
@@ -68,8 +82,9 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
   RankActivity activity;
   const RankActivity::Binding bound(activity);
   try {
-    const auto rank = rank_at(0);
+    const auto rank = rank_at(0, &walks);
     rank->step(); // warm-up: touch buffers, connect transports
+    walks.total = {};
     const Clock::time_point began = Clock::now();
     for (auto _ : state) rank->step();
     taken = Clock::now() - began;
@@ -78,10 +93,12 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
     state.SkipWithError(error.what());
   }
   if (other.joinable()) other.join();
+  using Microseconds = std::chrono::duration<double, std::micro>;
   const auto actions = static_cast<double>(actions_of_rank_0(run, layout));
+  const auto steps = static_cast<double>(state.iterations());
   state.counters["actions"] = actions;
-  state.counters["us_per_action"] =
-      std::chrono::duration<double, std::micro>(taken).count() / (actions * static_cast<double>(state.iterations()));
+  state.counters["us_per_action"] = Microseconds(taken).count() / (actions * steps);
+  state.counters["us_between"] = Microseconds(taken - walks.total).count() / steps;
 }
 
 void alone(benchmark::State& state) {

@@ -190,7 +190,7 @@ TEST_F(LoopTest, ATimelineThatIsNotWrittenDoesNotEndTheTraining) {
   EXPECT_EQ(result.missing.records, 0);
 }
 
-TEST_F(LoopTest, ASignalStopsAfterTheStep) {
+TEST_F(LoopTest, ASignalStopsAfterTheStepThatTellsAllRanks) {
   class Seen final : public Log {
    public:
     bool enabled(LogLevel) const noexcept override { return true; }
@@ -205,7 +205,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   {
     const os::StopSignals signals(log);
     source_.prompt = [&](std::int64_t sample) {
-      if (sample != 12) return; // first sample of the fourth step, read during the third
+      if (sample != 8) return; // first sample of the third step, read at the end of the second
       ::kill(::getpid(), SIGTERM);
       while (!log.written) ::usleep(1000);
     };
@@ -215,7 +215,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
     EXPECT_EQ(result.steps, 3);
   }
   EXPECT_EQ(records().size(), 3u);
-  EXPECT_EQ(log.text, "SIGTERM: stopping after this step; a second signal stops at once");
+  EXPECT_EQ(log.text, "SIGTERM: stopping at the end of a step; a second signal stops at once");
 }
 
 /// As where stderr is a pipe that is full.
@@ -271,7 +271,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   config_ = run_.config();
   const os::StopSignals signals(null_log());
   source_.prompt = [&](std::int64_t sample) {
-    if (sample != 12) return; // first sample of the fourth step, read during the third
+    if (sample != 8) return; // first sample of the third step, read at the end of the second
     ::kill(::getpid(), SIGTERM);
     while (signals.caught() == 0) ::usleep(1000);
   };

@@ -216,7 +216,7 @@ TEST_F(TraceOfRanks, HasTheCollectivesOfLayersGradientsAndNorm) {
         EXPECT_EQ(call.peer, other_stage(rank.rank));
       }
     }
-    EXPECT_EQ(of_layers.size(), 8u); // forward and backward of every microbatch
+    EXPECT_EQ(of_layers.size(), 8u + 1); // forward and backward of every microbatch; requests, in NORM
     EXPECT_THAT(of_gradients, UnorderedElementsAre(text("{}REDUCE_GRAD", pipeline_of(rank.rank))));
     EXPECT_THAT(of_norm, UnorderedElementsAre("NORM"));
     EXPECT_THAT(of_tied, UnorderedElementsAre("REDUCE_TIED"));

@@ -209,6 +209,7 @@ class TRIAX_API Arena {
 
   /// Throws Error with the arena's name and the sizes if the block is full.
   TensorView tensor(DType dtype, const Shape& shape);
+  const std::string& name() const noexcept { return name_; }
   std::size_t used() const noexcept { return used_; }
   std::size_t capacity() const noexcept { return memory_ ? memory_->bytes() : 0; }
   /// Start of the block; null without a block.

@@ -2,12 +2,50 @@
 #include "config/core_keys.hpp"
 
 #include <limits>
+#include <variant>
 
+#include "config/derive.hpp"
 #include "triax/plugin.hpp"
 
 namespace triax::config {
 
 namespace {
+
+using Int = std::int64_t;
+
+template <class Member>
+void put(Member& member, const OptionValue& value) {
+  member = std::get<Member>(value);
+}
+void put(int& member, const OptionValue& value) {
+  member = static_cast<int>(std::get<Int>(value)); // the key's range is that of int or smaller
+}
+void put(std::uint64_t& member, const OptionValue& value) {
+  member = static_cast<std::uint64_t>(std::get<Int>(value)); // at least 0
+}
+
+/// Assigns to run.*Table.*Member.
+template <auto Table, auto Member>
+void to(RunConfig& run, const OptionValue& value) {
+  put(run.*Table.*Member, value);
+}
+template <auto Member>
+void to(RunConfig& run, const OptionValue& value) {
+  put(run.*Member, value);
+}
+
+/// [loss_scale] has values in fp16 only.
+template <auto Member>
+void to_loss_scale(RunConfig& run, const OptionValue& value) {
+  if (!run.train.loss_scale) run.train.loss_scale.emplace();
+  put(*run.train.loss_scale.*Member, value);
+}
+
+void set_precision(RunConfig& run, const OptionValue& value) {
+  const auto& name = std::get<std::string>(value);
+  run.train.master = name == "fp64" ? DType::f64 : DType::f32;
+  run.train.compute = name == kScaledPrecision ? DType::f16 : name == "bf16" ? DType::bf16 : run.train.master;
+}
 
 constexpr double kMany = std::numeric_limits<double>::infinity();
 constexpr double kMaxSize = 65536;     // of one axis
@@ -20,66 +58,89 @@ constexpr double kMinScale = 1e-9, kMaxScale = 1e30; // factor of fp32 gradients
 
 constexpr CoreKey kRun[] = {
     {option_path("dir", nullptr, "folder for metrics, resolved.toml and logs"),
-     "runs/ and the name of the TOML without .toml, in the working folder; runs/pipe for a TOML from a pipe"},
+     "runs/ and the name of the TOML without .toml, in the working folder; runs/pipe for a TOML from a pipe",
+     &to<&RunConfig::folder>},
 };
 
 constexpr CoreKey kModel[] = {
-    {option_int("vocab", nullptr, 1, kMaxVocab, "number of token ids"), "from data.path's tokenizer file (.json)"},
+    {option_int("vocab", nullptr, 1, kMaxVocab, "number of token ids"), "from data.path's tokenizer file (.json)",
+     &to<&RunConfig::vocab>},
 };
 
 constexpr CoreKey kParallel[] = {
-    {option_int("pipeline", "1", 1, kMaxSize, "p: ranks that share the layers")},
-    {option_int("tensor", "1", 1, kMaxSize, "t: ranks that share each layer")},
+    {option_int("pipeline", "1", 1, kMaxSize, "p: ranks that share the layers"), nullptr,
+     &to<&RunConfig::parallel, &RunConfig::ParallelKeys::pipeline>},
+    {option_int("tensor", "1", 1, kMaxSize, "t: ranks that share each layer"), nullptr,
+     &to<&RunConfig::parallel, &RunConfig::ParallelKeys::tensor>},
     {option_int("data", nullptr, 1, kMaxSize, "d: copies of the model, each with its part of the batch"),
-     "1, or under another launcher its ranks / (pipeline x tensor)"},
-    {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank")},
-    {option_list(option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: split evenly"))},
+     "1, or under another launcher its ranks / (pipeline x tensor)",
+     &to<&RunConfig::parallel, &RunConfig::ParallelKeys::data>},
+    {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank"), nullptr,
+     &to<&RunConfig::parallel, &RunConfig::ParallelKeys::chunks>},
+    {option_list(option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: split evenly")),
+     nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::split>},
     {option_bool("scatter_gather", "false",
-                 "between stages, each tensor rank sends its part of a tensor, and the receivers gather them")},
+                 "between stages, each tensor rank sends its part of a tensor, and the receivers gather them"),
+     nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::scatter_gather>},
 };
 
 constexpr CoreKey kBatch[] = {
-    {option_int("global", nullptr, 1, kMaxBatch, "B: sequences per step, over all ranks")},
-    {option_int("micro", "1", 1, kMaxBatch, "b: sequences per microbatch; m = B / (d x b)")},
+    {option_int("global", nullptr, 1, kMaxBatch, "B: sequences per step, over all ranks"), nullptr,
+     &to<&RunConfig::batch, &RunConfig::BatchKeys::global>},
+    {option_int("micro", "1", 1, kMaxBatch, "b: sequences per microbatch; m = B / (d x b)"), nullptr,
+     &to<&RunConfig::batch, &RunConfig::BatchKeys::micro>},
 };
 
 constexpr CoreKey kOptimizer[] = {
-    {option_float("lr", nullptr, 0, kMaxRate, "learning rate after the warm-up")},
-    {option_float("weight_decay", "0.1", 0, kMaxRate, "on parameters of two or more dimensions only")},
+    {option_float("lr", nullptr, 0, kMaxRate, "learning rate after the warm-up"), nullptr,
+     &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::lr>},
+    {option_float("weight_decay", "0.1", 0, kMaxRate, "on parameters of two or more dimensions only"), nullptr,
+     &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::weight_decay>},
 };
 
 constexpr CoreKey kLr[] = {
-    {option_string("decay", "constant", "constant|cosine|linear", "how the learning rate falls after the warm-up")},
-    {option_int("warmup_steps", "0", 0, kMany, "steps in which the learning rate rises from 0 to optimizer.lr")},
-    {option_float("min", "0", 0, kMaxRate, "learning rate at the last step")},
+    {option_string("decay", "constant", "constant|cosine|linear", "how the learning rate falls after the warm-up"),
+     nullptr, &to<&RunConfig::lr, &RunConfig::LrKeys::decay>},
+    {option_int("warmup_steps", "0", 0, kMany, "steps in which the learning rate rises from 0 to optimizer.lr"),
+     nullptr, &to<&RunConfig::lr, &RunConfig::LrKeys::warmup_steps>},
+    {option_float("min", "0", 0, kMaxRate, "learning rate at the last step"), nullptr,
+     &to<&RunConfig::lr, &RunConfig::LrKeys::min>},
 };
 
 constexpr CoreKey kTrain[] = {
-    {option_int("steps", nullptr, 1, kMany, "optimizer steps")},
-    {option_int("seed", "1", 0, kMany, "seed of the initial weights, dropout and the order of samples")},
-    {option_float("clip_grad", "1.0", 0, kMany, "maximum norm of the whole gradient; 0: no clipping")},
+    {option_int("steps", nullptr, 1, kMany, "optimizer steps"), nullptr,
+     &to<&RunConfig::train, &RunConfig::TrainKeys::steps>},
+    {option_int("seed", "1", 0, kMany, "seed of the initial weights, dropout and the order of samples"), nullptr,
+     &to<&RunConfig::train, &RunConfig::TrainKeys::seed>},
+    {option_float("clip_grad", "1.0", 0, kMany, "maximum norm of the whole gradient; 0: no clipping"), nullptr,
+     &to<&RunConfig::train, &RunConfig::TrainKeys::clip_grad>},
     {option_string("precision", "fp32", "fp32|bf16|fp16|fp64",
                    "type of activations and of the weights that layers read; with bf16 and fp16, gradients, the "
-                   "optimizer and its weights stay in fp32")},
+                   "optimizer and its weights stay in fp32"),
+     nullptr, &set_precision},
     {option_bool("cuda_graph", "false",
-                 "capture the third step as a CUDA graph, and launch it for each later step: less work for the host")},
+                 "capture the third step as a CUDA graph, and launch it for each later step: less work for the host"),
+     nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::cuda_graph>},
     {option_float("stall_timeout_s", "600", 1, kMaxSeconds,
-                  "seconds without progress before the run is stopped; must exceed the longest single operation")},
+                  "seconds without progress before the run is stopped; must exceed the longest single operation"),
+     nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::stall_timeout_s>},
 };
 
 // No defaults here: derive() sets these keys in fp16 only.
 constexpr CoreKey kLossScale[] = {
     {option_float("initial", nullptr, kMinScale, kMaxScale,
                   "initial factor on the gradient of the loss; a power of 2 does not round"),
-     "65536 in fp16"},
-    {option_bool("constant", nullptr, "keep the initial scale"), "false in fp16"},
-    {option_float("min", nullptr, kMinScale, kMaxScale, "smallest scale"), "1 in fp16"},
+     "65536 in fp16", &to_loss_scale<&LossScaleKeys::initial>},
+    {option_bool("constant", nullptr, "keep the initial scale"), "false in fp16",
+     &to_loss_scale<&LossScaleKeys::constant>},
+    {option_float("min", nullptr, kMinScale, kMaxScale, "smallest scale"), "1 in fp16",
+     &to_loss_scale<&LossScaleKeys::min>},
     {option_int("window_steps", nullptr, 1, kMaxCount,
                 "consecutive steps without a skipped step after which the scale doubles"),
-     "1000 in fp16"},
+     "1000 in fp16", &to_loss_scale<&LossScaleKeys::window_steps>},
     {option_int("hysteresis", nullptr, 1, kMaxCount,
                 "N: the N-th skipped step since the scale last doubled, and each later one, halve the scale"),
-     "2 in fp16"},
+     "2 in fp16", &to_loss_scale<&LossScaleKeys::hysteresis>},
 };
 
 constexpr CoreKey kData[] = {
@@ -97,28 +158,38 @@ constexpr CoreKey kData[] = {
 };
 
 constexpr CoreKey kEval[] = {
-    {option_int("every", "0", 0, kMany, "steps between two evaluations; 0: none")},
-    {option_int("batches", "0", 0, kMany, "global batches per evaluation")},
+    {option_int("every", "0", 0, kMany, "steps between two evaluations; 0: none"), nullptr,
+     &to<&RunConfig::eval, &RunConfig::EvalKeys::every>},
+    {option_int("batches", "0", 0, kMany, "global batches per evaluation"), nullptr,
+     &to<&RunConfig::eval, &RunConfig::EvalKeys::batches>},
 };
 
 constexpr CoreKey kLog[] = {
-    {option_path("metrics", nullptr, "file of the step records, JSON lines"), "metrics.jsonl in run.dir"},
-    {option_int("every", "1", 1, kMany, "steps between two step records")},
-    {option_string("level", "info", "trace|debug|info|warn|error", "least severe messages that are logged")},
+    {option_path("metrics", nullptr, "file of the step records, JSON lines"), "metrics.jsonl in run.dir",
+     &to<&RunConfig::log, &RunConfig::LogKeys::metrics>},
+    {option_int("every", "1", 1, kMany, "steps between two step records"), nullptr,
+     &to<&RunConfig::log, &RunConfig::LogKeys::every>},
+    {option_string("level", "info", "trace|debug|info|warn|error", "least severe messages that are logged"), nullptr,
+     &to<&RunConfig::log, &RunConfig::LogKeys::level>},
     {option_int("timeline", "0", 0, kMany,
                 "step of which every rank records passes, communication and waits in timeline-rank-N.json in run.dir; "
-                "0: none")},
+                "0: none"),
+     nullptr, &to<&RunConfig::log, &RunConfig::LogKeys::timeline>},
 };
 
 constexpr CoreKey kLaunch[] = {
     {option_string("interface", "", nullptr,
                    "interface on which the job server listens, as a name or an address; empty: loopback, or the "
-                   "launcher's choice")},
+                   "launcher's choice"),
+     nullptr, &to<&RunConfig::launch, &LaunchKeys::interface>},
     {option_int("port", "0", 0, 65535,
-                "port on which the job server listens; 0: a free port, or the launcher's choice")},
+                "port on which the job server listens; 0: a free port, or the launcher's choice"),
+     nullptr, &to<&RunConfig::launch, &LaunchKeys::port>},
     {option_float("start_timeout_s", "300", 1, kMaxSeconds,
-                  "startup timeout: seconds until all ranks must have joined")},
-    {option_path("token_file", "", "file with the job token, instead of TRIAX_JOB_TOKEN")},
+                  "startup timeout: seconds until all ranks must have joined"),
+     nullptr, &to<&RunConfig::launch, &LaunchKeys::start_timeout_s>},
+    {option_path("token_file", "", "file with the job token, instead of TRIAX_JOB_TOKEN"), nullptr,
+     &to<&RunConfig::launch, &LaunchKeys::token_file>},
 };
 
 constexpr CoreKey kPlugins[] = {

@@ -8,13 +8,19 @@
 #include <span>
 #include <string_view>
 
+#include "config/run_config.hpp"
 #include "triax/abi.h"
+#include "triax/options.hpp"
 
 namespace triax::config {
+
+/// Sets a key's member of the run.
+using Assign = void (*)(RunConfig& run, const OptionValue& value);
 
 struct CoreKey {
   triax_option option;           // default NULL: required, unless `derived` is set
   const char* derived = nullptr; // how the value is found if none is written
+  Assign assign = nullptr;       // null: load() reads the key together with others
 };
 
 struct CoreTable {

@@ -53,23 +53,23 @@ struct RunConfig {
   PluginChoice model, schedule, kernels, optimizer;
   std::map<std::string, PluginChoice> comm; // by axis: "tensor" "data" "pipeline"; [comm] is the default
 
-  struct {
+  struct ParallelKeys {
     int pipeline = 1, tensor = 1, data = 1, chunks = 1;
     std::vector<std::int64_t> split; // transformer blocks per stage; empty: even
     bool scatter_gather = false;     // each tensor rank sends 1/t of a boundary; no effect if tensor is 1
   } parallel;
-  struct {
+  struct BatchKeys {
     std::int64_t global = 1, micro = 1;
   } batch;
-  struct {
+  struct OptimizerKeys {
     double lr = 0, weight_decay = 0;
   } optimizer_core;
-  struct {
+  struct LrKeys {
     std::string decay = "constant"; // constant | cosine | linear
     std::int64_t warmup_steps = 0;
     double min = 0;
   } lr;
-  struct {
+  struct TrainKeys {
     std::int64_t steps = 0;
     std::uint64_t seed = 0;
     double clip_grad = 0;                            // 0: off
@@ -78,14 +78,14 @@ struct RunConfig {
     double stall_timeout_s = 0;
     std::optional<LossScaleKeys> loss_scale; // in fp16 only
   } train;
-  struct {
+  struct DataKeys {
     data::Corpora training, validation; // validation may be empty
   } data;
   std::int64_t vocab = 0; // from [model] vocab, else from the tokenizer file of the data
-  struct {
+  struct EvalKeys {
     std::int64_t every = 0, batches = 0; // every 0: off
   } eval;
-  struct {
+  struct LogKeys {
     std::filesystem::path metrics;
     std::int64_t every = 1;
     std::string level = "info";

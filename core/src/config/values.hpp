@@ -30,6 +30,10 @@ class Values {
     const auto item = items_.find(key);
     return item == items_.end() ? nullptr : std::get_if<T>(&item->second.value);
   }
+  const OptionValue* find(const std::string& key) const {
+    const auto item = items_.find(key);
+    return item == items_.end() ? nullptr : &item->second.value;
+  }
   /// The key must have a value.
   template <class T>
   const T& get(const std::string& key) const {

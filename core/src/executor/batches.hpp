@@ -53,7 +53,8 @@ class Batches {
   void stage(BatchSource& source, std::int64_t first, Device& device, Stream& stream, Deadline deadline);
   /// Reads the samples of a later stage() while the device works. If reading fails, stage() reads again, and throws.
   void read_ahead(BatchSource& source, std::int64_t first, Device& device, Deadline deadline);
-  /// This rank's losses on the device, f64 [m*b], each the sum over the tokens of its sample.
+  /// This rank's losses on the device, f64 [m*b], each the sum over the tokens of its sample; then one more element for
+  /// this rank's request to stop (StepReductions::send_request()), because both go to all ranks.
   const TensorView& losses() const { return losses_; }
 
  private:

@@ -39,10 +39,12 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
   parts_.state.values().start(first, parts_.device, parts_.stream, deadline());
 }
 
-StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer) {
+StepOutcome Executor::step(std::int64_t step, double lr, const Request& request, BatchSource& source,
+                           WalkObserver* observer) {
   Batches& batches = parts_.state.batches();
   Walk walk{.program = parts_.training,
             .step = step,
+            .request = request,
             .observer = observer,
             .next_batch = step < settings_.last_step ? &source : nullptr};
   batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
@@ -70,6 +72,7 @@ StepOutcome::Ran Executor::train(Walk& walk) {
   walk.norm = recorded_norm_;
   position_.at(static_cast<ActionId>(walk.program.actions().size())); // past the last action: the whole step
   try {
+    send_request(walk.request);
     recording_->launch(parts_.stream);
     wait_for_device(walk);
   } catch (...) { // communicators whose calls it contains complete only after it is destroyed
@@ -82,10 +85,12 @@ StepOutcome::Ran Executor::train(Walk& walk) {
 
 void Executor::record(Walk& walk) {
   recorder_->begin_recording(parts_.stream);
+  is_recording_ = true;
   try {
     zero_gradients();
     walk_list(walk);
   } catch (...) {
+    is_recording_ = false;
     try {
       recorder_->end_recording();
     } catch (const std::exception&) { // ignored: the captured step is incomplete
@@ -93,6 +98,7 @@ void Executor::record(Walk& walk) {
     throw;
   }
   recording_ = recorder_->end_recording();
+  is_recording_ = false;
   recorded_norm_ = walk.norm;
 }
 
@@ -111,6 +117,7 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
                      "a longer lr.warmup_steps, or train.clip_grad",
                      walk.step - 1, smaller_decay(lr), static_cast<float>(lr)));
   }
+  out.request = values.largest_request();
   out.grad_norm = values.decided().grad_norm;
   out.loss_scale = std::exchange(loss_scale_, static_cast<double>(values.decided().loss_scale));
   out.next_loss_scale = loss_scale_;
@@ -148,15 +155,16 @@ const LossScaling& Executor::rules() const {
   return settings_.loss_scale ? settings_.loss_scale->rules : kNone;
 }
 
-double Executor::evaluate(std::int64_t first, BatchSource& source) {
+Executor::Evaluated Executor::evaluate(std::int64_t first, const Request& request, BatchSource& source) {
   Batches& batches = parts_.state.batches();
-  Walk walk{.program = parts_.evaluation};
+  Walk walk{.program = parts_.evaluation, .request = request};
   batches.stage(source, first, parts_.device, parts_.stream, deadline());
   this->walk(walk);
   try {
+    send_request(request);
     parts_.state.values().collect_losses(batches, value_context(kNoAction));
     parts_.device.wait(parts_.stream.record(), deadline());
-    return parts_.state.values().loss_sum(first);
+    return {parts_.state.values().loss_sum(first), parts_.state.values().largest_request()};
   } catch (const Error& error) {
     const std::string inner = error.where().empty() ? "" : ", " + error.where();
     throw Error(error.message(), text("evaluation on held-out samples{}", inner), error.hint());
@@ -174,8 +182,14 @@ void Executor::walk(Walk& walk) {
   if (evaluates) evaluated_ = true;
 }
 
+void Executor::finish() {
+  parts_.device.wait(parts_.stream.record(), deadline());
+}
+
+/// What follows on the stream is ordered behind the optimizer's work, so the host waits only for the values that it
+/// reads. A capture is one piece of work, and an observer reads the times of all actions.
 void Executor::wait_for_device(const Walk& walk) {
-  const Event end = parts_.stream.record();
+  const Event end = walk.values && !walk.observer ? *walk.values : parts_.stream.record();
   if (walk.next_batch) {
     Batches& batches = parts_.state.batches();
     batches.read_ahead(*walk.next_batch, walk.step * batches.shape().global(), parts_.device, deadline());
@@ -311,10 +325,17 @@ void Executor::find_norm(Walk& walk, ActionId id) {
   StepReductions& values = parts_.state.values();
   const ValueContext context = value_context(id);
   walk.norm = id;
+  if (!is_recording_) send_request(walk.request);
   values.add_squares(context);
   values.collect_losses(parts_.state.batches(), context);
   values.collect_squares(context);
   values.decide(settings_.clip_grad, rules(), context);
+  if (!is_recording_) walk.values = parts_.stream.record();
+}
+
+void Executor::send_request(const Request& request) {
+  parts_.state.values().send_request(request ? request() : 0, parts_.state.batches(), parts_.device, parts_.stream,
+                                     deadline());
 }
 
 void Executor::step_optimizer(int stage, ActionId id) {

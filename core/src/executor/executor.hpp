@@ -18,6 +18,7 @@
 #include "executor/gradient_reductions.hpp"
 #include "executor/position.hpp"
 #include "executor/rank_state.hpp"
+#include "executor/request.hpp"
 #include "executor/transfer_streams.hpp"
 #include "executor/walk_observer.hpp"
 #include "triax/lazy_load_guard.hpp"
@@ -62,7 +63,8 @@ struct StepOutcome {
   double loss_scale = 1, next_loss_scale = 1; // of this step, and of the next
   std::string skipped;                        // why no weight changed; empty: the step was not skipped
   enum class Ran : std::uint8_t { walked, recorded, launched };
-  Ran ran = Ran::walked; // recorded: captured, then launched
+  Ran ran = Ran::walked;    // recorded: captured, then launched
+  std::int32_t request = 0; // the largest of all ranks
 };
 
 class Executor {
@@ -73,10 +75,18 @@ class Executor {
   static constexpr int kMaxSkipped = 20;
 
   /// Runs step `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`, and reads those of the next step
-  /// while the device works, unless `step` is the last one.
-  StepOutcome step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer = nullptr);
-  /// Sum of the losses of one global batch, without dropout; `first` is the number of its first sample.
-  double evaluate(std::int64_t first, BatchSource& source);
+  /// while the device works, unless `step` is the last one. What `request` returns goes to all ranks. On a device that
+  /// runs asynchronously, the optimizer's work may not have finished yet: see finish().
+  StepOutcome step(std::int64_t step, double lr, const Request& request, BatchSource& source,
+                   WalkObserver* observer = nullptr);
+  struct Evaluated {
+    double loss_sum = 0;
+    std::int32_t request = 0; // the largest of all ranks
+  };
+  /// The losses of one global batch, without dropout; `first` is the number of its first sample.
+  Evaluated evaluate(std::int64_t first, const Request& request, BatchSource& source);
+  /// Waits for all work of the last step.
+  void finish();
 
   /// Any thread may read it.
   const Position& position() const { return position_; }
@@ -88,8 +98,10 @@ class Executor {
     ActionId norm = kNoAction;
     Clock::time_point first_began{}, last_ended{}; // of passes
     Clock::duration idle{};
+    const Request& request;
     WalkObserver* observer = nullptr;
     BatchSource* next_batch = nullptr; // of the next step, which follows; read while the device works
+    std::optional<Event> values{};     // fires when the step's values are on the host
   };
   void walk(Walk& walk);
   void wait_for_device(const Walk& walk);
@@ -104,6 +116,7 @@ class Executor {
   void zero_gradients();
   void reduce_gradients(int stage, ActionId id);
   void find_norm(Walk& walk, ActionId id);
+  void send_request(const Request& request);
   void step_optimizer(int stage, ActionId id);
   StepOutcome outcome(const Walk& walk, double lr);
   void count_skipped(const Walk& walk, const StepOutcome& outcome, double lr);
@@ -125,6 +138,7 @@ class Executor {
   bool evaluated_ = false;                   // the evaluation program has run once
   Recorder* recorder_ = nullptr;             // set if steps are captured
   std::unique_ptr<Recording> recording_;
+  bool is_recording_ = false;
   int walked_ = 0; // training steps that were not launched from a graph
   ActionId recorded_norm_ = kNoAction;
 };

@@ -3,6 +3,7 @@
 #include "executor/memory.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "triax/error.hpp"
 
@@ -10,7 +11,8 @@ namespace triax::executor {
 
 namespace {
 
-std::unique_ptr<Memory> block(Device& device, const char* what, std::size_t bytes, MemoryKind kind, Stream& stream) {
+std::unique_ptr<Memory> block(Device& device, const std::string& what, std::size_t bytes, MemoryKind kind,
+                              Stream& stream) {
   std::unique_ptr<Memory> memory;
   try {
     memory = device.allocate(bytes, kind);
@@ -21,6 +23,23 @@ std::unique_ptr<Memory> block(Device& device, const char* what, std::size_t byte
     device.fill({memory->data(), DType::u8, {static_cast<std::int64_t>(bytes)}}, 0, stream);
   return memory;
 }
+
+/// Each arena, with the kind of its memory and the row of a report that it belongs to.
+struct Purpose {
+  Arena RankMemory::*arena;
+  MemoryKind kind;
+  const char* row;
+};
+constexpr Purpose kPurposes[] = {
+    {&RankMemory::weights, MemoryKind::device, "weights"},
+    {&RankMemory::working, MemoryKind::device, "working weights"},
+    {&RankMemory::gradients, MemoryKind::device, "gradients"},
+    {&RankMemory::optimizer, MemoryKind::device, "optimizer state"},
+    {&RankMemory::activations, MemoryKind::device, "activations"},
+    {&RankMemory::batches, MemoryKind::device, "batches"},
+    {&RankMemory::values, MemoryKind::device, "batches"},
+    {&RankMemory::staging, MemoryKind::pinned, "batches"},
+};
 
 } // namespace
 
@@ -40,17 +59,10 @@ std::size_t RankMemory::workspace() const {
 RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch,
                                  Stream& stream) {
   RankMemory out;
-  const auto arena = [&](const char* what, const Arena& of, MemoryKind kind) {
-    return Arena(what, block(device, what, of.used(), kind, stream));
-  };
-  out.weights = arena("weights", counted.weights, MemoryKind::device);
-  out.working = arena("working weights", counted.working, MemoryKind::device);
-  out.gradients = arena("gradients", counted.gradients, MemoryKind::device);
-  out.optimizer = arena("optimizer state", counted.optimizer, MemoryKind::device);
-  out.activations = arena("activations", counted.activations, MemoryKind::device);
-  out.batches = arena("batches", counted.batches, MemoryKind::device);
-  out.values = arena("step values", counted.values, MemoryKind::device);
-  out.staging = arena("staging", counted.staging, MemoryKind::pinned);
+  for (const Purpose& purpose : kPurposes) {
+    const Arena& of = counted.*purpose.arena;
+    out.*purpose.arena = Arena(of.name(), block(device, of.name(), of.used(), purpose.kind, stream));
+  }
 
   out.workspace_ = block(device, "activations between layers", counted.workspace(), MemoryKind::device, stream);
   auto* base = static_cast<std::byte*>(out.workspace_->data());
@@ -66,13 +78,14 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, cons
 }
 
 std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes) const {
-  return {{"weights", weights.used()},
-          {"working weights", working.used()},
-          {"gradients", gradients.used()},
-          {"optimizer state", optimizer.used()},
-          {"activations", activations.used() + workspace()},
-          {"batches", batches.used() + values.used() + staging.used()},
-          {"scratch", scratch_bytes.total()}};
+  std::vector<Row> out;
+  for (const Purpose& purpose : kPurposes) {
+    if (out.empty() || std::string_view(out.back().what) != purpose.row) out.push_back({purpose.row, 0});
+    out.back().bytes += (this->*purpose.arena).used();
+    if (purpose.arena == &RankMemory::activations) out.back().bytes += workspace();
+  }
+  out.push_back({"scratch", scratch_bytes.total()});
+  return out;
 }
 
 std::vector<std::span<std::byte>> RankMemory::blocks() const {
@@ -80,8 +93,8 @@ std::vector<std::span<std::byte>> RankMemory::blocks() const {
   const auto add = [&out](void* data, std::size_t bytes) {
     if (data && bytes > 0) out.emplace_back(static_cast<std::byte*>(data), bytes);
   };
-  for (const Arena* arena : {&weights, &working, &gradients, &optimizer, &activations, &batches, &values})
-    add(arena->data(), arena->capacity());
+  for (const Purpose& purpose : kPurposes)
+    if (purpose.kind == MemoryKind::device) add((this->*purpose.arena).data(), (this->*purpose.arena).capacity());
   for (const Memory* memory : {workspace_.get(), scratch_.get()})
     if (memory) add(memory->data(), memory->bytes());
   return out;

@@ -43,6 +43,15 @@ std::vector<std::vector<std::int64_t>> members_by_samples(const Layout& layout) 
   return out;
 }
 
+std::int64_t losses_of_rank(const BatchShape& batch) {
+  return batch.microbatches * batch.micro;
+}
+
+/// The last element of a rank's losses.
+TensorView request_of(const TensorView& losses) {
+  return losses.slice(0, losses.elements() - 1, losses.elements());
+}
+
 } // namespace
 
 StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, int loss_rank,
@@ -56,6 +65,9 @@ StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, in
   for (const std::string& axis : layout.axes_dividing({Divides::layers})) layers_axis_ = axis;
   squares_.axes = axes_of_squares(layout, parameters);
   losses_.axes = axes_of_losses(layout);
+  for (const Axis& axis : layout.axes())
+    if (axis.size > 1 && std::ranges::find(losses_.axes, axis.name) == losses_.axes.end())
+      other_axes_.push_back(axis.name);
 }
 
 std::size_t StepReductions::row_of(const std::vector<std::string>& axes) const {
@@ -101,6 +113,7 @@ void StepReductions::assign_memory(const Batches& batches, RankMemory& memory) {
   scalars_ = memory.values.tensor(DType::u8, one);
   host_scalars_ = memory.staging.tensor(DType::u8, one);
   host_rate_ = memory.staging.tensor(DType::f32, {1});
+  host_request_ = memory.staging.tensor(DType::f64, {1});
   assign_squares(memory);
   std::int64_t in_order = 0;
   for_each_square([&in_order](const GlobalParameter&, std::int64_t) { ++in_order; });
@@ -145,6 +158,14 @@ void StepReductions::send_rate(float lr, Device& device, Stream& stream, Deadlin
   sent_ = stream.record();
 }
 
+void StepReductions::send_request(std::int32_t request, const Batches& batches, Device& device, Stream& stream,
+                                  Deadline deadline) {
+  device.wait(request_sent_, deadline);
+  *host_request_.as<double>() = request;
+  device.upload(request_of(batches.losses()), host_request_, stream);
+  request_sent_ = stream.record();
+}
+
 void StepReductions::add_squares(const ValueContext& context) const {
   for (std::size_t i = 0; const Parameter& parameter : parameters_.all()) {
     const TensorView& square = square_of_[i++];
@@ -176,6 +197,12 @@ void StepReductions::collect(const TensorView& own, const Gathered& values, cons
 }
 
 void StepReductions::collect_losses(const Batches& batches, const ValueContext& context) {
+  const TensorView request = request_of(batches.losses());
+  for (const std::string& axis : other_axes_) {
+    Communicator* const group = context.groups.find(axis);
+    TRIAX_REQUIRE(group, "there is no communicator of {} for a value", axis);
+    group->wait(group->all_reduce(request, request, Reduce::max, context.stream, context.action), context.stream);
+  }
   collect(batches.losses(), losses_, context);
 }
 
@@ -199,13 +226,22 @@ void StepReductions::decide(double clip_grad, const LossScaling& scaling, const 
 
 /// Of a sample of the global batch. Global microbatch k*d + r is the k-th of sample rank r.
 double StepReductions::loss_of(std::int64_t sample) const {
-  const std::int64_t per_rank = batch_.microbatches * batch_.micro, microbatch = sample / batch_.micro;
+  const std::int64_t stride = losses_of_rank(batch_) + 1, microbatch = sample / batch_.micro;
   const std::int64_t rank = microbatch % batch_.data_size, k = microbatch / batch_.data_size;
   const auto* losses = of_last_stage(losses_.on_host).as<double>();
   double sum = 0;
   for (const std::int64_t member : members_of_[static_cast<std::size_t>(rank)])
-    sum += losses[member * per_rank + k * batch_.micro + sample % batch_.micro];
+    sum += losses[member * stride + k * batch_.micro + sample % batch_.micro];
   return sum;
+}
+
+std::int32_t StepReductions::largest_request() const {
+  const auto* all = losses_.on_host.as<double>();
+  const std::int64_t stride = losses_of_rank(batch_) + 1;
+  double largest = 0;
+  for (std::int64_t at = stride - 1; at < losses_.on_host.elements(); at += stride)
+    largest = std::max(largest, all[at]);
+  return static_cast<std::int32_t>(largest);
 }
 
 double StepReductions::loss_sum(std::int64_t first) const {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scalars of a step: sent to the device (StepScalars) and read back (losses, gradient norms).
 //
-// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start() and send_rate() wait.
+// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start(), send_rate() and send_request()
+// wait.
 //
 // Losses are added in double, in the order of samples, over all ranks with samples; parts of a sample's loss, in the
 // order of the ranks with its positions. Squares of the norm are added in double. Each rank computes those of its
@@ -43,11 +44,13 @@ class StepReductions {
   void start(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline);
   /// Uploads the learning rate of a step; the device computes the other scalars.
   void send_rate(float lr, Device& device, Stream& stream, Deadline deadline);
+  /// Uploads a number that this rank asks all ranks to read with the losses: a signal, or 0.
+  void send_request(std::int32_t request, const Batches& batches, Device& device, Stream& stream, Deadline deadline);
   const StepScalars* on_device() const { return scalars_.as<StepScalars>(); }
 
   /// Enqueues the sums of squares of all gradients of this rank, over the ranks that share them.
   void add_squares(const ValueContext& context) const;
-  /// Gathers the losses of all ranks on every rank, and starts their download.
+  /// Gathers the losses and requests of all ranks on every rank, and starts their download.
   void collect_losses(const Batches& batches, const ValueContext& context);
   /// The same for the squares of add_squares().
   void collect_squares(const ValueContext& context);
@@ -59,6 +62,8 @@ class StepReductions {
   /// Sum over the global batch; `first`: number of its first sample. Throws Error with the sample if a loss is not
   /// finite.
   double loss_sum(std::int64_t first) const;
+  /// The largest request that a rank has sent.
+  std::int32_t largest_request() const;
   /// The result of decide().
   const StepScalars& decided() const { return *host_scalars_.as<const StepScalars>(); }
   /// If decide() skipped the step: "the gradient of head/norm.weight is not finite".
@@ -79,7 +84,7 @@ class StepReductions {
   template <class Visit>
   void for_each_square(Visit visit) const;
   void assign_squares(RankMemory& memory);
-  /// Those of the last stage, [members, m*b], of all losses.
+  /// Those of the last stage, [members, m*b + 1], of all losses.
   TensorView of_last_stage(const TensorView& losses) const;
   double loss_of(std::int64_t sample) const;
 
@@ -94,16 +99,18 @@ class StepReductions {
   std::vector<std::vector<std::int64_t>> members_of_;
   TensorView scalars_, host_scalars_; // one StepScalars
   TensorView host_rate_;              // f32 [1]
+  TensorView host_request_;           // f64 [1]
   TensorView order_, host_order_;     // i32: order of the squares, see StepControl
   // f64 [n], by reduction of the model (Parameters::reductions()), n the most parameters of a rank. A parameter has a
   // square in the row of its reduction, and zeros in the others.
   std::vector<TensorView> shard_squares_; // of this rank's shards; others are zeros
   std::vector<TensorView> row_squares_;   // reduced; a part of own_squares_
   TensorView own_squares_;
-  Gathered squares_;                  // of own_squares_, over the axes that cut parameters or divide layers
-  Gathered losses_;                   // f64 [m*b], over the axes that divide samples or positions, then layers
-  std::vector<TensorView> square_of_; // of this rank's shard of each parameter, in shard_squares_
-  Event sent_;
+  Gathered squares_; // of own_squares_, over the axes that cut parameters or divide layers
+  Gathered losses_;  // Batches::losses(), over the axes that divide samples or positions, then layers
+  std::vector<std::string> other_axes_; // over which only requests are exchanged
+  std::vector<TensorView> square_of_;   // of this rank's shard of each parameter, in shard_squares_
+  Event sent_, request_sent_;
 };
 
 } // namespace triax::executor

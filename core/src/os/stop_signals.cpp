@@ -64,7 +64,7 @@ void StopSignals::watch(const std::stop_token& stop) {
     const bool again = caught_.exchange(signal) != 0;
     if (from_ == From::launcher) continue;
     const bool at_once = again || at_once_.load();
-    report_soon(signal, at_once ? kEnding : "stopping after this step; a second signal stops at once");
+    report_soon(signal, at_once ? kEnding : "stopping at the end of a step; a second signal stops at once");
     if (at_once) std::_Exit(128 + signal);
   }
 }

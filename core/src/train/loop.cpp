@@ -26,7 +26,8 @@ class Loop {
   LoopResult go() {
     // This agreement means that all ranks have joined. No rank ends its first step, and writes a file of it, before
     // rank 0 has begun that step, because the norm sums over all ranks.
-    if (!stopped()) begin_records();
+    result_.signal = rank_.agree(signals_.caught());
+    if (result_.signal == 0) begin_records();
     while (rank_.steps_done() < run_.train.steps && result_.signal == 0) located_step();
     end_records();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
@@ -35,13 +36,6 @@ class Loop {
   }
 
  private:
-  /// Called at every point where all ranks may stop. Ranks wait for each other in every step, so all must stop
-  /// together.
-  bool stopped() {
-    result_.signal = rank_.agree(signals_.caught());
-    return result_.signal != 0;
-  }
-
   void begin_records() {
     if (!reports_.records) return;
     const std::string moved = reports_.records->begin();
@@ -71,13 +65,15 @@ class Loop {
 
   void step() {
     const std::vector<report::GroupTraffic> before = rank_.traffic();
-    const StepResult done = rank_.step();
+    // Ranks wait for each other in every step, so all must stop together: all get the signal with the step's results.
+    const StepResult done = rank_.step(caught_);
+    result_.signal = done.request;
     const std::vector<report::GroupTraffic> traffic = report::difference(rank_.traffic(), before);
     seconds_ += done.seconds;
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
     result_.skipped += done.skipped ? 1 : 0;
-    const bool ends = stopped() || done.step == run_.train.steps; // the last step is always recorded
+    const bool ends = result_.signal != 0 || done.step == run_.train.steps; // the last step is always recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     record.comm = traffic;
@@ -90,7 +86,8 @@ class Loop {
   }
 
   void evaluate(report::StepRecord& record) {
-    const std::optional<EvalResult> held_out = rank_.evaluate_unless([this] { return stopped(); });
+    const auto [held_out, signal] = rank_.evaluate_unless(caught_);
+    result_.signal = signal;
     if (!held_out) return;
     record.eval_loss = result_.eval_loss = held_out->loss;
     if (std::isfinite(held_out->perplexity))
@@ -116,6 +113,7 @@ class Loop {
   Rank& rank_;
   const Reports reports_;
   const os::StopSignals& signals_;
+  const executor::Request caught_ = [this] { return signals_.caught(); };
   double tokens_; // per step
   double seconds_ = 0;
   LoopResult result_;

@@ -267,9 +267,15 @@ Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& 
            const RankOptions& options)
     : impl_(std::make_unique<Impl>(run, layout, rank, store, log, options)) {}
 
-Rank::~Rank() = default;
+/// The device may still run the optimizer of the last step, with memory of this rank.
+Rank::~Rank() {
+  try {
+    if (impl_->walker) impl_->walker->finish();
+  } catch (const std::exception&) { // reported by the step that failed
+  }
+}
 
-StepResult Rank::step() {
+StepResult Rank::step(const executor::Request& request) {
   Impl& rank = *impl_;
   const Clock::time_point began = Clock::now();
   const std::int64_t number = rank.steps + 1;
@@ -277,41 +283,47 @@ StepResult Rank::step() {
   executor::WalkObserver* observer = rank.trace ? &*rank.trace : rank.options.observer;
   const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.counted() : std::vector<CommStats>{};
   const executor::StepOutcome outcome = rank.walker->step(
-      number, lr, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
+      number, lr, request, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
   if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.trace && number == rank.trace->step()) rank.write_timeline();
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
+  result.request = outcome.request;
   if (rank.run.train.loss_scale) rank.report_scale(outcome, result);
   return result;
 }
 
 EvalResult Rank::evaluate() {
-  return *evaluate_unless([] { return false; });
+  return *evaluate_unless({}).result;
 }
 
-std::optional<EvalResult> Rank::evaluate_unless(const std::function<bool()>& stopped) {
+Rank::Evaluated Rank::evaluate_unless(const executor::Request& request) {
   Impl& rank = *impl_;
   executor::BatchSource& source = rank.source(rank.run.data.validation, rank.options.held_out, rank.held_out);
   const executor::BatchShape& batch = rank.prepared.state->batches().shape();
   const std::int64_t batches = rank.run.eval.batches;
   TRIAX_REQUIRE(batches >= 1, "an evaluation on eval.batches = {}", batches);
   double sum = 0;
+  std::int32_t requested = 0;
   for (std::int64_t i = 0; i < batches; ++i) {
-    if (i > 0 && stopped()) return std::nullopt;
-    sum += rank.walker->evaluate(i * batch.global(), source);
+    const executor::Executor::Evaluated evaluated = rank.walker->evaluate(i * batch.global(), request, source);
+    sum += evaluated.loss_sum;
+    requested = evaluated.request;
+    if (requested != 0 && i + 1 < batches) return {{}, requested};
   }
   const std::int64_t tokens = batches * batch.tokens();
   const double loss = sum / static_cast<double>(tokens);
-  return EvalResult{loss, std::exp(loss), tokens};
+  return {EvalResult{loss, std::exp(loss), tokens}, requested};
 }
 
 std::span<const RankParameter> Rank::parameters() const {
+  impl_->walker->finish();
   return impl_->parameters;
 }
 
 const RankParameter& Rank::parameter(std::string_view name) const {
+  impl_->walker->finish();
   std::vector<std::string> names;
   for (const RankParameter& parameter : impl_->parameters) {
     if (parameter.name == name) return parameter;
@@ -322,6 +334,7 @@ const RankParameter& Rank::parameter(std::string_view name) const {
 }
 
 std::vector<executor::KeptTensor> Rank::kept() const {
+  impl_->walker->finish();
   return impl_->prepared.state->kept();
 }
 

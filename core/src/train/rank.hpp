@@ -20,6 +20,7 @@
 #include "control/abort_flag.hpp"
 #include "executor/batch_source.hpp"
 #include "executor/kept_state.hpp"
+#include "executor/request.hpp"
 #include "executor/walk_observer.hpp"
 #include "report/step_record.hpp"
 #include "train/preflight.hpp"
@@ -40,6 +41,7 @@ struct StepResult {
   double bubble_rate = 0; // waits of this rank between its first and last pass, over that time; 0 on GPUs
   std::optional<double> loss_scale = {}; // that the step was computed with, in fp16
   bool skipped = false;                  // no weight changed, on any rank
+  std::int32_t request = 0;              // the largest of all ranks
 };
 
 struct EvalResult {
@@ -86,19 +88,24 @@ class Rank {
   Rank& operator=(const Rank&) = delete;
 
   /// One training step. A loss or norm that is not finite throws Error, and no weight changes; in fp16, a norm that is
-  /// not finite skips the step.
-  StepResult step();
+  /// not finite skips the step. All ranks get the largest `request` of all ranks with the step's results.
+  StepResult step(const executor::Request& request = {});
   /// Forward only, without dropout, over the same held-out samples in each call. Changes nothing that step() reads.
   EvalResult evaluate();
-  /// The same; calls `stopped` before each batch but the first. If that returns true, there is no result.
-  std::optional<EvalResult> evaluate_unless(const std::function<bool()>& stopped);
+  struct Evaluated {
+    std::optional<EvalResult> result; // empty: ended by a request before the last batch
+    std::int32_t request = 0;         // the largest of all ranks
+  };
+  /// The same, but ends after the batch for which a rank's request is not 0.
+  Evaluated evaluate_unless(const executor::Request& request);
 
-  /// In the order of the model. The views stay valid and unchanged while the rank exists.
+  /// In the order of the model. The views stay valid and unchanged while the rank exists. Waits for the last step to
+  /// finish on the device.
   std::span<const RankParameter> parameters() const;
   /// Throws Error with the closest name.
   const RankParameter& parameter(std::string_view name) const;
   /// All that the rank keeps from step to step, and which part of it this rank saves. The views stay valid while the
-  /// rank exists.
+  /// rank exists. Waits as parameters() does.
   std::vector<executor::KeptTensor> kept() const;
   /// Call it after writing to a master view: updates the working weights, if they are separate.
   void weights_changed();
