@@ -88,7 +88,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   
   memory of each rank
    rank weights gradients optimizer state activations batches scratch together
-   0 149 kB 190 kB 282 kB 819 kB 6.14 kB 16.9 kB 1.46 MB
+   0 149 kB 190 kB 282 kB 819 kB 6.4 kB 16.9 kB 1.46 MB
   
   memory: rank 0 needs 1.46 MB
   activations of rank 0: 819 kB = 2 microbatches x (2 block x 133 kB + 1 head x 99.3 kB) + 90.1 kB of workspace
@@ -117,14 +117,14 @@ Of many ranks, the summary comes first:
   
   memory: rank 23 needs most, 6.14 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
-  communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.4 MB
+  communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.41 MB
   a rank's part of a stage: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
   uneven stages: a step takes 35.5 % longer than with even stages; ranks are idle 50.1 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
   
     ranks  first  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch  together
-        1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  60.9 kB  16.6 kB   6.14 MB
-        1      0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB  60.9 kB  16.6 kB   3.75 MB
-       22      1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB  30.2 kB  16.6 kB   3.52 MB
+        1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  61.7 kB  16.6 kB   6.14 MB
+        1      0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB  61.7 kB  16.6 kB   3.75 MB
+       22      1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB    31 kB  16.6 kB   3.52 MB
   
   --all prints every value, the plugins, the data, and the memory of all 24 ranks
   
@@ -149,11 +149,11 @@ Of data and tensor ranks, those with the same layers share a line:
   $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
   memory: rank 0 and 1 other rank need 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
-  --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 995 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
+  --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 996 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
     use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
   [2]
   $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
-  --memory 100KiB (102 kB): rank 0 needs 871 kB, 769 kB more than its device has: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
+  --memory 100KiB (102 kB): rank 0 needs 872 kB, 770 kB more than its device has: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
     use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state; parallel.data does not
   [2]
 
@@ -204,7 +204,7 @@ All ranks together have to fit the machine:
   $ triax check base.toml $large > /dev/null
   $ triax check base.toml $large --set batch.global=65536 --set parallel.data=65536 2>&1 > /dev/null |
   >   sed 's/this machine has .*/this machine has .../'
-  the run needs 7.1 TB of memory for its 65536 ranks, and this machine has ...
+  the run needs 7.17 TB of memory for its 65536 ranks, and this machine has ...
     use a smaller batch.micro or model; triax check --no-device skips the checks of this machine
 
 ## Threads

@@ -37,6 +37,22 @@ TEST_F(Gpu, MemoryOfEveryKindIsAligned) {
   }
 }
 
+/// A pointer that was freed with the wrong function stays registered.
+TEST_F(Gpu, MemoryOfEveryKindIsGivenBack) {
+  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+    const void* address = nullptr;
+    {
+      const std::unique_ptr<Memory> memory = device->allocate(256, kind);
+      address = memory->data();
+    }
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << static_cast<int>(kind);
+    cudaPointerAttributes attributes{};
+    cudaPointerGetAttributes(&attributes, address);
+    cudaGetLastError(); // an older CUDA reports an address that it does not know
+    EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered) << static_cast<int>(kind);
+  }
+}
+
 TEST_F(Gpu, RefusesTooLargeAllocationsAndContinues) {
   try {
     device->allocate(std::size_t{1} << 60, MemoryKind::device);
