@@ -15,7 +15,7 @@ namespace triax::test {
 class SampleRank {
  public:
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
-             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1))
+             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1), bool recompute = false)
       : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
@@ -26,7 +26,8 @@ class SampleRank {
                                         LayerContext{layout, 0, 2, 5},
                                         {},
                                         executor::split_layers(model, stages, {}),
-                                        {microbatches, 2, 3, 1, 0}};
+                                        {microbatches, 2, 3, 1, 0},
+                                        recompute};
     state = std::make_unique<executor::RankState>(request, training, evaluation);
   }
 

@@ -99,6 +99,41 @@ TEST(Stage, ChunksHandOverInSlots) {
   EXPECT_NE(note(model, "input mid", 0).din[0], note(model, "input mid", 1).din[0]);
 }
 
+/// Of the layers first, brief, mid and last, the blocks brief and mid recompute.
+TEST(Stage, ARecomputedLayerRepeatsItsForwardBeforeItsBackward) {
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), true);
+  rank.allocate();
+  rank.walk(rank.training);
+  std::vector<std::string> of_mid;
+  for (const std::string& text : texts(model.notes))
+    if (text.find(" mid:") != std::string::npos) of_mid.push_back(text);
+  EXPECT_EQ(of_mid,
+            (std::vector<std::string>{"forward mid: in 1, out 1, stash 111-", "forward mid: in 1, out 1, stash 111-",
+                                      "forward mid: in 1, out -, stash 1111", // in 0B0
+                                      "input mid: in 1, dout 1, din 1, stash 1111", "weight mid: in 1, stash 1111",
+                                      "forward mid: in 1, out -, stash 1111", // in 0I1
+                                      "input mid: in 1, dout 1, din 1, stash 1111", "weight mid: in -, stash --11"}));
+  const auto at = [&model](const char* what, int index) { return note(model, what, index).stash; };
+  EXPECT_EQ(at("forward mid", 0), at("forward mid", 1)); // not kept
+  EXPECT_EQ(at("forward mid", 2), at("input mid", 0));
+  EXPECT_EQ(at("forward mid", 3), at("input mid", 1));
+  EXPECT_EQ(at("weight mid", 1)[2], at("input mid", 1)[2]); // from I to W
+  EXPECT_EQ(at("weight mid", 1)[3], at("input mid", 1)[3]);
+  EXPECT_EQ(note(model, "input mid", 1).in, note(model, "forward mid", 1).in); // kept
+}
+
+TEST(Stage, RecomputedLayersKeepNoStashPerMicrobatch) {
+  const SampleModel model = sample_model();
+  const auto activations = [&model](const std::string& row) {
+    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), true).state->memory({})[4].bytes;
+  };
+  const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
+  const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
+  // i and w of first and last, the inputs of brief and mid, the input of last.
+  EXPECT_EQ(activations("0F0 0F1 0F2 0B0 0B1 0B2") - alternating, 2 * (4 + 3) * slot);
+}
+
 TEST(Stage, EvaluationUsesTheMemoryOfTraining) {
   const SampleModel model = sample_model();
   SampleRank rank(model, 2, 3, "0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2");

@@ -7,8 +7,8 @@
 //
 // A layer uses only the kernel set, device and communicators of LayerCall. So the same code serves training, planning
 // (planning kernel set and device, views without data) and simulation. The forward always writes its stash with the
-// same kernels; recomputation only changes where the stash is. A whole backward is backward_input, then
-// backward_weight.
+// same kernels. With recomputation, the engine keeps a layer's inputs only, and calls its forward once more before
+// backward_input (LayerCall::again). A whole backward is backward_input, then backward_weight.
 #pragma once
 
 #include <cstdint>
@@ -117,8 +117,11 @@ struct LayerCall {
   Stream& stream;
   std::span<std::byte> scratch;
   const Groups& groups;
-  TensorView samples;       // i64 [b], running number of each sample
-  bool dropout = true;      // false in evaluation
+  TensorView samples;  // i64 [b], running number of each sample
+  bool dropout = true; // false in evaluation
+  /// Of forward: only the stash is wanted, with the same bits as at the first call. The outputs are empty views; leave
+  /// out the work that only they need.
+  bool again = false;
   double loss_gradient = 1; // 1 / tokens of the global batch
   const StepScalars* scalars = nullptr;
   ActionId action = kNoAction;

@@ -91,6 +91,13 @@ constexpr CoreKey kBatch[] = {
      &to<&RunConfig::batch, &RunConfig::BatchKeys::micro>},
 };
 
+constexpr CoreKey kMemory[] = {
+    {option_string(
+         "recompute", "none", "none|full",
+         "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>},
+};
+
 constexpr CoreKey kOptimizer[] = {
     {option_float("lr", nullptr, 0, kMaxRate, "learning rate after the warm-up"), nullptr,
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::lr>},
@@ -208,6 +215,7 @@ constexpr CoreTable kTables[] = {
     {"comm.pipeline", "communication on the pipeline axis only", "communicator", {}, true},
     {"comm.data", "communication on the data axis only", "communicator", {}, true},
     {"kernels", "the kernel set that computes", "kernels", {}},
+    {"memory", "what is kept in memory, and what is computed again", nullptr, kMemory},
     {"optimizer", "how weights are updated", "optimizer", kOptimizer},
     {"lr", "the learning rate over the steps", nullptr, kLr},
     {"train", "the training loop", nullptr, kTrain},

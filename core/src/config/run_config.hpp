@@ -61,6 +61,9 @@ struct RunConfig {
   struct BatchKeys {
     std::int64_t global = 1, micro = 1;
   } batch;
+  struct MemoryKeys {
+    std::string recompute = "none"; // none | full
+  } memory;
   struct OptimizerKeys {
     double lr = 0, weight_decay = 0;
   } optimizer_core;

@@ -67,13 +67,17 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
 
 void RankState::make_stages(const RankRequest& request) {
   const schedule::StageMap& stage_map = training_.stage_map();
+  const ModelInfo info = request.model.info();
+  const LayerRange recomputed =
+      request.recompute ? LayerRange{info.first_block, info.first_block + info.blocks} : LayerRange{};
   for (int index = 0; index < stage_map.stages(); ++index) {
     const int rank = stage_map.rank_of(index);
     int number = request.split.at(static_cast<std::size_t>(index)).first;
     std::vector<std::unique_ptr<Layer>> layers = make_layers(request, index);
     for (const std::unique_ptr<Layer>& layer : layers) all_layers_.push_back({number++, layer.get(), rank});
     if (rank == training_.rank()) {
-      stages_.push_back(std::make_unique<Stage>(index, number - static_cast<int>(layers.size()), std::move(layers)));
+      const int first = number - static_cast<int>(layers.size());
+      stages_.push_back(std::make_unique<Stage>(index, first, std::move(layers), recomputed));
     } else {
       std::ranges::move(layers, std::back_inserter(elsewhere_));
     }

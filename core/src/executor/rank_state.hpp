@@ -26,6 +26,7 @@ struct RankRequest {
   MemoryTypes types;
   std::vector<StageLayers> split; // of all stages
   BatchShape batch;
+  bool recompute = false; // blocks keep their inputs only
 };
 
 class RankState {

@@ -19,6 +19,11 @@ int slot_of(const schedule::Slots& slots, Pool pool) {
   return slots[static_cast<std::size_t>(pool)];
 }
 
+/// Of a layer that recomputes its stash.
+bool repeats_forward(Kind kind) {
+  return kind == Kind::backward || kind == Kind::backward_input;
+}
+
 } // namespace
 
 TensorView Stage::view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) {
@@ -28,13 +33,15 @@ TensorView Stage::view(const Location& home, const ProgramAction& action, const 
     case Location::Where::targets:
       return batch.targets;
     case Location::Where::shared:
-      return action.kind == Kind::forward ? home.shared : TensorView{};
+      return action.kind == Kind::forward || (home.recomputed && repeats_forward(action.kind)) ? home.shared
+                                                                                               : TensorView{};
     case Location::Where::pool:
       break;
   }
   if (schedule::touches(action.kind, home.pool))
     return home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
-  return action.kind == Kind::backward ? home.shared : TensorView{};
+  return action.kind == Kind::backward || (home.recomputed && action.kind == Kind::forward) ? home.shared
+                                                                                            : TensorView{};
 }
 
 TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction& action,
@@ -84,8 +91,19 @@ void Stage::collect(std::size_t at, const ProgramAction& action, const Microbatc
   for (std::size_t i = 0; i < held.in.size(); ++i) call_views_.din.push_back(input_gradient(at, i, action));
 }
 
+/// The views are those of the backward: without outputs.
+void Stage::repeat_forward(std::size_t at, const LayerCall& call) {
+  LayerSlot& held = layers_[at];
+  LayerCall again = call;
+  again.again = true;
+  call_views_.out.assign(held.consumer.size(), {});
+  const ActivityScope scope(ActivityScope::Kind::plugin_call, "forward", typeid(*held.layer));
+  held.layer->forward(again, held.working, call_views_.in, call_views_.out, call_views_.stash);
+}
+
 void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
   LayerSlot& held = layers_[at];
+  if (held.recomputes && repeats_forward(kind)) repeat_forward(at, call);
   const char* const name = kind == Kind::forward ? "forward" : "backward";
   const ActivityScope scope(ActivityScope::Kind::plugin_call, name, typeid(*held.layer));
   if (kind == Kind::forward)

@@ -5,6 +5,9 @@
 // the same rank. Blocking: as the layers do: work is enqueued on the stream. Errors: Error if layers do not fit
 // together.
 //
+// A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
+// first; what W reads of it has a slot from I to W.
+//
 // A tensor that outlives one call has a slot of a pool (schedule/rules.hpp), one slot per microbatch in flight. Layers
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
 // tensor fails. In a whole backward, a layer's W directly follows its I. Gradients between layers alternate between two
@@ -21,10 +24,16 @@
 
 namespace triax::executor {
 
+/// Numbers of layers in the model.
+struct LayerRange {
+  int begin = 0, end = 0;
+  bool has(int number) const { return number >= begin && number < end; }
+};
+
 class Stage {
  public:
-  /// `first`: number of its first layer in the model.
-  Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers);
+  /// `first`: number of its first layer in the model; `recomputed`: numbers of the layers that recompute their stash.
+  Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const LayerRange& recomputed = {});
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
@@ -66,11 +75,13 @@ class Stage {
     enum class Where : std::uint8_t { tokens, targets, pool, shared };
     Where where = Where::shared;
     schedule::Pool pool = schedule::Pool::stash_i;
-    std::vector<TensorView> slots; // of the pool
-    TensorView shared;             // valid within one call, in a reused block
+    std::vector<TensorView> slots{}; // of the pool
+    TensorView shared{};             // valid within one call, in a reused block
+    bool recomputed = false;         // of a stash that a repeated forward writes
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
+    bool recomputes = false;
     std::vector<Location> in, stash;
     std::vector<int> consumer;               // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients; // if the previous layer is in this stage
@@ -88,10 +99,11 @@ class Stage {
   const Layer& last_layer() const { return *layers_.back().layer; }
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
-  static Location home_of_input(const TensorSpec& spec, bool first_of_stage);
+  static Location home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes);
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
   void assign_boundaries(RankMemory& memory, const schedule::Slots& slots);
   void assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
+  void assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
 
   static TensorView view(const Location& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
   TensorView output(std::size_t at, std::size_t index, const schedule::ProgramAction& action,
@@ -100,6 +112,7 @@ class Stage {
   TensorView input_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
   void collect(std::size_t at, const schedule::ProgramAction& action, const MicrobatchViews& batch);
   void run_layer(std::size_t at, schedule::Kind kind, const LayerCall& call);
+  void repeat_forward(std::size_t at, const LayerCall& call);
 
   int index_, first_;
   std::vector<LayerSlot> layers_;

@@ -40,26 +40,31 @@ int count_of(const schedule::Slots& slots, Pool pool) {
 
 } // namespace
 
-Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers) : index_(index), first_(first) {
+Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const LayerRange& recomputed)
+    : index_(index), first_(first) {
   TRIAX_REQUIRE(!layers.empty(), "stage {} has no layers", index);
   for (std::unique_ptr<Layer>& layer : layers) layers_.emplace_back().layer = std::move(layer);
   for (std::size_t at = 0; at < layers_.size(); ++at) {
-    for (const TensorSpec& spec : layers_[at].layer->inputs()) layers_[at].in.push_back(home_of_input(spec, at == 0));
+    LayerSlot& held = layers_[at];
+    held.recomputes = recomputed.has(first + static_cast<int>(at));
+    for (const TensorSpec& spec : held.layer->inputs())
+      held.in.push_back(home_of_input(spec, at == 0, held.recomputes));
     if (at > 0) layers_[at - 1].consumer = join(*layers_[at - 1].layer, *layers_[at].layer);
   }
 }
 
-Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage) {
+Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes) {
   using enum Location::Where;
-  if (spec.name == "tokens") return {tokens, {}, {}, {}};
-  if (spec.name == "targets") return {targets, {}, {}, {}};
-  switch (spec.life) {
+  if (spec.name == "tokens") return {.where = tokens};
+  if (spec.name == "targets") return {.where = targets};
+  const bool read_again = recomputes && spec.life == Life::forward_only; // by the repeated forward
+  switch (read_again ? Life::forward_to_input : spec.life) {
     case Life::forward_only:
-      return first_of_stage ? Location{pool, Pool::input_f, {}, {}} : Location{shared, {}, {}, {}};
+      return first_of_stage ? Location{.where = pool, .pool = Pool::input_f} : Location{.where = shared};
     case Life::forward_to_input:
-      return {pool, first_of_stage ? Pool::input_i : Pool::stash_i, {}, {}};
+      return {.where = pool, .pool = first_of_stage ? Pool::input_i : Pool::stash_i};
     case Life::forward_to_weight:
-      return {pool, first_of_stage ? Pool::input_w : Pool::stash_w, {}, {}};
+      return {.where = pool, .pool = first_of_stage ? Pool::input_w : Pool::stash_w};
     case Life::input_to_weight:
       break;
   }
@@ -180,15 +185,30 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   return out;
 }
 
+/// All of it exists at once, in B: the repeated forward and the backward are one call for the memory.
+void Stage::assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
+  memory.transient.restart();
+  for (const StashSpec& spec : held.layer->stash()) {
+    Location& home = held.stash.emplace_back();
+    home.shared = memory.transient.tensor(spec.dtype, spec.shape);
+    home.recomputed = spec.life != Life::input_to_weight;
+    if (spec.life == Life::forward_only || spec.life == Life::forward_to_input) continue;
+    home.where = Location::Where::pool;
+    home.pool = Pool::stash_iw;
+    home.slots = tensors(memory, count_of(slots, home.pool), spec.dtype, spec.shape);
+  }
+}
+
 void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
   held.stash.clear();
+  if (held.recomputes) return assign_recomputed_stash(held, memory, slots);
   const auto assign = [&](Life life, Location::Where where, Pool pool, bool shared) {
     memory.transient.restart();
     for (std::size_t i = 0; i < held.stash.size(); ++i) {
       const StashSpec& spec = held.layer->stash()[i];
       if (spec.life != life) continue;
       const int count = where == Location::Where::pool ? count_of(slots, pool) : 0;
-      held.stash[i] = {where, pool, tensors(memory, count, spec.dtype, spec.shape), {}};
+      held.stash[i] = {.where = where, .pool = pool, .slots = tensors(memory, count, spec.dtype, spec.shape)};
       if (shared) held.stash[i].shared = memory.transient.tensor(spec.dtype, spec.shape);
     }
   };

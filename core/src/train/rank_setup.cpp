@@ -87,9 +87,13 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
   const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.index};
-  const executor::RankRequest request{
-      model, traits, layer_context(run, layout, rank), {run.train.compute, run.train.master}, split_of(run, model),
-      batch};
+  const executor::RankRequest request{.model = model,
+                                      .optimizer = traits,
+                                      .context = layer_context(run, layout, rank),
+                                      .types = {run.train.compute, run.train.master},
+                                      .split = split_of(run, model),
+                                      .batch = batch,
+                                      .recompute = run.memory.recompute == "full"};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
 }
 

@@ -137,6 +137,7 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
   call.kernels.bias_dropout_add_norm(middle, call.op());
 
   up_.forward(call, params, view(stash, normed2_), view(stash, after_gelu_), view(stash, before_gelu_));
+  if (call.again) return; // the rest makes only the output
   down_.forward(call, params, view(stash, after_gelu_), view(stash, sum_));
   call.kernels.bias_dropout_add({.y = out[0],
                                  .x = view(stash, sum_),
