@@ -42,7 +42,7 @@ class OnGpus : public GpuRun {
     const auto [at, is_new] = known_.try_emplace(keys);
     if (is_new) {
       at->second = records(keys);
-      EXPECT_EQ(at->second.size(), 4u);
+      EXPECT_GE(at->second.size(), 3u);
     }
     return at->second;
   }
@@ -76,7 +76,7 @@ struct Sizes {
 class AnyPipeline : public OnGpus, public ::testing::WithParamInterface<Sizes> {};
 
 TEST_P(AnyPipeline, ChunksAndScheduleChangeNoBit) {
-  expect_bits(cases_of(GetParam().tensor, GetParam().data), kNccl);
+  expect_bits(cases_of(GetParam().tensor, GetParam().data), kNccl, " train.steps=3 eval.every=3");
 }
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, AnyPipeline,

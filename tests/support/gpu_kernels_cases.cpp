@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation compared with the reference in double.
+// Every operation compared with the reference in double, and with itself elsewhere in memory.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::test {
@@ -14,25 +14,26 @@ double tolerance(const OperationCase& one) {
   return one.name.starts_with("attention") ? 16 * rounding : 4 * rounding;
 }
 
-class Operations : public OnGpu, public ::testing::WithParamInterface<DType> {};
-
-TEST_P(Operations, AgreeWithTheReference) {
-  LoadedKernels reference("kernels-reference");
-  for (const OperationCase& one : operation_cases(GetParam())) {
-    try {
-      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one)), "") << one.name;
-    } catch (const Error& error) {
-      ADD_FAILURE() << one.name << ": " << error.what();
-    }
+class Operations : public OnGpu, public ::testing::WithParamInterface<DType> {
+ protected:
+  /// At an aligned address; elsewhere, with the same bits; and where views are aligned to their elements only.
+  void expect_agreement(const OperationCase& one) {
+    const CaseResults want = reference_results(reference_.set(), one);
+    const CaseResults first = run_case(tested->set(), tested->device(), one, one.dtype);
+    EXPECT_EQ(differences(first, want, tolerance(one)), "") << one.name;
+    EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, one.dtype, 256)) << one.name << ": other bits";
+    const CaseResults unaligned = run_case(tested->set(), tested->device(), one, one.dtype, 1);
+    EXPECT_EQ(differences(unaligned, want, tolerance(one)), "") << one.name << ", not aligned";
   }
-}
 
-/// Views aligned to the size of their elements only.
-TEST_P(Operations, AgreeWhereNothingIsAligned) {
-  LoadedKernels reference("kernels-reference");
+ private:
+  LoadedKernels reference_{"kernels-reference"};
+};
+
+TEST_P(Operations, AgreeWithTheReferenceWhereverViewsLie) {
   for (const OperationCase& one : operation_cases(GetParam())) {
     try {
-      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one), 1), "") << one.name;
+      expect_agreement(one);
     } catch (const Error& error) {
       ADD_FAILURE() << one.name << ": " << error.what();
     }

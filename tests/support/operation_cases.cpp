@@ -185,14 +185,20 @@ CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, D
   return Runner(set, device, one, dtype, shift).run();
 }
 
-std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one, double tolerance,
-                    std::int64_t shift) {
+CaseResults reference_results(KernelSet& reference, const OperationCase& one) {
   const auto host = make_host_device();
-  const CaseResults want = run_case(reference, *host, one, DType::f64);
-  const CaseResults got = run_case(tested, device, one, one.dtype, shift);
+  return run_case(reference, *host, one, DType::f64);
+}
+
+std::string differences(const CaseResults& got, const CaseResults& want, double tolerance) {
   std::string out;
   for (const auto& [name, values] : want) out += compare_tensor(name, got.at(name), values, tolerance);
   return out;
+}
+
+std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one, double tolerance,
+                    std::int64_t shift) {
+  return differences(run_case(tested, device, one, one.dtype, shift), reference_results(reference, one), tolerance);
 }
 
 std::vector<OperationCase> operation_cases(DType dtype) {

@@ -75,6 +75,11 @@ using CaseResults = std::map<std::string, std::vector<double>>;
 /// start `shift` elements after a multiple of 256 bytes.
 CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype, std::int64_t shift = 0);
 
+/// The results of a set on the host, in f64.
+CaseResults reference_results(KernelSet& reference, const OperationCase& one);
+/// Empty if every result is within `tolerance` times the largest magnitude of the tensor that is wanted; otherwise a
+/// description of the differences.
+std::string differences(const CaseResults& got, const CaseResults& want, double tolerance);
 /// Empty if every result of `tested` is within `tolerance` times the largest magnitude of the reference's tensor in
 /// f64; otherwise a description of the differences.
 std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one, double tolerance,

@@ -175,8 +175,14 @@ void GptRun::fill_tokens(std::span<const std::int64_t> samples) {
 }
 
 LayerCall GptRun::call(bool dropout) {
-  return {device_, *kernels_, *stream_, {scratch_.as<std::byte>(), scratch_bytes_},
-          groups_, samples_,  dropout,  1 / static_cast<double>(setting_.tokens())};
+  return {.device = device_,
+          .kernels = *kernels_,
+          .stream = *stream_,
+          .scratch = {scratch_.as<std::byte>(), scratch_bytes_},
+          .groups = groups_,
+          .samples = samples_,
+          .dropout = dropout,
+          .loss_gradient = 1 / static_cast<double>(setting_.tokens())};
 }
 
 void GptRun::spoil(const TensorView& view) {
