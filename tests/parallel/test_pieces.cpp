@@ -40,8 +40,8 @@ TEST_P(Pieces, GiveTheResultsOfOneRank) {
     // only padding.
     for (const std::int64_t vocab : {13, 64, 128, 5}) {
       const bool gated = vocab == 13 || vocab == 5;
-      const TinyResult whole = run_tiny({1, precision.dtype, vocab, gated});
-      const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab, gated});
+      const TinyResult whole = run_tiny({1, precision.dtype, vocab, false, gated});
+      const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab, false, gated});
       SCOPED_TRACE(text("{} vocabulary {}", name_of(precision.dtype), vocab));
       EXPECT_LT(distance(split.loss, whole.loss), precision.tolerance);
       EXPECT_LT(distance(split.hidden, whole.hidden), precision.tolerance);
@@ -67,8 +67,39 @@ TEST_P(Pieces, SendTheReductionsOfThePaper) {
                                                          {"up backward", 1},
                                                          {"up weight", 0},
                                                          {"norm backward", 0},
+                                                         {"embedding backward", 0},
                                                          {"embedding weight", 0}};
   EXPECT_EQ(split.all_reduces, expected);
+}
+
+/// The same results where the tensor ranks divide the positions. An all-reduce becomes a reduce-scatter and an
+/// all-gather, which move as many bytes together; a gather of a linear layer's input is repeated for the weight
+/// gradient.
+TEST_P(Pieces, GiveTheSameResultsWithSequenceParallelism) {
+  if (TinyCase::kSequence % GetParam() != 0) GTEST_SKIP() << "6 positions over 4 ranks";
+  for (const bool gated : {false, true}) {
+    const TinyResult whole = run_tiny({1, DType::f64, 13, false, gated});
+    const TinyResult parted = run_tiny({GetParam(), DType::f64, 13, true, gated});
+    EXPECT_LT(distance(parted.loss, whole.loss), 1e-12);
+    EXPECT_LT(distance(parted.hidden, whole.hidden), 1e-12);
+    for (const auto& [name, gradient] : whole.gradients)
+      EXPECT_LT(distance(parted.gradients.at(name), gradient), 1e-12) << name;
+    const std::map<std::string, std::uint64_t> expected = {{"embedding", 1},
+                                                           {"norm", 0},
+                                                           {"up", 1},
+                                                           {"down", 1},
+                                                           {"head", 4},
+                                                           {"head backward", 1},
+                                                           {"head weight", 0},
+                                                           {"down backward", 1},
+                                                           {"down weight", 0},
+                                                           {"up backward", 2},
+                                                           {"up weight", 0},
+                                                           {"norm backward", 0},
+                                                           {"embedding backward", 1},
+                                                           {"embedding weight", 0}};
+    EXPECT_EQ(parted.all_reduces, expected); // collectives of any kind
+  }
 }
 
 TEST_P(Pieces, LossMovesThreeNumbersForEachToken) {
@@ -101,11 +132,11 @@ TEST(OneRank, GradientsAreThoseOfTheLoss) {
   constexpr double kStep = 1e-5;
   const double tokens = TinyCase::kSequence * TinyCase::kMicro;
   for (const bool gated : {false, true}) {
-    const TinyResult here = run_tiny({1, DType::f64, 13, gated});
+    const TinyResult here = run_tiny({1, DType::f64, 13, false, gated});
     for (const auto& [name, gradient] : here.gradients)
       for (std::size_t element = 0; element < gradient.size(); element += 1 + gradient.size() / 5) {
-        const double up = total(run_tiny({1, DType::f64, 13, gated, name, element, kStep}).loss);
-        const double down = total(run_tiny({1, DType::f64, 13, gated, name, element, -kStep}).loss);
+        const double up = total(run_tiny({1, DType::f64, 13, false, gated, name, element, kStep}).loss);
+        const double down = total(run_tiny({1, DType::f64, 13, false, gated, name, element, -kStep}).loss);
         EXPECT_NEAR(gradient[element], (up - down) / (2 * kStep) / tokens, 1e-8) << name << " " << element;
       }
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 
@@ -22,13 +23,13 @@ class TinyRank {
   TinyRank(Rank& rank, const TinyCase& tiny)
       : rank_(rank),
         tiny_(tiny),
-        context_{rank.layout(), rank.index(), kB, tiny.vocab, tiny.dtype, 5},
-        embedding_(parts_, context_, "embedding", kH, weight()),
+        context_{rank.layout(), rank.index(), kB, tiny.vocab, tiny.dtype, 5, tiny.sequence_parallel && tiny.tensor > 1},
+        embedding_(parts_, context_, "embedding", kH, kS, weight()),
         norm_(parts_, context_, "norm",
               {.kind = tiny.gated ? NormKind::rms : NormKind::layer, .width = kH, .sequence = kS}),
         up_(parts_, context_, "up", kH, tiny.gated ? 2 * kI : kI,
-            {.init = weight(), .bias = !tiny.gated, .act = act_, .parts = tiny.gated ? 2 : 1}),
-        down_(parts_, context_, "down", kI, kH, {.init = weight(), .bias = !tiny.gated}),
+            {.init = weight(), .bias = !tiny.gated, .act = act_, .parts = tiny.gated ? 2 : 1, .sequence = kS}),
+        down_(parts_, context_, "down", kI, kH, {.init = weight(), .bias = !tiny.gated, .sequence = kS}),
         head_(parts_, context_, "head", kH, kS, weight()),
         kernels_(rank.kernels("kernels-reference")),
         groups_(rank.join_axes()) {
@@ -52,7 +53,7 @@ class TinyRank {
       if (parts_.stash[i].name == "logits") result.logits.push_back(stash_[i].shape());
     result.loss_bytes += loss_bytes_;
     agree("loss", result.loss, {loss_.as<double>(), loss_.as<double>() + kB});
-    agree("hidden", result.hidden, numbers(y_));
+    put_rows(result.hidden, numbers(y_));
     agree("all-reduces", result.all_reduces, all_reduces_);
     for (std::size_t i = 0; i < grads_.size(); ++i) put(result.gradients[parts_.params[i].name], i);
   }
@@ -67,12 +68,19 @@ class TinyRank {
     EXPECT_EQ(result, mine) << name;
   }
 
+  /// With sequence parallelism this rank's rows, else all.
+  void put_rows(std::vector<double>& hidden, const std::vector<double>& mine) {
+    if (!context_.sequence_parallel) return agree("hidden", hidden, mine);
+    hidden.resize(kS * kB * kH);
+    std::ranges::copy(mine, hidden.begin() + context_.first_row(kS) * kB * kH);
+  }
+
   void forward() {
     const LayerCall call = this->call();
-    counted("embedding", [&] { embedding_.forward(call, params_, tokens_, x_); });
+    counted("embedding", [&] { embedding_.forward(call, params_, tokens_, x_, stash_); });
     counted("norm", [&] { norm_.forward(call, params_, x_, n_, stash_); });
-    counted("up", [&] { up_.forward(call, params_, n_, a_, z_); });
-    counted("down", [&] { down_.forward(call, params_, a_, y_); });
+    counted("up", [&] { up_.forward(call, params_, n_, a_, z_, stash_); });
+    counted("down", [&] { down_.forward(call, params_, a_, y_, stash_); });
     if (down_.bias() >= 0) kernels_.bias_add({y_, y_, params_[static_cast<std::size_t>(down_.bias())]}, call.op());
     const std::uint64_t before = bytes_out();
     counted("head", [&] { head_.forward(call, params_, y_, targets_, loss_, stash_); });
@@ -84,12 +92,13 @@ class TinyRank {
     counted("head backward", [&] { head_.backward_input(call, params_, targets_, dy_, stash_); });
     counted("head weight", [&] { head_.backward_weight(call, y_, stash_, grads_); });
     counted("down backward",
-            [&] { down_.backward_input(call, params_, dy_, dz_, act_, z_); }); // to the activation's input
-    counted("down weight", [&] { down_.backward_weight(call, a_, dy_, grads_); });
-    counted("up backward", [&] { up_.backward_input(call, params_, dz_, dx_); });
-    counted("up weight", [&] { up_.backward_weight(call, n_, dz_, grads_); });
+            [&] { down_.backward_input(call, params_, dy_, dz_, stash_, act_, z_); }); // to the activation's input
+    counted("down weight", [&] { down_.backward_weight(call, a_, dy_, stash_, grads_); });
+    counted("up backward", [&] { up_.backward_input(call, params_, n_, dz_, dx_, stash_); });
+    counted("up weight", [&] { up_.backward_weight(call, n_, dz_, stash_, grads_); });
     counted("norm backward", [&] { norm_.backward(call, params_, x_, dx_, {}, dx_, stash_, grads_); });
-    counted("embedding weight", [&] { embedding_.backward_weight(call, tokens_, dx_, grads_); });
+    counted("embedding backward", [&] { embedding_.backward_input(call, dx_, stash_); });
+    counted("embedding weight", [&] { embedding_.backward_weight(call, tokens_, dx_, stash_, grads_); });
   }
 
   LayerCall call() {
@@ -166,10 +175,11 @@ class TinyRank {
         return;
       }
       double& there = whole[static_cast<std::size_t>(target)];
-      if (spec.cuts.empty() && !first) {
+      const bool adds = !spec.partial.empty();
+      if (spec.cuts.empty() && !first && !adds) {
         EXPECT_EQ(value, there) << spec.name;
       }
-      there = value;
+      there = adds ? there + value : value;
     });
   }
 
@@ -191,9 +201,10 @@ class TinyRank {
   std::vector<TensorView> params_, grads_, stash_;
   const std::int64_t inner_ = kI / tiny_.tensor, of_up_ = tiny_.gated ? 2 * inner_ : inner_;
   TensorView tokens_ = rank_.tensor(DType::i32, {kS, kB}), targets_ = rank_.tensor(DType::i32, {kS, kB});
-  TensorView x_ = floating({kS, kB, kH}), n_ = floating({kS, kB, kH}), dx_ = floating({kS, kB, kH});
+  const std::int64_t rows_ = context_.rows(kS);
+  TensorView x_ = floating({rows_, kB, kH}), n_ = floating({rows_, kB, kH}), dx_ = floating({rows_, kB, kH});
   TensorView z_ = floating({kS, kB, of_up_}), a_ = floating({kS, kB, inner_}), dz_ = floating({kS, kB, of_up_});
-  TensorView y_ = floating({kS, kB, kH}), dy_ = floating({kS, kB, kH});
+  TensorView y_ = floating({rows_, kB, kH}), dy_ = floating({rows_, kB, kH});
   TensorView loss_ = rank_.tensor(DType::f64, {kB});
   std::map<std::string, std::uint64_t> all_reduces_;
   std::uint64_t loss_bytes_ = 0;

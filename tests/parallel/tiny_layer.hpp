@@ -18,6 +18,7 @@ struct TinyCase {
   int tensor = 1;
   DType dtype = DType::f64;
   std::int64_t vocab = 13;
+  bool sequence_parallel = false;
   bool gated = false; // RMS norm, SwiGLU without biases; otherwise layer norm, GELU, biases
   /// Adds `step` to one element of one whole parameter before the run.
   std::string nudged = {};

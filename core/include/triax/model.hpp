@@ -66,7 +66,8 @@ struct ParamSpec {
 };
 
 /// How long a tensor is kept within one microbatch: from the forward or the input gradient to its last reader.
-enum class Life : std::uint8_t { forward_only, forward_to_input, forward_to_weight, input_to_weight };
+/// input_only: within one backward_input().
+enum class Life : std::uint8_t { forward_only, forward_to_input, forward_to_weight, input_only, input_to_weight };
 
 struct StashSpec {
   std::string name;
@@ -78,12 +79,13 @@ struct StashSpec {
 /// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data; "loss" (f64 [b], summed over the sample's
 /// tokens) goes to the training loop. Any other name connects the output of one layer to the input of the next. All
 /// ranks of a tensor group hold the same bits of it and of its gradient, so that transfers between stages can be
-/// scattered.
+/// scattered, unless it is `parted`.
 struct TensorSpec {
   std::string name;
   Shape shape;
   DType dtype = DType::f32;
   Life life = Life::forward_only; // for an input: how long the layer reads it
+  bool parted = false;            // each tensor rank has a part of its own, as with sequence parallelism
 };
 
 /// The run for which a layer is created.
@@ -94,6 +96,15 @@ struct LayerContext {
   std::int64_t vocab = 0;     // without padding
   DType compute = DType::f32; // of activations, working weights, and the boundaries between stages
   std::uint64_t seed = 0;
+  /// Norms, dropouts and the residual stream have the positions of this tensor rank only (Korthikanti et al., arXiv
+  /// 2205.05198). False with one tensor rank.
+  bool sequence_parallel = false;
+
+  /// Of the residual stream's `sequence` positions, those of this rank.
+  std::int64_t rows(std::int64_t sequence) const { return sequence_parallel ? sequence / tensor() : sequence; }
+  std::int64_t first_row(std::int64_t sequence) const {
+    return sequence_parallel ? rows(sequence) * tensor_index() : 0;
+  }
 
   int tensor() const { return layout.tensor(); }
   int tensor_index() const { return layout.coordinate(rank, kTensorAxis); }
@@ -174,6 +185,7 @@ struct ModelRequest {
   std::int64_t vocab = 0;
   std::int64_t micro = 1;
   DType compute = DType::f32;
+  bool sequence_parallel = false; // refuse it if the layers ignore LayerContext::sequence_parallel
 };
 
 class TRIAX_API Model : public Extensible {

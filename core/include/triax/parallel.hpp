@@ -5,7 +5,10 @@
 // Threads, ownership, blocking: as for layers (model.hpp). Errors: Error. When it is created, each class adds its
 // parameters and stash to a layer's descriptions and keeps their indices; its functions take all views of the layer.
 // With tensor size 1 they use no communicator. Communication: f and g of the paper, as all-reduces over the tensor
-// axis.
+// axis. With LayerContext::sequence_parallel, tensors that are otherwise equal on all tensor ranks have this rank's
+// positions, s/t of s ("rows" below): they are gathered where all are needed, and sums are scattered (g bar of
+// Korthikanti et al., arXiv 2205.05198, sections 4.2.2 and 4.2.3). The pieces keep the gathered tensors in the layer's
+// stash.
 #pragma once
 
 #include <string>
@@ -51,6 +54,7 @@ struct LinearOptions {
   /// Of a ColumnLinear's output: `parts` outputs that lie side by side, each split over the tensor ranks. The weight is
   /// [parts, out/parts, in]. The gate and the up projection of SwiGLU are two parts, with Activation::silu_mul.
   std::int64_t parts = 1;
+  std::int64_t sequence = 0; // s, which sequence parallelism needs
 };
 
 /// y = act(x W^T + bias). The rows of W [out, in], and so the columns of y, are split over the tensor ranks.
@@ -59,37 +63,44 @@ class TRIAX_API ColumnLinear {
   /// `out`: of all parts. Throws Error if the size of a part is not divisible by the tensor size.
   ColumnLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in, std::int64_t out,
                const LinearOptions& options);
-  /// x [s, b, in], replicated; y [s, b, out/t], with silu_mul [s, b, out/2t]; z [s, b, out/t] gets the input of the
-  /// activation (empty without activation).
-  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,
-               const TensorView& z = {}) const;
-  /// dz [s, b, out/t]: gradient of the activation's input; dx [s, b, in]: summed over the tensor ranks.
-  void backward_input(const LayerCall& call, Views params, const TensorView& dz, const TensorView& dx) const;
-  void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz, Views grads) const;
+  /// x [rows, b, in]; y [s, b, out/t], with silu_mul [s, b, out/2t]; z [s, b, out/t] gets the input of the activation
+  /// (empty without activation).
+  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, const TensorView& z,
+               Views stash) const;
+  /// dz [s, b, out/t]: gradient of the activation's input; dx [rows, b, in]: summed over the tensor ranks. With
+  /// sequence parallelism, x is gathered again, for backward_weight(), which then does not read its own x.
+  void backward_input(const LayerCall& call, Views params, const TensorView& x, const TensorView& dz,
+                      const TensorView& dx, Views stash) const;
+  void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz, Views stash,
+                       Views grads) const;
 
  private:
   int weight_, bias_ = -1; // -1: none
   Activation act_;
+  int all_x_ = -1, all_dx_ = -1, x_again_ = -1; // with sequence parallelism
 };
 
 /// y = x W^T, summed over the tensor ranks; the columns of W [out, in] and of x are split. The bias is replicated; the
-/// caller adds it (together with dropout and residual).
+/// caller adds it (together with dropout and residual). It has the gradient of all positions on every rank.
 class TRIAX_API RowLinear {
  public:
-  /// `options`: init and bias; act must be none and parts 1.
+  /// act must be none and parts 1.
   RowLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in, std::int64_t out,
             const LinearOptions& options);
   int bias() const { return bias_; } // index in params and grads; -1: none
-  /// x [s, b, in/t]; y [s, b, out] without bias.
-  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y) const;
-  /// dy [s, b, out], replicated; dx [s, b, in/t]. If x was act(before), dx may be the gradient of `before` and then has
-  /// its shape.
-  void backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx,
+  /// x [s, b, in/t]; y [rows, b, out] without bias.
+  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
+  /// dy [rows, b, out]; dx [s, b, in/t]. If x was act(before), dx may be the gradient of `before` and then has its
+  /// shape.
+  void backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx, Views stash,
                       Activation act = Activation::none, const TensorView& before = {}) const;
-  void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views grads) const;
+  /// With sequence parallelism, dy is not read: backward_input() has gathered it.
+  void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views stash,
+                       Views grads) const;
 
  private:
   int weight_, bias_ = -1;
+  int all_y_ = -1, all_dy_ = -1; // with sequence parallelism
 };
 
 struct NormOptions {
@@ -100,7 +111,7 @@ struct NormOptions {
 };
 
 /// Layer norm or RMS norm over the last dimension: weight, bias, and the statistics that its backward needs. x, y and
-/// their gradients are [s, b, h], the same on all tensor ranks.
+/// their gradients are [rows, b, h]. With sequence parallelism, the gradients of weight and bias are partial.
 class TRIAX_API Norm {
  public:
   Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options);
@@ -123,13 +134,18 @@ class TRIAX_API Norm {
 /// Embedding whose table [V, h] is split over the tensor ranks by vocabulary.
 class TRIAX_API VocabEmbedding {
  public:
-  VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden, Init init);
-  /// tokens i32 [s, b]; y [s, b, h], summed over the tensor ranks.
-  void forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y) const;
-  void backward_weight(const LayerCall& call, const TensorView& tokens, const TensorView& dy, Views grads) const;
+  VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
+                 std::int64_t sequence, Init init);
+  /// tokens i32 [s, b]; y [rows, b, h], summed over the tensor ranks.
+  void forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y, Views stash) const;
+  /// dy [rows, b, h]. With sequence parallelism, gathers it for backward_weight(), which then does not read its own dy.
+  void backward_input(const LayerCall& call, const TensorView& dy, Views stash) const;
+  void backward_weight(const LayerCall& call, const TensorView& tokens, const TensorView& dy, Views stash,
+                       Views grads) const;
 
  private:
   int table_;
+  int all_y_ = -1, all_dy_ = -1; // with sequence parallelism
   VocabRange range_;
 };
 
@@ -141,16 +157,18 @@ class TRIAX_API VocabCrossEntropy {
   /// Adds the weight and the stash (logits, maxima, sums; W needs x for the gradient of the weight).
   VocabCrossEntropy(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
                     std::int64_t sequence, Init init);
-  /// x [s, b, h]; targets i32 [s, b]; loss f64 [b].
+  /// x [rows, b, h]; targets i32 [s, b]; loss f64 [b].
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& targets,
                const TensorView& loss, Views stash) const;
-  /// dx [s, b, h] is summed over the tensor ranks; the logits in the stash are replaced by their gradient.
+  /// dx [rows, b, h] is summed over the tensor ranks; the logits in the stash are replaced by their gradient.
   void backward_input(const LayerCall& call, Views params, const TensorView& targets, const TensorView& dx,
                       Views stash) const;
+  /// x [rows, b, h]; with sequence parallelism it is not read: forward() has gathered it.
   void backward_weight(const LayerCall& call, const TensorView& x, Views stash, Views grads) const;
 
  private:
   int weight_, logits_, max_, sum_exp_, target_logit_;
+  int all_x_ = -1, all_dx_ = -1; // with sequence parallelism
   VocabRange range_;
   int tensor_;
 };

@@ -82,6 +82,11 @@ constexpr CoreKey kParallel[] = {
     {option_bool("scatter_gather", "false",
                  "between stages, each tensor rank sends its part of a tensor, and the receivers gather them"),
      nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::scatter_gather>},
+    {option_bool(
+         "sequence", "false",
+         "sequence parallelism: norms, dropouts and the residual stream have 1/t of the positions on each tensor "
+         "rank"),
+     nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::sequence>},
 };
 
 constexpr CoreKey kBatch[] = {

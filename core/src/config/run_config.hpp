@@ -57,6 +57,7 @@ struct RunConfig {
     int pipeline = 1, tensor = 1, data = 1, chunks = 1;
     std::vector<std::int64_t> split; // transformer blocks per stage; empty: even
     bool scatter_gather = false;     // each tensor rank sends 1/t of a boundary; no effect if tensor is 1
+    bool sequence = false;           // sequence parallelism over the tensor ranks; no effect if tensor is 1
   } parallel;
   struct BatchKeys {
     std::int64_t global = 1, micro = 1;

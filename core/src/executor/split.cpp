@@ -44,7 +44,14 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
     if (stage.first == 0) continue;
     const std::unique_ptr<Layer> before = model.layer(stage.first - 1, context);
     for (const TensorSpec& spec : before->outputs())
-      if (spec.shape.elements() % context.tensor() != 0)
+      if (spec.parted) {
+        out.add(make_refusal(ErrorCode::kConflict, {"parallel.scatter_gather", "parallel.sequence"},
+                             "parallel.scatter_gather: each tensor rank has only its part of \"{}\", which {} sends "
+                             "(parallel.sequence)",
+                             spec.name, before->name())
+                    .with_hint("leave parallel.scatter_gather out: parallel.sequence sends as little"));
+        return out; // the same for every stage
+      } else if (spec.shape.elements() % context.tensor() != 0)
         out.add(make_refusal(ErrorCode::kNotDivisible, {"parallel.scatter_gather", "parallel.tensor"},
                              "parallel.scatter_gather: \"{}\", which {} sends, has {} elements, which is not divisible "
                              "by parallel.tensor = {}",

@@ -19,8 +19,7 @@ int slot_of(const schedule::Slots& slots, Pool pool) {
   return slots[static_cast<std::size_t>(pool)];
 }
 
-/// Of a layer that recomputes its stash.
-bool repeats_forward(Kind kind) {
+bool runs_input_gradient(Kind kind) {
   return kind == Kind::backward || kind == Kind::backward_input;
 }
 
@@ -33,8 +32,9 @@ TensorView Stage::view(const Location& home, const ProgramAction& action, const 
     case Location::Where::targets:
       return batch.targets;
     case Location::Where::shared:
-      return action.kind == Kind::forward || (home.recomputed && repeats_forward(action.kind)) ? home.shared
-                                                                                               : TensorView{};
+      if (home.input_only) return runs_input_gradient(action.kind) ? home.shared : TensorView{};
+      return action.kind == Kind::forward || (home.recomputed && runs_input_gradient(action.kind)) ? home.shared
+                                                                                                   : TensorView{};
     case Location::Where::pool:
       break;
   }
@@ -103,7 +103,7 @@ void Stage::repeat_forward(std::size_t at, const LayerCall& call) {
 
 void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
   LayerSlot& held = layers_[at];
-  if (held.recomputes && repeats_forward(kind)) repeat_forward(at, call);
+  if (held.recomputes && runs_input_gradient(kind)) repeat_forward(at, call);
   const char* const name = kind == Kind::forward ? "forward" : "backward";
   const ActivityScope scope(ActivityScope::Kind::plugin_call, name, typeid(*held.layer));
   if (kind == Kind::forward)

@@ -78,6 +78,7 @@ class Stage {
     std::vector<TensorView> slots{}; // of the pool
     TensorView shared{};             // valid within one call, in a reused block
     bool recomputed = false;         // of a stash that a repeated forward writes
+    bool input_only = false;         // `shared` exists in B and I, not in F
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;

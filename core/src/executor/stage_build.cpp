@@ -65,6 +65,7 @@ Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage
       return {.where = pool, .pool = first_of_stage ? Pool::input_i : Pool::stash_i};
     case Life::forward_to_weight:
       return {.where = pool, .pool = first_of_stage ? Pool::input_w : Pool::stash_w};
+    case Life::input_only:
     case Life::input_to_weight:
       break;
   }
@@ -192,7 +193,8 @@ void Stage::assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const s
     Location& home = held.stash.emplace_back();
     home.shared = memory.transient.tensor(spec.dtype, spec.shape);
     home.recomputed = spec.life != Life::input_to_weight;
-    if (spec.life == Life::forward_only || spec.life == Life::forward_to_input) continue;
+    home.input_only = spec.life == Life::input_only;
+    if (spec.life != Life::forward_to_weight && spec.life != Life::input_to_weight) continue;
     home.where = Location::Where::pool;
     home.pool = Pool::stash_iw;
     home.slots = tensors(memory, count_of(slots, home.pool), spec.dtype, spec.shape);
@@ -203,20 +205,23 @@ void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Sl
   held.stash.clear();
   if (held.recomputes) return assign_recomputed_stash(held, memory, slots);
   const auto assign = [&](Life life, Location::Where where, Pool pool, bool shared) {
-    memory.transient.restart();
     for (std::size_t i = 0; i < held.stash.size(); ++i) {
       const StashSpec& spec = held.layer->stash()[i];
       if (spec.life != life) continue;
       const int count = where == Location::Where::pool ? count_of(slots, pool) : 0;
       held.stash[i] = {.where = where, .pool = pool, .slots = tensors(memory, count, spec.dtype, spec.shape)};
       if (shared) held.stash[i].shared = memory.transient.tensor(spec.dtype, spec.shape);
+      held.stash[i].input_only = life == Life::input_only;
     }
   };
   held.stash.resize(held.layer->stash().size());
+  memory.transient.restart();
   assign(Life::forward_only, Location::Where::shared, {}, true);
   assign(Life::forward_to_input, Location::Where::pool, Pool::stash_i, false);
   assign(Life::forward_to_weight, Location::Where::pool, Pool::stash_w, false);
-  assign(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true); // shared: in a whole backward
+  memory.transient.restart(); // both exist in a whole backward
+  assign(Life::input_only, Location::Where::shared, {}, true);
+  assign(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true);
 }
 
 } // namespace triax::executor

@@ -5,6 +5,9 @@
 
 namespace triax {
 
+using parallel::add_summands;
+using parallel::gathered;
+using parallel::summand;
 using parallel::view;
 using parallel::view_or_empty;
 
@@ -35,30 +38,40 @@ ColumnLinear::ColumnLinear(LayerParts& parts, const LayerContext& context, std::
     : weight_(parts.add(split_output(name + ".weight", {out, in}, options, options.init, true, context))),
       act_(options.act) {
   if (options.bias) bias_ = parts.add(split_output(name + ".bias", {out}, options, {}, false, context));
+  const auto add = [&](const char* what, Life life) {
+    return parallel::add_of_all_rows(parts, context, name + what, options.sequence, in, life);
+  };
+  all_x_ = add(".x", Life::forward_only);
+  all_dx_ = add(".dx", Life::input_only);
+  x_again_ = add(".x again", Life::input_to_weight);
 }
 
 void ColumnLinear::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,
-                           const TensorView& z) const {
+                           const TensorView& z, Views stash) const {
   call.kernels.linear_fwd({.y = y,
                            .z = z,
-                           .x = x,
+                           .x = gathered(call, x, stash, all_x_),
                            .w = stacked(view(params, weight_)),
                            .bias = stacked_bias(view_or_empty(params, bias_)),
                            .act = act_},
                           call.op());
 }
 
-void ColumnLinear::backward_input(const LayerCall& call, Views params, const TensorView& dz,
-                                  const TensorView& dx) const {
-  call.kernels.linear_bwd_input({.dx = dx, .dy = dz, .w = stacked(view(params, weight_))}, call.op());
-  tensor_all_reduce(call, dx); // f of the paper: each rank's columns give a part of dx
+void ColumnLinear::backward_input(const LayerCall& call, Views params, const TensorView& x, const TensorView& dz,
+                                  const TensorView& dx, Views stash) const {
+  gathered(call, x, stash, x_again_);
+  call.kernels.linear_bwd_input({.dx = summand(dx, stash, all_dx_), .dy = dz, .w = stacked(view(params, weight_))},
+                                call.op());
+  add_summands(call, dx, stash, all_dx_); // f of the paper: each rank's columns give a part of dx
 }
 
-void ColumnLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz,
+void ColumnLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz, Views stash,
                                    Views grads) const {
-  call.kernels.linear_bwd_weight(
-      {.dw = stacked(view(grads, weight_)), .dbias = stacked_bias(view_or_empty(grads, bias_)), .dy = dz, .x = x},
-      call.op());
+  call.kernels.linear_bwd_weight({.dw = stacked(view(grads, weight_)),
+                                  .dbias = stacked_bias(view_or_empty(grads, bias_)),
+                                  .dy = dz,
+                                  .x = x_again_ < 0 ? x : view(stash, x_again_)},
+                                 call.op());
 }
 
 RowLinear::RowLinear(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t in,
@@ -67,21 +80,29 @@ RowLinear::RowLinear(LayerParts& parts, const LayerContext& context, std::string
   TRIAX_REQUIRE(options.act == Activation::none && options.parts == 1,
                 "{}: a linear layer that is split by rows has no activation and one part", name);
   if (options.bias) bias_ = parts.add(replicated(name + ".bias", {out}, {}, false));
+  all_y_ = parallel::add_of_all_rows(parts, context, name + ".y", options.sequence, out, Life::forward_only);
+  all_dy_ = parallel::add_of_all_rows(parts, context, name + ".dy", options.sequence, out, Life::input_to_weight);
 }
 
-void RowLinear::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y) const {
-  call.kernels.linear_fwd({.y = y, .x = x, .w = view(params, weight_)}, call.op());
-  tensor_all_reduce(call, y); // g of the paper: each rank's columns of x give a part of y
+void RowLinear::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,
+                        Views stash) const {
+  call.kernels.linear_fwd({.y = summand(y, stash, all_y_), .x = x, .w = view(params, weight_)}, call.op());
+  add_summands(call, y, stash, all_y_); // g of the paper: each rank's columns of x give a part of y
 }
 
 void RowLinear::backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx,
-                               Activation act, const TensorView& before) const {
-  call.kernels.linear_bwd_input({.dx = dx, .dy = dy, .w = view(params, weight_), .before = before, .act = act},
-                                call.op());
+                               Views stash, Activation act, const TensorView& before) const {
+  call.kernels.linear_bwd_input(
+      {.dx = dx, .dy = gathered(call, dy, stash, all_dy_), .w = view(params, weight_), .before = before, .act = act},
+      call.op());
 }
 
-void RowLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views grads) const {
-  call.kernels.linear_bwd_weight({.dw = view(grads, weight_), .dbias = view_or_empty(grads, bias_), .dy = dy, .x = x},
+void RowLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views stash,
+                                Views grads) const {
+  call.kernels.linear_bwd_weight({.dw = view(grads, weight_),
+                                  .dbias = view_or_empty(grads, bias_),
+                                  .dy = all_dy_ < 0 ? dy : view(stash, all_dy_),
+                                  .x = x},
                                  call.op());
 }
 

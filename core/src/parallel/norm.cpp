@@ -7,16 +7,26 @@ namespace triax {
 using parallel::view;
 using parallel::view_or_empty;
 
+namespace {
+
+/// A parameter whose gradient is a sum over the positions of this rank.
+ParamSpec of_rows(ParamSpec spec, const LayerContext& context) {
+  if (context.sequence_parallel) spec.partial = {std::string(kTensorAxis)};
+  return spec;
+}
+
+} // namespace
+
 Norm::Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options)
     : kind_(options.kind),
       eps_(options.eps),
-      weight_(parts.add(replicated(name + ".weight", {options.width}, {Init::Kind::ones}, false))) {
-  const Shape rows{options.sequence, context.micro};
+      weight_(parts.add(of_rows(replicated(name + ".weight", {options.width}, {Init::Kind::ones}, false), context))) {
+  const Shape rows{context.rows(options.sequence), context.micro};
   const auto statistic = [&](const char* what) {
     return parts.add(StashSpec{name + what, rows, parallel::statistics_of(context.compute), Life::forward_to_input});
   };
   if (kind_ == NormKind::layer) {
-    bias_ = parts.add(replicated(name + ".bias", {options.width}, {Init::Kind::zeros}, false));
+    bias_ = parts.add(of_rows(replicated(name + ".bias", {options.width}, {Init::Kind::zeros}, false), context));
     mean_ = statistic(".mean");
   }
   rstd_ = statistic(".rstd");

@@ -196,7 +196,13 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
   const auto supports = [&out](const config::PluginChoice& choice, auto call) {
     out.add(of_plugin(choice, plugin::guarded_call(choice.name, "supports", call)));
   };
-  supports(run_.model, [&] { return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout); });
+  supports(run_.model, [&] {
+    return model_->supports({.vocab = run_.vocab,
+                             .micro = run_.batch.micro,
+                             .compute = run_.train.compute,
+                             .sequence_parallel = run_.parallel.sequence && layout.tensor() > 1},
+                            layout);
+  });
   supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
   if (run_.kernels.library) // else the device kind is not known
     supports(run_.optimizer, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });

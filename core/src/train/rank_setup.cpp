@@ -46,7 +46,13 @@ Refusals refuse_schedule(const config::RunConfig& run, const char* of,
 } // namespace
 
 LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank) {
-  return {layout, rank, run.batch.micro, run.vocab, run.train.compute, run.train.seed};
+  return {.layout = layout,
+          .rank = rank,
+          .micro = run.batch.micro,
+          .vocab = run.vocab,
+          .compute = run.train.compute,
+          .seed = run.train.seed,
+          .sequence_parallel = run.parallel.sequence && layout.tensor() > 1};
 }
 
 Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {

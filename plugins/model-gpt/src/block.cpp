@@ -79,31 +79,35 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       heads_(sizes.heads / context.tensor()),
       head0_(heads_ * context.tensor_index()),
       norm1_(parts_, context, "attention.norm", norm_options()),
-      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = weight_init()}),
+      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden,
+           {.init = weight_init(), .sequence = sizes.sequence}),
       projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden,
-                  {.init = residual_init(sizes.layers)}),
+                  {.init = residual_init(sizes.layers), .sequence = sizes.sequence}),
       norm2_(parts_, context, "mlp.norm", norm_options()),
       up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden,
-          {.init = weight_init(), .act = Activation::gelu_tanh}),
-      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, {.init = residual_init(sizes.layers)}),
+          {.init = weight_init(), .act = Activation::gelu_tanh, .sequence = sizes.sequence}),
+      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden,
+            {.init = residual_init(sizes.layers), .sequence = sizes.sequence}),
       cost_(block_cost(sizes, context)) {
-  const std::int64_t h = sizes.hidden, local = sizes.hidden / context.tensor();
-  heads_in_ = add_stash("attention.qkv", 3 * local, Life::forward_to_input);
+  const std::int64_t local = sizes.hidden / context.tensor();
+  // With sequence parallelism, the input gradient gathers the inputs of qkv and up for the weight gradient.
+  const Life to_products = context.sequence_parallel ? Life::forward_to_input : Life::forward_to_weight;
+  heads_in_ = add_columns("attention.qkv", 3 * local, Life::forward_to_input);
   lse_ = parts_.add(StashSpec{
       "attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_), Life::forward_to_input});
-  middle_ = add_stash("middle", h, Life::forward_to_input);
-  before_gelu_ = add_stash("mlp.before_gelu", 4 * local, Life::forward_to_input);
-  normed1_ = add_stash("attention.normed", h, Life::forward_to_weight);
-  heads_out_ = add_stash("attention.out", local, Life::forward_to_weight);
-  normed2_ = add_stash("mlp.normed", h, Life::forward_to_weight);
-  after_gelu_ = add_stash("mlp.after_gelu", 4 * local, Life::forward_to_weight);
-  sum_ = add_stash("sum", h, Life::forward_only);
-  dqkv_ = add_stash("attention.dqkv", 3 * local, Life::input_to_weight);
-  dprojection_ = add_stash("attention.dprojection", h, Life::input_to_weight);
-  dup_ = add_stash("mlp.dup", 4 * local, Life::input_to_weight);
-  ddown_ = add_stash("mlp.ddown", h, Life::input_to_weight);
-  inputs_ = {{"hidden", stream_shape(h), compute_, Life::forward_to_input}};
-  outputs_ = {{"hidden", stream_shape(h), compute_}};
+  middle_ = add_stream("middle", Life::forward_to_input);
+  before_gelu_ = add_columns("mlp.before_gelu", 4 * local, Life::forward_to_input);
+  normed1_ = add_stream("attention.normed", to_products);
+  heads_out_ = add_columns("attention.out", local, Life::forward_to_weight);
+  normed2_ = add_stream("mlp.normed", to_products);
+  after_gelu_ = add_columns("mlp.after_gelu", 4 * local, Life::forward_to_weight);
+  sum_ = add_stream("sum", Life::forward_only);
+  dqkv_ = add_columns("attention.dqkv", 3 * local, Life::input_to_weight);
+  dprojection_ = add_stream("attention.dprojection", Life::input_to_weight);
+  dup_ = add_columns("mlp.dup", 4 * local, Life::input_to_weight);
+  ddown_ = add_stream("mlp.ddown", Life::input_to_weight);
+  inputs_ = {stream(compute_, Life::forward_to_input)};
+  outputs_ = {stream(compute_)};
 }
 
 Block::Qkv Block::split_heads(const TensorView& qkv) const {
@@ -114,7 +118,7 @@ Block::Qkv Block::split_heads(const TensorView& qkv) const {
 
 void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
   norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
-  qkv_.forward(call, params, view(stash, normed1_), view(stash, heads_in_));
+  qkv_.forward(call, params, view(stash, normed1_), view(stash, heads_in_), {}, stash);
   const Qkv heads = split_heads(view(stash, heads_in_));
   call.kernels.attention_fwd({.o = by_head(view(stash, heads_out_)),
                               .lse = view(stash, lse_),
@@ -125,7 +129,7 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
                               .mask = causal(),
                               .drop = attention_drop(call)},
                              call.op());
-  projection_.forward(call, params, view(stash, heads_out_), view(stash, sum_));
+  projection_.forward(call, params, view(stash, heads_out_), view(stash, sum_), stash);
 
   BiasDropoutAddNorm middle = norm2_.fused(params, stash);
   middle.y = view(stash, middle_);
@@ -136,9 +140,9 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
   middle.drop = drop(call, kAttentionResidual, sizes_.hidden);
   call.kernels.bias_dropout_add_norm(middle, call.op());
 
-  up_.forward(call, params, view(stash, normed2_), view(stash, after_gelu_), view(stash, before_gelu_));
+  up_.forward(call, params, view(stash, normed2_), view(stash, after_gelu_), view(stash, before_gelu_), stash);
   if (call.again) return; // the rest makes only the output
-  down_.forward(call, params, view(stash, after_gelu_), view(stash, sum_));
+  down_.forward(call, params, view(stash, after_gelu_), view(stash, sum_), stash);
   call.kernels.bias_dropout_add({.y = out[0],
                                  .x = view(stash, sum_),
                                  .bias = view(params, down_.bias()),
@@ -159,8 +163,8 @@ void Block::backward_mlp(const LayerCall& call, Views params, const TensorView& 
   const TensorView& ddown = view(stash, ddown_);
   const TensorView& dup = view(stash, dup_);
   call.kernels.dropout({ddown, dout, drop(call, kMlpResidual, sizes_.hidden)}, call.op());
-  down_.backward_input(call, params, ddown, dup, Activation::gelu_tanh, view(stash, before_gelu_));
-  up_.backward_input(call, params, dup, din);
+  down_.backward_input(call, params, ddown, dup, stash, Activation::gelu_tanh, view(stash, before_gelu_));
+  up_.backward_input(call, params, view(stash, normed2_), dup, din, stash);
   norm2_.backward(call, params, view(stash, middle_), din, dout, din, stash, grads);
 }
 
@@ -173,7 +177,7 @@ void Block::backward_attention(const LayerCall& call, Views params, Views in, co
 
   const TensorView& dprojection = view(stash, dprojection_);
   call.kernels.dropout({dprojection, din, drop(call, kAttentionResidual, sizes_.hidden)}, call.op());
-  projection_.backward_input(call, params, dprojection, dheads_out);
+  projection_.backward_input(call, params, dprojection, dheads_out, stash);
 
   const Qkv heads = split_heads(view(stash, heads_in_));
   const Qkv dheads = split_heads(view(stash, dqkv_));
@@ -190,15 +194,15 @@ void Block::backward_attention(const LayerCall& call, Views params, Views in, co
                               .mask = causal(),
                               .drop = attention_drop(call)},
                              call.op());
-  qkv_.backward_input(call, params, view(stash, dqkv_), dnormed);
+  qkv_.backward_input(call, params, view(stash, normed1_), view(stash, dqkv_), dnormed, stash);
   norm1_.backward(call, params, in[0], dnormed, din, din, stash, grads);
 }
 
 void Block::backward_weight(const LayerCall& call, Views, Views stash, Views grads) {
-  down_.backward_weight(call, view(stash, after_gelu_), view(stash, ddown_), grads);
-  up_.backward_weight(call, view(stash, normed2_), view(stash, dup_), grads);
-  projection_.backward_weight(call, view(stash, heads_out_), view(stash, dprojection_), grads);
-  qkv_.backward_weight(call, view(stash, normed1_), view(stash, dqkv_), grads);
+  down_.backward_weight(call, view(stash, after_gelu_), view(stash, ddown_), stash, grads);
+  up_.backward_weight(call, view(stash, normed2_), view(stash, dup_), stash, grads);
+  projection_.backward_weight(call, view(stash, heads_out_), view(stash, dprojection_), stash, grads);
+  qkv_.backward_weight(call, view(stash, normed1_), view(stash, dqkv_), stash, grads);
 }
 
 } // namespace

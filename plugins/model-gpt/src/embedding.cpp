@@ -10,43 +10,52 @@ class Embedding final : public GptLayer {
  public:
   Embedding(const Sizes& sizes, const LayerContext& context)
       : GptLayer(sizes, context, 0, "embedding"),
-        tokens_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
-        positions_(parts_.add(replicated("positions.weight", {sizes.sequence, sizes.hidden}, weight_init(), true))),
-        dsum_(parts_.add(StashSpec{"dsum", stream_shape(sizes.hidden), context.compute, Life::input_to_weight})) {
+        tokens_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
+        positions_(parts_.add(position_table(sizes, context))),
+        dsum_(parts_.add(StashSpec{"dsum", stream_shape(), context.compute, Life::input_to_weight})) {
     inputs_ = {{"tokens", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_weight}};
-    outputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute}};
+    outputs_ = {stream(context.compute)};
   }
 
   Cost cost() const override { return {}; } // table lookups, no GEMM
 
-  void forward(const LayerCall& call, Views params, Views in, Views out, Views) override {
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override {
     const TensorView& hidden = out[0];
-    tokens_.forward(call, params, in[0], hidden);
+    tokens_.forward(call, params, in[0], hidden, stash);
     // Every sample adds the same table. Device::add takes strided views; the operations of kernel sets do not.
     for (std::int64_t sample = 0; sample < micro_; ++sample)
-      call.device.add(of_sample(hidden, sample), rows(view(params, positions_)), call.stream);
+      call.device.add(of_sample(hidden, sample), own_positions(view(params, positions_)), call.stream);
     const Drop drop = this->drop(call, 0, sizes_.hidden);
     if (drop.p > 0) call.kernels.dropout({hidden, hidden, drop}, call.op());
   }
 
   void backward_input(const LayerCall& call, Views, Views, Views dout, Views, Views stash, Views) override {
     call.kernels.dropout({view(stash, dsum_), dout[0], drop(call, 0, sizes_.hidden)}, call.op());
+    tokens_.backward_input(call, view(stash, dsum_), stash);
   }
 
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override {
     const TensorView& dsum = view(stash, dsum_);
-    tokens_.backward_weight(call, in[0], dsum, grads);
-    const TensorView dpositions = rows(view(grads, positions_));
+    tokens_.backward_weight(call, in[0], dsum, stash, grads);
+    const TensorView dpositions = own_positions(view(grads, positions_));
     for (std::int64_t sample = 0; sample < micro_; ++sample)
       call.device.add(dpositions, of_sample(dsum, sample), call.stream);
   }
 
  private:
-  // The rows [s, 1, h] of one sample of [s, b, h], and a table [s, h] in the same shape.
+  static ParamSpec position_table(const Sizes& sizes, const LayerContext& context) {
+    ParamSpec spec = replicated("positions.weight", {sizes.sequence, sizes.hidden}, weight_init(), true);
+    if (context.sequence_parallel) spec.partial = {std::string(kTensorAxis)};
+    return spec;
+  }
+
+  // The rows [rows, 1, h] of one sample of [rows, b, h], and those of a table [s, h] in the same shape.
   static TensorView of_sample(const TensorView& tensor, std::int64_t sample) {
     return tensor.slice(1, sample, sample + 1);
   }
-  static TensorView rows(const TensorView& table) { return table.reshape({table.size(0), 1, table.size(1)}); }
+  TensorView own_positions(const TensorView& table) const {
+    return table.slice(0, row0_, row0_ + rows_).reshape({rows_, 1, table.size(1)});
+  }
 
   VocabEmbedding tokens_;
   int positions_;

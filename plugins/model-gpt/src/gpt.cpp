@@ -65,6 +65,14 @@ class Gpt final : public Model {
               .with_hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
                          nearest(tensor, heads, [&](auto t) { return heads % t == 0; })));
     }
+    if (request.sequence_parallel && sizes_.sequence % tensor != 0)
+      out.add(
+          make_refusal(ErrorCode::kNotDivisible, {"model.sequence", "parallel.tensor", "parallel.sequence"},
+                       "model.sequence = {} is not divisible by parallel.tensor = {}: with parallel.sequence each "
+                       "tensor rank has as many positions",
+                       sizes_.sequence, tensor)
+              .with_hint("leave parallel.sequence out, or use sequence {}",
+                         nearest(sizes_.sequence, sizes_.sequence + tensor, [&](auto s) { return s % tensor == 0; })));
     const auto all_have_tokens = [&](int t) { return vocab_range(request.vocab, t, t - 1).valid > 0; };
     if (!all_have_tokens(layout.tensor()))
       out.add(make_refusal(ErrorCode::kOutOfRange, {"model.vocab", "parallel.tensor"},

@@ -50,6 +50,9 @@ class GptLayer : public Layer {
   GptLayer(const Sizes& sizes, const LayerContext& context, int index, std::string name)
       : sizes_(sizes),
         micro_(context.micro),
+        rows_(context.rows(sizes.sequence)),
+        row0_(context.first_row(sizes.sequence)),
+        parted_(context.sequence_parallel),
         index_(index),
         name_(std::move(name)),
         dropout_key_(philox_key(context.seed, RandomPurpose::dropout)) {
@@ -65,25 +68,28 @@ class GptLayer : public Layer {
  protected:
   NormOptions norm_options() const { return {.width = sizes_.hidden, .sequence = sizes_.sequence, .eps = kNormEps}; }
 
-  /// [s, b, columns]
-  Shape stream_shape(std::int64_t columns) const { return {sizes_.sequence, micro_, columns}; }
+  /// Of the residual stream, [rows, b, h]: the positions of this rank with sequence parallelism, else all.
+  Shape stream_shape() const { return {rows_, micro_, sizes_.hidden}; }
+  TensorSpec stream(DType compute, Life life = Life::forward_only) const {
+    return {"hidden", stream_shape(), compute, life, parted_};
+  }
 
-  /// Arguments of the layer's n-th dropout, over rows of `width` columns; `head0` is the first head of this tensor
-  /// rank.
-  Drop drop(const LayerCall& call, std::uint32_t n, std::int64_t width, std::int64_t head0 = 0) const {
+  /// Arguments of the layer's n-th dropout, over rows of `width` columns.
+  Drop drop(const LayerCall& call, std::uint32_t n, std::int64_t width) const {
     Drop drop;
     drop.p = call.dropout ? sizes_.dropout : 0;
     drop.key = dropout_key_;
     drop.site = static_cast<std::uint32_t>(index_) * 16 + n;
     drop.samples = call.samples;
-    drop.head0 = head0;
+    drop.row0 = row0_;
     drop.rows = sizes_.sequence;
     drop.width = width;
     return drop;
   }
 
   Sizes sizes_;
-  std::int64_t micro_;
+  std::int64_t micro_, rows_, row0_;
+  bool parted_;
   int index_; // in the model
   std::string name_;
   PhiloxKey dropout_key_;

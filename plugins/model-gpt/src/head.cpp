@@ -11,12 +11,13 @@ class Head final : public GptLayer {
   Head(const Sizes& sizes, const LayerContext& context)
       : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
         norm_(parts_, context, "norm", norm_options()),
-        normed_(parts_.add(StashSpec{"normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight})),
+        normed_(parts_.add(StashSpec{"normed", stream_shape(), context.compute,
+                                     context.sequence_parallel ? Life::forward_only : Life::forward_to_weight})),
         loss_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
         logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(sizes.sequence) *
                       static_cast<double>(sizes.hidden) *
                       static_cast<double>(vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
-    inputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute, Life::forward_to_input},
+    inputs_ = {stream(context.compute, Life::forward_to_input),
                {"targets", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_input}};
     outputs_ = {{"loss", {context.micro}, DType::f64}};
   }
@@ -37,7 +38,7 @@ class Head final : public GptLayer {
   }
 
   void backward_weight(const LayerCall& call, Views, Views stash, Views grads) override {
-    loss_.backward_weight(call, view(stash, normed_), stash, grads);
+    loss_.backward_weight(call, view(stash, normed_), stash, grads); // with sequence parallelism, not read
   }
 
  private:
