@@ -25,7 +25,7 @@ struct TinyCase {
   std::size_t nudged_element = 0;
   double step = 0;
 
-  static constexpr std::int64_t kSequence = 6, kMicro = 2, kHidden = 10, kInner = 24;
+  static constexpr std::int64_t kSequence = 12, kMicro = 2, kHidden = 10, kInner = 24;
 };
 
 struct TinyResult {

@@ -21,6 +21,7 @@ TEST(Recompute, ChangesNoBit) {
   for (const char* schedule : {"sched-gpipe", "sched-zb-h1"})
     for (const char* kernels : {"kernels-reference", "kernels-cpu"})
       for (const char* precision : {"fp32", "bf16"}) {
+        if (std::string(kernels) == "kernels-reference" && std::string(precision) == "bf16") continue;
         SCOPED_TRACE(text("{} {} {}", schedule, kernels, precision));
         TinyRun run;
         run.keys["schedule.plugin"] = text("\"{}\"", schedule);

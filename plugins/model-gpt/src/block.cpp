@@ -35,11 +35,18 @@ class Block final : public GptLayer {
     return mask;
   }
   double scale() const { return 1 / std::sqrt(static_cast<double>(sizes_.head_dim())); }
-  Drop attention_drop(const LayerCall& call) const { return drop(call, kAttention, sizes_.sequence, head0_); }
-
-  int add_stash(const char* name, std::int64_t columns, Life life) {
-    return parts_.add(StashSpec{name, stream_shape(columns), compute_, life});
+  Drop attention_drop(const LayerCall& call) const {
+    Drop drop = this->drop(call, kAttention, sizes_.sequence);
+    drop.head0 = head0_; // the first head of this tensor rank
+    drop.row0 = 0;       // all queries
+    return drop;
   }
+
+  /// [s, b, columns], columns of this tensor rank.
+  int add_columns(const char* name, std::int64_t columns, Life life) {
+    return parts_.add(StashSpec{name, {sizes_.sequence, micro_, columns}, compute_, life});
+  }
+  int add_stream(const char* name, Life life) { return parts_.add(StashSpec{name, stream_shape(), compute_, life}); }
   void backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din, Views stash,
                     Views grads) const;
   void backward_attention(const LayerCall& call, Views params, Views in, const TensorView& din, Views stash,
