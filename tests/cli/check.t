@@ -276,6 +276,13 @@ A plugin that hides one of Triax:
     this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/sched-crashing.so
   [2]
 
+In a call after the constructor:
+
+  $ triax schedule base.toml ${crashing/create/rows}
+  --set: schedule.plugin "sched-crashing": rows() crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: docs/plugins/writing.md has the gdb command for calls of a scheduler
+  [2]
+
 ## Text that is not for a terminal
 
 Control characters of a file are escaped:
