@@ -131,7 +131,7 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
     // A process with one thread has not tried to join yet.
     if (threads_of(ranks[2]) != 1 || threads_of(ranks[3]) != 1) continue;
     EXPECT_EQ(job.wait(), 1);
-    EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for 2, 3\n"));
+    EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for ranks 2, 3 to join\n"));
     EXPECT_THAT(job.err(),
                 HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0) was lost before the end of "
                           "step 1: did not join within 3 s (launch.start_timeout_s); missing ranks: "

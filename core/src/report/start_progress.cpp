@@ -48,7 +48,9 @@ void StartProgress::update(const StartState& state) {
 std::string to_text(const StartState& state) {
   if (state.joined >= state.world) return text("starting: {} of {} ranks ready", state.ready, state.world);
   const std::string joined = text("starting: {} of {} ranks joined", state.joined, state.world);
-  return state.missing.empty() ? joined : text("{}, waiting for {}", joined, state.missing);
+  if (state.missing.empty()) return joined;
+  const bool is_one = state.missing.find_first_not_of("0123456789") == std::string::npos;
+  return text("{}, waiting for rank{} {} to join", joined, is_one ? "" : "s", state.missing);
 }
 
 } // namespace triax::report
