@@ -218,7 +218,7 @@ TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
   request.start_timeout_s = 0.1;
   EXPECT_EQ(
       error_of([&] { TestRank rank(request); }),
-      "control: cannot connect to the job server at " + to_text(nobody) +
+      "cannot connect to the job server at " + to_text(nobody) +
           " within 0.1 s: Connection refused\n"
           "  check that rank 0 runs there, and that this machine can reach that port (launch.interface, launch.port)");
   request.server.host = "no-such-host.invalid";
@@ -252,7 +252,7 @@ TEST(Client, ATokenLetsIn) {
   const Job job(request);
   ClientRequest rogue = job.request(0);
   const std::string refused = error_of([&] { TestRank rank(rogue); });
-  EXPECT_THAT(refused, StartsWith("control: the job server at " + to_text(job.server->address()) +
+  EXPECT_THAT(refused, StartsWith("the job server at " + to_text(job.server->address()) +
                                   " refused this rank\n  set the same TRIAX_JOB_TOKEN"));
   rogue.token = JobToken(std::string(64, 'a'));
   EXPECT_EQ(error_of([&] { TestRank rank(rogue); }), refused);

@@ -33,8 +33,8 @@ struct Client::Impl {
     try {
       thread = std::thread([this] { serving.run(); });
     } catch (const std::system_error& error) {
-      throw Error(text("cannot start the connection thread of rank {}: {}", request.rank, error.code().message()),
-                  "control", "allow this process more threads (ulimit -u), or end other processes");
+      throw Error(text("cannot start the connection thread of rank {}: {}", request.rank, error.code().message()), {},
+                  "allow this process more threads (ulimit -u), or end other processes");
     }
   }
   ~Impl() {

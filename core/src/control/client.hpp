@@ -46,6 +46,8 @@ struct ClientRequest {
   std::function<RankProgress()> progress = {};
   /// Called before the client ends the process; here a report can be written.
   std::function<void()> before_end = {};
+  /// The variable that names the server's host, for errors: "MASTER_ADDR". Empty: launch.interface decided it.
+  std::string server_variable = {};
 };
 
 class Client final : public Store, public JobAbort::Listener {
