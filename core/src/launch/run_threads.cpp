@@ -26,7 +26,8 @@ namespace {
 
 using control::RankStatus;
 
-constexpr std::chrono::milliseconds kEvery{100}; // how often a start is looked at
+constexpr std::chrono::milliseconds kEvery{100};     // how often a start is looked at
+constexpr std::chrono::milliseconds kStopGrace{500}; // for ranks to end after a signal during the start
 
 // Next steps after the end of the process by one of its threads.
 constexpr const char* kDefectOfPlugin = "this is a defect of the plugin: report it to its author";
@@ -118,7 +119,8 @@ class LocalRanks {
     const std::lock_guard lock(mutex_);
     if (failure_ || stopped_at_start_) return;
     failure_ = failure;
-    const ObservedRank* const failed = observed_[static_cast<std::size_t>(failure.rank)];
+    const bool is_rank = failure.rank != control::kNoRank;
+    const ObservedRank* const failed = is_rank ? observed_[static_cast<std::size_t>(failure.rank)] : nullptr;
     timed_out_waiting_ = failed && failed->progress().has_timed_out;
     failed_at_ = Clock::now();
     for (std::size_t rank = 0; rank < observed_.size(); ++rank)
@@ -147,7 +149,9 @@ class LocalRanks {
 
   /// A plugin called exit(), in the thread of a rank or in one of its own.
   [[noreturn]] void end_at_exit() {
-    note_end(location_of(RankActivity::current(), nullptr), "the process was ended by exit()", kDefectOfPlugin);
+    const FaultLocation at = location_of(RankActivity::current(), nullptr);
+    note_end(at, at.rank == control::kNoRank ? "was ended by exit()" : "the process was ended by exit()",
+             kDefectOfPlugin);
     const std::lock_guard lock(mutex_);
     report_end(kFailedStatus);
     std::_Exit(kFailedStatus);
@@ -166,7 +170,7 @@ class LocalRanks {
 
   /// What a thread of this process does.
   struct FaultLocation {
-    int rank = 0; // that reports it
+    int rank = control::kNoRank; // whose main thread it is
     std::string where;
     const char* hint = kDefectOfPlugin;
   };
@@ -180,18 +184,18 @@ class LocalRanks {
       return {rank->number(), call.empty() ? rank->position() : text("{}, {}", rank->position(), call),
               is_plugin ? kDefectOfPlugin : kDefect};
     }
-    const std::string plugin = plugin_at(code);
-    if (plugin.empty()) return {.where = "in a thread that is not a rank's", .hint = kDefect};
-    return {.where = text("in a thread of plugin \"{}\"", plugin)};
+    return {.where = text("in a thread that is not a rank's{}", in_file_of(code)),
+            .hint = plugin_at(code).empty() ? kDefect : kDefectOfPlugin};
   }
 
   /// Records why a thread ends this process, as the first failure unless a rank has failed before.
   void note_end(const FaultLocation& at, const std::string& why, const char* hint) {
     const std::string reason = text("{}: {}", why, at.where);
-    log(at.rank).error("{}\n  {}", reason, hint);
+    const bool is_rank = at.rank != control::kNoRank;
+    log(is_rank ? at.rank : 0).error("{}{}\n  {}", is_rank ? "" : "the process ", reason, hint);
     note({at.rank, false, reason});
     const std::lock_guard lock(mutex_);
-    if (failure_ && failure_->why == reason) status_of(at.rank).position = at.where;
+    if (is_rank && failure_ && failure_->why == reason) status_of(at.rank).position = at.where;
   }
 
   // Called with the mutex held.
@@ -204,6 +208,7 @@ class LocalRanks {
     const double seconds = std::chrono::duration<double>(Clock::now() - failed_at_).count();
     FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
     facts.is_ended = is_ended;
+    facts.server = kThisProcess;
     if (training_.folder) facts.file = training_.folder->failure_file();
     log(0).error("{}", to_text(facts));
     if (training_.folder) write_failure(facts, log(0));
@@ -226,6 +231,7 @@ class LocalRanks {
       state.ready = ready_;
       lock.unlock();
       stop_at_start();
+      end_if_late();
       if (training_.starting) training_.starting(state);
       lock.lock();
     }
@@ -239,6 +245,7 @@ class LocalRanks {
     while (!changed_.wait_for(lock, kEvery, [&] { return ended_ == started; })) {
       lock.unlock();
       stop_at_start();
+      end_if_late();
       lock.lock();
     }
   }
@@ -248,7 +255,18 @@ class LocalRanks {
     if (training_.signals.caught() == 0 || last_step_ > 0 || abort_.raised()) return;
     stopped_at_start_ = true;
     watchdog_.expect_end();
+    stopped_at_ = Clock::now();
     if (!abort_.relay(control::kNoRank, "stopped before the first step ended")) stopped_at_start_ = false;
+  }
+
+  /// A rank may be in a call that takes long and cannot be interrupted, such as the creation of its weights: it ends
+  /// with the process, like ranks that are processes.
+  void end_if_late() {
+    if (!stopped_at_start_ || !training_.ends_at_start || Clock::now() - stopped_at_ < kStopGrace) return;
+    report::StartState state;
+    state.over = true;
+    if (training_.starting) training_.starting(state);
+    std::_Exit(training_.ends_at_start(stopped()));
   }
 
   train::LoopResult stopped() const {
@@ -296,6 +314,7 @@ class LocalRanks {
   int ready_ = 0, ended_ = 0; // ranks that are ready for their first step; ranks that have ended
   std::atomic<std::int64_t> last_step_{0};
   std::atomic<bool> stopped_at_start_{false};
+  Clock::time_point stopped_at_;              // of the caller's thread
   std::mutex mutex_;                          // protects the members below
   std::vector<const ObservedRank*> observed_; // by rank; null: not in training
   std::vector<RankStatus> statuses_;          // by rank, at the time of the failure

@@ -13,6 +13,7 @@
 #include "launch/worker_messages.hpp"
 #include "os/exit_guard.hpp"
 #include "os/fault_guard.hpp"
+#include "os/library_of.hpp"
 #include "report/run_log.hpp"
 #include "train/plugins.hpp"
 
@@ -92,12 +93,12 @@ class OneRank {
     observed_ = rank;
   }
 
-  /// Where the rank is if the thread of this activity ends the process.
-  std::string position_of(const RankActivity* activity) {
+  /// Where the rank is if the thread of this activity ends the process. `code`: what it runs; null: not known.
+  std::string position_of(const RankActivity* activity, const void* code) {
     const std::lock_guard lock(mutex_);
     if (!observed_) return "starting";
     if (&observed_->activity() != activity)
-      return text("{}, in a thread that is not the rank's", observed_->position());
+      return text("{}, in a thread that is not the rank's{}", observed_->position(), in_file_of(code));
     const std::string call = observed_->activity().to_text();
     return call.empty() ? observed_->position() : text("{}, {}", observed_->position(), call);
   }
@@ -106,12 +107,12 @@ class OneRank {
   void look_for_fault() {
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
-    end_at(position_of(fault->activity), os::to_text(*fault));
+    end_at(position_of(fault->activity, fault->code), os::to_text(*fault));
     fault_guard_.reported();
   }
 
   /// A plugin called exit(). The status is kept: the process of the job server reports a lost rank.
-  void end_at_exit() { end_at(position_of(RankActivity::current()), "the process was ended by exit()"); }
+  void end_at_exit() { end_at(position_of(RankActivity::current(), nullptr), "the process was ended by exit()"); }
 
   /// Triax's launcher knows how this process ends, and reports it with the position.
   void end_at(const std::string& position, const std::string& why) {
