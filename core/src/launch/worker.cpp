@@ -43,6 +43,7 @@ class OneRank {
     options.plugins_created = [this] { fault_guard_.install(); };
     Watchdog watchdog({.stall_timeout_s = of_.run.train.stall_timeout_s, .signals = of_.signals, .each_period = [this] {
                          look_for_fault();
+                         report_signal();
                        }});
     const os::FaultStack stack;
     const os::ExitGuard exit_guard([this] { end_at_exit(); });
@@ -109,6 +110,18 @@ class OneRank {
     if (!fault) return;
     end_at(position_of(fault->activity, fault->code), os::to_text(*fault));
     fault_guard_.reported();
+  }
+
+  /// Called on the watchdog's thread. The launcher says which rank received the signal that stops the job.
+  void report_signal() {
+    const int signal = of_.signals.received();
+    if (signal == 0 || has_sent_signal_ || of_.environment.launcher != Launcher::triax) return;
+    has_sent_signal_ = true;
+    try {
+      of_.job.send(kSignal, triax::to_text(signal));
+    } catch (const Error& error) { // the server is lost
+      of_.log.debug("{}", error.what());
+    }
   }
 
   /// A plugin called exit(). The status is kept: the process of the job server reports a lost rank.
@@ -180,7 +193,8 @@ class OneRank {
   const ProcessRank& of_;
   const Layout layout_;
   std::atomic<std::int64_t> last_step_{0};
-  std::mutex mutex_; // protects the member below
+  bool has_sent_signal_ = false; // of the watchdog's thread
+  std::mutex mutex_;             // protects the member below
   const ObservedRank* observed_ = nullptr;
   os::FaultGuard fault_guard_;
 };
