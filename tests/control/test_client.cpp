@@ -64,6 +64,8 @@ TEST(Client, ValuesOfManyMegabytesTravelAndLongerOnesAreRefusedHere) {
 TEST(Client, AddCountsAcrossRanksAndThreads) {
   const Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
+  zero->client.count("n of zero");
+  EXPECT_EQ(zero->client.add("n of zero", 0), 1);
   EXPECT_EQ(zero->client.add("n", 5), 5);
   EXPECT_EQ(one->client.add("n", -5), 0);
   std::vector<std::thread> threads;

@@ -84,6 +84,12 @@ std::int64_t Client::add(std::string_view key, std::int64_t amount, Deadline dea
   return impl_->serving.call(std::move(request), deadline, text("store, counting \"{}\"", key)).number;
 }
 
+void Client::count(std::string_view key) {
+  Message request = make(Kind::add, key);
+  request.number = 1;
+  impl_->serving.post(std::move(request));
+}
+
 void Client::barrier(std::string_view name, Deadline deadline) {
   const std::string where = text("barrier \"{}\"", name);
   const Message answer = impl_->serving.call(make(Kind::barrier, name), deadline, where);

@@ -94,7 +94,9 @@ class LocalRanks {
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
                             [this] { count(ready_); },
-                            [this](const control::Failure& failure) { note(failure); }};
+                            [this](const control::Failure& failure) { note(failure); },
+                            {},
+                            [this](std::int64_t steps) { await_record(steps); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
     count(ended_);
   }
@@ -106,6 +108,11 @@ class LocalRanks {
       if (training_.reports.step) training_.reports.step(record);
     };
     return out;
+  }
+
+  void await_record(std::int64_t steps) const {
+    const auto end = Clock::now() + kRecordGrace;
+    while (last_step_ < steps && !abort_.raised() && Clock::now() < end) std::this_thread::sleep_for(kRecordPoll);
   }
 
   void observe(int number, const ObservedRank* rank) {

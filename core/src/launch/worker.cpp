@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "launch/failure_report.hpp"
 #include "launch/start_tracker.hpp"
@@ -20,6 +21,8 @@
 namespace triax::launch {
 
 namespace {
+
+constexpr const char* kRecorded = "launch/recorded"; // counts the steps that rank 0 has recorded
 
 FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
                       const train::RunFolder& folder) {
@@ -62,7 +65,8 @@ class OneRank {
                                                           [this](const ObservedRank* rank) { observe(rank); },
                                                           [this] { made(); },
                                                           {},
-                                                          [this] { return of_.job.fails_first(); }});
+                                                          [this] { return of_.job.fails_first(); },
+                                                          [this](std::int64_t steps) { await_record(steps); }});
     of_.job.set_before_end({});
     leave(!result);
     if (!result) {
@@ -79,6 +83,7 @@ class OneRank {
     out.step = [this](const report::StepRecord& record) {
       last_step_ = record.step;
       if (of_.reports.step) of_.reports.step(record);
+      of_.job.count(kRecorded);
       if (!of_.job.server()) of_.job.send(kStep, to_line(record));
     };
     out.note = [this](const std::string& line) {
@@ -86,6 +91,16 @@ class OneRank {
       if (!of_.job.server()) of_.job.send(kNote, line);
     };
     return out;
+  }
+
+  void await_record(std::int64_t steps) {
+    const auto end = Clock::now() + kRecordGrace;
+    try {
+      while (of_.job.store().add(kRecorded, 0) < steps && !of_.job.abort().raised() && Clock::now() < end)
+        std::this_thread::sleep_for(kRecordPoll);
+    } catch (const Error& error) { // the job has been aborted, or the server is lost
+      of_.log.debug("{}", error.what());
+    }
   }
 
   void observe(const ObservedRank* rank) {
