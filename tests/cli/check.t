@@ -97,7 +97,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    corpus for share tokens epochs
    {folder}/text training 100.00 % 1,001 0.93
   
-  model: 34,720 parameters, 139 kB of weights in f32
+  model: 34,720 parameters, 139 kB of weights in fp32
   step: 4 sequences = 1 data rank x 2 microbatches of 2
   
   base.toml: ready to train
@@ -112,7 +112,7 @@ Of many ranks, the summary comes first:
   
   layout: pipeline 24 x data 1 x tensor 1 = 24 ranks ...
   
-  model: 314,208 parameters, 1.26 MB of weights in f32
+  model: 314,208 parameters, 1.26 MB of weights in fp32
   step: 48 sequences = 1 data rank x 48 microbatches of 1
   
   memory: rank 23 needs most, 6.14 MB
