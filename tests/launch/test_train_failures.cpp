@@ -42,6 +42,16 @@ TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
   }
 }
 
+TEST_F(TrainFailures, ARankThatIsNotReadyIsNamed) {
+  TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                            "optimizer.rank=3", "optimizer.where=prepare", "optimizer.hangs=true"});
+  const std::string line = "starting: 3 of 4 ranks ready, waiting for rank 3 to prepare the first step\n";
+  while (job.err().find(line) == std::string::npos && !job.ended()) ::usleep(5000);
+  EXPECT_FALSE(job.ended()) << job.err();
+  if (!job.ended()) send_signal(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+}
+
 /// Rank 3 does not return from a plugin call, and the others wait for it.
 TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "plugins.path=[\"" TEST_PLUGINS "\"]";

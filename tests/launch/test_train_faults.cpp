@@ -133,7 +133,10 @@ TEST_F(TrainFaults, ASignalDuringTheStartEndsTheRunWithAResultAndNoLock) {
                           "optimizer.rank=2", "optimizer.where=prepare", "optimizer.hangs=true"})
     arguments.insert(arguments.end(), {"--set", set});
   TrainProcess run(work_.path(), "triax", arguments);
-  while (run.err().find("starting: 3 of 4 ranks ready") == std::string::npos && !run.ended()) ::usleep(5000);
+  while (run.err().find("starting: 3 of 4 ranks ready, waiting for rank 2 to prepare the first step\n") ==
+             std::string::npos &&
+         !run.ended())
+    ::usleep(5000);
   EXPECT_TRUE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
   send_signal(run.pid(), SIGTERM);
   EXPECT_EQ(run.wait(), 128 + SIGTERM);

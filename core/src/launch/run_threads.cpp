@@ -7,10 +7,12 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "control/rank_ranges.hpp"
 #include "launch/failure_report.hpp"
 #include "launch/train_rank.hpp"
 #include "os/exit_guard.hpp"
@@ -50,6 +52,7 @@ class LocalRanks {
                    .has_all_ranks = true}) {}
 
   std::optional<train::LoopResult> train() {
+    for (int rank = 0; rank < layout_.world(); ++rank) not_ready_.insert(rank);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < layout_.world(); ++rank) {
       try {
@@ -93,12 +96,12 @@ class LocalRanks {
                             [this, number](const train::LoopResult& own) { return finish(number, own); },
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
-                            [this] { count(ready_); },
+                            [this, number] { set_ready(number); },
                             [this](const control::Failure& failure) { note(failure); },
                             {},
                             [this](std::int64_t steps) { await_record(steps); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
-    count(ended_);
+    count_end();
   }
 
   train::Reports reports() {
@@ -223,9 +226,15 @@ class LocalRanks {
 
   RankStatus& status_of(int number) { return statuses_[static_cast<std::size_t>(number)]; }
 
-  void count(int& ranks) {
+  void set_ready(int number) {
     const std::lock_guard lock(starting_);
-    ++ranks;
+    not_ready_.erase(number);
+    changed_.notify_one();
+  }
+
+  void count_end() {
+    const std::lock_guard lock(starting_);
+    ++ended_;
     changed_.notify_one();
   }
 
@@ -234,8 +243,10 @@ class LocalRanks {
     report::StartState state;
     state.joined = state.world = layout_.world();
     std::unique_lock lock(starting_);
-    while (!changed_.wait_for(lock, kEvery, [&] { return ready_ == started || ended_ > 0; })) {
-      state.ready = ready_;
+    const auto is_over = [&] { return static_cast<int>(not_ready_.size()) == state.world - started || ended_ > 0; };
+    while (!changed_.wait_for(lock, kEvery, is_over)) {
+      state.ready = state.world - static_cast<int>(not_ready_.size());
+      state.missing = control::rank_ranges({not_ready_.begin(), not_ready_.end()});
       lock.unlock();
       stop_at_start();
       end_if_late();
@@ -318,7 +329,8 @@ class LocalRanks {
   std::vector<train::LoopResult> results_; // by rank
   std::mutex starting_;                    // protects the members below
   std::condition_variable changed_;
-  int ready_ = 0, ended_ = 0; // ranks that are ready for their first step; ranks that have ended
+  std::set<int> not_ready_; // ranks that are not ready for their first step
+  int ended_ = 0;           // number of ranks that have ended
   std::atomic<std::int64_t> last_step_{0};
   std::atomic<bool> stopped_at_start_{false};
   Clock::time_point stopped_at_;              // of the caller's thread

@@ -15,6 +15,7 @@
 #include "os/exit_guard.hpp"
 #include "os/fault_guard.hpp"
 #include "os/library_of.hpp"
+#include "os/signal_name.hpp"
 #include "report/run_log.hpp"
 #include "train/plugins.hpp"
 
@@ -127,11 +128,12 @@ class OneRank {
     fault_guard_.reported();
   }
 
-  /// Called on the watchdog's thread. The launcher says which rank received the signal that stops the job.
+  /// Called ten times a second, and at the end: the rank may end at once. The launcher says which rank received the
+  /// signal that stops the job; another launcher's ranks log it themselves.
   void report_signal() {
     const int signal = of_.signals.received();
-    if (signal == 0 || has_sent_signal_ || of_.environment.launcher != Launcher::triax) return;
-    has_sent_signal_ = true;
+    if (signal == 0 || of_.environment.launcher != Launcher::triax || has_reported_signal_.exchange(true)) return;
+    of_.log.info("{}: received by this process; all ranks stop after this step", signal_name(signal));
     try {
       of_.job.send(kSignal, triax::to_text(signal));
     } catch (const Error& error) { // the server is lost
@@ -156,10 +158,12 @@ class OneRank {
 
   void made() {
     of_.job.start_steps();
+    of_.job.count(ready_key(of_.environment.rank));
     of_.job.store().add(kReady, 1);
   }
 
   std::optional<train::LoopResult> finish(train::LoopResult own) {
+    report_signal();
     own.missing.log_lines = report::lost_lines(of_.log);
     of_.job.send(kResult, to_line(own));
     of_.job.finish(of_.run.train.stall_timeout_s);
@@ -208,8 +212,8 @@ class OneRank {
   const ProcessRank& of_;
   const Layout layout_;
   std::atomic<std::int64_t> last_step_{0};
-  bool has_sent_signal_ = false; // of the watchdog's thread
-  std::mutex mutex_;             // protects the member below
+  std::atomic<bool> has_reported_signal_{false};
+  std::mutex mutex_; // protects the member below
   const ObservedRank* observed_ = nullptr;
   os::FaultGuard fault_guard_;
 };

@@ -20,7 +20,6 @@ namespace triax::os {
 namespace {
 
 constexpr std::string_view kEnding = "ending at once";
-constexpr std::string_view kReceived = "received by this process; all ranks stop after this step";
 
 bool is_ignored(int signal) {
   struct sigaction action {};
@@ -62,12 +61,9 @@ void StopSignals::watch(const std::stop_token& stop) {
     const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
     if (signal < 0) continue;
     if (signal == SIGQUIT) quit();
+    received_.store(signal); // first: who sees the request can know where it comes from
     const bool again = caught_.exchange(signal) != 0;
-    received_.store(signal);
-    if (from_ == From::launcher) {
-      if (!again) report_soon(signal, kReceived);
-      continue;
-    }
+    if (from_ == From::launcher) continue;
     const bool at_once = again || at_once_.load();
     report_soon(signal, at_once ? kEnding : "stopping at the end of a step; a second signal stops at once");
     if (at_once) std::_Exit(128 + signal);

@@ -18,7 +18,7 @@ struct StartState {
   int joined = 0; // ranks that have reached the job server
   int ready = 0;  // ranks that are ready for their first step
   int world = 0;
-  std::string missing; // ranks that have not joined: "3, 7-96"
+  std::string missing; // ranks that have not joined, or, if all have, that are not ready: "3, 7-96"
   bool over = false;   // all ranks are ready, or the start has failed: nothing more is drawn
 };
 
@@ -39,7 +39,7 @@ class StartProgress {
 };
 
 /// "starting: 37 of 128 ranks joined, waiting for ranks 3, 7-96 to join"; once all have joined: "starting: 12 of 128
-/// ranks ready".
+/// ranks ready, waiting for ranks 0-115 to prepare the first step".
 std::string to_text(const StartState& state);
 
 } // namespace triax::report
