@@ -194,7 +194,9 @@ TEST_F(TrainFaults, ReportsACrashInAThreadThatIsNotARanks) {
       "/optim-faulty.so";
   EXPECT_THAT(log, HasSubstr(" error rank 0: the process " + reason +
                              "\n  this is a defect of the plugin: report it to its author\n"));
-  EXPECT_THAT(log, HasSubstr("process failed (no rank failed) after step 1: " + reason + "\n  rank 0: "));
+  // Rank 0 may have completed the step.
+  EXPECT_THAT(log,
+              testing::ContainsRegex("process failed \\(no rank failed\\) after step [12]: crashed with SIGSEGV "));
   EXPECT_EQ(log.find("to pause a run"), std::string::npos);
   const Json result = Json::parse(ended.text), failure = Json::parse(read_file(work_ / "run/failure.json"));
   EXPECT_EQ(failure["failed"], "process");
