@@ -103,8 +103,17 @@ std::string as_sentence(std::string what) {
   return what;
 }
 
+/// "--set needs a value: TABLE.KEY=VALUE" for CLI11's "--set: 1 required TABLE.KEY=VALUE missing".
+std::string missing_value_text(const std::string& what) {
+  constexpr std::string_view kBegin = ": 1 required ", kEnd = " missing";
+  const std::size_t begin = what.find(kBegin);
+  if (begin == std::string::npos || !what.ends_with(kEnd)) return what;
+  const std::size_t type = begin + kBegin.size();
+  return what.substr(0, begin) + " needs a value: " + what.substr(type, what.size() - kEnd.size() - type);
+}
+
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
-  std::string what = as_sentence(error.what());
+  std::string what = missing_value_text(as_sentence(error.what()));
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
     const std::vector<std::string> extras = program.remaining(true);
     what = extras.size() == 1 ? "unexpected argument:" : "unexpected arguments:";

@@ -97,7 +97,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    corpus for share tokens epochs
    {folder}/text training 100.00 % 1,001 0.93
   
-  model: 34,720 parameters, 139 kB of weights in f32
+  model: 34,720 parameters, 139 kB of weights in fp32
   step: 4 sequences = 1 data rank x 2 microbatches of 2
   
   base.toml: ready to train
@@ -112,7 +112,7 @@ Of many ranks, the summary comes first:
   
   layout: pipeline 24 x data 1 x tensor 1 = 24 ranks ...
   
-  model: 314,208 parameters, 1.26 MB of weights in f32
+  model: 314,208 parameters, 1.26 MB of weights in fp32
   step: 48 sequences = 1 data rank x 48 microbatches of 1
   
   memory: rank 23 needs most, 6.14 MB
@@ -274,6 +274,13 @@ A plugin that hides one of Triax:
   $ triax schedule base.toml $crashing
   --set: schedule.plugin "sched-crashing": its constructor crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
     this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/sched-crashing.so
+  [2]
+
+In a call after the constructor:
+
+  $ triax schedule base.toml ${crashing/create/rows}
+  --set: schedule.plugin "sched-crashing": rows() crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: docs/plugins/writing.md has the gdb command for calls of a scheduler
   [2]
 
 ## Text that is not for a terminal

@@ -11,6 +11,13 @@ A key without a value:
     more: triax check --help
   [2]
 
+Nothing:
+
+  $ triax check base.toml --set
+  triax: --set needs a value: TABLE.KEY=VALUE
+    more: triax check --help
+  [2]
+
 Half of a key:
 
   $ triax check base.toml --set train.=5
@@ -33,6 +40,19 @@ Unknown keys:
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   [2]
 
+Tables as keys:
+
+  $ triax check base.toml --set 'comm.tensor={plugin="comm-local"}' --set 'model={}' --set comm.data=comm-local --set 'train={steps=3}'
+  --set: comm.tensor is a table, not a key
+    write one --set for each key: --set comm.tensor.plugin=NAME, --set comm.tensor.KEY=VALUE
+  --set: model is a table, not a key
+    write one --set for each key: --set model.plugin=NAME, --set model.KEY=VALUE
+  --set: comm.data is a table, not a key
+    write --set comm.data.plugin=comm-local
+  --set: train is a table, not a key
+    write --set train.KEY=VALUE; keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+  [2]
+
 Unknown keys and values of the wrong type:
 
   $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
@@ -53,6 +73,7 @@ Lists and numbers:
   --set: optimizer.weight_decay = 0,5 is not a number
   --set: train.steps = "" is not an integer
   --set: lr.decay = "cos" is not one of constant|cosine|linear
+    did you mean "cosine"?
   [2]
 
 Plugins:

@@ -215,6 +215,17 @@ Values of [log] and [launch] out of range:
   run.toml:6:19: launch.start_timeout_s = 0 is outside 1..1e+08
   [2]
 
+A level by another name:
+
+  $ triax check base.toml --set log.level=warning
+  --set: log.level = "warning" is not one of trace|debug|info|warn|error
+    did you mean "warn"?
+  [2]
+  $ triax check base.toml --set log.level=err
+  --set: log.level = "err" is not one of trace|debug|info|warn|error
+    did you mean "error"?
+  [2]
+
 Huge sizes:
 
   $ cat > run.toml << 'END'

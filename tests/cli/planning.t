@@ -17,7 +17,7 @@ A model of a paper is sized without data, GPUs and their plugins:
   
   layout: pipeline 12 x data 16 x tensor 8 = 1536 ranks as processes
   
-  model: 174,615,846,912 parameters, 698 GB of weights in f32
+  model: 174,615,846,912 parameters, 698 GB of weights in fp32
   step: 1536 sequences = 16 data ranks x 96 microbatches of 1
   
   memory: rank 0 and 127 other ranks need most, 61.8 GB each

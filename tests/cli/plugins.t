@@ -132,6 +132,21 @@ A folder of the environment that does not exist:
   {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  create it, or remove it from the variable"}
   [2]
 
+Long names and long lists are shortened:
+
+  $ long=/no/$(printf '%05000d' 0)
+  $ TRIAX_PLUGIN_PATH=$long triax check base.toml
+  TRIAX_PLUGIN_PATH names /no/0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000..., which is not a folder
+    create it, or remove it from the variable
+  [2]
+  $ TRIAX_PLUGIN_PATH=$(printf '/no/%s:' {1..500}) triax check base.toml --set model.plugin=model-none
+  TRIAX_PLUGIN_PATH names /no/1, which is not a folder
+    create it, or remove it from the variable
+  --set: model.plugin "model-none" was not found
+    looked in: /no/1 (TRIAX_PLUGIN_PATH; no such folder), /no/2 (TRIAX_PLUGIN_PATH; no such folder), /no/3 (TRIAX_PLUGIN_PATH; no such folder), /no/4 (TRIAX_PLUGIN_PATH; no such folder), /no/5 (TRIAX_PLUGIN_PATH; no such folder), /no/6 (TRIAX_PLUGIN_PATH; no such folder), /no/7 (TRIAX_PLUGIN_PATH; no such folder), 493 more, {plugins}
+    installed models: model-gpt
+  [2]
+
 With `--json`, a refusal is one object on stdout:
 
   $ triax plugins describe sched-nowhere --json 2> /dev/null

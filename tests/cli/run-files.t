@@ -46,6 +46,38 @@ Folders that cannot take files:
     choose another folder with log.metrics
   [2]
 
+Files that the run itself writes:
+
+  $ for name in resolved.toml failure.json failed-start.json launcher.log rank-3.log timeline-rank-0.json resolved.toml.tmp; do
+  >   triax check base.toml --set log.metrics=runs/base/$name
+  > done
+  --set: log.metrics = "{folder}/runs/base/resolved.toml" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  --set: log.metrics = "{folder}/runs/base/failure.json" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  --set: log.metrics = "{folder}/runs/base/failed-start.json" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  --set: log.metrics = "{folder}/runs/base/launcher.log" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  --set: log.metrics = "{folder}/runs/base/rank-3.log" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  --set: log.metrics = "{folder}/runs/base/timeline-rank-0.json" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  --set: log.metrics = "{folder}/runs/base/resolved.toml.tmp" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  [2]
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [log]
+  > metrics = "runs/run/rank-0.log"
+  > END
+  $ triax train run.toml
+  run.toml:3:11: log.metrics = "{folder}/runs/run/rank-0.log" is a file that the run itself writes
+    name another file, or leave it out: metrics.jsonl in run.dir
+  [2]
+  $ test -e runs
+  [1]
+
 The timeline of a step after the last:
 
   $ cat > run.toml << 'END'

@@ -73,6 +73,17 @@ Without 0W2:
   rows.csv:3:13: 2B3: the input gradient of stage 2, microbatch 3 is already at cell 9
   [1]
 
+2W3 after its backward:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3
+  > 1F0,1F1,1F2,1F3,1B0,1B1,1B2,1B3
+  > 2F0,2F1,2F2,2F3,2B0,2B1,2B2,2B3,2W3
+  > END
+  $ triax schedule --file rows.csv
+  rows.csv:3:9: 2W3: the weight gradient of stage 2, microbatch 3 is already at cell 8
+  [1]
+
 0B0 before 0F0:
 
   $ cat > rows.csv << 'END'

@@ -150,8 +150,8 @@ A scheduler that throws, at its creation and later:
 A schedule that the verifier refuses is a failure, and nothing is drawn:
 
   $ triax schedule $faulty --set schedule.fault=deadlock --output drawn
-  --scheduler: sched-faulty: rank 0, position 1, 0B0: it waits for 1B0 at position 2 of rank 1, which is never reached
-  --scheduler: sched-faulty: rank 1, position 1, 1F1: it waits for 0F1 at position 2 of rank 0, which is never reached
+  --scheduler: sched-faulty: rank 0, position 2, 0B0: it waits for 1B0 at position 3 of rank 1, which is never reached
+  --scheduler: sched-faulty: rank 1, position 2, 1F1: it waits for 0F1 at position 3 of rank 0, which is never reached
   [1]
   $ test -e drawn
   [1]
@@ -189,11 +189,11 @@ A limit of the microbatches in flight:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 4 > /dev/null
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 3
-  --scheduler: sched-1f1b: rank 0, position 6, 0F3: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 10, 0F4: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 14, 0F5: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 18, 0F6: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 22, 0F7: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 7, 0F3: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 11, 0F4: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 15, 0F5: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 19, 0F6: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 23, 0F7: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
   [1]
 
 ## Sizes

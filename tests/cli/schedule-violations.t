@@ -90,7 +90,7 @@ One violation:
   > file = "rows.csv"
   > END
   $ triax check run.toml
-  run.toml:9:10: schedule.plugin = "sched-file": rank 1, position 0, 1B0: it needs 1F0, which comes later, at position 1
+  run.toml:9:10: schedule.plugin = "sched-file": rank 1, position 1, 1B0: it needs 1F0, which comes later, at position 2
     "triax schedule RUN.toml", with the same --set, repeats this check without devices and data
   [2]
 

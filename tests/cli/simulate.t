@@ -126,8 +126,8 @@ A schedule with violations is a failure:
   $ [ -d "$BUILD/tests/schedule/fixtures" ] || exit 80
   $ triax simulate --scheduler sched-faulty --path "$BUILD/tests/schedule/fixtures" --pipeline 2 --microbatches 2 \
   >   --set schedule.fault=deadlock $times
-  --scheduler: sched-faulty: rank 0, position 1, 0B0: it waits for 1B0 at position 2 of rank 1, which is never reached
-  --scheduler: sched-faulty: rank 1, position 1, 1F1: it waits for 0F1 at position 2 of rank 0, which is never reached
+  --scheduler: sched-faulty: rank 0, position 2, 0B0: it waits for 1B0 at position 3 of rank 1, which is never reached
+  --scheduler: sched-faulty: rank 1, position 2, 1F1: it waits for 0F1 at position 3 of rank 0, which is never reached
   [1]
 
 ## Times of a step

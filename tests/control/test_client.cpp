@@ -64,6 +64,8 @@ TEST(Client, ValuesOfManyMegabytesTravelAndLongerOnesAreRefusedHere) {
 TEST(Client, AddCountsAcrossRanksAndThreads) {
   const Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
+  zero->client.count("n of zero");
+  EXPECT_EQ(zero->client.add("n of zero", 0), 1);
   EXPECT_EQ(zero->client.add("n", 5), 5);
   EXPECT_EQ(one->client.add("n", -5), 0);
   std::vector<std::thread> threads;
@@ -218,7 +220,7 @@ TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
   request.start_timeout_s = 0.1;
   EXPECT_EQ(
       error_of([&] { TestRank rank(request); }),
-      "control: cannot connect to the job server at " + to_text(nobody) +
+      "cannot connect to the job server at " + to_text(nobody) +
           " within 0.1 s: Connection refused\n"
           "  check that rank 0 runs there, and that this machine can reach that port (launch.interface, launch.port)");
   request.server.host = "no-such-host.invalid";
@@ -252,7 +254,7 @@ TEST(Client, ATokenLetsIn) {
   const Job job(request);
   ClientRequest rogue = job.request(0);
   const std::string refused = error_of([&] { TestRank rank(rogue); });
-  EXPECT_THAT(refused, StartsWith("control: the job server at " + to_text(job.server->address()) +
+  EXPECT_THAT(refused, StartsWith("the job server at " + to_text(job.server->address()) +
                                   " refused this rank\n  set the same TRIAX_JOB_TOKEN"));
   rogue.token = JobToken(std::string(64, 'a'));
   EXPECT_EQ(error_of([&] { TestRank rank(rogue); }), refused);

@@ -25,7 +25,7 @@ TEST(Server, APortInUseIsRefusedWithTheNextStep) {
   ServerRequest request = server_of(1);
   request.port = first.address().port;
   EXPECT_EQ(error_of([&] { Server second(request); }),
-            text("control: port {} of 127.0.0.1 is in use\n  choose another with launch.port, or leave it out",
+            text("job server: port {} of 127.0.0.1 is in use\n  choose another with launch.port, or leave it out",
                  request.port));
 }
 
@@ -52,7 +52,7 @@ TEST(Server, AnAddressThatOthersReachNeedsAToken) {
   ServerRequest request = server_of(1);
   request.interface = outside;
   EXPECT_EQ(error_of([&] { Server server(request); }),
-            "control: the job server at " + outside +
+            "the job server at " + outside +
                 " is reachable from other machines, but the job has no token\n"
                 "  set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   request.token = JobToken::make();

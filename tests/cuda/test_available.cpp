@@ -45,17 +45,18 @@ TEST(Available, TheRanksMemoryHasToBeThere) {
   if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
   EXPECT_TRUE(available({0, 1, 1e6}).empty());
   EXPECT_THAT(available({0, 1, 1e15}).front().message,
-              HasSubstr("a rank needs 1000000 GB of memory, and GPU 0 of this machine"));
+              HasSubstr("a rank needs 1 PB of memory, 1 PB more than GPU 0 of this machine"));
 }
 
-TEST(Available, SmallMemoriesAreNotRoundedToWholeGigabytes) {
+TEST(Available, NeedAndMemoryHaveAFittingUnit) {
   if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
   cudaDeviceProp properties{};
   ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
   if (properties.totalGlobalMem != std::size_t{8} << 30)
     GTEST_SKIP() << "the GPU does not have the memory of the stand-in";
-  EXPECT_THAT(available({0, 1, 8.613e9}).front().message,
-              AllOf(HasSubstr("a rank needs 8.61 GB of memory"), HasSubstr(" has 8.59 GB")));
+  EXPECT_THAT(
+      available({0, 1, 8.613e9}).front().message,
+      AllOf(HasSubstr("a rank needs 8.61 GB of memory, 23.1 MB more than GPU 0 of"), HasSubstr(" has: 8.59 GB")));
 }
 
 TEST(CudaErrors, NameCallPlaceMessageAndNextStep) {

@@ -58,7 +58,7 @@ TEST_F(Gpu, RefusesTooLargeAllocationsAndContinues) {
     device->allocate(std::size_t{1} << 60, MemoryKind::device);
     FAIL() << "an exbibyte";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("the GPU cannot allocate 1152921504606846976 bytes of memory: "));
+    EXPECT_THAT(error.message(), HasSubstr("the GPU cannot allocate 1.15 EB of memory: "));
     EXPECT_THAT(error.hint(), HasSubstr("batch.micro"));
   }
   const TensorView view = place(DType::f32, {3});

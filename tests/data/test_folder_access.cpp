@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks whether files can be created in a folder, for folders of every kind.
+// Checks whether files can be created in a folder, for folders of every kind, and files that cannot be read.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,6 +7,8 @@
 #include <string>
 
 #include "os/folder_access.hpp"
+#include "os/input_file.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::data {
@@ -66,6 +68,20 @@ TEST(FolderAccess, RightsCount) {
     EXPECT_EQ(os::why_not_writable(hidden + "/a"), hidden + "/a: Permission denied");
   }
   ASSERT_EQ(::chmod(hidden.c_str(), 0755), 0);
+}
+
+TEST(FileAccess, AFileWithoutPermissionHasANextStep) {
+  const TempFolder folder;
+  const std::filesystem::path file = folder / "text.idx";
+  write_file(file, "");
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(file.c_str(), 0000), 0);
+  const Nobody nobody;
+  if (!nobody.became()) GTEST_SKIP() << "this process may read anywhere, and cannot become one that may not";
+  EXPECT_EQ(error_of([&] { os::InputFile opened(file, "prepare it"); }),
+            file.string() +
+                ": cannot be opened: Permission denied\n  let this user read the file and search its folders "
+                "(chmod, chown), or run as its owner");
 }
 
 } // namespace

@@ -83,5 +83,17 @@ TEST(JobKeys, AConfigurationThatCannotBeReadIsAnError) {
   EXPECT_THAT(error_of_rank_1("train.steps=3\n\x1b[31m"), HasSubstr("has an invalid line: \"\\u001B[31m\""));
 }
 
+/// No key of the TOML is at fault.
+TEST(JobServer, AHostThatIsNotThisMachineIsBlamedOnItsVariable) {
+  Environment environment = JobTest::rank_0();
+  environment.launcher = Launcher::torchrun;
+  environment.server.host = std::string(64, 'x') + ".invalid"; // too long for a DNS label: no query leaves the machine
+  environment.server_variable = "MASTER_ADDR";
+  os::StopSignals signals{null_log()};
+  const std::string error = error_of([&] { Job job({environment, {}, control::test::kLong}, signals); });
+  EXPECT_THAT(error, ::testing::StartsWith("environment of torchrun: MASTER_ADDR = " + environment.server.host + ": "));
+  EXPECT_THAT(error, HasSubstr("\n  set MASTER_ADDR on all ranks to the name or an address of rank 0's machine"));
+}
+
 } // namespace
 } // namespace triax::launch

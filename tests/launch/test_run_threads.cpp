@@ -56,6 +56,19 @@ class Steps final : public executor::WalkObserver {
   std::int64_t done = 0;
 };
 
+/// Samples, of which those from `first_bad` on cannot be read.
+class Samples final : public executor::BatchSource {
+ public:
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    if (first_bad >= 0 && samples.front() >= first_bad) throw Error("token 99 is out of range");
+    good_.microbatch(samples, tokens, targets);
+  }
+  std::int64_t first_bad = -1;
+
+ private:
+  test::TinySource good_;
+};
+
 /// Ranks 0 to 3: data 2 x tensor 2. Deadlines are too far away to end a wait.
 class TrainHere : public ::testing::Test {
  protected:
@@ -79,7 +92,8 @@ class TrainHere : public ::testing::Test {
     }
     steps_.resize(ranks);
     store_ = std::make_unique<control::LocalStore>();
-    std::vector<test::TinySource> sources(2 * ranks);
+    std::vector<Samples> sources(2 * ranks);
+    sources[ranks - 1].first_bad = first_bad_;
     const os::StopSignals signals(*logs_[0]);
     return launch::run_threads({config, placement, logs_, signals, reports_,
                                 [&](int rank) {
@@ -124,6 +138,7 @@ class TrainHere : public ::testing::Test {
   std::vector<Notes*> notes_;
   train::Reports reports_;
   std::vector<Steps> steps_{4};
+  std::int64_t first_bad_ = -1;                // of the last rank's samples
   std::unique_ptr<control::LocalStore> store_; // of the last run
 };
 
@@ -164,6 +179,18 @@ TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
   EXPECT_GE(result->steps, 2);
   EXPECT_THAT(steps(), Each(result->steps));
   EXPECT_THAT(errors(), IsEmpty());
+}
+
+/// The last rank fails at the start of step 2, when rank 0 may not know yet that all ranks have completed step 1.
+TEST_F(TrainHere, AFailureDoesNotLoseTheRecordOfTheStepBefore) {
+  first_bad_ = run_.config().batch.global;
+  for (int trial = 0; trial < 20; ++trial) {
+    std::int64_t recorded = 0;
+    reports_.step = [&](const report::StepRecord& record) { recorded = record.step; };
+    EXPECT_FALSE(go());
+    EXPECT_THAT(errors(), ElementsAre(HasSubstr("step 2: token 99 is out of range")));
+    EXPECT_EQ(recorded, 1) << "trial " << trial;
+  }
 }
 
 TEST_F(TrainHere, NoRankGoesBeforeAllHaveTrained) {

@@ -42,6 +42,16 @@ TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
   }
 }
 
+TEST_F(TrainFailures, ARankThatIsNotReadyIsNamed) {
+  TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                            "optimizer.rank=3", "optimizer.where=prepare", "optimizer.hangs=true"});
+  const std::string line = "starting: 3 of 4 ranks ready, waiting for rank 3 to prepare the first step\n";
+  while (job.err().find(line) == std::string::npos && !job.ended()) ::usleep(5000);
+  EXPECT_FALSE(job.ended()) << job.err();
+  if (!job.ended()) send_signal(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+}
+
 /// Rank 3 does not return from a plugin call, and the others wait for it.
 TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "plugins.path=[\"" TEST_PLUGINS "\"]";
@@ -131,7 +141,7 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
     // A process with one thread has not tried to join yet.
     if (threads_of(ranks[2]) != 1 || threads_of(ranks[3]) != 1) continue;
     EXPECT_EQ(job.wait(), 1);
-    EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for 2, 3\n"));
+    EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for ranks 2, 3 to join\n"));
     EXPECT_THAT(job.err(),
                 HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0) was lost before the end of "
                           "step 1: did not join within 3 s (launch.start_timeout_s); missing ranks: "

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "launch/thread_run.hpp"
+#include "launch/train_process.hpp"
 
 namespace triax::test {
 namespace {
@@ -125,6 +126,27 @@ TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
                                  HasSubstr("this is a defect of the plugin")));
 }
 
+/// As if a rank created weights for a long time.
+TEST_F(TrainFaults, ASignalDuringTheStartEndsTheRunWithAResultAndNoLock) {
+  std::vector<std::string> arguments = {"train", "run.toml", "--json"};
+  for (const char* set : {"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                          "optimizer.rank=2", "optimizer.where=prepare", "optimizer.hangs=true"})
+    arguments.insert(arguments.end(), {"--set", set});
+  TrainProcess run(work_.path(), "triax", arguments);
+  while (run.err().find("starting: 3 of 4 ranks ready, waiting for rank 2 to prepare the first step\n") ==
+             std::string::npos &&
+         !run.ended())
+    ::usleep(5000);
+  EXPECT_TRUE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
+  send_signal(run.pid(), SIGTERM);
+  EXPECT_EQ(run.wait(), 128 + SIGTERM);
+  const Json result = Json::parse(run.out());
+  EXPECT_EQ(result["outcome"], "stopped");
+  EXPECT_EQ(result["signal"], "SIGTERM");
+  EXPECT_EQ(result["steps"], 0);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
 
 TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
@@ -152,10 +174,36 @@ TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
     EXPECT_EQ(failure["rank"], 2);
     EXPECT_EQ(failure["reason"], reason);
   }
-  const Outcome ended = train(options + "thread", "2>err.txt");
-  EXPECT_EQ(ended.status, 128 + SIGABRT);
+}
+
+/// No rank is blamed; the file of the instruction is named.
+TEST_F(TrainFaults, ReportsACrashInAThreadThatIsNotARanks) {
+  const std::string options = "--json --set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=";
+  const Outcome aborted = train(options + "thread", "2>err.txt");
+  EXPECT_EQ(aborted.status, 128 + SIGABRT);
   EXPECT_THAT(read_file(work_ / "err.txt"),
-              HasSubstr("crashed with " + aborted + ": in a thread that is not a rank's\n"));
+              testing::ContainsRegex("the process crashed with SIGABRT \\(Aborted\\): in a "
+                                     "thread that is not a rank's, in [^ ]*libc\\.so"));
+  const Outcome ended = train(options + "thread-null", "2>err.txt");
+  EXPECT_EQ(ended.status, 128 + SIGSEGV);
+  const std::string log = read_file(work_ / "err.txt");
+  const std::string reason =
+      "crashed with SIGSEGV (Segmentation fault): in a thread that is not a rank's, in " TEST_PLUGINS
+      "/optim-faulty.so";
+  EXPECT_THAT(log, HasSubstr(" error rank 0: the process " + reason +
+                             "\n  this is a defect of the plugin: report it to its author\n"));
+  // Rank 0 may have completed the step.
+  EXPECT_THAT(log,
+              testing::ContainsRegex("process failed \\(no rank failed\\) after step [12]: crashed with SIGSEGV "));
+  EXPECT_EQ(log.find("to pause a run"), std::string::npos);
+  const Json result = Json::parse(ended.text), failure = Json::parse(read_file(work_ / "run/failure.json"));
+  EXPECT_EQ(failure["failed"], "process");
+  for (const Json& file : {result, failure}) {
+    EXPECT_TRUE(file["rank"].is_null());
+    EXPECT_EQ(file["reason"], reason);
+  }
 }
 
 #ifdef TRIAX_WITH_UCX

@@ -22,7 +22,7 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
   std::vector<std::string> arguments = {"train", "run.toml", "--json", "--set", "launch.start_timeout_s=3"};
   TrainProcess job(work_.path(), "rank-0", arguments, variables(0, 4, free_port()));
   EXPECT_EQ(job.wait(), 1);
-  EXPECT_THAT(job.err(), HasSubstr("starting: 1 of 4 ranks joined, waiting for 1-3\n"));
+  EXPECT_THAT(job.err(), HasSubstr("starting: 1 of 4 ranks joined, waiting for ranks 1-3 to join\n"));
   EXPECT_THAT(job.err(), HasSubstr("rank 0: timed out waiting for ranks 1-3\n"));
   EXPECT_THAT(job.err(), HasSubstr("launch.start_timeout_s = 3"));
   const auto failure = nlohmann::json::parse(read_file(work_ / "run/failed-start.json"));
@@ -46,8 +46,9 @@ TEST_F(TrainLaunched, ARankThatCannotJoinSaysWhyAndExits) {
   TrainProcess alone = start(sets, "alone", nobody_serves), lost = start(sets, "lost", unresolvable);
   for (TrainProcess* rank : {&alone, &lost}) {
     EXPECT_EQ(rank->wait(), 1) << rank->err();
-    EXPECT_THAT(rank->err(), HasSubstr("rank 1: control: cannot connect to the job server at "));
+    EXPECT_THAT(rank->err(), HasSubstr("rank 1: cannot connect to the job server at "));
     EXPECT_THAT(rank->err(), HasSubstr("within 1 s: "));
+    EXPECT_THAT(rank->err(), HasSubstr("can reach that port (MASTER_ADDR, launch.port)"));
   }
   EXPECT_THAT(alone.err(), HasSubstr("Connection refused"));
   EXPECT_THAT(lost.err(), HasSubstr(unknown_host));

@@ -173,6 +173,21 @@ TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
   send_signal(job.pid(), SIGINT);
   EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
   EXPECT_THAT(job.err(), HasSubstr("stopped by SIGINT after step "));
+  EXPECT_THAT(job.err(), Not(HasSubstr("this launcher did not")));
+}
+
+TEST_F(TrainProcesses, ASignalToOneOfThemStopsAllAndNamesIt) {
+  TrainProcess job = start_endless_run();
+  ASSERT_EQ(job.ranks().size(), 4u) << job.err();
+  send_signal(job.ranks()[2], SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("stopped by SIGTERM after step "));
+  const std::string received = "rank 2 received SIGTERM, and this launcher did not: all ranks stop after this step\n";
+  EXPECT_THAT(job.err(), HasSubstr(" info launcher: " + received));
+  EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr(received));
+  EXPECT_THAT(read_file(work_ / "run/rank-2.log"),
+              HasSubstr(" info rank 2: SIGTERM: received by this process; all ranks stop after this step\n"));
+  EXPECT_THAT(read_file(work_ / "run/rank-1.log"), Not(HasSubstr("SIGTERM")));
 }
 
 TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {

@@ -29,9 +29,10 @@ struct Drawing {
 TEST(StartProgress, WithoutATerminalTheFirstLineComesAfterTwoSeconds) {
   Drawing drawing(false);
   EXPECT_EQ(drawing.after(1999, {1, 0, 4, "1-3"}), "");
-  EXPECT_EQ(drawing.after(1, {1, 0, 4, "1-3"}), "starting: 1 of 4 ranks joined, waiting for 1-3\n");
+  EXPECT_EQ(drawing.after(1, {1, 0, 4, "1-3"}), "starting: 1 of 4 ranks joined, waiting for ranks 1-3 to join\n");
   EXPECT_EQ(drawing.after(9999, {3, 0, 4, "3"}), "");
-  EXPECT_EQ(drawing.after(1, {4, 2, 4, ""}), "starting: 2 of 4 ranks ready\n");
+  EXPECT_EQ(drawing.after(1, {4, 2, 4, "1, 3"}),
+            "starting: 2 of 4 ranks ready, waiting for ranks 1, 3 to prepare the first step\n");
   EXPECT_EQ(drawing.after(20000, {4, 4, 4, "", true}), "");
 }
 

@@ -48,7 +48,10 @@ class LocatorInFile final : public schedule::Locator {
     return found == actions.end() ? nullptr : &*found;
   }
   static bool is(const CsvFile::LocatedAction& one, const ActionRef& action) {
-    return one.kind == action.kind && one.stage == action.stage && one.microbatch == action.microbatch;
+    using schedule::Kind;
+    const bool is_half = action.kind == Kind::backward_input || action.kind == Kind::backward_weight;
+    const bool has_kind = one.kind == action.kind || (is_half && one.kind == Kind::backward); // 3B1 has 3I1 and 3W1
+    return has_kind && one.stage == action.stage && one.microbatch == action.microbatch;
   }
 
   const CsvFile& file_;

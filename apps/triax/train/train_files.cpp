@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/train_files.hpp"
 
+#include "config/run_files.hpp"
 #include "train/machine_memory.hpp"
 
 namespace triax::app {
@@ -29,7 +30,7 @@ std::vector<std::unique_ptr<Log>> rank_logs(const config::RunConfig& run, int ra
 }
 
 std::unique_ptr<Log> launcher_log(const config::RunConfig& run) {
-  return report::make_run_log(report::parse_level(run.log.level), run.folder / "launcher.log", report::kLauncher);
+  return report::make_run_log(report::parse_level(run.log.level), run.folder / config::kLauncherLog, report::kLauncher);
 }
 
 } // namespace triax::app

@@ -3,12 +3,14 @@
 // ranks that a launcher has started (train_launched.cpp).
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
@@ -35,6 +37,8 @@ struct LocalRun {
   const std::vector<std::unique_ptr<Log>>& logs;
   report::Progress& progress;
   const launch::OnFailure& failed;
+  const os::StopSignals& signals;
+  const std::function<int(const train::LoopResult&)>& ends_at_start;
 
   const config::RunConfig& run() const { return *loaded.run; }
   Log& log() const { return *logs.front(); }
@@ -44,7 +48,6 @@ struct LocalRun {
 };
 
 std::optional<train::LoopResult> train_threads(const LocalRun& here) {
-  const os::StopSignals signals(here.log());
   train::RunRecords records(here.run(), config::to_toml(here.loaded), here.log());
   const auto note = [&here](const std::string& line) { here.log().info("{}", line); };
   report::StartProgress start = report::StartProgress::for_stderr();
@@ -52,13 +55,14 @@ std::optional<train::LoopResult> train_threads(const LocalRun& here) {
   return launch::run_threads({here.run(),
                               here.placement,
                               here.logs,
-                              signals,
+                              here.signals,
                               {&records, here.step(), note},
                               {},
                               nullptr,
                               here.failed,
                               &here.folder,
-                              starting});
+                              starting,
+                              here.ends_at_start});
 }
 
 std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
@@ -73,12 +77,11 @@ std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
 
 /// Rank 0 writes the records.
 std::optional<train::LoopResult> train_processes(const LocalRun& here) {
-  const os::StopSignals signals(here.log());
   report::RankOutput output = report::RankOutput::for_stderr();
   const auto line = [&output](int rank, const std::string& written) { output.write(rank, written); };
   report::StartProgress start = report::StartProgress::for_stderr();
   const auto starting = [&start](const report::StartState& state) { start.update(state); };
-  return launch::spawn_workers({here.run(), rank_arguments(here.arguments), here.folder, here.log(), signals,
+  return launch::spawn_workers({here.run(), rank_arguments(here.arguments), here.folder, here.log(), here.signals,
                                 here.step(), line, here.failed, starting});
 }
 
@@ -90,10 +93,19 @@ std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const 
   return out;
 }
 
-int train_ranks(const TrainArguments& arguments, const config::LoadResult& loaded, const train::Preflight& checked,
-                const train::Placement& placement, const train::RunFolder& folder,
-                const std::vector<std::unique_ptr<Log>>& logs) {
+/// What a run has while it trains, apart from its configuration.
+struct RunFiles {
+  std::optional<train::RunFolder> folder;
+  std::optional<train::MetricsLock> metrics;
+  std::vector<std::unique_ptr<Log>> logs;
+};
+
+int train_ranks(const TrainArguments& arguments, const config::LoadResult& loaded, const train::CheckedRun& asked,
+                RunFiles& files, os::StopSignals& signals) {
   const config::RunConfig& run = *loaded.run;
+  const auto& [placement, checked] = asked;
+  const std::vector<std::unique_ptr<Log>>& logs = files.logs;
+  const os::StopSignalLog signals_to(signals, *logs.front());
   logs.front()->info("{}", start_line(run, checked, placement));
   for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
@@ -101,7 +113,13 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
     report.failed(run, rank, why, status);
   };
-  const LocalRun here{arguments, loaded, placement, folder, logs, progress, failed};
+  const std::function<int(const train::LoopResult&)> ends_at_start = [&](const train::LoopResult& stopped) {
+    files.metrics.reset(); // removes its file: the process ends without destructors
+    const int status = report.ended(run, stopped);
+    result_out().flush();
+    return status;
+  };
+  const LocalRun here{arguments, loaded, placement, *files.folder, logs, progress, failed, signals, ends_at_start};
   std::optional<train::LoopResult> result;
   try {
     result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
@@ -147,17 +165,21 @@ int train_run(const TrainArguments& arguments) {
   if (!placement.ranks_are_threads) checked.refusals.add(launch::check_keys(loaded.run->launch));
   if (!checked.refusals.empty()) return report.refused(refusals(loaded, checked));
 
-  std::optional<train::RunFolder> folder;
-  std::optional<train::MetricsLock> metrics;
-  std::vector<std::unique_ptr<Log>> logs;
+  std::optional<os::StopSignals> signals; // before the files: a signal must not leave a lock file
   try {
-    folder.emplace(*loaded.run, config::to_toml(loaded));
-    metrics.emplace(loaded.run->log.metrics);
-    logs = make_logs(*loaded.run, placement);
+    signals.emplace();
+  } catch (const Error& error) { // no thread
+    return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
+  }
+  RunFiles files;
+  try {
+    files.folder.emplace(*loaded.run, config::to_toml(loaded));
+    files.metrics.emplace(loaded.run->log.metrics);
+    files.logs = make_logs(*loaded.run, placement);
   } catch (const Error& error) { // nothing was started
     return report.refused({config::diagnostic(ErrorCode::kNotWritable, error)});
   }
-  return train_ranks(arguments, loaded, checked, placement, *folder, logs);
+  return train_ranks(arguments, loaded, asked, files, *signals);
 }
 
 } // namespace

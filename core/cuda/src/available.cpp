@@ -2,9 +2,9 @@
 // Checks whether this machine has a GPU for a rank, without creating a CUDA context.
 #include <cuda_runtime_api.h>
 
-#include <cmath>
 #include <string>
 
+#include "memory_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 
@@ -35,12 +35,6 @@ Refusals check_driver() {
   return {};
 }
 
-/// "0.54" below 10 GB, else whole gigabytes.
-std::string gigabytes(double bytes) {
-  if (bytes >= 1e10) return triax::to_text(static_cast<std::int64_t>(bytes / 1e9));
-  return triax::to_text(std::round(bytes / 1e7) / 100);
-}
-
 Refusals check_gpu(int gpu, double bytes) {
   cudaDeviceProp properties{};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, gpu); error != cudaSuccess)
@@ -55,8 +49,8 @@ Refusals check_gpu(int gpu, double bytes) {
   const auto there = static_cast<double>(properties.totalGlobalMem);
   if (bytes > there)
     out.add(make_refusal(ErrorCode::kOutOfMemory, {},
-                         "a rank needs {} GB of memory, and GPU {} of this machine ({}) has {} GB", gigabytes(bytes),
-                         gpu, properties.name, gigabytes(there))
+                         "a rank needs {} of memory, {} more than GPU {} of this machine ({}) has: {}",
+                         memory_text(bytes), memory_text(bytes - there), gpu, properties.name, memory_text(there))
                 .with_hint("use a smaller batch.micro or model, or more ranks"));
   return out;
 }

@@ -10,6 +10,7 @@
 #include "cuda_recording.hpp"
 #include "cuda_stream.hpp"
 #include "device/movement.hpp" // of the core: checks of views, and rounding of fill values
+#include "memory_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 #include "triax/lazy_load_guard.hpp"
@@ -41,8 +42,9 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   std::string description() const override {
     cudaDeviceProp properties{};
     TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
-    return text("{} (GPU {} of this machine), compute capability {}.{}, {} GB; streams wait for the host{}",
-                properties.name, gpu_, properties.major, properties.minor, properties.totalGlobalMem / 1000000000,
+    return text("{} (GPU {} of this machine), compute capability {}.{}, {}; streams wait for the host{}",
+                properties.name, gpu_, properties.major, properties.minor,
+                memory_text(static_cast<double>(properties.totalGlobalMem)),
                 flags_.usable() ? " by stream memory operations" : ": the host delays launches");
   }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
 
+#include "memory_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 
@@ -18,6 +20,10 @@ std::size_t at_least_one(std::size_t bytes) {
   return std::max<std::size_t>(bytes, 1);
 }
 
+std::string text_of_size(std::size_t bytes) {
+  return memory_text(static_cast<double>(bytes));
+}
+
 void* take_device(std::size_t bytes) {
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, at_least_one(bytes));
@@ -26,8 +32,9 @@ void* take_device(std::size_t bytes) {
   cudaGetLastError();
   std::size_t left = 0, all = 0;
   TRIAX_CUDA(cudaMemGetInfo(&left, &all));
-  throw Error(text("the GPU cannot allocate {} bytes of memory: {} of {} are free", bytes, left, all), {},
-              hint_for(error));
+  throw Error(text("the GPU cannot allocate {} of memory: {} of {} are free", text_of_size(bytes), text_of_size(left),
+                   text_of_size(all)),
+              {}, hint_for(error));
 }
 
 void* take_pinned(std::size_t bytes, unsigned flags) {
@@ -36,7 +43,7 @@ void* take_pinned(std::size_t bytes, unsigned flags) {
   if (error == cudaSuccess) return data;
   if (error != cudaErrorMemoryAllocation) fail(error, "cudaHostAlloc", __FILE__, __LINE__);
   cudaGetLastError();
-  throw Error(text("the host cannot allocate {} bytes of pinned memory", bytes), {},
+  throw Error(text("the host cannot allocate {} of pinned memory", text_of_size(bytes)), {},
               "use a smaller batch.global or sequence, or raise the limit of locked memory (ulimit -l)");
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/printable.hpp"
 #include "config/derive.hpp"
+#include "config/run_files.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
 #include "os/folder_access.hpp"
@@ -185,7 +186,8 @@ class Checks {
     for (const Path& folder : *folders) {
       std::error_code unreadable;
       if (!std::filesystem::is_directory(folder, unreadable))
-        refuse(make_refusal(ErrorCode::kNotFound, {"plugins.path"}, "plugins.path: {} is not a folder", folder)
+        refuse(make_refusal(ErrorCode::kNotFound, {"plugins.path"}, "plugins.path: {} is not a folder",
+                            shortened(folder.string()))
                    .with_hint("name folders that hold plugins"));
     }
   }
@@ -206,6 +208,11 @@ class Checks {
                  .with_hint("name a file"));
     } else if (!folder || metrics->parent_path() != *folder) {
       writable("log.metrics", *metrics, metrics->parent_path());
+    }
+    if (folder && metrics->parent_path() == *folder && is_run_file(metrics->filename().native())) {
+      return refuse(make_refusal(ErrorCode::kConflict, {"log.metrics"},
+                                 "log.metrics = \"{}\" is a file that the run itself writes", *metrics)
+                        .with_hint("name another file, or leave it out: metrics.jsonl in run.dir"));
     }
     if (holds_something_else(*metrics)) {
       refuse(make_refusal(ErrorCode::kAlreadyExists, {"log.metrics"},
@@ -267,11 +274,13 @@ class Checks {
       const Path file = data::beside(prefix, ending);
       const std::string problem = os::why_not_a_file(file);
       if (problem.empty()) continue;
+      const std::string permission = os::permission_hint(file);
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
       refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {} {}", key, file, problem)
-                 .with_hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
-                                                     prefix.extension().string())
-                                              : data::how_to_prepare(prefix)));
+                 .with_hint("{}", !permission.empty() ? permission
+                                  : with_ending ? text("leave out {}: the key names all files of a corpus at once",
+                                                       prefix.extension().string())
+                                                : data::how_to_prepare(prefix)));
       return;
     }
   }

@@ -127,6 +127,14 @@ std::string choice_hint(const triax_option& option, const OptionValue& value) {
   const std::string small = lower_case(*chosen);
   std::vector<std::string> near = plugin::nearest(small, choices);
   if (std::find(choices.begin(), choices.end(), small) != choices.end()) near = {small}; // "BF16"
+  constexpr std::size_t kMinPart = 3;
+  const auto is_longer = [&](const std::string& choice) { // "warning" for warn, "err" for error
+    return std::min(choice.size(), small.size()) >= kMinPart &&
+           (small.starts_with(choice) || choice.starts_with(small));
+  };
+  if (const auto other = std::find_if(choices.begin(), choices.end(), is_longer);
+      near.empty() && other != choices.end())
+    near = {*other};
   // "f16" has the same distance from bf16 and fp16.
   const auto farther = [&](const std::string& choice) {
     return plugin::edit_distance(small, choice) > plugin::edit_distance(small, near.front());

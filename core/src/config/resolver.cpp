@@ -2,6 +2,8 @@
 #include "config/resolver.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "base/printable.hpp"
 #include "config/option_value.hpp"
@@ -25,6 +27,15 @@ std::string joined(const std::vector<std::string>& words) {
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
   const std::vector<std::string> near = plugin::nearest(name, known);
   return near.empty() ? std::string() : text("; did you mean \"{}\"?", near.front());
+}
+
+/// Whether the value of a --set can be the name of a plugin; it may be in quotes.
+bool is_plugin_name(std::string_view value) {
+  const auto is_part = [](unsigned char letter) {
+    return std::isalnum(letter) != 0 ||
+           std::string_view("-_\"'").find(static_cast<char>(letter)) != std::string_view::npos;
+  };
+  return !value.empty() && std::all_of(value.begin(), value.end(), is_part);
 }
 
 /// Full names of the core's keys in other tables that have this name.
@@ -258,8 +269,10 @@ void Resolver::refuse_unknown_tables() {
 void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& setting) {
   const Written& value = setting.entry.value;
   std::string hint = text("write [{}] and its keys", table.name);
-  if (table.kind && setting.flag) {
+  if (table.kind && setting.flag && is_plugin_name(value.text)) {
     hint = text("write --set {}.plugin={}", table.name, shortened(value.text));
+  } else if (table.kind && setting.flag) { // such as {plugin="comm-ucx"}
+    hint = text("write one --set for each key: --set {}.plugin=NAME, --set {}.KEY=VALUE", table.name, table.name);
   } else if (table.kind && value.type == Written::Type::string) {
     hint = text("write plugin = {} below [{}]", shortened(to_toml(value)), table.name);
   } else if (setting.flag) {

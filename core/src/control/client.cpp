@@ -33,8 +33,8 @@ struct Client::Impl {
     try {
       thread = std::thread([this] { serving.run(); });
     } catch (const std::system_error& error) {
-      throw Error(text("cannot start the connection thread of rank {}: {}", request.rank, error.code().message()),
-                  "control", "allow this process more threads (ulimit -u), or end other processes");
+      throw Error(text("cannot start the connection thread of rank {}: {}", request.rank, error.code().message()), {},
+                  "allow this process more threads (ulimit -u), or end other processes");
     }
   }
   ~Impl() {
@@ -82,6 +82,12 @@ std::int64_t Client::add(std::string_view key, std::int64_t amount, Deadline dea
   Message request = make(Kind::add, key);
   request.number = amount;
   return impl_->serving.call(std::move(request), deadline, text("store, counting \"{}\"", key)).number;
+}
+
+void Client::count(std::string_view key) {
+  Message request = make(Kind::add, key);
+  request.number = 1;
+  impl_->serving.post(std::move(request));
 }
 
 void Client::barrier(std::string_view name, Deadline deadline) {

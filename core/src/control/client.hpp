@@ -46,6 +46,8 @@ struct ClientRequest {
   std::function<RankProgress()> progress = {};
   /// Called before the client ends the process; here a report can be written.
   std::function<void()> before_end = {};
+  /// The variable that names the server's host, for errors: "MASTER_ADDR". Empty: launch.interface decided it.
+  std::string server_variable = {};
 };
 
 class Client final : public Store, public JobAbort::Listener {
@@ -62,6 +64,8 @@ class Client final : public Store, public JobAbort::Listener {
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
   std::int64_t add(std::string_view key, std::int64_t amount, Deadline deadline);
+  /// Adds 1 to a counter, and does not wait for the server. Other ranks read it with add(key, 0).
+  void count(std::string_view key);
   /// Waits until all ranks of the job are in the barrier of this name. Throws Error with the missing ranks.
   void barrier(std::string_view name, Deadline deadline);
 

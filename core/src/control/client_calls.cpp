@@ -71,9 +71,8 @@ Message ClientThread::call(Message request, Deadline deadline, const std::string
 
 void ClientThread::post(Message message) {
   const std::lock_guard lock(mutex_);
-  if (leaving_ != Leaving::no) throw Error("this rank has left its job", "control");
-  if (lost_)
-    throw Error(text("lost the connection to the job server at {}: {}", request_.server, connection_.why()), "control");
+  if (leaving_ != Leaving::no) throw Error("this rank has left its job");
+  if (lost_) throw Error(text("lost the connection to the job server at {}: {}", request_.server, connection_.why()));
   message.id = ++last_id_;
   send(message);
 }
@@ -107,8 +106,7 @@ void ClientThread::leave() {
   await(lock, deadline_in(timeout_s), over);
   if (leaving_ == Leaving::done) return;
   throw Error(text("the job server at {} {} before it received all messages of this rank", request_.server,
-                   lost_ ? "was lost (" + connection_.why() + ")" : "did not answer"),
-              "control");
+                   lost_ ? "was lost (" + connection_.why() + ")" : "did not answer"));
 }
 
 } // namespace triax::control

@@ -25,7 +25,7 @@ std::string host_name() {
 
 std::string hello_of(const ClientRequest& request) {
   if (request.token.secret().size() > JobToken::kMaxBytes)
-    throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), "control");
+    throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), {}, kShortenToken);
   Hello hello;
   hello.rank = request.rank;
   hello.world = request.world;
@@ -37,8 +37,8 @@ std::string hello_of(const ClientRequest& request) {
 
 [[noreturn]] void refuse(const os::Address& server, const std::string& why) {
   const std::string text_of = text("the job server at {} refused this rank", server);
-  if (!why.empty()) throw Error(text_of + ": " + why, "control");
-  throw Error(text_of, "control", "set the same TRIAX_JOB_TOKEN or launch.token_file on all ranks");
+  if (!why.empty()) throw Error(text_of + ": " + why);
+  throw Error(text_of, {}, "set the same TRIAX_JOB_TOKEN or launch.token_file on all ranks");
 }
 
 /// One attempt. On a failure worth a retry, returns nothing and sets `why`.
@@ -73,13 +73,14 @@ Connection enter(const ClientRequest& request, const JobAbort& flag) {
   std::string why;
   for (milliseconds pause{50};; pause = std::min(2 * pause, milliseconds(1000))) {
     if (std::optional<Connection> entered = try_enter(request, hello, deadline, why)) return std::move(*entered);
-    if (flag.raised()) throw Error(flag.reason(), "control");
+    if (flag.raised()) throw Error(flag.reason());
     const Clock::time_point now = Clock::now();
     if (now >= deadline)
       throw Error(
           text("cannot connect to the job server at {} within {} s: {}", request.server, request.start_timeout_s, why),
-          "control",
-          "check that rank 0 runs there, and that this machine can reach that port (launch.interface, launch.port)");
+          {},
+          text("check that rank 0 runs there, and that this machine can reach that port ({}, launch.port)",
+               request.server_variable.empty() ? "launch.interface" : request.server_variable));
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
   }
 }

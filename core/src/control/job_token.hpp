@@ -14,6 +14,9 @@
 
 namespace triax::control {
 
+/// The next step for a token of TRIAX_JOB_TOKEN that is longer than JobToken::kMaxBytes; from_file() checks files.
+inline constexpr const char* kShortenToken = "use a shorter TRIAX_JOB_TOKEN: openssl rand -hex 32";
+
 class JobToken {
  public:
   static constexpr std::size_t kMaxBytes = 512;

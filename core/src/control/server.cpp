@@ -30,7 +30,7 @@ void Server::start() {
   try {
     impl_->thread = std::thread([this] { impl_->serving.run(); });
   } catch (const std::system_error& error) {
-    throw Error(text("cannot start the server thread: {}", error.code().message()), "control",
+    throw Error(text("cannot start the server thread: {}", error.code().message()), "job server",
                 "allow this process more threads (ulimit -u), or end other processes");
   }
 }

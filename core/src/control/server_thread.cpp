@@ -32,20 +32,20 @@ os::Descriptor listen(const ServerRequest& request, os::Address& address) {
   address = {os::address_of_interface(request.interface), request.port};
   if (!request.token.given() && !os::is_loopback(address.host))
     throw Error(text("the job server at {} is reachable from other machines, but the job has no token", address.host),
-                "control", "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
+                {}, "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   if (request.token.secret().size() > JobToken::kMaxBytes)
-    throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), "control");
+    throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), {}, kShortenToken);
   const rlim_t wanted = static_cast<rlim_t>(request.world) + kMaxPending + kOtherFiles;
   if (const rlim_t allowed = raise_open_files(wanted); allowed < wanted)
     throw Error(text("a job server for {} ranks opens up to {} files; the limit of this process is {}", request.world,
                      wanted, allowed),
-                "control", "raise the hard limit of open files (ulimit -Hn)");
+                {}, "raise the hard limit of open files (ulimit -Hn)");
   return os::listen_on(address);
 }
 
 os::Descriptor make_epoll() {
   os::Descriptor out(::epoll_create1(EPOLL_CLOEXEC));
-  if (!out) throw Error(text("cannot create an epoll descriptor: {}", errno_text()), "control");
+  if (!out) throw Error(text("cannot create an epoll descriptor: {}", errno_text()), "job server");
   return out;
 }
 

@@ -17,7 +17,8 @@ namespace {
 
 nlohmann::json parse(const std::filesystem::path& file, const std::string& hint) {
   if (const std::string problem = os::why_not_a_file(file); !problem.empty())
-    throw Error(problem + "; it names the tokenizer and the size of its vocabulary", file.string(), hint);
+    throw Error(problem + "; it names the tokenizer and the size of its vocabulary", file.string(),
+                os::permission_hint(file).empty() ? hint : os::permission_hint(file));
   return parse_json(file, read_whole(file, hint), hint);
 }
 

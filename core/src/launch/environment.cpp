@@ -95,6 +95,7 @@ Environment read_torchrun(const Variables& variables) {
   out.server = {std::string(reader.need("MASTER_ADDR", kTorchrunHint)), reader.port("MASTER_PORT", kTorchrunHint)};
   out.job = reader.find("TORCHELASTIC_RUN_ID");
   out.serves = !own;
+  if (!own) out.server_variable = "MASTER_ADDR";
   // torchrun's agent may listen on MASTER_PORT itself, for torch's store.
   if (!own && reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True" && ++out.server.port > 65535)
     throw reader.error(
@@ -130,6 +131,7 @@ Environment read_open_mpi(const Variables& variables) {
   check_ranks(reader, out, names, hint);
   if (reader.has("MASTER_ADDR")) {
     out.server.host = reader.find("MASTER_ADDR");
+    out.server_variable = "MASTER_ADDR";
   } else if (out.local_world == out.world) {
     out.server.host = "127.0.0.1";
   } else {
@@ -192,6 +194,7 @@ Environment read_slurm(const Variables& variables) {
   out.local_world = tasks_of_this_node(reader, tasks, world, out.world);
   check_ranks(reader, out, {"SLURM_PROCID", world, "SLURM_LOCALID", tasks}, kSrunHint);
   // Not SLURM_LAUNCH_NODE_IPADDR, which is the host that called srun.
+  out.server_variable = reader.has("MASTER_ADDR") ? "MASTER_ADDR" : "SLURM_STEP_NODELIST";
   out.server.host = reader.has("MASTER_ADDR") ? std::string(reader.find("MASTER_ADDR"))
                                               : read_list(reader, "SLURM_STEP_NODELIST", parse_node_list).front();
   if (reader.has("SLURM_JOB_ID")) out.job = text("{}.{}", reader.find("SLURM_JOB_ID"), reader.find("SLURM_STEP_ID"));

@@ -29,6 +29,7 @@ struct Environment {
   os::Address server;                  // of the job server; launch.port overrides its port
   std::string job = {};                // the launcher's identifier of the job; empty if it has none
   bool serves = false;                 // whether rank 0 runs the job server; else the launcher does
+  std::string server_variable = {};    // that names the host of the server: "MASTER_ADDR"; empty: none that a user set
 };
 
 /// Returns the value of a variable, or null: std::getenv or a test's function.

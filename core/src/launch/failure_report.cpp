@@ -93,7 +93,7 @@ std::string to_text(const FailureFacts& facts) {
   if (is_rank(facts)) {
     out += "\n  last position: " + where(facts, failure.rank);
     if (!facts.hint.empty()) out += "\n  " + facts.hint;
-  } else {
+  } else if (facts.server != kThisProcess) {
     out += "\n  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s";
   }
   int shown = 0, hidden = 0;

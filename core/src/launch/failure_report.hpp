@@ -18,7 +18,7 @@
 
 namespace triax::launch {
 
-inline constexpr std::string_view kLauncher = "launcher", kJobServer = "job server";
+inline constexpr std::string_view kLauncher = "launcher", kJobServer = "job server", kThisProcess = "process";
 
 inline constexpr int kFailedStatus = 1; // exit status of a process whose run failed
 
@@ -34,7 +34,7 @@ struct FailureFacts {
   std::int64_t last_step = 0;             // the last step that all ranks finished
   double seconds = 0;                     // from the failure to the end of the last rank, or of this process
   std::filesystem::path file = {};        // to write the report to (train/run_folder.hpp)
-  std::string_view server = kLauncher;    // what runs the job server: it failed if the failure has no rank
+  std::string_view server = kLauncher;    // what failed if no rank did: what runs the job server, or kThisProcess
   control::Rejections rejections = {};    // of the job server
   std::string hint = {};                  // the next step, if the rank's log does not have it
   bool is_ended = false;                  // this process is ended, because one of its ranks does not stop

@@ -34,6 +34,22 @@ control::JobToken token_for(const config::LaunchKeys& launch) {
   return launch.token_file.empty() ? control::JobToken() : control::JobToken::from_file(launch.token_file);
 }
 
+/// The host of the job server, which is this one. Errors name the variable that names another.
+std::string interface_of(const Environment& environment) {
+  try {
+    os::address_of_interface(environment.server.host);
+  } catch (const Error& error) {
+    if (environment.server_variable.empty()) throw;
+    throw Error(text("{} = {}: {}, on which rank 0 runs", environment.server_variable,
+                     shortened(environment.server.host), error.message()),
+                text("environment of {}", name_of(environment.launcher)),
+                text("set MASTER_ADDR on all ranks to the name or an address of rank 0's machine, or set "
+                     "launch.interface\n  {}",
+                     error.hint()));
+  }
+  return environment.server.host;
+}
+
 /// "key=value" lines. Keys and values contain no line break.
 std::string to_lines(const std::map<std::string, std::string>& keys) {
   std::string out;
@@ -62,7 +78,8 @@ Job::Job(const JobRequest& request, os::StopSignals& signals)
   const Environment& environment = request_.environment;
   if (!environment.serves || environment.rank != 0) return;
   const int port = request_.launch.port != 0 ? request_.launch.port : environment.server.port;
-  const std::string interface = request_.launch.interface.empty() ? environment.server.host : request_.launch.interface;
+  const std::string& own = request_.launch.interface;
+  const std::string interface = own.empty() ? interface_of(environment) : own;
   server_ = std::make_unique<control::Server>(
       control::ServerRequest{interface, port, environment.world, token_, request_.stall_timeout_s});
 }
@@ -79,6 +96,7 @@ void Job::enter() {
     client.server = server_->address();
     track_start();
   }
+  client.server_variable = environment.server_variable;
   client.token = token_;
   client.rank = environment.rank;
   client.world = environment.world;

@@ -65,6 +65,7 @@ class Job {
   /// Called on another thread before the process is ended because its rank did not stop after a failure. May be empty.
   void set_before_end(std::function<void()> report);
   void send(std::string_view topic, std::string_view text) { client().send(topic, text); }
+  void count(std::string_view key) { client().count(key); }
   /// Whether this is the first rank that asks. A later failure is most likely a consequence of the first, so a later
   /// rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank counts as
   /// first if the flag is still not set.

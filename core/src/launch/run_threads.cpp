@@ -7,10 +7,12 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "control/rank_ranges.hpp"
 #include "launch/failure_report.hpp"
 #include "launch/train_rank.hpp"
 #include "os/exit_guard.hpp"
@@ -26,7 +28,8 @@ namespace {
 
 using control::RankStatus;
 
-constexpr std::chrono::milliseconds kEvery{100}; // how often a start is looked at
+constexpr std::chrono::milliseconds kEvery{100};     // how often a start is looked at
+constexpr std::chrono::milliseconds kStopGrace{500}; // for ranks to end after a signal during the start
 
 // Next steps after the end of the process by one of its threads.
 constexpr const char* kDefectOfPlugin = "this is a defect of the plugin: report it to its author";
@@ -49,6 +52,7 @@ class LocalRanks {
                    .has_all_ranks = true}) {}
 
   std::optional<train::LoopResult> train() {
+    for (int rank = 0; rank < layout_.world(); ++rank) not_ready_.insert(rank);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < layout_.world(); ++rank) {
       try {
@@ -92,10 +96,12 @@ class LocalRanks {
                             [this, number](const train::LoopResult& own) { return finish(number, own); },
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
-                            [this] { count(ready_); },
-                            [this](const control::Failure& failure) { note(failure); }};
+                            [this, number] { set_ready(number); },
+                            [this](const control::Failure& failure) { note(failure); },
+                            {},
+                            [this](std::int64_t steps) { await_record(steps); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
-    count(ended_);
+    count_end();
   }
 
   train::Reports reports() {
@@ -105,6 +111,11 @@ class LocalRanks {
       if (training_.reports.step) training_.reports.step(record);
     };
     return out;
+  }
+
+  void await_record(std::int64_t steps) const {
+    const auto end = Clock::now() + kRecordGrace;
+    while (last_step_ < steps && !abort_.raised() && Clock::now() < end) std::this_thread::sleep_for(kRecordPoll);
   }
 
   void observe(int number, const ObservedRank* rank) {
@@ -118,7 +129,8 @@ class LocalRanks {
     const std::lock_guard lock(mutex_);
     if (failure_ || stopped_at_start_) return;
     failure_ = failure;
-    const ObservedRank* const failed = observed_[static_cast<std::size_t>(failure.rank)];
+    const bool is_rank = failure.rank != control::kNoRank;
+    const ObservedRank* const failed = is_rank ? observed_[static_cast<std::size_t>(failure.rank)] : nullptr;
     timed_out_waiting_ = failed && failed->progress().has_timed_out;
     failed_at_ = Clock::now();
     for (std::size_t rank = 0; rank < observed_.size(); ++rank)
@@ -147,7 +159,9 @@ class LocalRanks {
 
   /// A plugin called exit(), in the thread of a rank or in one of its own.
   [[noreturn]] void end_at_exit() {
-    note_end(location_of(RankActivity::current(), nullptr), "the process was ended by exit()", kDefectOfPlugin);
+    const FaultLocation at = location_of(RankActivity::current(), nullptr);
+    note_end(at, at.rank == control::kNoRank ? "was ended by exit()" : "the process was ended by exit()",
+             kDefectOfPlugin);
     const std::lock_guard lock(mutex_);
     report_end(kFailedStatus);
     std::_Exit(kFailedStatus);
@@ -166,7 +180,7 @@ class LocalRanks {
 
   /// What a thread of this process does.
   struct FaultLocation {
-    int rank = 0; // that reports it
+    int rank = control::kNoRank; // whose main thread it is
     std::string where;
     const char* hint = kDefectOfPlugin;
   };
@@ -180,18 +194,18 @@ class LocalRanks {
       return {rank->number(), call.empty() ? rank->position() : text("{}, {}", rank->position(), call),
               is_plugin ? kDefectOfPlugin : kDefect};
     }
-    const std::string plugin = plugin_at(code);
-    if (plugin.empty()) return {.where = "in a thread that is not a rank's", .hint = kDefect};
-    return {.where = text("in a thread of plugin \"{}\"", plugin)};
+    return {.where = text("in a thread that is not a rank's{}", in_file_of(code)),
+            .hint = plugin_at(code).empty() ? kDefect : kDefectOfPlugin};
   }
 
   /// Records why a thread ends this process, as the first failure unless a rank has failed before.
   void note_end(const FaultLocation& at, const std::string& why, const char* hint) {
     const std::string reason = text("{}: {}", why, at.where);
-    log(at.rank).error("{}\n  {}", reason, hint);
+    const bool is_rank = at.rank != control::kNoRank;
+    log(is_rank ? at.rank : 0).error("{}{}\n  {}", is_rank ? "" : "the process ", reason, hint);
     note({at.rank, false, reason});
     const std::lock_guard lock(mutex_);
-    if (failure_ && failure_->why == reason) status_of(at.rank).position = at.where;
+    if (is_rank && failure_ && failure_->why == reason) status_of(at.rank).position = at.where;
   }
 
   // Called with the mutex held.
@@ -204,6 +218,7 @@ class LocalRanks {
     const double seconds = std::chrono::duration<double>(Clock::now() - failed_at_).count();
     FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
     facts.is_ended = is_ended;
+    facts.server = kThisProcess;
     if (training_.folder) facts.file = training_.folder->failure_file();
     log(0).error("{}", to_text(facts));
     if (training_.folder) write_failure(facts, log(0));
@@ -211,9 +226,15 @@ class LocalRanks {
 
   RankStatus& status_of(int number) { return statuses_[static_cast<std::size_t>(number)]; }
 
-  void count(int& ranks) {
+  void set_ready(int number) {
     const std::lock_guard lock(starting_);
-    ++ranks;
+    not_ready_.erase(number);
+    changed_.notify_one();
+  }
+
+  void count_end() {
+    const std::lock_guard lock(starting_);
+    ++ended_;
     changed_.notify_one();
   }
 
@@ -222,10 +243,13 @@ class LocalRanks {
     report::StartState state;
     state.joined = state.world = layout_.world();
     std::unique_lock lock(starting_);
-    while (!changed_.wait_for(lock, kEvery, [&] { return ready_ == started || ended_ > 0; })) {
-      state.ready = ready_;
+    const auto is_over = [&] { return static_cast<int>(not_ready_.size()) == state.world - started || ended_ > 0; };
+    while (!changed_.wait_for(lock, kEvery, is_over)) {
+      state.ready = state.world - static_cast<int>(not_ready_.size());
+      state.missing = control::rank_ranges({not_ready_.begin(), not_ready_.end()});
       lock.unlock();
       stop_at_start();
+      end_if_late();
       if (training_.starting) training_.starting(state);
       lock.lock();
     }
@@ -239,6 +263,7 @@ class LocalRanks {
     while (!changed_.wait_for(lock, kEvery, [&] { return ended_ == started; })) {
       lock.unlock();
       stop_at_start();
+      end_if_late();
       lock.lock();
     }
   }
@@ -248,7 +273,18 @@ class LocalRanks {
     if (training_.signals.caught() == 0 || last_step_ > 0 || abort_.raised()) return;
     stopped_at_start_ = true;
     watchdog_.expect_end();
+    stopped_at_ = Clock::now();
     if (!abort_.relay(control::kNoRank, "stopped before the first step ended")) stopped_at_start_ = false;
+  }
+
+  /// A rank may be in a call that takes long and cannot be interrupted, such as the creation of its weights: it ends
+  /// with the process, like ranks that are processes.
+  void end_if_late() {
+    if (!stopped_at_start_ || !training_.ends_at_start || Clock::now() - stopped_at_ < kStopGrace) return;
+    report::StartState state;
+    state.over = true;
+    if (training_.starting) training_.starting(state);
+    std::_Exit(training_.ends_at_start(stopped()));
   }
 
   train::LoopResult stopped() const {
@@ -293,9 +329,11 @@ class LocalRanks {
   std::vector<train::LoopResult> results_; // by rank
   std::mutex starting_;                    // protects the members below
   std::condition_variable changed_;
-  int ready_ = 0, ended_ = 0; // ranks that are ready for their first step; ranks that have ended
+  std::set<int> not_ready_; // ranks that are not ready for their first step
+  int ended_ = 0;           // number of ranks that have ended
   std::atomic<std::int64_t> last_step_{0};
   std::atomic<bool> stopped_at_start_{false};
+  Clock::time_point stopped_at_;              // of the caller's thread
   std::mutex mutex_;                          // protects the members below
   std::vector<const ObservedRank*> observed_; // by rank; null: not in training
   std::vector<RankStatus> statuses_;          // by rank, at the time of the failure

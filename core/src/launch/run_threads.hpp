@@ -31,6 +31,9 @@ struct LocalTraining {
   OnFailure failed = {};
   const train::RunFolder* folder = nullptr;                     // for failure reports; null: none are written
   std::function<void(const report::StartState&)> starting = {}; // ten times a second until all ranks are ready
+  /// Called on the caller's thread if ranks do not end soon after a signal that came before the end of the first step.
+  /// The process then ends with the status that this returns. Empty: waits for the ranks.
+  std::function<int(const train::LoopResult&)> ends_at_start = {};
 };
 
 /// The result of rank 0 with the traffic of all ranks; empty if a rank failed.

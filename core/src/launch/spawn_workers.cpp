@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <string_view>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "os/fault_guard.hpp"
 #include "os/named_memory.hpp"
 #include "os/open_files.hpp"
+#include "os/signal_name.hpp"
 #include "train/plugins.hpp"
 #include "triax/wait_deadline.hpp"
 
@@ -30,6 +32,8 @@ constexpr std::chrono::steady_clock::duration kWorkerExitGrace =
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
+constexpr std::chrono::steady_clock::duration kSignalGrace =
+    std::chrono::milliseconds(500); // for this process to receive a signal that a terminal sends to all processes
 // UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known.
 constexpr std::string_view kUcxFiles = "ucx_shm_posix_";
 constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe per rank
@@ -55,6 +59,7 @@ class LocalProcesses {
     }
     while (!all_ended() && !must_stop_waiting()) poll_once(kPollMs);
     poll_once(0); // output and messages from the end of the last rank
+    log_signals(true);
     tracker_.finish();
     left_memory_.remove();
     if (stopped_at_start_) return stopped();
@@ -109,6 +114,7 @@ class LocalProcesses {
     tracker_.look();
     check_start();
     pass_signal();
+    log_signals(false);
     end_late_ones();
   }
 
@@ -116,6 +122,8 @@ class LocalProcesses {
     try {
       if (worker_message.topic == kNote) {
         training_.log.info("{}", worker_message.text);
+      } else if (worker_message.topic == kSignal) {
+        signals_of_ranks_.push_back({worker_message.rank, std::atoi(worker_message.text.c_str())});
       } else if (const auto record = result_.take(worker_message); record && training_.step) {
         if (worker_message.discarded > 0)
           training_.log.warn("{} steps are not shown, because the output was blocked; {} has every step",
@@ -146,6 +154,18 @@ class LocalProcesses {
       if (!child.ended()) pids.push_back(child.pid());
     left_memory_.collect(pids, kUcxFiles);
     for (os::Child& child : children_) child.kill();
+  }
+
+  /// Says which rank received a signal, unless this process received it too.
+  void log_signals(bool at_end) {
+    const auto now = std::chrono::steady_clock::now();
+    std::erase_if(signals_of_ranks_, [&](const RankSignal& of) {
+      if (!at_end && now - of.at < kSignalGrace) return false;
+      if (training_.signals.caught() == 0)
+        training_.log.info("rank {} received {}, and this launcher did not: all ranks stop after this step", of.rank,
+                           signal_name(of.signal));
+      return true;
+    });
   }
 
   train::LoopResult stopped() const {
@@ -206,6 +226,11 @@ class LocalProcesses {
     }
   }
 
+  struct RankSignal {
+    int rank = 0, signal = 0;
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
+  };
+
   const ProcessTraining& training_;
   const Layout layout_;
   const control::JobToken token_;
@@ -215,6 +240,7 @@ class LocalProcesses {
   std::vector<os::Child> children_;
   os::NamedMemory left_memory_; // of ranks that were killed at the start
   JobResult result_;
+  std::vector<RankSignal> signals_of_ranks_; // that are not logged yet
   bool signal_passed_ = false, stopped_at_start_ = false;
   bool killed_the_lost_ = false;
   std::optional<std::chrono::steady_clock::time_point> failed_at_;

@@ -2,9 +2,9 @@
 #include "launch/start_tracker.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "control/rank_ranges.hpp"
-#include "triax/text.hpp"
 
 namespace triax::launch {
 
@@ -31,8 +31,16 @@ void StartTracker::look() {
   state.joined = server_.joined();
   state.ready = static_cast<int>(server_.counter(kReady));
   if (state.ready >= world_) return finish();
-  if (state.joined < world_) state.missing = control::rank_ranges(server_.missing());
-  if (reports_.state) reports_.state(state);
+  if (!reports_.state) return;
+  state.missing = state.joined < world_ ? control::rank_ranges(server_.missing()) : not_ready();
+  reports_.state(state);
+}
+
+std::string StartTracker::not_ready() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < world_; ++rank)
+    if (server_.counter(ready_key(rank)) == 0) ranks.push_back(rank);
+  return control::rank_ranges(ranks);
 }
 
 void StartTracker::finish() {

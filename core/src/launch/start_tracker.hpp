@@ -11,11 +11,16 @@
 
 #include "control/server.hpp"
 #include "report/start_progress.hpp"
+#include "triax/text.hpp"
 
 namespace triax::launch {
 
 /// Counter of the ranks that are ready for their first step (control::Client::add).
 inline constexpr const char* kReady = "launch/ready";
+/// The counter of one rank, before it counts itself in kReady.
+inline std::string ready_key(int rank) {
+  return text("{}/{}", kReady, rank);
+}
 
 /// Each callback may be empty.
 struct StartReports {
@@ -36,6 +41,7 @@ class StartTracker {
   bool over() const noexcept { return over_; }
 
  private:
+  std::string not_ready() const;
   void warn(std::chrono::steady_clock::time_point now);
 
   const control::Server& server_;

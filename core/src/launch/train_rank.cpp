@@ -58,7 +58,9 @@ class OneTraining {
     try {
       result = trained(rank);
     } catch (...) {
-      failed_here(caught_error());
+      const Error error = observed_.activity().with_failed_call(caught_error());
+      if (rank) await_record(rank->steps_done());
+      failed(error);
     }
     observed_.set_rank(nullptr);
     const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");
@@ -81,6 +83,12 @@ class OneTraining {
     observed_.set_finished(rank->steps_done());
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
     return of_.finish(own);
+  }
+
+  void await_record(std::int64_t steps) {
+    if (!of_.await_record || of_.number == 0 || steps == 0 || of_.abort.raised()) return;
+    const ActivityScope wait(ActivityScope::Kind::wait, "waiting until rank 0 has recorded the last step");
+    of_.await_record(steps);
   }
 
   /// On the rank's thread, which knows the call that it left.

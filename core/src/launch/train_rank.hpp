@@ -6,6 +6,8 @@
 // why they stopped.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -38,7 +40,14 @@ struct RankTraining {
   /// Called on a failure before the flag is set: returns whether no rank of another process has failed before. Empty:
   /// yes.
   std::function<bool()> fails_first = {};
+  /// Called on the rank's thread if it fails after `steps` steps, before other ranks learn of it: waits until rank 0
+  /// has recorded them, for at most kRecordGrace. May be empty.
+  std::function<void(std::int64_t steps)> await_record = {};
 };
+
+/// Without this wait, the failure could end rank 0 before it knows that all ranks have completed the step before.
+inline constexpr std::chrono::seconds kRecordGrace{1};
+inline constexpr std::chrono::milliseconds kRecordPoll{2};
 
 /// Empty if the rank failed.
 std::optional<train::LoopResult> train_rank(const RankTraining& training);

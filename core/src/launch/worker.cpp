@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "launch/failure_report.hpp"
 #include "launch/start_tracker.hpp"
@@ -13,12 +14,16 @@
 #include "launch/worker_messages.hpp"
 #include "os/exit_guard.hpp"
 #include "os/fault_guard.hpp"
+#include "os/library_of.hpp"
+#include "os/signal_name.hpp"
 #include "report/run_log.hpp"
 #include "train/plugins.hpp"
 
 namespace triax::launch {
 
 namespace {
+
+constexpr const char* kRecorded = "launch/recorded"; // counts the steps that rank 0 has recorded
 
 FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
                       const train::RunFolder& folder) {
@@ -42,6 +47,7 @@ class OneRank {
     options.plugins_created = [this] { fault_guard_.install(); };
     Watchdog watchdog({.stall_timeout_s = of_.run.train.stall_timeout_s, .signals = of_.signals, .each_period = [this] {
                          look_for_fault();
+                         report_signal();
                        }});
     const os::FaultStack stack;
     const os::ExitGuard exit_guard([this] { end_at_exit(); });
@@ -60,7 +66,8 @@ class OneRank {
                                                           [this](const ObservedRank* rank) { observe(rank); },
                                                           [this] { made(); },
                                                           {},
-                                                          [this] { return of_.job.fails_first(); }});
+                                                          [this] { return of_.job.fails_first(); },
+                                                          [this](std::int64_t steps) { await_record(steps); }});
     of_.job.set_before_end({});
     leave(!result);
     if (!result) {
@@ -77,6 +84,7 @@ class OneRank {
     out.step = [this](const report::StepRecord& record) {
       last_step_ = record.step;
       if (of_.reports.step) of_.reports.step(record);
+      of_.job.count(kRecorded);
       if (!of_.job.server()) of_.job.send(kStep, to_line(record));
     };
     out.note = [this](const std::string& line) {
@@ -86,18 +94,28 @@ class OneRank {
     return out;
   }
 
+  void await_record(std::int64_t steps) {
+    const auto end = Clock::now() + kRecordGrace;
+    try {
+      while (of_.job.store().add(kRecorded, 0) < steps && !of_.job.abort().raised() && Clock::now() < end)
+        std::this_thread::sleep_for(kRecordPoll);
+    } catch (const Error& error) { // the job has been aborted, or the server is lost
+      of_.log.debug("{}", error.what());
+    }
+  }
+
   void observe(const ObservedRank* rank) {
     of_.job.observe(rank);
     const std::lock_guard lock(mutex_);
     observed_ = rank;
   }
 
-  /// Where the rank is if the thread of this activity ends the process.
-  std::string position_of(const RankActivity* activity) {
+  /// Where the rank is if the thread of this activity ends the process. `code`: what it runs; null: not known.
+  std::string position_of(const RankActivity* activity, const void* code) {
     const std::lock_guard lock(mutex_);
     if (!observed_) return "starting";
     if (&observed_->activity() != activity)
-      return text("{}, in a thread that is not the rank's", observed_->position());
+      return text("{}, in a thread that is not the rank's{}", observed_->position(), in_file_of(code));
     const std::string call = observed_->activity().to_text();
     return call.empty() ? observed_->position() : text("{}, {}", observed_->position(), call);
   }
@@ -106,12 +124,25 @@ class OneRank {
   void look_for_fault() {
     const std::optional<os::Fault> fault = fault_guard_.take();
     if (!fault) return;
-    end_at(position_of(fault->activity), os::to_text(*fault));
+    end_at(position_of(fault->activity, fault->code), os::to_text(*fault));
     fault_guard_.reported();
   }
 
+  /// Called ten times a second, and at the end: the rank may end at once. The launcher says which rank received the
+  /// signal that stops the job; another launcher's ranks log it themselves.
+  void report_signal() {
+    const int signal = of_.signals.received();
+    if (signal == 0 || of_.environment.launcher != Launcher::triax || has_reported_signal_.exchange(true)) return;
+    of_.log.info("{}: received by this process; all ranks stop after this step", signal_name(signal));
+    try {
+      of_.job.send(kSignal, triax::to_text(signal));
+    } catch (const Error& error) { // the server is lost
+      of_.log.debug("{}", error.what());
+    }
+  }
+
   /// A plugin called exit(). The status is kept: the process of the job server reports a lost rank.
-  void end_at_exit() { end_at(position_of(RankActivity::current()), "the process was ended by exit()"); }
+  void end_at_exit() { end_at(position_of(RankActivity::current(), nullptr), "the process was ended by exit()"); }
 
   /// Triax's launcher knows how this process ends, and reports it with the position.
   void end_at(const std::string& position, const std::string& why) {
@@ -127,10 +158,12 @@ class OneRank {
 
   void made() {
     of_.job.start_steps();
+    of_.job.count(ready_key(of_.environment.rank));
     of_.job.store().add(kReady, 1);
   }
 
   std::optional<train::LoopResult> finish(train::LoopResult own) {
+    report_signal();
     own.missing.log_lines = report::lost_lines(of_.log);
     of_.job.send(kResult, to_line(own));
     of_.job.finish(of_.run.train.stall_timeout_s);
@@ -179,6 +212,7 @@ class OneRank {
   const ProcessRank& of_;
   const Layout layout_;
   std::atomic<std::int64_t> last_step_{0};
+  std::atomic<bool> has_reported_signal_{false};
   std::mutex mutex_; // protects the member below
   const ObservedRank* observed_ = nullptr;
   os::FaultGuard fault_guard_;

@@ -19,7 +19,8 @@ namespace triax::launch {
 // Topics.
 inline constexpr const char* kStep = "step";
 inline constexpr const char* kResult = "result";
-inline constexpr const char* kNote = "note"; // a line for the user
+inline constexpr const char* kNote = "note";     // a line for the user
+inline constexpr const char* kSignal = "signal"; // number of a signal that the rank's process has received
 
 std::string to_line(const report::StepRecord& record); // without traffic
 report::StepRecord read_step(std::string_view line);
@@ -30,8 +31,8 @@ train::LoopResult read_result(std::string_view line);
 /// Combines the messages of all ranks.
 class JobResult {
  public:
-  /// Returns a step of rank 0, for the progress display; stores results. Not for notes. Throws Error that names the
-  /// rank if the message cannot be read.
+  /// Returns a step of rank 0, for the progress display; stores results. Not for notes and signals. Throws Error that
+  /// names the rank if the message cannot be read.
   std::optional<report::StepRecord> take(const control::WorkerMessage& message);
   /// The result of rank 0 with the traffic and the missing files of all ranks; empty if rank 0 sent none.
   std::optional<train::LoopResult> together() const;

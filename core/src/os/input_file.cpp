@@ -35,7 +35,7 @@ InputFile::InputFile(const std::filesystem::path& file, const std::string& hint)
     const int error = errno;
     const std::string problem = why_not_a_file(file);
     throw Error(problem.empty() ? "cannot be opened: " + errno_text(error) : problem, file.string(),
-                error == ENOENT ? hint : std::string());
+                error == ENOENT ? hint : permission_hint(file));
   }
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
@@ -56,6 +56,11 @@ std::string why_not_a_file(const std::filesystem::path& file) {
   const std::filesystem::path target = std::filesystem::read_symlink(file, not_a_link);
   if (error == ENOENT && !not_a_link) return text("is a symbolic link to {}, which does not exist", target);
   return error == ENOENT ? "does not exist" : "cannot be opened: " + errno_text(error);
+}
+
+std::string permission_hint(const std::filesystem::path& file) {
+  const bool refused = ::faccessat(AT_FDCWD, file.c_str(), R_OK, AT_EACCESS) != 0 && errno == EACCES;
+  return refused ? "let this user read the file and search its folders (chmod, chown), or run as its owner" : "";
 }
 
 InputFile::InputFile(InputFile&& other) noexcept

@@ -39,4 +39,7 @@ class InputFile {
 /// is known against it. Does not open it, and so does not block on a FIFO.
 std::string why_not_a_file(const std::filesystem::path& file);
 
+/// The next step if this user has no permission to read `file`; else empty.
+std::string permission_hint(const std::filesystem::path& file);
+
 } // namespace triax::os

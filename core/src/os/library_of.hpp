@@ -49,6 +49,14 @@ inline std::string library_of(const std::type_info& type) {
   return file.stem().string();
 }
 
+/// ", in FILE" with the library, or the program, that has the code at an address; empty if it is not known.
+inline std::string in_file_of(const void* code) {
+  bool is_found = false;
+  const std::filesystem::path file = library_file_at(code, is_found);
+  if (!is_found) return {};
+  return ", in " + (file.empty() ? std::string(program_invocation_short_name) : file.string());
+}
+
 /// The plugin whose code is at an address, or empty. Plugins are named NAME.so. Other shared libraries have a version
 /// after the suffix, and programs have no suffix.
 inline std::string plugin_at(const void* code) {

@@ -82,7 +82,7 @@ int try_connect(const Descriptor& socket, const addrinfo& to, Deadline deadline)
 } // namespace
 
 Wake::Wake() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_) throw Error(text("cannot create an event descriptor: {}", errno_text()), "control");
+  if (!event_) throw Error(text("cannot create an event descriptor: {}", errno_text()), "job server");
 }
 
 void Wake::wake() noexcept {
@@ -98,7 +98,7 @@ void Wake::clear() noexcept {
 Descriptor listen_on(const Address& address) {
   std::string why;
   const Addresses found = resolve(address, AI_NUMERICHOST | AI_PASSIVE, why);
-  if (!found) throw Error(text("invalid address {}: {}", to_text(address), why), "control");
+  if (!found) throw Error(text("invalid address {}: {}", to_text(address), why), "job server");
   Descriptor socket(::socket(found->ai_family, kSocketType, 0));
   const int yes = 1; // else the port stays unusable for a minute after a job
   if (socket && ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
@@ -106,9 +106,9 @@ Descriptor listen_on(const Address& address) {
     return socket;
   const int failed = errno;
   if (failed == EADDRINUSE)
-    throw Error(text("port {} of {} is in use", address.port, address.host), "control",
+    throw Error(text("port {} of {} is in use", address.port, address.host), "job server",
                 "choose another with launch.port, or leave it out");
-  throw Error(text("cannot listen on port {} of {}: {}", address.port, address.host, errno_text(failed)), "control",
+  throw Error(text("cannot listen on port {} of {}: {}", address.port, address.host, errno_text(failed)), "job server",
               failed == EACCES ? "choose a port above 1023 with launch.port, or leave it out" : "");
 }
 
@@ -116,7 +116,7 @@ int port_of(const Descriptor& listening) {
   sockaddr_storage here{};
   socklen_t size = sizeof here;
   if (::getsockname(listening.number(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-    throw Error(text("cannot get the port of a socket: {}", errno_text()), "control");
+    throw Error(text("cannot get the port of a socket: {}", errno_text()), "job server");
   return ntohs(here.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(here).sin_port
                                          : reinterpret_cast<const sockaddr_in6&>(here).sin6_port);
 }

@@ -36,6 +36,8 @@ class StopSignals {
   void set_log(Log* log);
   /// The number of the signal, or 0.
   int caught() const noexcept { return caught_.load(); }
+  /// The number of the signal that this process has received, or 0; not what ask() sets.
+  int received() const noexcept { return received_.load(); }
   /// Whether the first signal ends the process at once: while a rank waits for others to start, there is no current
   /// step.
   void end_at_once(bool at_once) noexcept { at_once_.store(at_once); }
@@ -50,7 +52,7 @@ class StopSignals {
 
   const From from_;
   sigset_t signals_{}, mask_before_{};
-  std::atomic<int> caught_{0};
+  std::atomic<int> caught_{0}, received_{0};
   std::atomic<bool> at_once_{false};
   std::mutex mutex_; // protects the log
   Log* log_ = nullptr;

@@ -312,11 +312,13 @@ std::string ProbeFailure::hint(const std::filesystem::path& library) const {
     return other +
            "find what ended this process: the kernel, if memory ran out (dmesg), a batch system or a user; then repeat "
            "the command, and if it fails again without a cause outside, report it to the plugin's author";
+  const bool is_loading = call.empty() || call.starts_with("its "); // plugins describe calls nothing else
   const std::string debug =
-      library.empty()
-          ? std::string()
-          : text("; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {}",
-                 library);
+      library.empty() ? std::string()
+      : is_loading
+          ? text("; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {}",
+                 library)
+          : "; to debug it: docs/plugins/writing.md has the gdb command for calls of a scheduler";
   return other + "this is a defect of the plugin: use another plugin or version, or report it to its author" + debug;
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
@@ -27,7 +29,19 @@ bool is_folder(const fs::path& path) {
 std::string described(const SearchFolder& searched) {
   std::string note = searched.origin;
   if (!is_folder(searched.folder)) note += (note.empty() ? "" : "; ") + std::string("no such folder");
-  return searched.folder.string() + (note.empty() ? "" : " (" + note + ")");
+  return shortened(searched.folder.string()) + (note.empty() ? "" : " (" + note + ")");
+}
+
+/// The first folders and the last, which is that of Triax.
+std::string listed(const std::vector<std::string>& folders) {
+  constexpr std::size_t kMaxListed = 8;
+  std::string out;
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    const bool is_shown = folders.size() <= kMaxListed || i + 1 < kMaxListed || i + 1 == folders.size();
+    if (is_shown) out += (out.empty() ? "" : ", ") + folders[i];
+    if (!is_shown && i + 2 == folders.size()) out += text(", {} more", folders.size() - kMaxListed);
+  }
+  return out;
 }
 
 std::vector<fs::path> folders_of_environment() {
@@ -48,9 +62,11 @@ bool has_entry(const SearchFolder& searched, const fs::path& file) {
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(file, failed);
   if (status.type() == fs::file_type::not_found) return false;
+  if (failed == std::errc::filename_too_long) return false; // the folder cannot exist: check_environment() reports it
   if (!failed || status.type() != fs::file_type::none) return true;
-  throw Error(text("cannot search for {} in {}: {}", file.filename(), described(searched), failed.message()), {},
-              "make the folder readable, or remove it from the search path");
+  throw Error(text("plugin \"{}\" cannot be searched for in {}: {}", file.stem().string(), described(searched),
+                   failed.message()),
+              {}, "make the folder readable, or remove it from the search path");
 }
 
 } // namespace
@@ -68,7 +84,8 @@ fs::path core_folder() {
 Refusals check_environment() {
   for (const fs::path& folder : folders_of_environment()) {
     if (!is_folder(folder))
-      return make_refusal(ErrorCode::kNotFound, {}, "{} names {}, which is not a folder", kVariable, folder)
+      return make_refusal(ErrorCode::kNotFound, {}, "{} names {}, which is not a folder", kVariable,
+                          shortened(folder.string()))
           .with_hint("create it, or remove it from the variable");
   }
   return {};
@@ -103,7 +120,7 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
   }
   Found found;
   std::vector<std::string> names;
-  std::string looked_in;
+  std::vector<std::string> looked_in;
   for (const auto& searched : folders) {
     fs::path file = searched.folder / (std::string(name) + ".so");
     if (has_entry(searched, file)) {
@@ -116,13 +133,13 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
     }
     if (!found.file.empty()) continue;
     for (const auto& candidate : candidates(searched.folder)) names.push_back(candidate.stem().string());
-    looked_in += (looked_in.empty() ? "" : ", ") + described(searched);
+    looked_in.push_back(described(searched));
   }
   if (!found.file.empty()) return found;
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
-              "looked in: " + looked_in);
+              "looked in: " + listed(looked_in));
 }
 
 } // namespace triax::plugin

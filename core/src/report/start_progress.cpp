@@ -46,9 +46,13 @@ void StartProgress::update(const StartState& state) {
 }
 
 std::string to_text(const StartState& state) {
-  if (state.joined >= state.world) return text("starting: {} of {} ranks ready", state.ready, state.world);
-  const std::string joined = text("starting: {} of {} ranks joined", state.joined, state.world);
-  return state.missing.empty() ? joined : text("{}, waiting for {}", joined, state.missing);
+  const bool all_joined = state.joined >= state.world;
+  const std::string out = text("starting: {} of {} ranks {}", all_joined ? state.ready : state.joined, state.world,
+                               all_joined ? "ready" : "joined");
+  if (state.missing.empty()) return out;
+  const bool is_one = state.missing.find_first_not_of("0123456789") == std::string::npos;
+  return text("{}, waiting for rank{} {} to {}", out, is_one ? "" : "s", state.missing,
+              all_joined ? "prepare the first step" : "join");
 }
 
 } // namespace triax::report

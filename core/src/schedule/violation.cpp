@@ -39,6 +39,11 @@ const char* order_text(CommTraits::Order order) {
   return "transfers in any order";
 }
 
+/// As users count: from 1, like lines and cells of a file.
+std::uint64_t number_of(const ActionRef& action) {
+  return std::uint64_t{*action.position} + 1;
+}
+
 class Words {
   using Rule = Violation::Rule;
 
@@ -219,13 +224,13 @@ std::string Locator::lead(const ActionRef& action, const std::string& name) cons
   return name.empty() ? where : text("{}, {}", where, name);
 }
 std::string Locator::location(const ActionRef& action) const {
-  return text("rank {}, position {}", action.rank, *action.position);
+  return text("rank {}, position {}", action.rank, number_of(action));
 }
 std::string Locator::here(const ActionRef& action) const {
-  return text("position {}", *action.position);
+  return text("position {}", number_of(action));
 }
 std::string Locator::there(const ActionRef& action) const {
-  return text("position {} of rank {}", *action.position, action.rank);
+  return text("position {} of rank {}", number_of(action), action.rank);
 }
 
 std::string Violation::reason(const Locator& locator) const {

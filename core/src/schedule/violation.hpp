@@ -25,7 +25,7 @@ struct ActionRef {
 /// "3F1"; with a slice and a second pipeline "3F1.2'".
 std::string action_text(const ActionRef& action);
 
-/// How messages locate an action; the default is by rank and position, from 0.
+/// How messages locate an action; the default is by rank, from 0, and position, from 1.
 class Locator {
  public:
   virtual ~Locator() = default;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/run_files.hpp"
 #include "os/replace_file.hpp"
 #include "report/timeline_file.hpp"
 #include "triax/error.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kResolved = "resolved.toml", *kFailure = "failure.json", *kFailedStart = "failed-start.json";
+using config::kFailedStartFile, config::kFailureFile, config::kResolvedFile;
 
 const fs::path& made(const fs::path& folder, const char* key) {
   std::error_code failed;
@@ -67,8 +68,8 @@ class EarlierFiles {
     std::error_code unknown;
     if (has_content(usual) && !fs::equivalent(usual, metrics, unknown))
       files_.push_back(usual); // this run writes its metrics elsewhere
-    if (is_there(folder_ / kFailure)) files_.push_back(folder_ / kFailure);
-    const fs::path resolved = folder_ / kResolved;
+    if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
+    const fs::path resolved = folder_ / kResolvedFile;
     const bool recorded = !files_.empty() || !timelines_.empty();
     if (is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
       files_.push_back(resolved);
@@ -99,7 +100,7 @@ class EarlierFiles {
     const auto taken = [&] {
       for (const fs::path& file : files_)
         if (is_there(numbered(file, number))) return true;
-      return is_there(timelines(number)) || is_there(numbered(folder_ / kResolved, number));
+      return is_there(timelines(number)) || is_there(numbered(folder_ / kResolvedFile, number));
     };
     while (taken()) ++number;
     return number;
@@ -144,8 +145,8 @@ struct RunFolder::Identity {
 RunFolder::RunFolder(const config::RunConfig& run, const std::string& resolved_toml)
     : folder_(run.folder),
       lock_(made(folder_, "run.dir")),
-      resolved_before_(std::make_unique<Identity>(Identity::of(folder_ / kResolved))) {
-  try_to_write(folder_ / kResolved, resolved_toml);
+      resolved_before_(std::make_unique<Identity>(Identity::of(folder_ / kResolvedFile))) {
+  try_to_write(folder_ / kResolvedFile, resolved_toml);
   std::error_code unknown;
   const fs::path metrics = metrics_file(run);
   const bool is_file = !fs::exists(metrics, unknown) || fs::is_regular_file(metrics, unknown);
@@ -158,20 +159,20 @@ RunFolder::~RunFolder() = default;
 
 fs::path RunFolder::failure_file() const {
   const fs::path folder = lock_.folder();
-  const bool begun = Identity::of(folder / kResolved) != *resolved_before_;
-  return folder / (begun ? kFailure : kFailedStart);
+  const bool begun = Identity::of(folder / kResolvedFile) != *resolved_before_;
+  return folder / (begun ? kFailureFile : kFailedStartFile);
 }
 
 RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log)
     : run_(run), resolved_toml_(std::move(resolved_toml)), log_(log) {}
 
 std::string RunRecords::begin() {
-  const fs::path resolved = run_.folder / kResolved;
+  const fs::path resolved = run_.folder / kResolvedFile;
   os::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
   std::string moved = EarlierFiles(run_, resolved_toml_).move_aside();
   os::commit_temporary(resolved);
   std::error_code none;
-  fs::remove(run_.folder / kFailedStart, none); // this start has not failed
+  fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed
   metrics_.emplace(run_.log.metrics, [this](const Error& problem, bool lost) {
     lost ? log_.error("{}", problem.what()) : log_.warn("{}", problem.what());
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime stand-in's environment variables: seeds, planned failures, devices. Each test runs in a process of its
 // own, because the environment is read once.
+#include <unistd.h>
+
 #include "../runtime/src/settings.hpp"
 #include "runtime_harness.hpp"
 
@@ -50,6 +52,18 @@ TEST_F(RuntimeSettingsDeathTest, InvalidOnesEndTheProcess) {
         cudaGetDeviceCount(&count);
       },
       ::testing::ExitedWithCode(2), "TRIAX_GPU_MEMORY: \"much\" must be a number");
+}
+
+TEST_F(RuntimeSettingsDeathTest, InvalidOnesEndAProgramBeforeItRuns) {
+  const auto start_with = [](const char* name, const char* value) {
+    setenv(name, value, 1);
+    execl("/proc/self/exe", "a program", "--gtest_list_tests", nullptr);
+  };
+  EXPECT_EXIT(start_with("TRIAX_GPU_MEMORY", "much"), ::testing::ExitedWithCode(2),
+              "^\\[gpu stand-in\\] TRIAX_GPU_MEMORY: ");
+  EXPECT_EXIT(start_with("TRIAX_GPU_HOST", "avx"), ::testing::ExitedWithCode(2), "TRIAX_GPU_HOST: \"avx\" must be");
+  EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0"), ::testing::ExitedWithCode(2), "must be a number of seconds");
+  EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0.5"), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RuntimeSettingsDeathTest, WithoutDevicesCallsSaySo) {

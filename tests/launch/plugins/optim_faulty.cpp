@@ -29,9 +29,9 @@ constexpr triax_option kOptions[] = {
     option_int("status", "0", 0, 255, "exit status"),
     option_bool("throws_int", "false", "it fails with an exception that is not derived from std::exception"),
     option_bool("closes", "false", "in place of failing: it closes the files of the process"),
-    option_string("crashes", "no", "no|null|stack|abort|thread",
+    option_string("crashes", "no", "no|null|stack|abort|thread|thread-null",
                   "in place of failing: it writes to a null pointer, calls itself without end, aborts; or a thread of "
-                  "its own aborts"),
+                  "its own aborts, or writes to a null pointer"),
     option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
     option_bool("prints", "false", "it prints to standard output"),
     option_bool("aborts", "false", "a destructor of its library aborts"),
@@ -51,6 +51,7 @@ __attribute__((noinline)) int call_without_end(volatile int* at) {
   if (how == "null") *nowhere = 1;
   if (how == "stack") call_without_end(&value);
   if (how == "thread") std::thread([] { std::abort(); }).join();
+  if (how == "thread-null") std::thread([&] { *nowhere = 1; }).join();
   std::abort();
 }
 

@@ -29,6 +29,18 @@ bool parse_switch(std::string_view text) {
   throw std::invalid_argument("\"" + std::string(text) + "\" must be 0 or 1");
 }
 
+// Checked here for the libraries that read them, which do not report an error.
+void check_host(std::string_view text) {
+  if (text != "baseline") throw std::invalid_argument("\"" + std::string(text) + "\" must be baseline");
+}
+void check_seconds(std::string_view text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || !(seconds > 0)) {
+    throw std::invalid_argument("\"" + std::string(text) + "\" must be a number of seconds above 0");
+  }
+}
+
 void read(const char* name, const std::function<void(std::string_view)>& take) {
   const char* text = std::getenv(name);
   if (!text) return;
@@ -51,7 +63,14 @@ Settings read_all() {
   read("TRIAX_GPU_COUNTS", [&](auto text) { s.counts = parse_switch(text); });
   read("TRIAX_GPU_PROFILE", [&](auto text) { s.profile_file = text; });
   read("TRIAX_GPU_THREADS", [&](auto text) { s.threads = static_cast<unsigned>(parse_number(text, 1024)); });
+  read("TRIAX_GPU_HOST", check_host);
+  read("TRIAX_GPU_NCCL_REPORT_S", check_seconds);
   return s;
+}
+
+// When the library is loaded, before main(): otherwise the first call of a rank would end the process.
+[[gnu::constructor]] void check_all() {
+  static_cast<void>(read_all());
 }
 
 } // namespace

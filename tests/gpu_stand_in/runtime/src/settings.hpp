@@ -30,7 +30,8 @@ struct Settings {
   unsigned threads = 0;     // of the host that run blocks; 0: as many as processors
 };
 
-// Reads the environment at the first call. An invalid value ends the process with a message.
+// Reads the environment at the first call. An invalid value ends the process with a message; values that are invalid
+// when the library is loaded end it then, before the program runs.
 const Settings& settings();
 
 // Throws std::invalid_argument with what is wrong with the text.
