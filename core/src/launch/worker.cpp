@@ -133,7 +133,7 @@ class OneRank {
   void report_signal() {
     const int signal = of_.signals.received();
     if (signal == 0 || of_.environment.launcher != Launcher::triax || has_reported_signal_.exchange(true)) return;
-    of_.log.info("{}: received by this process; all ranks stop after this step", signal_name(signal));
+    of_.log.info("{}: received by this process; all ranks stop at the end of a step", signal_name(signal));
     try {
       of_.job.send(kSignal, triax::to_text(signal));
     } catch (const Error& error) { // the server is lost
