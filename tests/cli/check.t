@@ -24,6 +24,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    chunks = 1 # default
    split = [] # default
    scatter_gather = false # default
+   sequence = false # default
   [batch]
    global = 4 # base.toml:9:10
    micro = 2 # base.toml:10:9
@@ -33,6 +34,8 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    plugin = "comm-local" # base.toml:16:10
   [kernels]
    plugin = "kernels-reference" # base.toml:19:10
+  [memory]
+   recompute = "none" # default
   [optimizer]
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6

@@ -245,8 +245,8 @@ Without OPT_STEP:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1: OPT_STEP is missing
-    a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages
+  rows.csv:1: 0OPT_STEP is missing
+    a row of a lowered file ends with a 3REDUCE_GRAD for each of its stages, REDUCE_TIED, NORM, and a 3OPT_STEP for each of its stages
   [1]
 
 OPT_STEP twice:
@@ -256,7 +256,7 @@ OPT_STEP twice:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:21: OPT_STEP: it is already at cell 20
+  rows.csv:1:21: 0OPT_STEP: it is already at cell 20
   [1]
 
 Without all that ends a step:
@@ -267,11 +267,11 @@ Without all that ends a step:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1: 0REDUCE_GRAD is missing
-  rows.csv:1: OPT_STEP is missing
-    a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages
+  rows.csv:1: 0OPT_STEP is missing
+    a row of a lowered file ends with a 3REDUCE_GRAD for each of its stages, REDUCE_TIED, NORM, and a 3OPT_STEP for each of its stages
   rows.csv:2: 1REDUCE_GRAD is missing
-  rows.csv:2: OPT_STEP is missing
-    a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages
+  rows.csv:2: 1OPT_STEP is missing
+    a row of a lowered file ends with a 3REDUCE_GRAD for each of its stages, REDUCE_TIED, NORM, and a 3OPT_STEP for each of its stages
   [1]
 
 More microbatches in flight than --cap allows:

@@ -44,8 +44,8 @@ Each step communicates what `triax check` plans. The evaluation after step 2 is 
   info rank 0: run.toml: 34.7 k parameters, pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, comm-local; 4 ranks as threads of this process, ...; folder run
   info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml
   sent between ranks, sum over all ranks:
-    tensor  comm-local  292 calls  830 kB
-    data    comm-local  56 calls   854 kB
+    tensor  comm-local  296 calls  830 kB
+    data    comm-local  72 calls   855 kB
   next: to train longer, from fresh weights (weights are not saved): {build}/bin/triax train run.toml --set train.steps=4 --set run.dir=run-longer
   $ ls run
   metrics-1.jsonl
@@ -87,7 +87,7 @@ The rank that fails is named, and no other:
   $ fixtures="$BUILD/tests/launch/plugins"; [ -d "$fixtures" ] || exit 80
   $ faulty="--set plugins.path=[\"$fixtures\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2"
   $ triax train run.toml $faulty --set optimizer.rank=3 --set optimizer.where=step --set log.level=warn 2>&1 | steady
-  error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP, in step() of plugin "optim-faulty": out of luck
+  error rank 3: pipeline 0, data 1, tensor 1, step 2, 0OPT_STEP, in step() of plugin "optim-faulty": out of luck
     try again
   [1]
   $ grep -c 'out of luck' run/rank-3.log
@@ -101,8 +101,8 @@ Records that cannot be written are reported once:
   error rank 0: /dev/full: the record of step 1 cannot be written: No space left on device
     free space there: the run continues, and writes later lines as soon as it can
   sent between ranks, sum over all ranks:
-    tensor  comm-local  292 calls  830 kB
-    data    comm-local  56 calls   854 kB
+    tensor  comm-local  296 calls  830 kB
+    data    comm-local  72 calls   855 kB
   trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, no metrics; missing: 2 of 2 records
   [1]
 

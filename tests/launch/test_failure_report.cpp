@@ -86,6 +86,19 @@ TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
   EXPECT_THAT(to_text(facts), HasSubstr("\n  last position: did not join\n"));
 }
 
+/// Rank 0 has recorded step 118, whose optimizer fails on rank 1.
+TEST(FailureReport, AStepThatARankHasNotCompletedIsNotCounted) {
+  FailureFacts facts = lost();
+  facts.last_step = 118;
+  facts.failure = {1, false, "out of luck"};
+  facts.ranks[1].position = "step 118, 0OPT_STEP";
+  EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 117\n"));
+  facts.ranks[1].position = "step 119, 0F3";
+  EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 118\n"));
+  facts.ranks[1].position = "after step 118";
+  EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 118\n"));
+}
+
 FailureFacts launcher_stopped() {
   FailureFacts facts = lost();
   facts.failure = {control::kNoRank, true, "the job server did not run for 3.2 s, and the ranks stopped"};

@@ -232,7 +232,7 @@ TEST_P(FailureOfOne, EndsAllAndIsReportedOnce) {
   fails(rank, where);
   EXPECT_FALSE(go());
   const std::string coordinates = text("pipeline 0, data {}, tensor {}", rank / 2, rank % 2);
-  const std::string location = std::string_view(where) == "step" ? coordinates + ", step 2, OPT_STEP"
+  const std::string location = std::string_view(where) == "step" ? coordinates + ", step 2, 0OPT_STEP"
                                : std::string_view(where) == "create"
                                    ? coordinates + ", " TEST_PLUGINS "/optim-faulty.so: "
                                    : coordinates;
@@ -302,7 +302,7 @@ TEST_F(TrainHere, ARankThatIsAloneReportsNoCoordinates) {
   fails(0, "step");
   EXPECT_FALSE(go());
   EXPECT_THAT(errors(),
-              ElementsAre("step 2, OPT_STEP, in step() of plugin \"optim-faulty\": out of luck\n  try again"));
+              ElementsAre("step 2, 0OPT_STEP, in step() of plugin \"optim-faulty\": out of luck\n  try again"));
 }
 
 } // namespace

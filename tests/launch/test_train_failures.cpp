@@ -63,15 +63,15 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
     const std::string log = job.err();
     EXPECT_THAT(log,
-                ContainsRegex("\nrank 3: [^\n]* error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: no progress "
+                ContainsRegex("\nrank 3: [^\n]* error: pipeline 1, data 0, tensor 1, step 2, 1OPT_STEP: no progress "
                               "for 3[.0-9]* s: in step\\(\\) of plugin \"optim-faulty\"\n"));
     EXPECT_EQ(log.find(" error: "), log.rfind(" error: ")) << log; // no other rank is blamed
     EXPECT_THAT(log,
                 ContainsRegex(" error launcher: rank 3 \\(pipeline 1, data 0, tensor 1; [^\n]*\\) is stuck after step "
-                              "1: step 2, OPT_STEP: no progress for "));
+                              "1: step 2, 1OPT_STEP: no progress for "));
     EXPECT_THAT(log,
-                ContainsRegex("\n  last position: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" for "));
-    EXPECT_THAT(log, ContainsRegex("\n  rank 2: step 2, OPT_STEP|\n  rank 2: (after )?step "));
+                ContainsRegex("\n  last position: step 2, 1OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" for "));
+    EXPECT_THAT(log, ContainsRegex("\n  rank 2: step 2, 1OPT_STEP|\n  rank 2: (after )?step "));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
     EXPECT_EQ(failure["rank"], 3);
     EXPECT_EQ(failure["stuck"], true);
@@ -173,7 +173,7 @@ TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
                             "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);
   const std::string log = job.err();
-  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP, in step() of plugin "
+  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, 1OPT_STEP, in step() of plugin "
                              "\"optim-faulty\": out of luck\n"
                              "rank 3:   try again\n"));
   EXPECT_EQ(log.find("out of luck"), log.rfind("out of luck"));
@@ -195,7 +195,7 @@ TEST_F(TrainFailures, ARankThatEndsItsProcessIsReportedWithItsStatusAndPosition)
     return begin == std::string::npos ? log : log.substr(begin, log.find("\n  rank 0: ") - begin);
   };
   const std::string position =
-      "  last position: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" "
+      "  last position: step 2, 1OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" "
       "\\([0-9.]+ s ago\\)\n";
   const std::string hint = "report it, with the last position, to its author$";
 #ifdef __SANITIZE_ADDRESS__

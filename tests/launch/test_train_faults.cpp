@@ -23,7 +23,7 @@ TEST_F(TrainFaults, TheRankThatFailsIsReportedAndNoOther) {
                                "--set optimizer.rank=3 --set optimizer.where=step --set log.level=warn");
   EXPECT_EQ(failed.status, 1);
   EXPECT_THAT(failed.text,
-              HasSubstr(" error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP, in step() of plugin "
+              HasSubstr(" error rank 3: pipeline 0, data 1, tensor 1, step 2, 0OPT_STEP, in step() of plugin "
                         "\"optim-faulty\": out of luck\n  try again\n"));
   EXPECT_EQ(failed.text.find(" error "), failed.text.rfind(" error ")) << failed.text;
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr("out of luck"));
@@ -81,7 +81,7 @@ TEST_F(TrainFaults, ReportsAPluginThatCallsExit) {
   EXPECT_EQ(result["outcome"], "failed");
   EXPECT_EQ(result["rank"], 2);
   EXPECT_THAT(result["reason"].get<std::string>(),
-              AllOf(HasSubstr("the process was ended by exit(): step 2, OPT_STEP, "),
+              AllOf(HasSubstr("the process was ended by exit(): step 2, 0OPT_STEP, "),
                     HasSubstr("in step() of plugin \"optim-faulty\"")));
   EXPECT_THAT(read_file(work_ / "err.txt"),
               AllOf(HasSubstr("  this is a defect of the plugin: report it to its author\n"),
@@ -105,7 +105,7 @@ TEST_F(TrainFaults, NamesPluginAndCallOfAnExceptionOfAnyType) {
   EXPECT_THAT(prepared.text, HasSubstr("tensor 0, in prepare() of plugin \"optim-faulty\": " + unknown));
   const Outcome stepped = train(options + "step --set optimizer.throws_int=true");
   EXPECT_EQ(stepped.status, 1);
-  EXPECT_THAT(stepped.text, HasSubstr("step 2, OPT_STEP, in step() of plugin \"optim-faulty\": " + unknown));
+  EXPECT_THAT(stepped.text, HasSubstr("step 2, 0OPT_STEP, in step() of plugin \"optim-faulty\": " + unknown));
 }
 
 TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
@@ -160,7 +160,7 @@ TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
     const Outcome ended = train(options + how, "2>err.txt");
     const std::string log = read_file(work_ / "err.txt");
     EXPECT_EQ(ended.status, 128 + signal) << log;
-    const std::string reason = "crashed with " + name + ": step 2, OPT_STEP, in step() of plugin \"optim-faulty\"";
+    const std::string reason = "crashed with " + name + ": step 2, 0OPT_STEP, in step() of plugin \"optim-faulty\"";
     const Json result = Json::parse(ended.text);
     EXPECT_EQ(result["outcome"], "failed");
     EXPECT_EQ(result["exit_status"], 128 + signal);
@@ -169,7 +169,7 @@ TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
     EXPECT_THAT(
         log, HasSubstr(" error rank 2: " + reason + "\n  this is a defect of the plugin: report it to its author\n"));
     EXPECT_THAT(log, HasSubstr("rank 2 (pipeline 0, data 1, tensor 0) failed after step 1\n"
-                               "  last position: step 2, OPT_STEP, in step() of plugin \"optim-faulty\"\n"));
+                               "  last position: step 2, 0OPT_STEP, in step() of plugin \"optim-faulty\"\n"));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
     EXPECT_EQ(failure["rank"], 2);
     EXPECT_EQ(failure["reason"], reason);
@@ -214,7 +214,7 @@ TEST_F(TrainFaults, ReportsAPluginThatCrashesBesideCommUcx) {
                               "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=null "
                               "--set comm.tensor.plugin=comm-ucx");
   EXPECT_EQ(ended.status, 128 + SIGSEGV) << ended.text;
-  EXPECT_THAT(ended.text, HasSubstr(" error rank 2: crashed with SIGSEGV (Segmentation fault): step 2, OPT_STEP, "));
+  EXPECT_THAT(ended.text, HasSubstr(" error rank 2: crashed with SIGSEGV (Segmentation fault): step 2, 0OPT_STEP, "));
 }
 #endif
 

@@ -124,7 +124,7 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   }
   for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
   EXPECT_THAT(ranks[0].err(), HasSubstr("in step() of plugin \"optim-faulty\"\n"));
-  EXPECT_THAT(ranks[0].err(), HasSubstr(") is stuck after step 1: step 2, OPT_STEP: no progress for "));
+  EXPECT_THAT(ranks[0].err(), HasSubstr(") is stuck after step 1: step 2, 0OPT_STEP: no progress for "));
   EXPECT_THAT(ranks[0].err(), HasSubstr("\n  this process is terminated after "));
   const auto failure = nlohmann::json::parse(read_file(work_ / "run/failure.json"));
   EXPECT_EQ(failure["stuck"], true);

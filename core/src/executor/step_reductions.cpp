@@ -122,7 +122,7 @@ void StepReductions::assign_memory(const Batches& batches, RankMemory& memory) {
   assign(losses_, batches.losses(), memory);
 }
 
-/// The memory is zeroed when it is allocated, and nobody writes the squares of shards of other ranks.
+/// The memory is zeroed when it is allocated. The squares of shards of other ranks stay zero.
 void StepReductions::assign_squares(RankMemory& memory) {
   const std::vector<std::vector<std::string>>& reductions = parameters_.reductions();
   own_squares_ = memory.values.tensor(DType::f64, {most_ * static_cast<std::int64_t>(reductions.size())});

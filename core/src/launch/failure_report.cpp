@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/failure_report.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <exception>
 
 #include "control/rank_ranges.hpp"
@@ -49,6 +51,19 @@ std::string where(const FailureFacts& facts, int rank) {
   return out;
 }
 
+/// The last step that all ranks have completed. Rank 0 records a step when its own part is done: another rank may then
+/// fail in the same step, and says so in its position.
+std::int64_t completed_steps(const FailureFacts& facts) {
+  if (!is_rank(facts)) return facts.last_step;
+  const std::string& position = facts.ranks.at(static_cast<std::size_t>(facts.failure.rank)).position;
+  constexpr std::string_view kInStep = "step ";
+  std::int64_t step = 0;
+  if (!position.starts_with(kInStep)) return facts.last_step;
+  const char* const end = position.data() + position.size();
+  if (std::from_chars(position.data() + kInStep.size(), end, step).ec != std::errc()) return facts.last_step;
+  return std::min(facts.last_step, step - 1);
+}
+
 std::string to_json(const FailureFacts& facts) {
   std::vector<report::JsonObject> ranks;
   for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
@@ -66,7 +81,7 @@ std::string to_json(const FailureFacts& facts) {
     out.set("failed", facts.server).set_null("rank");
   }
   out.set("lost", facts.failure.lost).set("stuck", facts.failure.stuck).set("reason", facts.failure.why);
-  out.set("last_step", facts.last_step);
+  out.set("last_step", completed_steps(facts));
   out.set("seconds_to_stop", facts.seconds).set("ranks", std::move(ranks));
   std::vector<report::JsonObject> rejections;
   for (const control::Rejection& kind : facts.rejections.kinds) {
@@ -88,7 +103,8 @@ std::string to_text(const FailureFacts& facts) {
   } else {
     out = text("{} failed (no rank failed)", facts.server);
   }
-  out += facts.last_step > 0 ? text(" after step {}", facts.last_step) : std::string(" before the end of step 1");
+  const std::int64_t completed = completed_steps(facts);
+  out += completed > 0 ? text(" after step {}", completed) : std::string(" before the end of step 1");
   if (failure.lost || failure.stuck || !is_rank(facts)) out += ": " + failure.why.substr(0, failure.why.find('\n'));
   if (is_rank(facts)) {
     out += "\n  last position: " + where(facts, failure.rank);

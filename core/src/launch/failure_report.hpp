@@ -31,7 +31,7 @@ struct FailureFacts {
   const Layout& layout;
   control::Failure failure;
   std::vector<control::RankStatus> ranks; // last known states
-  std::int64_t last_step = 0;             // the last step that all ranks finished
+  std::int64_t last_step = 0;             // the last step that rank 0 has recorded
   double seconds = 0;                     // from the failure to the end of the last rank, or of this process
   std::filesystem::path file = {};        // to write the report to (train/run_folder.hpp)
   std::string_view server = kLauncher;    // what failed if no rank did: what runs the job server, or kThisProcess
