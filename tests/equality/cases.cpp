@@ -12,6 +12,7 @@ namespace triax::equality {
 namespace {
 
 constexpr int kMaxRanks = 12;
+constexpr std::int64_t kDivisibleSequence = 8;
 const std::string kGpipe = "sched-gpipe", k1F1B = "sched-1f1b", kInterleaved = "sched-interleaved",
                   kBreadthFirst = "sched-breadth-first", kH1 = "sched-zb-h1", kH2 = "sched-zb-h2", kV = "sched-zb-v";
 const std::string kReference = "kernels-reference", kCpu = "kernels-cpu";
@@ -28,6 +29,17 @@ Case through_file(Case of) {
 
 Case scattered(Case of) {
   of.scatter_gather = true;
+  return of;
+}
+
+Case recomputed(Case of) {
+  of.recompute = true;
+  return of;
+}
+
+Case parted(Case of) {
+  of.sequence_parallel = true;
+  of.sequence = kDivisibleSequence;
   return of;
 }
 
@@ -100,6 +112,14 @@ const std::vector<Case>& sample() {
       scattered({3, 2, 1, 2, kV, 1, 3, kReference}),
       scattered(split({2, 4, 2, 1, k1F1B, 1, 4, kReference})),
       scattered(through_file({2, 2, 1, 2, kV, 3, 4, kReference})),
+      recomputed({1, 1, 1, 1, kGpipe, 1, 4, kReference}),
+      recomputed({3, 1, 1, 1, k1F1B, 2, 6, kCpu}),
+      recomputed({2, 2, 2, 1, kH1, 1, 4, kReference}),
+      recomputed(scattered({2, 2, 1, 2, kV, 1, 4, kReference})),
+      parted({2, 2, 1, 1, k1F1B, 1, 4, kReference}),
+      parted({3, 2, 2, 1, kH2, 1, 6, kCpu}),
+      parted(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
+      parted(recomputed({2, 2, 1, 2, kInterleaved, 1, 4, kCpu})),
   };
   return cases;
 }
@@ -136,8 +156,13 @@ std::vector<Case> every_case() {
         }
   });
   const std::size_t whole = out.size();
-  for (std::size_t at = 0; at < whole; ++at)
-    if (out[at].pipeline > 1 && out[at].tensor > 1) out.push_back(scattered(out[at]));
+  for (std::size_t at = 0; at < whole; ++at) {
+    const Case of = out[at];
+    if (of.pipeline > 1 && of.tensor > 1) out.push_back(scattered(of));
+    if (of.micro > 1) continue;
+    out.push_back(recomputed(of));
+    if (of.tensor > 1) out.push_back(parted(of));
+  }
   return out;
 }
 
@@ -149,6 +174,7 @@ std::vector<Case> every_rounding_case(const std::string& kernels) {
     for (const int micro : {1, 2, 3}) {
       const int microbatches = kSamples / (data * micro);
       out.push_back({pipeline, tensor, data, 1, k1F1B, micro, microbatches, kernels, kLayers});
+      if (tensor > 1 && micro == 1) out.push_back(parted(out.back()));
       if (microbatches % pipeline == 0 && pipeline > 1)
         out.push_back({pipeline, tensor, data, 2, kInterleaved, micro, microbatches, kernels, kLayers});
     }
@@ -166,16 +192,19 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
       {3, 2, 2, 1, k1F1B, 1, 6, kernels},
   };
   if (kernels == kCpu) out.resize(5);
+  out.push_back(parted({2, 2, 1, 1, k1F1B, 1, 12, kernels}));
+  out.push_back(parted({1, 4, 3, 1, kGpipe, 1, 4, kernels}));
   return out;
 }
 
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
-              run.microbatches, run.layers, run.scheduler, run.kernels, run.split_backward ? ", split backwards" : "",
-              run.group > 0 ? text(", in groups of {}", run.group) : "", run.through_file ? ", through a file" : "",
-              run.scatter_gather ? ", scattered" : "");
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
+              run.micro, run.microbatches, run.layers, run.scheduler, run.kernels,
+              run.split_backward ? ", split backwards" : "", run.group > 0 ? text(", in groups of {}", run.group) : "",
+              run.through_file ? ", through a file" : "", run.scatter_gather ? ", scattered" : "",
+              run.recompute ? ", recomputed" : "", run.sequence_parallel ? ", divided positions" : "");
 }
 
 bool all_asked() {
@@ -191,7 +220,9 @@ std::vector<Case> pipeline_cases(int tensor, int data) {
 }
 
 std::vector<Case> rounding_cases(const std::string& kernels) {
-  return all_asked() ? every_rounding_case(kernels) : rounding_sample(kernels);
+  std::vector<Case> out = all_asked() ? every_rounding_case(kernels) : rounding_sample(kernels);
+  for (Case& of : out) of.sequence = kDivisibleSequence; // of the cases with divided positions, and of one rank
+  return out;
 }
 
 } // namespace triax::equality

@@ -26,6 +26,9 @@ struct Case {
   /// The scheduler's rows are written to a CSV file, and sched-file runs them.
   bool through_file = false;
   bool scatter_gather = false;
+  bool recompute = false;         // memory.recompute = "full"
+  bool sequence_parallel = false; // parallel.sequence
+  std::int64_t sequence = 5;      // tokens; not divisible by tensor sizes
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

@@ -43,6 +43,8 @@ class GpuRun : public ::testing::Test {
         run.pipeline, run.tensor, run.data, run.chunks, run.scatter_gather, run.micro, run.samples(), run.scheduler,
         run.kernels, run.layers, comm);
     if (run.group > 0) out += text(" schedule.group={}", run.group);
+    if (run.sequence_parallel) out += " parallel.sequence=true";
+    if (run.recompute) out += " memory.recompute=full";
     return out;
   }
 

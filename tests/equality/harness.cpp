@@ -24,7 +24,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["model.layers"] = text("{}", run.layers);
   toml.keys["model.heads"] = text("{}", kHeads);
   toml.keys["model.hidden"] = text("{}", kHidden);
-  toml.keys["model.sequence"] = text("{}", kSequence);
+  toml.keys["model.sequence"] = text("{}", run.sequence);
   toml.keys["model.vocab"] = text("{}", kVocab);
   toml.keys["model.dropout"] = text("{}", training.dropout);
   toml.keys["parallel.pipeline"] = text("{}", run.pipeline);
@@ -35,6 +35,8 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["batch.micro"] = text("{}", run.micro);
   toml.keys["schedule.plugin"] = quoted(run.scheduler);
   if (run.scatter_gather) toml.keys["parallel.scatter_gather"] = "true";
+  if (run.sequence_parallel) toml.keys["parallel.sequence"] = "true";
+  if (run.recompute) toml.keys["memory.recompute"] = "\"full\"";
   toml.keys["comm.plugin"] = quoted(training.comm);
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);

@@ -20,7 +20,7 @@
 namespace triax::equality {
 
 /// Sizes of the model.
-inline constexpr std::int64_t kHidden = 8, kHeads = 4, kHeadDim = kHidden / kHeads, kSequence = 5, kVocab = 13;
+inline constexpr std::int64_t kHidden = 8, kHeads = 4, kHeadDim = kHidden / kHeads, kVocab = 13;
 
 /// Settings of the training that are not part of the case.
 struct Training {

@@ -25,13 +25,14 @@ const Training kTraining{.clip_grad = 0.1};
 
 /// The same samples and layers on one pipeline rank.
 const Ranks& expected(Case run, const Training& training) {
-  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string>;
+  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string, bool>;
   static std::map<Key, Ranks> known;
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
-  run.through_file = run.scatter_gather = false;
-  const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels, training.precision};
+  run.through_file = run.scatter_gather = run.recompute = false;
+  const Key key{run.tensor, run.data,    run.micro,          run.microbatches,
+                run.layers, run.kernels, training.precision, run.sequence_parallel};
   if (!known.contains(key)) known[key] = train(run, training);
   return known.at(key);
 }

@@ -88,6 +88,25 @@ TEST_F(Failures, OfACallOfNccl) {
   for (const char* call : {"ncclCommInitRankConfig", "ncclSend", "ncclRecv", "ncclGroupEnd"}) fail_each(call, true);
 }
 
+/// The host does not wait for the optimizer of a step, and no step follows the last one.
+TEST_F(Failures, OfTheOptimizerInTheLastStep) {
+  const std::string keys = "model.layers=1 train.steps=2 eval.every=0 eval.batches=0 batch.global=1";
+  const auto with_failing_kernel = [&](std::int64_t k) {
+    return test::run_command(text("cd '{}' && TRIAX_GPU_FAIL=kernel:{}@0 timeout 100 '{}' {} 2>&1",
+                                  folder().path().string(), k, (test::installation() / "bin/triax").string(),
+                                  train_arguments(keys, text("last-{}", k))));
+  };
+  std::int64_t fails = 1, passes = 2; // the last kernel of the run is of the optimizer
+  while (with_failing_kernel(passes).status != 0) passes *= 2;
+  while (passes - fails > 1) {
+    const std::int64_t middle = (fails + passes) / 2;
+    (with_failing_kernel(middle).status != 0 ? fails : passes) = middle;
+  }
+  const test::Outcome run = with_failing_kernel(fails);
+  EXPECT_EQ(run.status, 1) << run.text;
+  EXPECT_THAT(run.text, HasSubstr("step 2, OPT_STEP: "));
+}
+
 /// A rank is killed while the others wait for it in NCCL.
 TEST_F(Failures, OfAKilledRank) {
   test::write_file(folder() / "kill-a-rank.sh",

@@ -37,7 +37,7 @@ class OnGpus : public GpuRun {
     run.pipeline = run.chunks = 1;
     run.scheduler = "sched-gpipe";
     run.group = 0;
-    run.scatter_gather = false;
+    run.scatter_gather = run.recompute = false;
     const std::string keys = keys_of(run, comm) + more;
     const auto [at, is_new] = known_.try_emplace(keys);
     if (is_new) {
@@ -85,6 +85,14 @@ INSTANTIATE_TEST_SUITE_P(OnGpus, AnyPipeline,
                          [](const auto& of) { return text("t{}_d{}", of.param.tensor, of.param.data); });
 
 const Case kThreeAxes{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-fused", 2};
+const Case kDividedPositions{.pipeline = 2,
+                             .tensor = 2,
+                             .data = 2,
+                             .scheduler = "sched-zb-h1",
+                             .kernels = "kernels-fused",
+                             .layers = 2,
+                             .recompute = true,
+                             .sequence_parallel = true};
 
 /// Tensor and data ranks, and split backwards with chunks and scattered boundaries; with scripts/equality --all also
 /// interleaved chunks and a longer pipeline.
@@ -118,6 +126,10 @@ TEST_F(OnGpus, OfKernelsCublas) {
 TEST_F(OnGpus, InBf16) {
   expect_bits(mixed_cases(), kNccl, " train.precision=bf16");
   expect_bits({with_cublas(kThreeAxes)}, kNccl, " train.precision=bf16");
+}
+
+TEST_F(OnGpus, WithDividedPositionsAndRecomputation) {
+  expect_bits({kDividedPositions}, kNccl, " train.precision=bf16", " train.cuda_graph=true");
 }
 
 /// The first steps overflow, and are skipped in every layout.

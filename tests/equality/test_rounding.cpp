@@ -18,7 +18,9 @@ using Ranks = std::vector<KeptRank>;
 
 /// The same samples and layers, one microbatch per sample, on one rank.
 Case on_one_rank(const Case& run) {
-  return {1, 1, 1, 1, "sched-gpipe", 1, run.samples(), run.kernels, run.layers};
+  Case out{1, 1, 1, 1, "sched-gpipe", 1, run.samples(), run.kernels, run.layers};
+  out.sequence = run.sequence;
+  return out;
 }
 
 double relative(double one, double other) {

@@ -6,10 +6,13 @@
 //   pipeline  SC'21, section 3.2: b s h elements between neighbours, in each direction, for every microbatch and
 //             (interleaved) every chunk; with scatter/gather 1/t of that (section 4.1), and the tensor group gathers
 //             the parts that it receives;
+//   sequence  Korthikanti et al., arXiv 2205.05198, section 4.2.2: an all-reduce becomes a reduce-scatter and an
+//             all-gather of as many bytes together; the inputs of two linear layers are gathered once more;
 //   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, as does a direct reduce-scatter with an
 //             all-gather.
-// In addition, every rank gets the numbers of a step: losses and squares of gradients, in double. The first and the
-// last pipeline rank exchange the tied table's gradient.
+// In addition, every rank gets the numbers of a step: losses with a request, and squares of gradients, in double; the
+// squares are first added over the ranks that share parameters. The first and the last pipeline rank exchange the tied
+// table's gradient.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,15 +59,17 @@ class Formulas {
   }
 
   Moved tensor() const {
-    const std::int64_t bs = run_.micro * kSequence;
-    const Moved activation = all_reduce(bs * kHidden, run_.tensor, tensor_), row = all_reduce(bs, run_.tensor, tensor_);
-    Moved microbatch = times(4 * blocks_, activation);
-    if (has_embedding_) microbatch += activation;
-    if (has_head_) microbatch += activation;
+    const std::int64_t bs = run_.micro * run_.sequence;
+    const Moved row = all_reduce(bs, run_.tensor, tensor_);
+    Moved microbatch = times(blocks_, of_block());
+    if (has_embedding_) microbatch += activation();
+    if (has_head_) microbatch += activation();
     if (has_head_) microbatch += times(3, row); // largest logit, sum of exponentials, the target's logit
     Moved out = times(run_.microbatches, microbatch);
     if (run_.scatter_gather) out += times(run_.microbatches * boundaries_, all_gather(boundary_bytes(), run_.tensor));
-    out += all_gather(most_parameters() * kDouble, run_.tensor);
+    if (run_.sequence_parallel) out += partial_gradients();
+    out += all_reduce(1, run_.tensor, tensor_, kDouble); // a request
+    out += all_gather(squares_bytes(), run_.tensor);
     return out;
   }
 
@@ -72,28 +77,55 @@ class Formulas {
     const Moved boundary{2, boundary_bytes()}; // a send and a receive
     Moved out = times(run_.microbatches * boundaries_, boundary);
     if (has_embedding_ != has_head_) out += {1, table() * kFloat};
-    out += all_gather(run_.data * run_.microbatches * run_.micro * kDouble, run_.pipeline);
-    out += all_gather(run_.tensor * most_parameters() * kDouble, run_.pipeline);
+    out += all_gather(run_.data * losses_bytes(), run_.pipeline);
+    out += all_gather(run_.tensor * squares_bytes(), run_.pipeline);
     return out;
   }
 
+  /// Without divided positions, whose partial gradients are added over a product of axes.
   Moved data() const {
-    Moved out = times(blocks_, bucket(block_parameters()));
-    if (has_embedding_) out += bucket({table(), kSequence * kHidden});
-    if (has_head_) out += bucket({kHidden, kHidden, table()});
-    out += all_gather(run_.microbatches * run_.micro * kDouble, run_.data);
+    Moved out = times(blocks_, bucket(block_parameters(), run_.data, data_));
+    if (has_embedding_) out += bucket({run_.sequence * kHidden}, run_.data, data_);
+    if (has_head_) out += bucket({kHidden, kHidden}, run_.data, data_);
+    out += times(has_embedding_ + has_head_, bucket({table()}, run_.data, data_)); // tied: alone
+    out += all_reduce(all_parameters(), run_.data, data_, kDouble);                // squares
+    out += all_gather(losses_bytes(), run_.data);
     return out;
   }
 
  private:
   std::int64_t boundary_bytes() const {
-    return run_.micro * kSequence * kHidden * kFloat / (run_.scatter_gather ? run_.tensor : 1);
+    const bool is_part = run_.scatter_gather || run_.sequence_parallel;
+    return run_.micro * run_.sequence * kHidden * kFloat / (is_part ? run_.tensor : 1);
+  }
+  std::int64_t losses_bytes() const { return (run_.microbatches * run_.micro + 1) * kDouble; }
+  std::int64_t squares_bytes() const { return most_parameters() * kDouble; }
+
+  /// The sum of an activation over the tensor ranks, or a reduce-scatter here and an all-gather there.
+  Moved activation() const {
+    const std::int64_t elements = run_.micro * run_.sequence * kHidden;
+    if (!run_.sequence_parallel) return all_reduce(elements, run_.tensor, tensor_);
+    const std::int64_t part = elements / run_.tensor;
+    return Moved{1, (elements - part) * kFloat} += all_gather(part * kFloat, run_.tensor);
+  }
+  Moved of_block() const {
+    Moved out = times(4, activation());
+    const std::int64_t part = run_.micro * run_.sequence * kHidden / run_.tensor;
+    if (run_.sequence_parallel) out += times(2, all_gather(part * kFloat, run_.tensor)); // inputs of qkv and up, again
+    return out;
+  }
+  /// With one data rank: norms and positions, and their squares.
+  Moved partial_gradients() const {
+    Moved out = times(blocks_, bucket(std::vector<std::int64_t>(4, kHidden), run_.tensor, tensor_));
+    if (has_embedding_) out += bucket({run_.sequence * kHidden}, run_.tensor, tensor_);
+    if (has_head_) out += bucket({kHidden, kHidden}, run_.tensor, tensor_);
+    return out += all_reduce(all_parameters(), run_.tensor, tensor_, kDouble);
   }
   /// Reduce-scatter, in which a rank sends the others their slices, then all-gather, in which it sends its own to each.
   /// With equal slices this is 2 (n-1)/n of the whole.
-  static Moved all_reduce(std::int64_t elements, std::int64_t n, std::int64_t index) {
+  static Moved all_reduce(std::int64_t elements, std::int64_t n, std::int64_t index, std::int64_t bytes = kFloat) {
     const std::int64_t own = elements * (index + 1) / n - elements * index / n;
-    return {1, (elements - own + (n - 1) * own) * kFloat};
+    return {1, (elements - own + (n - 1) * own) * bytes};
   }
   static Moved all_gather(std::int64_t own_bytes, std::int64_t n) { return {1, (n - 1) * own_bytes}; }
 
@@ -105,12 +137,14 @@ class Formulas {
     return {h, h, 3 * part * h, 3 * part, h * part, h, h, h, 4 * part * h, 4 * part, h * 4 * part, h};
   }
   /// The gradients of a layer, each at an aligned offset, are reduced in one call.
-  Moved bucket(const std::vector<std::int64_t>& parameters) const {
+  static Moved bucket(const std::vector<std::int64_t>& parameters, std::int64_t members, std::int64_t index) {
     std::int64_t bytes = 0;
     for (const std::int64_t elements : parameters)
       bytes = static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(bytes))) + elements * kFloat;
-    return all_reduce(bytes / kFloat, run_.data, data_);
+    return all_reduce(bytes / kFloat, members, index);
   }
+  /// Of the model; tied ones once.
+  std::int64_t all_parameters() const { return 12 * run_.layers + 4; }
   /// Largest number on a pipeline rank; ranks with fewer parameters send as much.
   std::int64_t most_parameters() const {
     std::int64_t most = 0;
@@ -208,6 +242,8 @@ TEST(Traffic, FollowsTheFormulas) {
       {.pipeline = 2, .tensor = 4, .micro = 2, .layers = 3, .scatter_gather = true},
       {.pipeline = 3, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .layers = 4, .scatter_gather = true},
       {.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-interleaved", .scatter_gather = true},
+      {.tensor = 2, .layers = 3, .sequence_parallel = true, .sequence = 8},
+      {.pipeline = 2, .tensor = 4, .scheduler = "sched-1f1b", .layers = 5, .sequence_parallel = true, .sequence = 8},
   };
   for (const Case& run : cases) expect_formulas(run, {.steps = 2});
 }
@@ -224,7 +260,7 @@ TEST(Traffic, OfAnAxisWithABackendOfItsOwn) {
 
 /// The formulas above equal the papers' totals if every division is exact.
 TEST(Traffic, FormulasAreThePapers) {
-  const std::int64_t b = 4, s = kSequence, h = kHidden, l = 6, m = 2;
+  const std::int64_t b = 4, s = Case().sequence, h = kHidden, l = 6, m = 2;
   for (const int t : {2, 4}) {
     const Case whole{1, t, 1, 1, "sched-gpipe", b, m, "kernels-reference", l};
     Case shorter = whole;
@@ -236,7 +272,7 @@ TEST(Traffic, FormulasAreThePapers) {
   }
   for (const int chunks : {1, 2, 3}) { // a rank in the middle: v times the transfers
     const Case run{3, 1, 1, chunks, chunks == 1 ? "sched-1f1b" : "sched-interleaved", b, m, "kernels-reference", 9};
-    const std::int64_t values = 2 * (m * b + (9 / 3) * 12 + 3) * kDouble; // losses and squares
+    const std::int64_t values = 2 * (m * b + 1 + (9 / 3) * 12 + 3) * kDouble; // losses, a request, and squares
     EXPECT_EQ(Formulas(run, 1).pipeline().bytes, chunks * 2 * m * b * s * h * kFloat + values);
   }
 }

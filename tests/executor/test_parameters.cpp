@@ -114,10 +114,10 @@ TEST(Parameters, EachRankOwnsAnEqualPartOfABucket) {
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<Parameter>& all = ranks[rank].all();
     const std::size_t data = rank / 2; // tensor ranks own the same
-    const executor::Shard none{}, a = all[0].shard, b = all[1].shard, c = all[2].shard;
-    EXPECT_EQ(a, (data == 0 ? executor::Shard{0, 5} : none)) << rank;
-    EXPECT_EQ(b, (std::vector<executor::Shard>{{0, 64}, {64, 128}, {192, 108}, none}[data])) << rank;
-    EXPECT_EQ(c, (std::vector<executor::Shard>{none, none, none, {0, 40}}[data])) << rank;
+    const executor::OwnedPart none{}, a = all[0].owned, b = all[1].owned, c = all[2].owned;
+    EXPECT_EQ(a, (data == 0 ? executor::OwnedPart{0, 5} : none)) << rank;
+    EXPECT_EQ(b, (std::vector<executor::OwnedPart>{{0, 64}, {64, 128}, {192, 108}, none}[data])) << rank;
+    EXPECT_EQ(c, (std::vector<executor::OwnedPart>{none, none, none, {0, 40}}[data])) << rank;
     EXPECT_EQ(ranks[rank].buckets_of(0).size(), 1u);
     EXPECT_EQ(ranks[rank].buckets_of(0)[0].elements, 64 + 320 + 40);
   }
@@ -127,7 +127,7 @@ TEST(Parameters, OneRankOwnsWhatNobodyElseAdds) {
   SampleModel model = sample_model();
   for (const executor::Parameters& rank : on_all_ranks(model, Layout::ptd(1, 2, 1)))
     for (const Parameter& parameter : rank.all())
-      EXPECT_EQ(parameter.shard, (executor::Shard{0, parameter.spec->local.elements()})) << parameter.name;
+      EXPECT_EQ(parameter.owned, (executor::OwnedPart{0, parameter.spec->local.elements()})) << parameter.name;
 }
 
 TEST(Parameters, PaddingIsInNoShardOfItsRank) {
@@ -137,7 +137,7 @@ TEST(Parameters, PaddingIsInNoShardOfItsRank) {
   table.cuts = {{"tensor", 0, 35, 70}};
   table.local = {64, 4}; // 29 rows of padding
   std::int64_t owned = 0;
-  for (const executor::Parameters& rank : on_all_ranks(model, Layout::ptd(1, 2, 2))) owned += rank.all()[0].shard.count;
+  for (const executor::Parameters& rank : on_all_ranks(model, Layout::ptd(1, 2, 2))) owned += rank.all()[0].owned.count;
   EXPECT_EQ(owned, 2 * 35 * 4); // this description is that of both tensor ranks
 }
 
@@ -149,7 +149,7 @@ TEST(Parameters, ATiedOneIsAloneInItsBucketsAndHasOneShard) {
   const std::vector<executor::Parameters> ranks = on_all_ranks(model, Layout::ptd(1, 1, 2));
   for (std::size_t rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(ranks[rank].all()[1].name, "first/table");
-    EXPECT_EQ(ranks[rank].all()[1].shard, (rank == 0 ? executor::Shard{0, 128} : executor::Shard{128, 72}));
+    EXPECT_EQ(ranks[rank].all()[1].owned, (rank == 0 ? executor::OwnedPart{0, 128} : executor::OwnedPart{128, 72}));
     for (const int layer : {0, 3}) {
       const std::vector<executor::Bucket>& buckets = ranks[rank].buckets_of(layer);
       ASSERT_EQ(buckets.size(), 2u) << layer;
@@ -279,8 +279,8 @@ TEST(Parameters, ParametersWithTheSameAxesShareABucket) {
   rank.allocate();
   const std::vector<executor::Bucket>& buckets = rank.state->parameters().buckets_of(0);
   ASSERT_EQ(buckets.size(), 2u);
-  EXPECT_EQ(buckets[0].group, "data");
-  EXPECT_EQ(buckets[1].group, "tensor*data");
+  EXPECT_EQ(buckets[0].reduction.group, "data");
+  EXPECT_EQ(buckets[1].reduction.group, "tensor*data");
   const std::vector<TensorView>& gradients = rank.state->parameters().gradients_of(0);
   EXPECT_EQ(buckets[0].gradients.data(), gradients[0].data());
   EXPECT_EQ(gradients[2].as<std::byte>() - gradients[0].as<std::byte>(), 256); // next to each other
@@ -311,6 +311,14 @@ TEST(Parameters, ContradictionsOfADescriptionAreRefused) {
   EXPECT_THAT(error({{"pipeline", 0, 0, 5}}), HasSubstr("is cut by axis pipeline, which divides layers"));
   EXPECT_THAT(error({}, {"data"}), HasSubstr("partial gradients over axis data, which does not divide tensors"));
   EXPECT_THAT(error({{"tensor", 0, 0, 5}}, {"tensor"}), HasSubstr("is cut by axis tensor and has partial gradients"));
+}
+
+TEST(Parameters, TiedOnesHaveTheSamePartialGradients) {
+  SampleModel model = sample_model();
+  model.tied = {{0, "table", 3, "table"}};
+  model.specs[3].params[0].partial = {"tensor"};
+  EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 2, 1)); }),
+              HasSubstr("are tied, and only one of their gradients is partial"));
 }
 
 TEST(Parameters, TiedOnesHaveTheSameCuts) {

@@ -93,6 +93,8 @@ TEST(FailureReport, AStepThatARankHasNotCompletedIsNotCounted) {
   facts.failure = {1, false, "out of luck"};
   facts.ranks[1].position = "step 118, 0OPT_STEP";
   EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 117\n"));
+  facts.ranks[1].position = "step 50, 0F3"; // of an old heartbeat
+  EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 117\n"));
   facts.ranks[1].position = "step 119, 0F3";
   EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 118\n"));
   facts.ranks[1].position = "after step 118";

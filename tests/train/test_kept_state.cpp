@@ -89,6 +89,8 @@ TEST(KeptState, OfAllRanksIsTheWholeModelOnce) {
   expect_near(one, square);
   run.keys["parallel.pipeline"] = "2";
   EXPECT_EQ(saved_by(run, 2), square) << "the pipeline size changes no bit";
+  run.keys["parallel.sequence"] = "true"; // gradients of norms and positions are added over two axes
+  expect_near(one, saved_by(run, 2));
 }
 
 TEST(KeptState, OfAModelThatIsCutOverSeveralAxesIsTheWholeModelOnce) {

@@ -47,6 +47,28 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
   EXPECT_THAT(positions, ::testing::Each("before step 1"));
 }
 
+/// Each rank asks once, in a step and in an evaluation; all learn of it.
+TEST(Ranks, ARequestOfAnyRankReachesAll) {
+  TinyRun run;
+  for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";
+  run.keys["eval.batches"] = "3";
+  run.keys["train.steps"] = "20";
+  const config::RunConfig config = run.config();
+  test::run_ranks(config, train::layout_of(config), [](train::Rank& rank, int index) {
+    for (int asking = 0; asking < 8; ++asking) {
+      const executor::Request request = [=] { return index == asking ? 15 : 0; };
+      EXPECT_EQ(rank.step(request).request, 15) << "of rank " << asking;
+      EXPECT_EQ(rank.step().request, 0);
+      const train::Rank::Evaluated ended = rank.evaluate_unless(request);
+      EXPECT_EQ(ended.request, 15);
+      EXPECT_FALSE(ended.result) << "three batches";
+      const train::Rank::Evaluated whole = rank.evaluate_unless({});
+      EXPECT_EQ(whole.request, 0);
+      EXPECT_TRUE(whole.result);
+    }
+  });
+}
+
 // For example, if the scheduler's file differs between machines.
 TEST(Ranks, GroupsOfOneRankAreNotJoined) {
   test::TinyRun run;

@@ -49,7 +49,7 @@ CheckReport check(const CheckArguments& arguments) {
     for (const Refusal& refusal : refusals) report.refusals.push_back(config::diagnose(refusal, report.loaded.values));
   };
   refuse(report.preflight.refusals);
-  if (report.limit) refuse(fits(*report.limit, report.preflight));
+  if (report.limit) refuse(fits(*report.limit, *report.loaded.run, report.preflight));
   if (arguments.no_device) return report;
   if (!report.placement.ranks_are_threads) refuse(launch::check_keys(report.loaded.run->launch));
   if (report.refusals.empty()) refuse(train::fits_in_memory(report.preflight, report.placement));

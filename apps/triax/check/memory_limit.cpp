@@ -50,11 +50,14 @@ std::string parts_text(const std::vector<train::MemoryRow>& parts) {
 }
 
 /// What to change, given the largest part.
-std::string remedy(const train::RankPlan& plan, const std::string& largest) {
+std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, const std::string& largest) {
   if (largest == "activations") {
     int in_flight = 0;
     for (const executor::ActivationPart& part : plan.activations) in_flight = std::max(in_flight, part.microbatches);
-    std::string next = "use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline";
+    std::string next = "use ";
+    if (run.memory.recompute == "none") next += "memory.recompute = \"full\", ";
+    if (run.parallel.tensor > 1 && !run.parallel.sequence) next += "parallel.sequence = true, ";
+    next += "a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline";
     if (in_flight == 1) return next;
     return text("{}, or a scheduler that keeps fewer microbatches in flight than {}", next, in_flight);
   }
@@ -81,7 +84,7 @@ const train::RankPlan& largest_plan(const train::Preflight& preflight) {
   return *std::ranges::max_element(preflight.plans, {}, &train::RankPlan::bytes);
 }
 
-Refusals fits(const MemoryLimit& limit, const train::Preflight& preflight) {
+Refusals fits(const MemoryLimit& limit, const config::RunConfig& run, const train::Preflight& preflight) {
   if (preflight.plans.empty()) return {}; // errors are already reported
   const train::RankPlan& most = largest_plan(preflight);
   if (most.bytes() <= limit.bytes) return {};
@@ -94,7 +97,7 @@ Refusals fits(const MemoryLimit& limit, const train::Preflight& preflight) {
                       "--memory {} ({}): rank {} needs {}, {} more than its device has: {}{}", limit.written,
                       report::bytes_text(limit.bytes), most.ranks.front(), report::bytes_text(most.bytes()),
                       report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
-      .with_hint("{}", remedy(most, parts.front().what));
+      .with_hint("{}", remedy(run, most, parts.front().what));
 }
 
 } // namespace triax::app

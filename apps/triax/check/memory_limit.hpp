@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "config/run_config.hpp"
 #include "train/preflight.hpp"
 #include "triax/error.hpp"
 
@@ -28,6 +29,6 @@ const train::RankPlan& largest_plan(const train::Preflight& preflight);
 
 /// The reason names the rank that needs most, its largest parts, how many ranks do not fit, and what reduces the
 /// memory.
-Refusals fits(const MemoryLimit& limit, const train::Preflight& preflight);
+Refusals fits(const MemoryLimit& limit, const config::RunConfig& run, const train::Preflight& preflight);
 
 } // namespace triax::app

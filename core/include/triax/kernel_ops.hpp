@@ -222,9 +222,9 @@ struct Nonfinite {
 /// Decides about the optimizer's step, by the rules of step_control.hpp. From the sum of squares of the whole gradient
 /// it computes grad_norm and clip, or skips the step; it updates the step count and the loss scale of the next step.
 struct StepControl {
-  TensorView squares{};           // f64, contiguous: sums of squares of parts of the gradient, from all ranks
-  TensorView order{};             // i32 [k]: indices in `squares` of the sums to add, in this order, in double
-  TensorView losses{};            // f64, contiguous: the step is also skipped if one is not finite
+  TensorView squares{}; // f64, contiguous: sums of squares of parts of the gradient, from all ranks
+  TensorView order{};   // i32 [k]: indices in `squares` of the sums to add, in this order, in double
+  TensorView losses{};  // f64, contiguous, other numbers among them: the step is also skipped if one is not finite
   StepScalars* scalars = nullptr; // device memory
   double clip_grad = 0;           // largest norm; 0: no limit
   LossScaling scaling{};

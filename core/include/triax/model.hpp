@@ -100,7 +100,8 @@ struct LayerContext {
   /// 2205.05198). False with one tensor rank.
   bool sequence_parallel = false;
 
-  /// Of the residual stream's `sequence` positions, those of this rank.
+  /// Of the residual stream's `sequence` positions, those of this rank. With sequence parallelism, `sequence` must be
+  /// divisible by the tensor size.
   std::int64_t rows(std::int64_t sequence) const { return sequence_parallel ? sequence / tensor() : sequence; }
   std::int64_t first_row(std::int64_t sequence) const {
     return sequence_parallel ? rows(sequence) * tensor_index() : 0;
@@ -186,6 +187,7 @@ struct ModelRequest {
   std::int64_t micro = 1;
   DType compute = DType::f32;
   bool sequence_parallel = false; // refuse it if the layers ignore LayerContext::sequence_parallel
+  bool recompute = false;         // refuse it if the blocks ignore LayerCall::again
 };
 
 class TRIAX_API Model : public Extensible {

@@ -68,7 +68,10 @@ StepOutcome::Ran Executor::train(Walk& walk) {
     return StepOutcome::Ran::walked;
   }
   position_.begins(walk.program, walk.step);
-  if (records) record(walk);
+  if (records) {
+    finish(); // a capture begins on an idle stream
+    record(walk);
+  }
   walk.norm = recorded_norm_;
   position_.at(static_cast<ActionId>(walk.program.actions().size())); // past the last action: the whole step
   try {
@@ -97,8 +100,8 @@ void Executor::record(Walk& walk) {
     }
     throw;
   }
-  recording_ = recorder_->end_recording();
   is_recording_ = false;
+  recording_ = recorder_->end_recording();
   recorded_norm_ = walk.norm;
 }
 

@@ -37,9 +37,9 @@ void GradientReductions::reduce(int stage, Stream& stream, ActionId id) {
 }
 
 void GradientReductions::all_reduce(const Bucket& bucket, Stream& stream, ActionId id) {
-  if (bucket.axes.empty()) return;
-  Communicator* group = groups_.find(bucket.group);
-  TRIAX_REQUIRE(group, "there is no communicator of {} for a gradient", bucket.group);
+  if (bucket.reduction.axes.empty()) return;
+  Communicator* group = groups_.find(bucket.reduction.group);
+  TRIAX_REQUIRE(group, "there is no communicator of {} for a gradient", bucket.reduction.group);
   group->wait(group->all_reduce(bucket.gradients, bucket.gradients, Reduce::sum, stream, id), stream);
 }
 

@@ -30,7 +30,7 @@ struct KeptTensor {
   const ParamSpec* spec = nullptr;
   TensorView view; // of the master type, flat, without padding: all that the rank has of it
   /// The part that this rank saves. Over all ranks, these parts have each element of the global tensor once.
-  Shard saved;
+  OwnedPart saved;
 };
 
 inline constexpr const char* kMasterName = "master";

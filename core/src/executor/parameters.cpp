@@ -106,23 +106,24 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
-  for (const OfLayer& of : layers_) assign_shards(of, rank, layout);
+  for (const OfLayer& of : layers_) assign_owned_parts(of, rank, layout);
   for (Family& family : families_)
     for (const int holder : family.ranks)
       if (family.index.try_emplace(holder, counts_[holder]).second) ++counts_[holder];
   parameters_.resize(counts_[here_]);
   for (std::size_t family = 0; family < families_.size(); ++family) {
     const Family& of = families_[family];
-    global_.push_back({of.name, of.spec, of.ranks.front(), of.index.at(of.ranks.front()), of.axes});
+    global_.push_back({of.name, of.spec, of.ranks.front(), of.index.at(of.ranks.front()), of.reduction});
     if (!of.index.contains(here_)) continue;
     Parameter& parameter = local(family);
     parameter.name = of.name;
     parameter.spec = of.spec;
     parameter.ranks = of.ranks;
     parameter.others.resize(of.ranks.size() - 1);
-    parameter.axes = of.axes;
+    parameter.reduction = of.reduction;
+    parameter.global = family;
     parameter.layer = of.layer.at(here_);
-    parameter.shard = of.shard;
+    parameter.owned = of.owned;
   }
 }
 
@@ -137,6 +138,10 @@ Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamS
                 shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
   TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied and have different cuts", shared.name,
                 spec.name, numbered.number);
+  TRIAX_REQUIRE(shared.spec->partial == spec.partial,
+                "{} and {} of layer {} are tied, and only one of their gradients is "
+                "partial",
+                shared.name, spec.name, numbered.number);
   return {.family = family, .accumulator = shared.ranks.size()};
 }
 
@@ -146,24 +151,36 @@ void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::s
     check_spec(spec, layout);
     Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
     if (side.family == families_.size())
-      families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, reduction_axes(spec, layout)});
+      families_.push_back(
+          {text("{}/{}", numbered.layer->name(), spec.name), &spec, add_reduction(reduction_axes(spec, layout))});
     Family& family = families_[side.family];
     family.ranks.push_back(numbered.rank);
     family.layer.try_emplace(numbered.rank, numbered.number);
     put_into_bucket(of, side, spec, is_tied(ties, numbered.number, spec.name));
     of.specs.push_back(&spec);
     of.sides.push_back(side);
-    if (std::ranges::find(reductions_, family.axes) == reductions_.end()) reductions_.push_back(family.axes);
   }
   layers_.push_back(std::move(of));
 }
 
+std::size_t Parameters::add_reduction(std::vector<std::string> axes) {
+  const auto found = std::ranges::find(reductions_, axes, &Reduction::axes);
+  const auto index = static_cast<std::size_t>(found - reductions_.begin());
+  if (found == reductions_.end()) {
+    std::string group = Layout::product_name(axes);
+    reductions_.push_back({std::move(axes), std::move(group)});
+  }
+  return index;
+}
+
 void Parameters::put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const {
-  const std::vector<std::string>& axes = families_[side.family].axes;
-  const auto fits = [&](const Bucket& bucket) { return !tied && !bucket.tied && bucket.axes == axes; };
+  const Reduction& reduction = reductions_[families_[side.family].reduction];
+  const auto fits = [&](const Bucket& bucket) {
+    return !tied && !bucket.tied && bucket.reduction.group == reduction.group;
+  };
   auto bucket = std::ranges::find_if(of.buckets, fits);
   if (bucket == of.buckets.end()) {
-    of.buckets.push_back({.axes = axes, .group = Layout::product_name(axes), .gradients = {}, .tied = tied});
+    of.buckets.push_back({.reduction = reduction, .gradients = {}, .tied = tied});
     bucket = std::prev(of.buckets.end());
   }
   const std::int64_t aligned = aligned_elements(bucket->elements, types_.master);
@@ -173,17 +190,18 @@ void Parameters::put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec,
 }
 
 /// All layers of a tied parameter give it the same shard, because it is alone in their buckets.
-void Parameters::assign_shards(const OfLayer& of, int rank, const Layout& layout) {
+void Parameters::assign_owned_parts(const OfLayer& of, int rank, const Layout& layout) {
   for (const Side& side : of.sides) {
     Family& family = families_[side.family];
     std::int64_t members = 1;
-    for (const std::string& axis : family.axes) members *= layout.size(axis);
+    const std::vector<std::string>& axes = reductions_[family.reduction].axes;
+    for (const std::string& axis : axes) members *= layout.size(axis);
     const std::int64_t all = of.buckets[side.bucket].elements,
                        part = aligned_elements((all + members - 1) / members, types_.master),
-                       begin = part * layout.index(rank, family.axes), elements = stored_elements(*family.spec);
+                       begin = part * layout.index(rank, axes), elements = stored_elements(*family.spec);
     const std::int64_t from = std::clamp<std::int64_t>(begin - side.offset, 0, elements),
                        to = std::clamp<std::int64_t>(begin + part - side.offset, 0, elements);
-    family.shard = {from == to ? 0 : from, to - from};
+    family.owned = {from == to ? 0 : from, to - from};
   }
 }
 

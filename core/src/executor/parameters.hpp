@@ -21,11 +21,12 @@
 namespace triax::executor {
 
 /// The elements of a parameter that a rank owns, of its storage without padding, seen flat. The ranks of a bucket's
-/// group hold the same weights and, once reduced, the same gradients; each owns an equal part of the bucket, in the
-/// order of the group. It squares the gradients of its shards for the norm, and is the one that saves their state.
-struct Shard {
+/// group hold the same weights and, once reduced, the same gradients. Each owns a part of the bucket: the elements
+/// divided by the ranks, rounded up to 256 bytes, in the order of the group; the last parts may be shorter or empty. It
+/// squares the gradients of its part for the norm, and is the one to save its state.
+struct OwnedPart {
   std::int64_t first = 0, count = 0; // count 0: other ranks own all of the parameter
-  bool operator==(const Shard&) const = default;
+  bool operator==(const OwnedPart&) const = default;
 };
 
 struct Parameter {
@@ -38,18 +39,24 @@ struct Parameter {
   /// receive buffer.
   std::vector<int> ranks;
   std::vector<TensorView> state; // the optimizer's, without padding
-  std::vector<std::string> axes; // of its buckets
-  Shard shard;                   // of this rank
+  std::size_t reduction = 0;     // of its buckets: index in Parameters::reductions()
+  std::size_t global = 0;        // index in Parameters::global()
+  OwnedPart owned;               // of this rank
   int layer = 0;                 // number of its first layer on this rank
+};
+
+/// Over which ranks gradients are added.
+struct Reduction {
+  std::vector<std::string> axes; // in the order of the layout; empty: none
+  std::string group;             // their Group::axis
 };
 
 /// Accumulators of one layer that are reduced together: all whose gradients are added over the same axes. A tied
 /// parameter has a bucket of its own, so that a rank owns the same part of it on both sides of the tie.
 struct Bucket {
-  std::vector<std::string> axes; // of the reduction, in the order of the layout; empty: none
-  std::string group;             // their Group::axis
-  std::int64_t elements = 0;     // of `gradients`
-  TensorView gradients;          // contiguous, with the arena's padding between them
+  Reduction reduction;
+  std::int64_t elements = 0; // of `gradients`
+  TensorView gradients;      // contiguous, with the arena's padding between them
   bool tied = false;
 };
 
@@ -57,9 +64,9 @@ struct Bucket {
 struct GlobalParameter {
   std::string name;
   const ParamSpec* spec = nullptr;
-  int rank = 0;                  // pipeline rank of its first layer
-  std::size_t index = 0;         // in that rank's Parameters::all()
-  std::vector<std::string> axes; // of its buckets
+  int rank = 0;              // pipeline rank of its first layer
+  std::size_t index = 0;     // in that rank's Parameters::all()
+  std::size_t reduction = 0; // as Parameter::reduction
 };
 
 struct MemoryTypes {
@@ -95,8 +102,8 @@ class Parameters {
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
   const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
-  /// The distinct axes of the buckets of the model; the same list on all ranks.
-  const std::vector<std::vector<std::string>>& reductions() const { return reductions_; }
+  /// The distinct reductions of the buckets of the model; the same list on all ranks.
+  const std::vector<Reduction>& reductions() const { return reductions_; }
 
   /// One per parameter whose first layer on this rank is one of these. The views into `state` are valid until the next
   /// assign_memory() or the end of this object.
@@ -108,11 +115,11 @@ class Parameters {
   struct Family {
     std::string name;
     const ParamSpec* spec = nullptr;
-    std::vector<std::string> axes;
+    std::size_t reduction = 0;
     std::vector<int> ranks{};           // of its layers, in the order of the model
     std::map<int, std::size_t> index{}; // index in all() of each rank that stores it
     std::map<int, int> layer{};         // number of its first layer on each of them
-    Shard shard{};
+    OwnedPart owned{};
   };
   /// An accumulator of a family: one per layer, in a bucket of that layer.
   struct Side {
@@ -129,8 +136,10 @@ class Parameters {
   const OfLayer& of_layer(int number) const;
   Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
   void add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties);
+  /// Its index in reductions_.
+  std::size_t add_reduction(std::vector<std::string> axes);
   void put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const;
-  void assign_shards(const OfLayer& of, int rank, const Layout& layout);
+  void assign_owned_parts(const OfLayer& of, int rank, const Layout& layout);
   void assign_accumulators(OfLayer& of, RankMemory& memory);
   TensorView& accumulator(const Side& side);
   Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
@@ -143,7 +152,7 @@ class Parameters {
   std::vector<Parameter> parameters_;
   std::vector<GlobalParameter> global_;
   std::vector<OfLayer> layers_; // of the whole model
-  std::vector<std::vector<std::string>> reductions_;
+  std::vector<Reduction> reductions_;
 };
 
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide

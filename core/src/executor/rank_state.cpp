@@ -67,9 +67,7 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
 
 void RankState::make_stages(const RankRequest& request) {
   const schedule::StageMap& stage_map = training_.stage_map();
-  const ModelInfo info = request.model.info();
-  const LayerRange recomputed =
-      request.recompute ? LayerRange{info.first_block, info.first_block + info.blocks} : LayerRange{};
+  const LayerRange recomputed = recomputed_layers(request.model, request.recompute);
   for (int index = 0; index < stage_map.stages(); ++index) {
     const int rank = stage_map.rank_of(index);
     int number = request.split.at(static_cast<std::size_t>(index)).first;
@@ -98,8 +96,8 @@ std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout&
   std::vector<std::vector<std::string>> out;
   for (const Axis& axis : layout.axes())
     if (axis.size > 1) out.push_back({axis.name});
-  for (const std::vector<std::string>& axes : parameters_->reductions())
-    if (axes.size() > 1) out.push_back(axes);
+  for (const Reduction& reduction : parameters_->reductions())
+    if (reduction.axes.size() > 1) out.push_back(reduction.axes);
   return out;
 }
 
@@ -165,9 +163,10 @@ std::vector<ParameterShard> RankState::shards(int stage) const {
 
 bool RankState::is_copy(const Parameter& parameter) const {
   if (parameter.ranks.front() != training_.rank()) return true; // of a tie, the first layer's rank saves it
+  const std::vector<std::string>& added_over = parameters_->reductions()[parameter.reduction].axes;
   return std::ranges::any_of(layout_.axes(), [&](const Axis& axis) {
     const bool divided = axis.divides == Divides::layers ||
-                         std::ranges::find(parameter.axes, axis.name) != parameter.axes.end() ||
+                         std::ranges::find(added_over, axis.name) != added_over.end() ||
                          std::ranges::find(parameter.spec->cuts, axis.name, &Cut::axis) != parameter.spec->cuts.end();
     return !divided && layout_.coordinate(rank_, axis.name) != 0;
   });
@@ -176,7 +175,7 @@ bool RankState::is_copy(const Parameter& parameter) const {
 std::vector<KeptTensor> RankState::kept() const {
   std::vector<KeptTensor> out;
   for (const Parameter& parameter : parameters_->all()) {
-    const Shard saved = is_copy(parameter) ? Shard{} : parameter.shard;
+    const OwnedPart saved = is_copy(parameter) ? OwnedPart{} : parameter.owned;
     out.push_back({parameter.name, kMasterName, parameter.spec,
                    without_padding(parameter.master, *parameter.spec).flat(), saved});
     for (std::size_t i = 0; i < state_names_.size(); ++i)

@@ -26,6 +26,12 @@ std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<
   return out;
 }
 
+LayerRange recomputed_layers(const Model& model, bool recompute) {
+  if (!recompute) return {};
+  const ModelInfo info = model.info();
+  return {info.first_block, info.first_block + info.blocks};
+}
+
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {
   std::size_t largest = 0;
   for (const StageLayers& stage : split) {

@@ -30,4 +30,13 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
 /// Checks that every stage gets a layer and that the split has all blocks.
 Refusals check_split(const Model& model, int stages, std::span<const std::int64_t> split);
 
+/// Numbers of layers in the model.
+struct LayerRange {
+  int begin = 0, end = 0;
+  bool has(int number) const { return number >= begin && number < end; }
+};
+
+/// With recomputation the blocks, else none.
+LayerRange recomputed_layers(const Model& model, bool recompute);
+
 } // namespace triax::executor

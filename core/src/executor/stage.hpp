@@ -19,16 +19,11 @@
 
 #include "executor/batches.hpp"
 #include "executor/parameters.hpp"
+#include "executor/split.hpp"
 #include "schedule/program.hpp"
 #include "triax/model.hpp"
 
 namespace triax::executor {
-
-/// Numbers of layers in the model.
-struct LayerRange {
-  int begin = 0, end = 0;
-  bool has(int number) const { return number >= begin && number < end; }
-};
 
 class Stage {
  public:

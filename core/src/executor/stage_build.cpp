@@ -83,6 +83,8 @@ std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
     TRIAX_REQUIRE(input->shape == output.shape && input->dtype == output.dtype,
                   "{} makes \"{}\" as {}{}, and {} takes it as {}{}", producer.name(), output.name,
                   name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
+    TRIAX_REQUIRE(input->parted == output.parted, "of \"{}\", one of {} and {} has parts (TensorSpec::parted)",
+                  output.name, producer.name(), consumer.name());
     out.push_back(static_cast<int>(input - inputs.begin()));
     met[static_cast<std::size_t>(input - inputs.begin())] = true;
   }
@@ -163,7 +165,7 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
     if (home.where == Location::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
   }
   held.input_gradients.clear();
-  between.restart(); // gradients exist only while no forward runs
+  between.restart(); // while gradients exist, no forward runs but that of a recomputed layer, whose inputs have slots
   for (const TensorSpec& spec : inputs)
     held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
 }

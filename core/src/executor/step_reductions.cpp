@@ -70,17 +70,12 @@ StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, in
       other_axes_.push_back(axis.name);
 }
 
-std::size_t StepReductions::row_of(const std::vector<std::string>& axes) const {
-  const std::vector<std::vector<std::string>>& all = parameters_.reductions();
-  return static_cast<std::size_t>(std::ranges::find(all, axes) - all.begin());
-}
-
 template <class Visit>
 void StepReductions::for_each_square(Visit visit) const {
   for (const GlobalParameter& parameter : parameters_.global()) {
     // Offsets of the ranks that have a part, the first axis fastest; other ranks have the same values as rank 0.
     std::vector<std::int64_t> offsets{0};
-    std::int64_t stride = own_squares_.elements();
+    std::int64_t stride = most_;
     for (const std::string& axis : squares_.axes) {
       const int size = layout_.size(axis);
       if (axis == layers_axis_) {
@@ -92,9 +87,7 @@ void StepReductions::for_each_square(Visit visit) const {
       }
       stride *= size;
     }
-    const std::int64_t own =
-        static_cast<std::int64_t>(row_of(parameter.axes)) * most_ + static_cast<std::int64_t>(parameter.index);
-    for (const std::int64_t offset : offsets) visit(parameter, offset + own);
+    for (const std::int64_t offset : offsets) visit(parameter, offset + static_cast<std::int64_t>(parameter.index));
   }
 }
 
@@ -122,22 +115,44 @@ void StepReductions::assign_memory(const Batches& batches, RankMemory& memory) {
   assign(losses_, batches.losses(), memory);
 }
 
-/// The memory is zeroed when it is allocated. The squares of shards of other ranks stay zero.
+/// The memory is zeroed when it is allocated. The squares of parts of other ranks stay zero.
 void StepReductions::assign_squares(RankMemory& memory) {
-  const std::vector<std::vector<std::string>>& reductions = parameters_.reductions();
-  own_squares_ = memory.values.tensor(DType::f64, {most_ * static_cast<std::int64_t>(reductions.size())});
-  row_squares_.clear();
-  shard_squares_.clear();
-  for (std::int64_t row = 0; const std::vector<std::string>& axes : reductions) {
-    row_squares_.push_back(own_squares_.slice(0, row * most_, (row + 1) * most_));
-    shard_squares_.push_back(axes.empty() ? row_squares_.back() : memory.values.tensor(DType::f64, {most_}));
-    ++row;
-  }
+  own_squares_ = memory.values.tensor(DType::f64, {most_});
   assign(squares_, own_squares_, memory);
+  added_.clear();
+  for (const Reduction& reduction : parameters_.reductions()) {
+    AddedSquares& added = added_.emplace_back();
+    added.group = reduction.group;
+    if (reduction.axes.empty()) continue;
+    const Shape all{static_cast<std::int64_t>(parameters_.global().size())};
+    added.parts = memory.values.tensor(DType::f64, all);
+    added.sums = memory.values.tensor(DType::f64, all);
+  }
   square_of_.clear();
   for (std::int64_t i = 0; const Parameter& parameter : parameters_.all()) {
-    square_of_.push_back(shard_squares_[row_of(parameter.axes)].slice(0, i, i + 1));
+    const AddedSquares& added = added_[parameter.reduction];
+    const auto global = static_cast<std::int64_t>(parameter.global);
+    square_of_.push_back(added.parts.empty() ? own_squares_.slice(0, i, i + 1)
+                                             : added.parts.slice(0, global, global + 1));
     ++i;
+  }
+  for (std::size_t reduction = 0; reduction < added_.size(); ++reduction)
+    if (!added_[reduction].parts.empty()) assign_copies(reduction);
+}
+
+/// Sums of parameters that follow each other are copied together.
+void StepReductions::assign_copies(std::size_t reduction) {
+  AddedSquares& added = added_[reduction];
+  const std::vector<Parameter>& all = parameters_.all();
+  const auto has = [&](std::size_t i) { return i < all.size() && all[i].reduction == reduction; };
+  for (std::size_t first = 0; first < all.size(); ++first) {
+    if (!has(first)) continue;
+    std::size_t end = first + 1;
+    while (has(end) && all[end].global == all[end - 1].global + 1) ++end;
+    const auto to = static_cast<std::int64_t>(first), from = static_cast<std::int64_t>(all[first].global),
+               count = static_cast<std::int64_t>(end - first);
+    added.copies.emplace_back(added.sums.slice(0, from, from + count), own_squares_.slice(0, to, to + count));
+    first = end - 1;
   }
 }
 
@@ -169,19 +184,19 @@ void StepReductions::send_request(std::int32_t request, const Batches& batches, 
 void StepReductions::add_squares(const ValueContext& context) const {
   for (std::size_t i = 0; const Parameter& parameter : parameters_.all()) {
     const TensorView& square = square_of_[i++];
-    const Shard& shard = parameter.shard;
-    if (shard.count == 0) continue;
+    const OwnedPart& owned = parameter.owned;
+    if (owned.count == 0) continue;
     const TensorView gradient = without_padding(parameter.gradient, *parameter.spec).flat();
-    context.kernels.sum_squares({square, gradient.slice(0, shard.first, shard.first + shard.count)},
+    context.kernels.sum_squares({square, gradient.slice(0, owned.first, owned.first + owned.count)},
                                 {context.stream, context.scratch});
   }
-  for (std::size_t row = 0; const std::vector<std::string>& axes : parameters_.reductions()) {
-    const TensorView &shards = shard_squares_[row], &all = row_squares_[row];
-    ++row;
-    if (axes.empty()) continue;
-    Communicator* const group = context.groups.find(Layout::product_name(axes));
-    TRIAX_REQUIRE(group, "there is no communicator of {} for the norm", Layout::product_name(axes));
-    group->wait(group->all_reduce(shards, all, Reduce::sum, context.stream, context.action), context.stream);
+  for (const AddedSquares& added : added_) {
+    if (added.parts.empty()) continue;
+    Communicator* const group = context.groups.find(added.group);
+    TRIAX_REQUIRE(group, "there is no communicator of {} for the norm", added.group);
+    group->wait(group->all_reduce(added.parts, added.sums, Reduce::sum, context.stream, context.action),
+                context.stream);
+    for (const auto& [from, to] : added.copies) context.device.copy(to, from, context.stream);
   }
 }
 

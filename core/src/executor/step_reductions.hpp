@@ -5,13 +5,12 @@
 // wait.
 //
 // Losses are added in double, in the order of samples, over all ranks with samples; parts of a sample's loss, in the
-// order of the ranks with its positions. Squares of the norm are added in double. Each rank computes those of its
-// shards; an all-reduce over the group of their bucket gives those of its parameters. They are added in the order of
-// the model's parameters; parts of a parameter in the order of the ranks that it is cut over; replicated and tied
-// parameters once.
-// So the sums depend neither on the pipeline size nor on the schedule, and all ranks get the same bits. Clipping and
-// skipping depend on the norm. The device decides them, from the values of all ranks; the host reads the decision at
-// the end of the step.
+// order of the ranks with its positions. Squares of the norm are added in double. Each rank computes those of the parts
+// that it owns; an all-reduce over the group of their buckets gives those of its parameters. They are added in the
+// order of the model's parameters; parts of a parameter in the order of the ranks that it is cut over; replicated and
+// tied parameters once. So the sums depend neither on the pipeline size nor on the schedule, and all ranks get the same
+// bits. Clipping and skipping depend on the norm. The device decides them, from the values of all ranks; the host reads
+// the decision at the end of the step.
 #pragma once
 
 #include <vector>
@@ -78,12 +77,11 @@ class StepReductions {
   };
   void assign(Gathered& values, const TensorView& own, RankMemory& memory) const;
   static void collect(const TensorView& own, const Gathered& values, const ValueContext& context);
-  /// The row of a parameter with a gradient that is added over `axes`.
-  std::size_t row_of(const std::vector<std::string>& axes) const;
   /// visit(parameter, index of a part's square in squares_.all), in the order of addition.
   template <class Visit>
   void for_each_square(Visit visit) const;
   void assign_squares(RankMemory& memory);
+  void assign_copies(std::size_t reduction);
   /// Those of the last stage, [members, m*b + 1], of all losses.
   TensorView of_last_stage(const TensorView& losses) const;
   double loss_of(std::int64_t sample) const;
@@ -101,15 +99,19 @@ class StepReductions {
   TensorView host_rate_;              // f32 [1]
   TensorView host_request_;           // f64 [1]
   TensorView order_, host_order_;     // i32: order of the squares, see StepControl
-  // f64 [n], by reduction of the model (Parameters::reductions()), n the most parameters of a rank. A parameter has a
-  // square in the row of its reduction, and zeros in the others.
-  std::vector<TensorView> shard_squares_; // of this rank's shards; others are zeros
-  std::vector<TensorView> row_squares_;   // reduced; a part of own_squares_
-  TensorView own_squares_;
-  Gathered squares_; // of own_squares_, over the axes that cut parameters or divide layers
-  Gathered losses_;  // Batches::losses(), over the axes that divide samples or positions, then layers
+  /// Squares of the parameters that are added over a group: f64, by Parameter::global, so that an element's place and
+  /// the length depend on the model only. The sums of this rank's parameters go to own_squares_.
+  struct AddedSquares {
+    std::string group;
+    TensorView parts, sums;                                // of this rank's owned parts, zeros elsewhere; of the group
+    std::vector<std::pair<TensorView, TensorView>> copies; // from, to
+  };
+  std::vector<AddedSquares> added_;
+  TensorView own_squares_; // f64 [n], by parameter of this rank; n: the most parameters of a rank
+  Gathered squares_;       // of own_squares_, over the axes that cut parameters or divide layers
+  Gathered losses_;        // Batches::losses(), over the axes that divide samples or positions, then layers
   std::vector<std::string> other_axes_; // over which only requests are exchanged
-  std::vector<TensorView> square_of_;   // of this rank's shard of each parameter, in shard_squares_
+  std::vector<TensorView> square_of_;   // of this rank's part of each parameter, in own_squares_ or AddedSquares::parts
   Event sent_, request_sent_;
 };
 

@@ -51,8 +51,9 @@ std::string where(const FailureFacts& facts, int rank) {
   return out;
 }
 
-/// The last step that all ranks have completed. Rank 0 records a step when its own part is done: another rank may then
-/// fail in the same step, and says so in its position.
+/// The last step that all ranks have completed, as far as is known. Rank 0 records a step when its own part is done;
+/// then all ranks have completed the step before. The failed rank may still be in the recorded step, and says so in its
+/// position, which may also be old.
 std::int64_t completed_steps(const FailureFacts& facts) {
   if (!is_rank(facts)) return facts.last_step;
   const std::string& position = facts.ranks.at(static_cast<std::size_t>(facts.failure.rank)).position;
@@ -61,7 +62,7 @@ std::int64_t completed_steps(const FailureFacts& facts) {
   if (!position.starts_with(kInStep)) return facts.last_step;
   const char* const end = position.data() + position.size();
   if (std::from_chars(position.data() + kInStep.size(), end, step).ec != std::errc()) return facts.last_step;
-  return std::min(facts.last_step, step - 1);
+  return std::clamp(step - 1, std::max<std::int64_t>(facts.last_step - 1, 0), facts.last_step);
 }
 
 std::string to_json(const FailureFacts& facts) {

@@ -61,7 +61,7 @@ void StopSignals::watch(const std::stop_token& stop) {
     const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
     if (signal < 0) continue;
     if (signal == SIGQUIT) quit();
-    received_.store(signal); // first: who sees the request can know where it comes from
+    received_.store(signal); // first: a reader of caught_ finds the sender here
     const bool again = caught_.exchange(signal) != 0;
     if (from_ == From::launcher) continue;
     const bool at_once = again || at_once_.load();

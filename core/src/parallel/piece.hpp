@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "triax/error.hpp"
 #include "triax/parallel.hpp"
 
 namespace triax::parallel {
@@ -22,6 +23,9 @@ inline TensorView view_or_empty(Views views, int index) {
 inline int add_of_all_rows(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t sequence,
                            std::int64_t width, Life life) {
   if (!context.sequence_parallel) return -1;
+  TRIAX_REQUIRE(sequence > 0 && sequence % context.tensor() == 0,
+                "{}: {} positions (`sequence`) cannot be divided over {} tensor ranks", name, sequence,
+                context.tensor());
   return parts.add(StashSpec{std::move(name), {sequence, context.micro, width}, context.compute, life});
 }
 

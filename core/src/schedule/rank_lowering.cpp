@@ -56,10 +56,7 @@ RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_onl
 }
 
 Facts RankLowering::facts(int stage) const {
-  Facts out = stage_map_.facts(stage);
-  if (boundaries_ == Boundaries::scattered) out |= kScattered;
-  if (forward_only_) out |= kForwardOnly;
-  return out;
+  return facts_of(stage_map_, stage, boundaries_, forward_only_);
 }
 
 void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {

@@ -171,6 +171,14 @@ class StageMap {
   std::shared_ptr<const Shared> shared_; // null: no stages
 };
 
+/// All facts of a stage in a program.
+inline Facts facts_of(const StageMap& stage_map, int stage, Boundaries boundaries, bool forward_only) {
+  Facts out = stage_map.facts(stage);
+  if (boundaries == Boundaries::scattered) out |= kScattered;
+  if (forward_only) out |= kForwardOnly;
+  return out;
+}
+
 /// The stage of the needed action, for an action on `stage`; it may be outside the pipeline.
 inline int stage_of(const Need& need, int stage) noexcept {
   return stage + (need.where == Need::Where::stage_after ? 1 : 0) - (need.where == Need::Where::stage_before ? 1 : 0);

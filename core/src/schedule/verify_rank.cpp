@@ -78,12 +78,7 @@ class RankCheck {
     int index;
   };
 
-  Facts facts(int stage) const {
-    Facts out = stage_map_.facts(stage);
-    if (program_.boundaries() == Boundaries::scattered) out |= kScattered;
-    if (purpose_.forward_only) out |= kForwardOnly;
-    return out;
-  }
+  Facts facts(int stage) const { return facts_of(stage_map_, stage, program_.boundaries(), purpose_.forward_only); }
 
   /// Number among the rank's stages; -1: not on this rank.
   int local(int stage) const {

@@ -14,7 +14,8 @@ namespace {
 
 using schedule::PassTimes;
 
-StagePlan plan_stage(const Model& model, const executor::StageLayers& of, const LayerContext& context) {
+StagePlan plan_stage(const Model& model, const executor::StageLayers& of, const LayerContext& context,
+                     const executor::LayerRange& recomputed) {
   StagePlan out;
   out.layers = of.count;
   for (int number = of.first; number < of.first + of.count; ++number) {
@@ -22,7 +23,7 @@ StagePlan plan_stage(const Model& model, const executor::StageLayers& of, const 
     for (const ParamSpec& spec : layer->params()) out.parameters += spec.local.elements();
     const Cost cost = layer->cost();
     out.flops.forward += cost.forward;
-    out.flops.backward_input += cost.backward_input;
+    out.flops.backward_input += cost.backward_input + (recomputed.has(number) ? cost.forward : 0);
     out.flops.backward_weight += cost.backward_weight;
   }
   return out;
@@ -73,7 +74,8 @@ Balance balance_of(const config::RunConfig& run, const Model& model, std::span<c
   Balance out;
   int stage = 0;
   for (const executor::StageLayers& of : executor::split_layers(model, stage_map.stages(), run.parallel.split)) {
-    StagePlan plan = plan_stage(model, of, layer_context(run, layout, 0));
+    StagePlan plan = plan_stage(model, of, layer_context(run, layout, 0),
+                                executor::recomputed_layers(model, run.memory.recompute == "full"));
     plan.pipeline = stage_map.rank_of(stage++);
     out.stages.push_back(plan);
   }

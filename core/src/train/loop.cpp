@@ -29,6 +29,7 @@ class Loop {
     result_.signal = rank_.agree(signals_.caught());
     if (result_.signal == 0) begin_records();
     while (rank_.steps_done() < run_.train.steps && result_.signal == 0) located_step();
+    finish();
     end_records();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
     result_.traffic = rank_.traffic();
@@ -49,6 +50,16 @@ class Loop {
     result_.metrics = reports_.records->metrics().string();
     result_.records = reports_.records->records();
     result_.missing.records = reports_.records->missing();
+  }
+
+  /// The device may still run the optimizer of the last step.
+  void finish() {
+    try {
+      rank_.finish();
+    } catch (...) {
+      const Error error = caught_error();
+      throw Error(error.message(), text("step {}, OPT_STEP", rank_.steps_done()), error.hint());
+    }
   }
 
   void located_step() {

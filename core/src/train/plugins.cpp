@@ -200,7 +200,8 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
     return model_->supports({.vocab = run_.vocab,
                              .micro = run_.batch.micro,
                              .compute = run_.train.compute,
-                             .sequence_parallel = run_.parallel.sequence && layout.tensor() > 1},
+                             .sequence_parallel = run_.parallel.sequence && layout.tensor() > 1,
+                             .recompute = run_.memory.recompute != "none"},
                             layout);
   });
   supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });

@@ -260,6 +260,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
   std::int64_t steps = 0, missing_timelines = 0;
+  bool between_steps = false;                            // the last step has not thrown
   std::optional<control::JobAbort::Listening> listening; // destroyed first
 };
 
@@ -267,12 +268,18 @@ Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& 
            const RankOptions& options)
     : impl_(std::make_unique<Impl>(run, layout, rank, store, log, options)) {}
 
-/// The device may still run the optimizer of the last step, with memory of this rank.
+/// The device may still run the optimizer of the last step, with memory of this rank. After a step that threw, its
+/// stream may wait for other ranks.
 Rank::~Rank() {
+  if (!impl_->between_steps) return;
   try {
-    if (impl_->walker) impl_->walker->finish();
-  } catch (const std::exception&) { // reported by the step that failed
+    impl_->walker->finish();
+  } catch (...) { // a caller that wants to know calls finish()
   }
+}
+
+void Rank::finish() {
+  impl_->walker->finish();
 }
 
 StepResult Rank::step(const executor::Request& request) {
@@ -282,8 +289,10 @@ StepResult Rank::step(const executor::Request& request) {
   const double lr = learning_rate(rank.run, number);
   executor::WalkObserver* observer = rank.trace ? &*rank.trace : rank.options.observer;
   const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.counted() : std::vector<CommStats>{};
+  rank.between_steps = false;
   const executor::StepOutcome outcome = rank.walker->step(
       number, lr, request, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
+  rank.between_steps = true;
   if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -306,12 +315,16 @@ Rank::Evaluated Rank::evaluate_unless(const executor::Request& request) {
   TRIAX_REQUIRE(batches >= 1, "an evaluation on eval.batches = {}", batches);
   double sum = 0;
   std::int32_t requested = 0;
+  rank.between_steps = false;
   for (std::int64_t i = 0; i < batches; ++i) {
     const executor::Executor::Evaluated evaluated = rank.walker->evaluate(i * batch.global(), request, source);
     sum += evaluated.loss_sum;
     requested = evaluated.request;
+    rank.between_steps = true;
     if (requested != 0 && i + 1 < batches) return {{}, requested};
+    rank.between_steps = i + 1 == batches;
   }
+  rank.between_steps = true;
   const std::int64_t tokens = batches * batch.tokens();
   const double loss = sum / static_cast<double>(tokens);
   return {EvalResult{loss, std::exp(loss), tokens}, requested};

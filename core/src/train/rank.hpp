@@ -88,7 +88,9 @@ class Rank {
   Rank& operator=(const Rank&) = delete;
 
   /// One training step. A loss or norm that is not finite throws Error, and no weight changes; in fp16, a norm that is
-  /// not finite skips the step. All ranks get the largest `request` of all ranks with the step's results.
+  /// not finite skips the step. All ranks get the largest `request` of all ranks with the step's results. On a device
+  /// that runs asynchronously, the optimizer's work of the step may not have finished: its failure appears in a later
+  /// call, and StepResult::seconds has that of the step before.
   StepResult step(const executor::Request& request = {});
   /// Forward only, without dropout, over the same held-out samples in each call. Changes nothing that step() reads.
   EvalResult evaluate();
@@ -99,6 +101,8 @@ class Rank {
   /// The same, but ends after the batch for which a rank's request is not 0.
   Evaluated evaluate_unless(const executor::Request& request);
 
+  /// Waits for the last step to finish on the device. Throws Error if it failed there.
+  void finish();
   /// In the order of the model. The views stay valid and unchanged while the rank exists. Waits for the last step to
   /// finish on the device.
   std::span<const RankParameter> parameters() const;

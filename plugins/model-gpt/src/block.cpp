@@ -97,8 +97,9 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
             {.init = residual_init(sizes.layers), .sequence = sizes.sequence}),
       cost_(block_cost(sizes, context)) {
   const std::int64_t local = sizes.hidden / context.tensor();
-  // With sequence parallelism, the input gradient gathers the inputs of qkv and up for the weight gradient.
+  // With sequence parallelism, the input gradient gathers for the weight gradient what the linears have parts of.
   const Life to_products = context.sequence_parallel ? Life::forward_to_input : Life::forward_to_weight;
+  const Life of_products = context.sequence_parallel ? Life::input_only : Life::input_to_weight;
   heads_in_ = add_columns("attention.qkv", 3 * local, Life::forward_to_input);
   lse_ = parts_.add(StashSpec{
       "attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_), Life::forward_to_input});
@@ -110,9 +111,9 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   after_gelu_ = add_columns("mlp.after_gelu", 4 * local, Life::forward_to_weight);
   sum_ = add_stream("sum", Life::forward_only);
   dqkv_ = add_columns("attention.dqkv", 3 * local, Life::input_to_weight);
-  dprojection_ = add_stream("attention.dprojection", Life::input_to_weight);
+  dprojection_ = add_stream("attention.dprojection", of_products);
   dup_ = add_columns("mlp.dup", 4 * local, Life::input_to_weight);
-  ddown_ = add_stream("mlp.ddown", Life::input_to_weight);
+  ddown_ = add_stream("mlp.ddown", of_products);
   inputs_ = {stream(compute_, Life::forward_to_input)};
   outputs_ = {stream(compute_)};
 }

@@ -161,7 +161,11 @@ class DividedModel final : public Model {
  public:
   explicit DividedModel(const PluginContext&) {}
   ModelInfo info() const override { return {.blocks = 2, .first_block = 0, .sequence = kSequence}; }
-  Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
+  Refusals supports(const ModelRequest& request, const Layout&) const override {
+    if (!request.sequence_parallel && !request.recompute) return {};
+    return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
+                        "model-divided has neither sequence parallelism nor recomputation");
+  }
   int count() const override { return 2; }
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0) return std::make_unique<First>(context);

@@ -55,7 +55,11 @@ class UnevenModel final : public Model {
  public:
   explicit UnevenModel(const PluginContext& context) : how_(context.options.text("how")) {}
   ModelInfo info() const override { return {.blocks = 1, .first_block = 0, .sequence = 6}; }
-  Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
+  Refusals supports(const ModelRequest& request, const Layout&) const override {
+    if (!request.sequence_parallel && !request.recompute) return {};
+    return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
+                        "model-uneven has neither sequence parallelism nor recomputation");
+  }
   int count() const override { return 1; }
   std::unique_ptr<Layer> layer(int, const LayerContext& context) const override {
     return std::make_unique<Uneven>(how_, context, info().sequence);
