@@ -153,7 +153,7 @@ Of data and tensor ranks, those with the same layers share a line:
   memory: rank 0 and 1 other rank need 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
   --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 996 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
-    use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
+    use memory.recompute = "full", a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
   [2]
   $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
   --memory 100KiB (102 kB): rank 0 needs 872 kB, 770 kB more than its device has: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
