@@ -60,7 +60,7 @@ TEST(ScheduleTrace, ASlotIsAMillisecond) {
   EXPECT_EQ(passes[4]["args"]["action"], "0B0");
   EXPECT_EQ(passes[4]["ts"], 8000);
   EXPECT_EQ(passes[4]["dur"], 2000);
-  EXPECT_EQ(passes[10]["name"], "0OPT_STEP");
+  EXPECT_EQ(passes[10]["name"], "OPT_STEP s0");
   EXPECT_EQ(passes[10]["tid"], 1);
 }
 

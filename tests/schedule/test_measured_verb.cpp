@@ -134,7 +134,7 @@ TEST_F(MeasuredVerb, ATraceHasEveryRankWithItsCommunicationAndWaits) {
               IsSupersetOf({"compute", "waits", "pipeline: send to rank 1", "pipeline: receive from rank 1"}));
   for (int process = 2; process < 6; ++process)
     EXPECT_THAT(categories[process],
-                IsSupersetOf({"step", "F", "B", "post", "NORM", "0OPT_STEP", "wait", "pipeline", "data"}));
+                IsSupersetOf({"step", "F", "B", "post", "NORM", "OPT_STEP", "wait", "pipeline", "data"}));
 }
 
 TEST_F(MeasuredVerb, RanksOfTwoMachinesAreDrawnOnOneClock) {
