@@ -182,7 +182,8 @@ TEST_F(TrainProcesses, ASignalToOneOfThemStopsAllAndNamesIt) {
   send_signal(job.ranks()[2], SIGTERM);
   EXPECT_EQ(job.wait(), 128 + SIGTERM) << job.err();
   EXPECT_THAT(job.err(), HasSubstr("stopped by SIGTERM after step "));
-  const std::string received = "rank 2 received SIGTERM, and this launcher did not: all ranks stop at the end of a step\n";
+  const std::string received =
+      "rank 2 received SIGTERM, and this launcher did not: all ranks stop at the end of a step\n";
   EXPECT_THAT(job.err(), HasSubstr(" info launcher: " + received));
   EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr(received));
   EXPECT_THAT(read_file(work_ / "run/rank-2.log"),

@@ -157,8 +157,9 @@ TEST(Simulate, ReductionsOfARankRunBesidePassesAndOneAfterAnother) {
   const std::vector<Program> programs = lower(schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"}), shape);
   const Simulation simulation =
       simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .ends = {{5, 1}, {5, 1}}});
-  EXPECT_THAT(times_of(programs, simulation, {Kind::backward, Kind::reduce_grad, Kind::opt_step}),
-              ElementsAre("1B0 2-4", "1REDUCE_GRAD 4-9", "0B0 4-6", "0REDUCE_GRAD 9-14", "0OPT_STEP 14-15", "1OPT_STEP 15-16"));
+  EXPECT_THAT(
+      times_of(programs, simulation, {Kind::backward, Kind::reduce_grad, Kind::opt_step}),
+      ElementsAre("1B0 2-4", "1REDUCE_GRAD 4-9", "0B0 4-6", "0REDUCE_GRAD 9-14", "0OPT_STEP 14-15", "1OPT_STEP 15-16"));
   EXPECT_EQ(simulation.step_ms(), 16);
 }
 

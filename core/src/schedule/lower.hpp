@@ -26,8 +26,8 @@ inline constexpr std::int64_t kMaxActions = 1 << 18;
 /// Limit of pipeline ranks: every program has a copy of the stage map.
 inline constexpr int kMaxRanks = 4096;
 
-/// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and
-/// the stages' OPT_STEP at the end.
+/// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and the stages' OPT_STEP at
+/// the end.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,
                            Boundaries boundaries = Boundaries::whole);
 
