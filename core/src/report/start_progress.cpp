@@ -47,8 +47,8 @@ void StartProgress::update(const StartState& state) {
 
 std::string to_text(const StartState& state) {
   const bool all_joined = state.joined >= state.world;
-  const std::string out = text("starting: {} of {} ranks {}", all_joined ? state.ready : state.joined, state.world,
-                               all_joined ? "ready" : "joined");
+  std::string out = text("starting: {} of {} ranks {}", all_joined ? state.ready : state.joined, state.world,
+                         all_joined ? "ready" : "joined");
   if (state.missing.empty()) return out;
   const bool is_one = state.missing.find_first_not_of("0123456789") == std::string::npos;
   return text("{}, waiting for rank{} {} to {}", out, is_one ? "" : "s", state.missing,
