@@ -132,6 +132,8 @@ Of many ranks, the summary comes first:
   --all prints every value, the plugins, the data, and the memory of all 24 ranks
   
   base.toml: configuration is valid; the devices and memory of this machine were not checked
+  $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
+  uneven stages: a step takes 26.8 % longer than with even stages; ranks are idle 46.7 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
   $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
   [model]
       11        11     0       0  block 11

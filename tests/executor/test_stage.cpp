@@ -176,6 +176,9 @@ TEST(Stage, LayersMustFitTogether) {
   model.specs[2].inputs[0].shape = {3, 2, 8};
   EXPECT_EQ(refusal(model), "brief makes \"x\" as f32[3, 2, 4], and mid takes it as f32[3, 2, 8]");
   model = sample_model();
+  model.specs[1].outputs[0].parted = true;
+  EXPECT_EQ(refusal(model), "of \"x\", one of brief and mid has parts (TensorSpec::parted)");
+  model = sample_model();
   model.specs[2].inputs.push_back({"y", {1}});
   EXPECT_EQ(refusal(model), "mid takes \"y\", which brief does not make");
   model = sample_model();

@@ -93,6 +93,16 @@ TEST(Linear, OptionsThatContradictItAreRefused) {
               HasSubstr("down: a linear layer that is split by rows has no activation"));
 }
 
+TEST(Linear, DividedPositionsNeedTheirNumber) {
+  const Layout layout = Layout::ptd(1, 2, 1);
+  const LayerContext context{.layout = layout, .sequence_parallel = true};
+  LayerParts parts;
+  EXPECT_THAT(test::error_of([&] { ColumnLinear(parts, context, "up", 6, 16, {}); }),
+              HasSubstr("up.x: 0 positions (`sequence`) cannot be divided over 2 tensor ranks"));
+  EXPECT_THAT(test::error_of([&] { ColumnLinear(parts, context, "up", 6, 16, {.sequence = 7}); }),
+              HasSubstr("up.x: 7 positions"));
+}
+
 TEST(Parts, RefusesSizesThatAreNotDivisible) {
   const Layout layout = Layout::ptd(1, 4, 1);
   try {

@@ -50,6 +50,18 @@ TEST(Recompute, ChangesNoBitOfSeveralRanks) {
   }
 }
 
+TEST(Recompute, IsRefusedByAModelWithoutIt) {
+  TinyRun run;
+  test::use_divided_model(run);
+  run.keys["memory.recompute"] = "\"full\"";
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  const train::RankPlugins plugins(config, layout, 0, 1, null_log());
+  const Refusals all = plugins.refusals(layout, train::choose_placement(config), false);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all.front().message, "model-divided has neither sequence parallelism nor recomputation");
+}
+
 /// GPipe keeps all microbatches: each keeps one tensor per block instead of a whole stash.
 TEST(Recompute, NeedsLessMemory) {
   TinyRun run;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace triax::config {
@@ -19,6 +20,10 @@ inline bool is_numbered_name(std::string_view name, std::string_view prefix, std
     return false;
   const std::string_view number = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   return std::ranges::all_of(number, [](char digit) { return digit >= '0' && digit <= '9'; });
+}
+
+inline std::string rank_log(int rank) {
+  return "rank-" + std::to_string(rank) + ".log";
 }
 
 /// Whether a run writes a file of this name to its folder, besides its metrics.

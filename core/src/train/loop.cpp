@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
+#include "config/run_files.hpp"
 #include "report/traffic.hpp"
 
 namespace triax::train {
@@ -133,7 +134,7 @@ class Loop {
 } // namespace
 
 fs::path log_file(const config::RunConfig& run, int rank) {
-  return run.folder / text("rank-{}.log", rank);
+  return run.folder / config::rank_log(rank);
 }
 
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports) {

@@ -8,12 +8,12 @@
 #include <set>
 
 #include "base/caught_error.hpp"
-#include "data/blended_dataset.hpp"
 #include "executor/executor.hpp"
 #include "os/cpu_quota.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "report/timeline_file.hpp"
 #include "train/agreement.hpp"
+#include "train/dataset_source.hpp"
 #include "train/lr.hpp"
 #include "train/program_digest.hpp"
 #include "train/rank_setup.hpp"
@@ -27,38 +27,7 @@ namespace triax::train {
 
 namespace {
 
-constexpr double kJoinMargin = 2; // seconds
-constexpr double kNoTimeout = 1e9;
-
-class DatasetSource final : public executor::BatchSource {
- public:
-  DatasetSource(const data::Corpora& corpora, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
-      : dataset_(corpora, sequence, vocab, seed) {}
-  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
-    dataset_.microbatch(samples, tokens, targets);
-  }
-
- private:
-  data::BlendedDataset dataset_;
-};
-
-Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, const RankOptions& options) {
-  Schedule schedule = options.schedule ? *options.schedule : plugins.rows();
-  if (const Refusals wrong = check_schedule(run, plugins.model(), schedule); !wrong.empty()) throw to_error(wrong);
-  return schedule;
-}
-
-std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
-  if (!run.train.loss_scale) return std::nullopt;
-  const config::LossScaleKeys& keys = *run.train.loss_scale;
-  executor::LossScale out;
-  out.initial = out.rules.min = static_cast<float>(keys.initial);
-  if (keys.constant) return out;
-  out.rules.min = static_cast<float>(keys.min);
-  out.rules.window = static_cast<std::int32_t>(keys.window_steps);
-  out.rules.hysteresis = static_cast<std::int32_t>(keys.hysteresis);
-  return out;
-}
+constexpr double kJoinMargin = 2, kNoTimeout = 1e9; // seconds
 
 } // namespace
 
@@ -73,7 +42,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
         log(to),
         threads(given.threads > 0 ? given.threads : os::available_cores()),
         plugins(config, ranks, this_rank, threads, to),
-        programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
+        programs(make_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
         prepared(config, ranks, this_rank, plugins, programs) {
     if (options.plugins_created) options.plugins_created();
     device = plugins.make_device({options.local_rank, options.local_ranks});
@@ -204,6 +173,16 @@ struct Rank::Impl final : control::JobAbort::Listener {
     return out;
   }
 
+  template <class Body>
+  auto noting_failure(Body body) {
+    try {
+      return body();
+    } catch (...) {
+      has_failed = true;
+      throw;
+    }
+  }
+
   void report_scale(const executor::StepOutcome& outcome, StepResult& result) {
     result.loss_scale = outcome.loss_scale;
     result.skipped = !outcome.skipped.empty();
@@ -260,7 +239,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
   std::int64_t steps = 0, missing_timelines = 0;
-  bool between_steps = false;                            // the last step has not thrown
+  bool has_failed = false;                               // a step or an evaluation has thrown
   std::optional<control::JobAbort::Listening> listening; // destroyed first
 };
 
@@ -271,7 +250,7 @@ Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& 
 /// The device may still run the optimizer of the last step, with memory of this rank. After a step that threw, its
 /// stream may wait for other ranks.
 Rank::~Rank() {
-  if (!impl_->between_steps) return;
+  if (impl_->has_failed) return;
   try {
     impl_->walker->finish();
   } catch (...) { // a caller that wants to know calls finish()
@@ -289,10 +268,10 @@ StepResult Rank::step(const executor::Request& request) {
   const double lr = learning_rate(rank.run, number);
   executor::WalkObserver* observer = rank.trace ? &*rank.trace : rank.options.observer;
   const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.counted() : std::vector<CommStats>{};
-  rank.between_steps = false;
-  const executor::StepOutcome outcome = rank.walker->step(
-      number, lr, request, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
-  rank.between_steps = true;
+  const executor::StepOutcome outcome = rank.noting_failure([&] {
+    return rank.walker->step(number, lr, request,
+                             rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
+  });
   if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -315,16 +294,13 @@ Rank::Evaluated Rank::evaluate_unless(const executor::Request& request) {
   TRIAX_REQUIRE(batches >= 1, "an evaluation on eval.batches = {}", batches);
   double sum = 0;
   std::int32_t requested = 0;
-  rank.between_steps = false;
   for (std::int64_t i = 0; i < batches; ++i) {
-    const executor::Executor::Evaluated evaluated = rank.walker->evaluate(i * batch.global(), request, source);
+    const auto evaluated =
+        rank.noting_failure([&] { return rank.walker->evaluate(i * batch.global(), request, source); });
     sum += evaluated.loss_sum;
     requested = evaluated.request;
-    rank.between_steps = true;
     if (requested != 0 && i + 1 < batches) return {{}, requested};
-    rank.between_steps = i + 1 == batches;
   }
-  rank.between_steps = true;
   const std::int64_t tokens = batches * batch.tokens();
   const double loss = sum / static_cast<double>(tokens);
   return {EvalResult{loss, std::exp(loss), tokens}, requested};
@@ -336,9 +312,8 @@ std::span<const RankParameter> Rank::parameters() const {
 }
 
 const RankParameter& Rank::parameter(std::string_view name) const {
-  impl_->walker->finish();
   std::vector<std::string> names;
-  for (const RankParameter& parameter : impl_->parameters) {
+  for (const RankParameter& parameter : parameters()) {
     if (parameter.name == name) return parameter;
     names.push_back(parameter.name);
   }

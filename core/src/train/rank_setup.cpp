@@ -55,6 +55,18 @@ LayerContext layer_context(const config::RunConfig& run, const Layout& layout, i
           .sequence_parallel = run.parallel.sequence && layout.tensor() > 1};
 }
 
+std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
+  if (!run.train.loss_scale) return std::nullopt;
+  const config::LossScaleKeys& keys = *run.train.loss_scale;
+  executor::LossScale out;
+  out.initial = out.rules.min = static_cast<float>(keys.initial);
+  if (keys.constant) return out;
+  out.rules.min = static_cast<float>(keys.min);
+  out.rules.window = static_cast<std::int32_t>(keys.window_steps);
+  out.rules.hysteresis = static_cast<std::int32_t>(keys.hysteresis);
+  return out;
+}
+
 Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   if (Refusals split = executor::check_split(model, shape.stages(), run.parallel.split); !split.empty()) return split;
@@ -66,6 +78,12 @@ Refusals check_schedule(const config::RunConfig& run, const Model& model, const 
   const std::vector<schedule::Violation> violations = schedule::verify(schedule, shape);
   if (!violations.empty()) out.add(refuse_schedule(run, "", violations));
   return out;
+}
+
+Schedule schedule_of(const config::RunConfig& run, const RankPlugins& plugins, const Schedule* given) {
+  Schedule schedule = given ? *given : plugins.rows();
+  if (const Refusals wrong = check_schedule(run, plugins.model(), schedule); !wrong.empty()) throw to_error(wrong);
+  return schedule;
 }
 
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,

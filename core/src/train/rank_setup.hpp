@@ -7,8 +7,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "executor/executor.hpp"
 #include "executor/rank_state.hpp"
 #include "schedule/assumptions.hpp"
 #include "schedule/program.hpp"
@@ -19,9 +21,15 @@ namespace triax::train {
 /// The context in which a rank's layers are created. `layout` must outlive it.
 LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank);
 
+/// Empty without loss scaling.
+std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run);
+
 /// Errors in the split and in the rows of the scheduler. Of their violations, reports the first and the number of
 /// others.
 Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
+
+/// `given`, or the rows of the scheduler if it is null. Throws Error if check_schedule() has errors.
+Schedule schedule_of(const config::RunConfig& run, const RankPlugins& plugins, const Schedule* given);
 
 /// The programs of all pipeline ranks, verified for the run's communicators.
 struct Programs {
