@@ -101,6 +101,17 @@ TEST(FailureReport, AStepThatARankHasNotCompletedIsNotCounted) {
   EXPECT_THAT(to_text(facts), HasSubstr(" failed after step 118\n"));
 }
 
+/// Rank 0 has recorded step 118, and the last heartbeat of rank 2 is older.
+TEST(FailureReport, ALostRankMayHaveCompletedTheRecordedStep) {
+  const test::TempFolder folder;
+  FailureFacts facts = lost();
+  facts.last_step = 118;
+  facts.file = folder / "failure.json";
+  EXPECT_THAT(to_text(facts), HasSubstr(" was lost during or after step 118: killed by signal 9 (Killed)\n"));
+  write_failure(facts, null_log());
+  EXPECT_EQ(nlohmann::json::parse(test::read_file(folder / "failure.json"))["last_step"], 117); // all ranks have
+}
+
 FailureFacts launcher_stopped() {
   FailureFacts facts = lost();
   facts.failure = {control::kNoRank, true, "the job server did not run for 3.2 s, and the ranks stopped"};

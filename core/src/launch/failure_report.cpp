@@ -65,6 +65,13 @@ std::int64_t completed_steps(const FailureFacts& facts) {
   return std::clamp(step - 1, std::max<std::int64_t>(facts.last_step - 1, 0), facts.last_step);
 }
 
+std::string when(const FailureFacts& facts) {
+  const std::int64_t completed = completed_steps(facts);
+  // The position of a lost rank may be old: it may have completed the recorded step.
+  if (facts.failure.lost && completed < facts.last_step) return text(" during or after step {}", facts.last_step);
+  return completed > 0 ? text(" after step {}", completed) : " before the end of step 1";
+}
+
 std::string to_json(const FailureFacts& facts) {
   std::vector<report::JsonObject> ranks;
   for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
@@ -104,8 +111,7 @@ std::string to_text(const FailureFacts& facts) {
   } else {
     out = text("{} failed (no rank failed)", facts.server);
   }
-  const std::int64_t completed = completed_steps(facts);
-  out += completed > 0 ? text(" after step {}", completed) : std::string(" before the end of step 1");
+  out += when(facts);
   if (failure.lost || failure.stuck || !is_rank(facts)) out += ": " + failure.why.substr(0, failure.why.find('\n'));
   if (is_rank(facts)) {
     out += "\n  last position: " + where(facts, failure.rank);
