@@ -209,8 +209,8 @@ TEST_F(TrainFailures, ARankThatEndsItsProcessIsReportedWithItsStatusAndPosition)
   // After _exit() only a heartbeat's position is known.
   EXPECT_THAT(lost("leaves=true"), ContainsRegex("after step [12]: ended with status 7\n  last position: "));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
-  EXPECT_THAT(lost("crashes=null"), ContainsRegex(step_2 + "killed by signal 11 \\(Segmentation fault\\)\n" +
-                                                  position + "  a plugin that crashes has a defect: " + hint));
+  EXPECT_THAT(lost("crashes=null"), ContainsRegex(step_2 + "killed by signal 11 \\(Segmentation fault\\)\n" + position +
+                                                  "  a plugin that crashes has a defect: " + hint));
   TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
                             "optimizer.rank=3", "optimizer.where=prepare", "optimizer.crashes=null"});
   EXPECT_EQ(job.wait(), 1);
