@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "config/derive.hpp"
+#include "config/duration.hpp"
 #include "triax/plugin.hpp"
 
 namespace triax::config {
@@ -45,6 +46,11 @@ void set_precision(RunConfig& run, const OptionValue& value) {
   const auto& name = std::get<std::string>(value);
   run.train.master = name == "fp64" ? DType::f64 : DType::f32;
   run.train.compute = name == kScaledPrecision ? DType::f16 : name == "bf16" ? DType::bf16 : run.train.master;
+}
+
+/// cross_check() has refused other texts.
+void set_time_limit(RunConfig& run, const OptionValue& value) {
+  run.train.time_limit_s = seconds_of(std::get<std::string>(value)).value_or(0);
 }
 
 constexpr double kMany = std::numeric_limits<double>::infinity();
@@ -122,6 +128,13 @@ constexpr CoreKey kLr[] = {
 constexpr CoreKey kTrain[] = {
     {option_int("steps", nullptr, 1, kMany, "optimizer steps"), nullptr,
      &to<&RunConfig::train, &RunConfig::TrainKeys::steps>},
+    {option_int("stop_at", "0", 0, kMany,
+                "step after which the run saves a checkpoint and ends, before train.steps; 0: train.steps"),
+     nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::stop_at>},
+    {option_string("time_limit", "", nullptr,
+                   "time after which a batch system ends the run, such as 3h50m: the run saves a checkpoint and ends "
+                   "before it; empty: none"),
+     nullptr, &set_time_limit},
     {option_int("seed", "1", 0, kMany, "seed of the initial weights, dropout and the order of samples"), nullptr,
      &to<&RunConfig::train, &RunConfig::TrainKeys::seed>},
     {option_float("clip_grad", "1.0", 0, kMany, "maximum norm of the whole gradient; 0: no clipping"), nullptr,
@@ -167,6 +180,27 @@ constexpr CoreKey kData[] = {
     {option_list(option_float(
         "validation_weights", "[]", 0, kMany,
         "relative weight of each of validation_paths, above 0; empty: proportional to its number of tokens"))},
+};
+
+constexpr CoreKey kCheckpoint[] = {
+    {option_int("every", "0", 0, kMany,
+                "steps between two checkpoints; 0: only at the end, and when the run is stopped"),
+     nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::every>},
+    {option_int("keep", "2", 1, kMany, "number of newest checkpoints that are kept"), nullptr,
+     &to<&RunConfig::checkpoint, &CheckpointKeys::keep>},
+    {option_int("keep_every", "0", 0, kMany, "also keep each checkpoint whose step is a multiple of this; 0: none"),
+     nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::keep_every>},
+    {option_bool("async", "true", "write checkpoints while training continues, from a copy in the host's memory"),
+     nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::async>},
+    {option_string("resume", "auto", "auto|never",
+                   "auto: continue from the newest checkpoint in run.dir; never: begin at step 1, and move the "
+                   "checkpoints of an earlier run aside (--fresh)"),
+     nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::resume>},
+    {option_path("from", "", "folder of a checkpoint that a run without checkpoints of its own begins with"), nullptr,
+     &to<&RunConfig::checkpoint, &CheckpointKeys::from>},
+    {option_string("load", "all", "all|weights",
+                   "what is read of checkpoint.from; weights: training begins at step 1 with a new optimizer"),
+     nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::load>},
 };
 
 constexpr CoreKey kEval[] = {
@@ -228,6 +262,7 @@ constexpr CoreTable kTables[] = {
      nullptr, kLossScale},
     {"data", "the training data", nullptr, kData},
     {"eval", "validation during training", nullptr, kEval},
+    {"checkpoint", "saving and resuming", nullptr, kCheckpoint},
     {"log", "metrics, log and timelines", nullptr, kLog},
     {"launch", "how ranks that are processes connect", nullptr, kLaunch},
     {"plugins", "plugin search", nullptr, kPlugins},

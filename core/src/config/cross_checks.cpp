@@ -10,6 +10,7 @@
 
 #include "base/printable.hpp"
 #include "config/derive.hpp"
+#include "config/duration.hpp"
 #include "config/run_files.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
@@ -112,6 +113,33 @@ class Checks {
       refuse(make_refusal(ErrorCode::kOutOfRange, {"log.timeline", "train.steps"},
                           "log.timeline = {} is after the last step, train.steps = {}", *step, *steps)
                  .with_hint("name a step of the run, or 0 for none"));
+  }
+
+  void ends() {
+    const Int *stop = integer("train.stop_at"), *steps = integer("train.steps");
+    if (stop && steps && *stop > *steps)
+      refuse(make_refusal(ErrorCode::kOutOfRange, {"train.stop_at", "train.steps"},
+                          "train.stop_at = {} is after the last step, train.steps = {}", *stop, *steps)
+                 .with_hint("name a step of the run, or 0 for the last"));
+    const auto* limit = values_.find<std::string>("train.time_limit");
+    if (limit && !limit->empty() && !seconds_of(*limit))
+      refuse(make_refusal(ErrorCode::kInvalidValue, {"train.time_limit"}, "train.time_limit = \"{}\" is not a time",
+                          shortened(printable(*limit)))
+                 .with_hint("write whole numbers with d, h, m and s, such as 3h50m or 90s; at most a year"));
+  }
+
+  void checkpoints() {
+    const Path* from = values_.find<Path>("checkpoint.from");
+    const auto* load = values_.find<std::string>("checkpoint.load");
+    if (load && *load == "weights" && from && from->empty())
+      return no_effect("checkpoint.load", "checkpoint.from", "an empty checkpoint.from",
+                       "name the folder of a checkpoint in checkpoint.from");
+    if (!from || from->empty()) return;
+    std::error_code unreadable;
+    if (!std::filesystem::exists(*from / "manifest.json", unreadable))
+      refuse(make_refusal(ErrorCode::kNotFound, {"checkpoint.from"},
+                          "checkpoint.from: {} is not a checkpoint: it has no manifest.json", *from)
+                 .with_hint("name a folder such as runs/tiny/checkpoints/step-00000200"));
   }
 
   void data_files() {
@@ -319,8 +347,10 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   checks.learning_rate();
   checks.loss_scale();
   checks.timeline();
+  checks.ends();
   if (purpose != Purpose::schedule) {
     checks.evaluation();
+    checks.checkpoints();
     checks.data_files();
     checks.tokenizers();
   }

@@ -83,6 +83,8 @@ LoadResult load(const Path& file, const std::vector<Override>& overrides, std::o
     out.dropped = std::move(layers.dropped);
     out.unchecked = std::move(resolved.unchecked);
     if (refusals.empty()) out.run = run_config(file, resolved);
+    if (out.run)
+      for (const ResolvedValue& value : out.values) out.run->values[value.key] = value.portable;
     if (out.run && purpose == Purpose::plan) leave_out_absent_data(*out.run, out.unchecked);
   }
   out.refusals = refusals.sorted();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "config/run_files.hpp"
 #include "data/blended_dataset.hpp"
 #include "plugin/loader.hpp"
 #include "triax/options.hpp"
@@ -46,6 +47,17 @@ struct LossScaleKeys {
   std::int64_t window_steps = 1000, hysteresis = 2;
 };
 
+/// [checkpoint]
+struct CheckpointKeys {
+  std::int64_t every = 0;          // steps; 0: only at the end, and when the run is stopped
+  std::int64_t keep = 2;           // newest ones
+  std::int64_t keep_every = 0;     // also those whose step is a multiple; 0: none
+  bool async = true;               // write while training continues
+  std::string resume = "auto";     // auto | never
+  std::filesystem::path from = {}; // a checkpoint to begin with, if the run has none of its own; may be empty
+  std::string load = "all";        // all | weights: what is read of `from`
+};
+
 struct RunConfig {
   std::filesystem::path file;   // the TOML
   std::filesystem::path folder; // [run] dir, absolute
@@ -75,6 +87,8 @@ struct RunConfig {
   } lr;
   struct TrainKeys {
     std::int64_t steps = 0;
+    std::int64_t stop_at = 0; // 0: off
+    double time_limit_s = 0;  // 0: none
     std::uint64_t seed = 0;
     double clip_grad = 0;                            // 0: off
     DType compute = DType::f32, master = DType::f32; // from `precision`
@@ -96,7 +110,11 @@ struct RunConfig {
     std::int64_t timeline = 0; // the step to record; 0: none
   } log;
   LaunchKeys launch;
+  CheckpointKeys checkpoint;
+  std::map<std::string, std::string> values; // of all keys, as in resolved.toml
 
+  /// Checkpoints are folders in it.
+  std::filesystem::path checkpoints() const { return folder / kCheckpointFolder; }
   /// m = B / (d*b)
   std::int64_t microbatches() const { return batch.global / (parallel.data * batch.micro); }
 };

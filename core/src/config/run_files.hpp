@@ -12,7 +12,8 @@
 namespace triax::config {
 
 inline constexpr const char *kResolvedFile = "resolved.toml", *kFailureFile = "failure.json",
-                            *kFailedStartFile = "failed-start.json", *kLauncherLog = "launcher.log";
+                            *kFailedStartFile = "failed-start.json", *kLauncherLog = "launcher.log",
+                            *kCheckpointFolder = "checkpoints";
 
 /// Whether `name` is "rank-3.log" for the prefix "rank-" and the suffix ".log".
 inline bool is_numbered_name(std::string_view name, std::string_view prefix, std::string_view suffix) {
@@ -30,7 +31,7 @@ inline std::string rank_log(int rank) {
 inline bool is_run_file(std::string_view name) {
   constexpr std::string_view kTemporary = ".tmp"; // os/replace_file.hpp
   if (name.ends_with(kTemporary)) name.remove_suffix(kTemporary.size());
-  constexpr std::array kNames = {kResolvedFile, kFailureFile, kFailedStartFile, kLauncherLog};
+  constexpr std::array kNames = {kResolvedFile, kFailureFile, kFailedStartFile, kLauncherLog, kCheckpointFolder};
   return std::ranges::find(kNames, name) != kNames.end() || is_numbered_name(name, "rank-", ".log") ||
          is_numbered_name(name, "timeline-rank-", ".json");
 }

@@ -39,6 +39,12 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
   parts_.state.values().start(first, parts_.device, parts_.stream, deadline());
 }
 
+void Executor::resume(std::int64_t step, std::int64_t samples, const StepScalars& scalars) {
+  skipped_samples_ = samples - step * parts_.state.batches().shape().global();
+  loss_scale_ = static_cast<double>(scalars.loss_scale);
+  parts_.state.values().start(scalars, parts_.device, parts_.stream, deadline());
+}
+
 StepOutcome Executor::step(std::int64_t step, double lr, const Request& request, BatchSource& source,
                            WalkObserver* observer) {
   Batches& batches = parts_.state.batches();
@@ -47,7 +53,7 @@ StepOutcome Executor::step(std::int64_t step, double lr, const Request& request,
             .request = request,
             .observer = observer,
             .next_batch = step < settings_.last_step ? &source : nullptr};
-  batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
+  batches.stage(source, first_sample(step), parts_.device, parts_.stream, deadline());
   parts_.state.values().send_rate(static_cast<float>(lr), parts_.device, parts_.stream, deadline());
   if (observer) observer->walk_begins(step);
   const StepOutcome::Ran ran = train(walk);
@@ -111,7 +117,7 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const BatchShape& batch = parts_.state.batches().shape();
   StepOutcome out;
   try {
-    out.loss = values.loss_sum((walk.step - 1) * batch.global()) / static_cast<double>(batch.tokens());
+    out.loss = values.loss_sum(first_sample(walk.step)) / static_cast<double>(batch.tokens());
     if (values.decided().skip != 0) out.skipped = values.what_is_not_finite();
     if (!out.skipped.empty() && !settings_.loss_scale) throw Error(out.skipped);
   } catch (const Error& error) {
@@ -194,8 +200,7 @@ void Executor::finish() {
 void Executor::wait_for_device(const Walk& walk) {
   const Event end = walk.values && !walk.observer ? *walk.values : parts_.stream.record();
   if (walk.next_batch) {
-    Batches& batches = parts_.state.batches();
-    batches.read_ahead(*walk.next_batch, walk.step * batches.shape().global(), parts_.device, deadline());
+    parts_.state.batches().read_ahead(*walk.next_batch, first_sample(walk.step + 1), parts_.device, deadline());
   }
   parts_.device.wait(end, deadline());
 }

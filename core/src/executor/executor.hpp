@@ -74,9 +74,11 @@ class Executor {
   /// Limit of consecutive skipped steps at the smallest loss scale: smaller scales are not allowed.
   static constexpr int kMaxSkipped = 20;
 
-  /// Runs step `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`, and reads those of the next step
-  /// while the device works, unless `step` is the last one. What `request` returns goes to all ranks. On a device that
-  /// runs asynchronously, the optimizer's work may not have finished yet: see finish().
+  /// Continues after step `step`, which ended with these scalars; its samples and those before are [0, samples).
+  void resume(std::int64_t step, std::int64_t samples, const StepScalars& scalars);
+  /// Runs step `step` on B samples of `source`: of a run that was not resumed, (step-1)*B to step*B-1. Reads those of
+  /// the next step while the device works, unless `step` is the last one. What `request` returns goes to all ranks. On
+  /// a device that runs asynchronously, the optimizer's work may not have finished yet: see finish().
   StepOutcome step(std::int64_t step, double lr, const Request& request, BatchSource& source,
                    WalkObserver* observer = nullptr);
   struct Evaluated {
@@ -87,6 +89,12 @@ class Executor {
   Evaluated evaluate(std::int64_t first, const Request& request, BatchSource& source);
   /// Waits for all work of the last step.
   void finish();
+  /// As the last step left them.
+  const StepScalars& scalars() const { return parts_.state.values().decided(); }
+  /// Number of the first sample of a step.
+  std::int64_t first_sample(std::int64_t step) const {
+    return skipped_samples_ + (step - 1) * parts_.state.batches().shape().global();
+  }
 
   /// Any thread may read it.
   const Position& position() const { return position_; }
@@ -129,6 +137,7 @@ class Executor {
   ExecutorSettings settings_;
   double loss_gradient_;
   double loss_scale_;                                 // of the next step
+  std::int64_t skipped_samples_ = 0;                  // used by the steps before a resume, beyond B for each of them
   int skipped_at_min_ = 0;                            // consecutive steps
   std::map<int, std::vector<ParameterShard>> shards_; // by stage
   TransferStreams transfer_streams_;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/caught_error.hpp"
+#include "train/checkpoints.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::launch {
@@ -53,10 +54,12 @@ class OneTraining {
 
  private:
   std::optional<train::LoopResult> trained() {
-    std::optional<train::Rank> rank; // destroyed after the failure is reported: other ranks must learn of it first
+    // Destroyed after the failure is reported: other ranks must learn of it first.
+    std::optional<train::Rank> rank;
+    std::optional<train::Checkpoints> checkpoints;
     std::optional<train::LoopResult> result;
     try {
-      result = trained(rank);
+      result = trained(rank, checkpoints);
     } catch (...) {
       const Error error = observed_.activity().with_failed_call(caught_error());
       if (rank) await_record(rank->steps_done());
@@ -64,22 +67,26 @@ class OneTraining {
     }
     observed_.set_rank(nullptr);
     const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");
+    checkpoints.reset();
     rank.reset();
     return result;
   }
 
-  std::optional<train::LoopResult> trained(std::optional<train::Rank>& rank) {
+  std::optional<train::LoopResult> trained(std::optional<train::Rank>& rank,
+                                           std::optional<train::Checkpoints>& checkpoints) {
     train::RankOptions options = of_.options;
     options.abort = &of_.abort;
     options.waits_are_watched = true;
     options.failing = [this](const Error& error) { failed_here(error); };
     rank.emplace(of_.run, of_.layout, of_.number, store_, of_.log, options);
     observed_.set_rank(&*rank);
+    checkpoints.emplace(of_.run, of_.layout, of_.number, *rank, store_, of_.log);
+    if (const std::string note = checkpoints->restore(); !note.empty() && of_.reports.note) of_.reports.note(note);
     if (of_.made) {
       const ActivityScope wait(ActivityScope::Kind::wait, "reporting to the job that the rank is ready");
       of_.made();
     }
-    const train::LoopResult own = train::run_loop(of_.run, *rank, of_.signals, of_.reports);
+    const train::LoopResult own = train::run_loop(of_.run, *rank, of_.signals, of_.reports, &*checkpoints);
     observed_.set_finished(rank->steps_done());
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
     return of_.finish(own);

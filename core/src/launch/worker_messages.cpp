@@ -58,17 +58,22 @@ std::string to_line(const train::LoopResult& result) {
   Json traffic = Json::array();
   for (const report::GroupTraffic& group : result.traffic)
     traffic.push_back({group.group, group.plugin, group.ops, group.bytes_out, group.bytes_in});
-  return Json{{"steps", result.steps},
-              {"first_loss", result.first_loss},
-              {"last_loss", result.last_loss},
-              {"eval_loss", of(result.eval_loss)},
-              {"tokens_per_s", result.tokens_per_s},
-              {"signal", result.signal},
-              {"traffic", traffic},
-              {"skipped", result.skipped},
-              {"metrics", result.metrics},
-              {"records", result.records},
-              {"missing", {result.missing.records, result.missing.log_lines, result.missing.timelines}}}
+  return Json{
+      {"steps", result.steps},
+      {"last_step", result.last_step},
+      {"out_of_time", result.out_of_time},
+      {"checkpoint", result.checkpoint},
+      {"first_loss", result.first_loss},
+      {"last_loss", result.last_loss},
+      {"eval_loss", of(result.eval_loss)},
+      {"tokens_per_s", result.tokens_per_s},
+      {"signal", result.signal},
+      {"traffic", traffic},
+      {"skipped", result.skipped},
+      {"metrics", result.metrics},
+      {"records", result.records},
+      {"missing",
+       {result.missing.records, result.missing.log_lines, result.missing.timelines, result.missing.checkpoints}}}
       .dump(-1, ' ', false, Json::error_handler_t::replace); // a path may contain invalid UTF-8
 }
 
@@ -76,6 +81,9 @@ train::LoopResult read_result(std::string_view line) {
   return reading(line, [](const Json& sent) {
     train::LoopResult out;
     out.steps = sent.at("steps").get<std::int64_t>();
+    out.last_step = sent.at("last_step").get<std::int64_t>();
+    out.out_of_time = sent.at("out_of_time").get<bool>();
+    out.checkpoint = sent.at("checkpoint").get<std::string>();
     out.first_loss = sent.at("first_loss").get<double>();
     out.last_loss = sent.at("last_loss").get<double>();
     out.eval_loss = maybe(sent.at("eval_loss"));
@@ -86,7 +94,7 @@ train::LoopResult read_result(std::string_view line) {
     out.records = sent.at("records").get<std::int64_t>();
     const Json& missing = sent.at("missing");
     out.missing = {missing.at(0).get<std::int64_t>(), missing.at(1).get<std::int64_t>(),
-                   missing.at(2).get<std::int64_t>()};
+                   missing.at(2).get<std::int64_t>(), missing.at(3).get<std::int64_t>()};
     for (const Json& group : sent.at("traffic"))
       out.traffic.push_back({group.at(0).get<std::string>(), group.at(1).get<std::string>(),
                              group.at(2).get<std::uint64_t>(), group.at(3).get<std::uint64_t>(),

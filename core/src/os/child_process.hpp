@@ -21,7 +21,7 @@ struct Variable {
 class Child {
  public:
   /// `arguments` follow the program's name; `variables` override those of this process. The child's input is empty. It
-  /// starts with SIGINT, SIGTERM and SIGHUP blocked, and all other signals unblocked.
+  /// starts with SIGINT, SIGTERM, SIGHUP and SIGUSR1 blocked, and all other signals unblocked.
   Child(const std::vector<std::string>& arguments, const std::vector<Variable>& variables);
   ~Child();
   Child(Child&& other) noexcept;

@@ -30,7 +30,7 @@ bool is_ignored(int signal) {
 
 StopSignals::StopSignals(From from) : from_(from) {
   sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGQUIT}) {
     const bool is_default = signal == SIGQUIT && from == From::launcher;
     if (!is_default && !is_ignored(signal)) sigaddset(&signals_, signal);
   }

@@ -130,7 +130,7 @@ class KeptStopSignals {
   KeptStopSignals& operator=(const KeptStopSignals&) = delete;
 
  private:
-  static constexpr std::array<int, 4> kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+  static constexpr std::array<int, 5> kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/metrics_file.hpp"
 
+#include <charconv>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "report/json.hpp"
@@ -40,6 +43,23 @@ std::string to_json(const StepRecord& record) {
     throw Error(error.message(), text("step {}", record.step));
   }
   return out.line();
+}
+
+KeptRecords records_up_to(const std::filesystem::path& file, std::int64_t step) {
+  constexpr std::string_view kBegin = "{\"step\":"; // as to_json() writes it
+  std::ifstream in(file, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  std::string_view rest = content;
+  while (true) {
+    const std::size_t end = rest.find('\n');
+    std::int64_t of = 0;
+    if (end == std::string_view::npos || !rest.starts_with(kBegin)) break;
+    const char* const digits = rest.data() + kBegin.size();
+    if (std::from_chars(digits, rest.data() + end, of).ec != std::errc() || of > step) break;
+    rest.remove_prefix(end + 1);
+  }
+  if (rest.empty()) return {{}, true};
+  return {content.substr(0, content.size() - rest.size()), false};
 }
 
 MetricsFile::MetricsFile(const std::filesystem::path& file, os::AppendFile::Observer observer)

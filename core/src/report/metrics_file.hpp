@@ -31,6 +31,13 @@ class MetricsFile {
   std::int64_t records_ = 0;
 };
 
+struct KeptRecords {
+  std::string lines;          // empty if `is_whole_file`
+  bool is_whole_file = false; // all of the file is kept
+};
+/// The records of a metrics file up to a step. Lines that are not records, and all after them, are not kept.
+KeptRecords records_up_to(const std::filesystem::path& file, std::int64_t step);
+
 /// The line of a record, without newline.
 std::string to_json(const StepRecord& record);
 

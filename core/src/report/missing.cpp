@@ -9,6 +9,7 @@ void Missing::add(const Missing& other) {
   records += other.records;
   log_lines += other.log_lines;
   timelines += other.timelines;
+  checkpoints += other.checkpoints;
 }
 
 std::string to_text(const Missing& missing, std::int64_t records) {
@@ -20,6 +21,7 @@ std::string to_text(const Missing& missing, std::int64_t records) {
   if (missing.records > 0) part(text("{} of {}", missing.records, counted(records, "record", "records")));
   if (missing.log_lines > 0) part(counted(missing.log_lines, "line of logs", "lines of logs"));
   if (missing.timelines > 0) part(counted(missing.timelines, "timeline", "timelines"));
+  if (missing.checkpoints > 0) part(counted(missing.checkpoints, "checkpoint", "checkpoints"));
   return out;
 }
 

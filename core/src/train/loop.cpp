@@ -2,6 +2,8 @@
 // The training loop.
 #include "train/loop.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -15,23 +17,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A request to all ranks, larger than any signal.
+constexpr std::int32_t kOutOfTime = 1000;
+
 class Loop {
  public:
-  Loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports)
+  Loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
+       Checkpoints* checkpoints)
       : run_(run),
         rank_(rank),
         reports_(reports),
+        checkpoints_(checkpoints),
         signals_(signals),
+        end_(run.train.stop_at > 0 ? std::min(run.train.stop_at, run.train.steps) : run.train.steps),
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
     // This agreement means that all ranks have joined. No rank ends its first step, and writes a file of it, before
     // rank 0 has begun that step, because the norm sums over all ranks.
-    result_.signal = rank_.agree(signals_.caught());
-    if (result_.signal == 0) begin_records();
-    while (rank_.steps_done() < run_.train.steps && result_.signal == 0) located_step();
+    stop_for(rank_.agree(requested()));
+    if (!stops()) begin_records();
+    while (rank_.steps_done() < end_ && !stops()) located_step();
     finish();
+    end_checkpoints();
     end_records();
+    result_.last_step = rank_.steps_done();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
     result_.traffic = rank_.traffic();
     return result_;
@@ -40,7 +50,7 @@ class Loop {
  private:
   void begin_records() {
     if (!reports_.records) return;
-    const std::string moved = reports_.records->begin();
+    const std::string moved = reports_.records->begin(rank_.steps_done());
     if (!moved.empty() && reports_.note) reports_.note(moved);
   }
 
@@ -51,6 +61,37 @@ class Loop {
     result_.metrics = reports_.records->metrics().string();
     result_.records = reports_.records->records();
     result_.missing.records = reports_.records->missing();
+  }
+
+  std::int32_t requested() const {
+    const int signal = signals_.caught();
+    return signal == 0 && is_out_of_time() ? kOutOfTime : signal;
+  }
+
+  void stop_for(std::int32_t request) {
+    result_.signal = request < kOutOfTime ? request : 0;
+    result_.out_of_time = request >= kOutOfTime;
+  }
+  bool stops() const { return result_.signal != 0 || result_.out_of_time; }
+
+  /// Whether the next step and a save might not end before train.time_limit.
+  bool is_out_of_time() const {
+    const double limit = run_.train.time_limit_s;
+    if (limit <= 0) return false;
+    constexpr double kUnknownShare = 0.05, kMostUnknown = 300; // for the first save
+    const double saved = checkpoints_ ? checkpoints_->last_seconds() : 0;
+    const double save = saved > 0 ? 2 * saved : std::min(kUnknownShare * limit, kMostUnknown);
+    const double elapsed = std::chrono::duration<double>(Clock::now() - reports_.began).count();
+    return elapsed + 2 * longest_step_s_ + save >= limit;
+  }
+
+  /// A stop before the first step leaves what was there.
+  void end_checkpoints() {
+    if (!checkpoints_ || result_.steps == 0) return;
+    if (saved_ != rank_.steps_done()) checkpoints_->save();
+    checkpoints_->wait();
+    result_.checkpoint = checkpoints_->newest();
+    result_.missing.checkpoints = checkpoints_->missing();
   }
 
   /// The device may still run the optimizer of the last step.
@@ -78,28 +119,32 @@ class Loop {
   void step() {
     const std::vector<report::GroupTraffic> before = rank_.traffic();
     // Ranks wait for each other in every step, so all must stop together: all get the signal with the step's results.
-    const StepResult done = rank_.step(caught_);
-    result_.signal = done.request;
+    const StepResult done = rank_.step(request_);
+    stop_for(done.request);
     const std::vector<report::GroupTraffic> traffic = report::difference(rank_.traffic(), before);
     seconds_ += done.seconds;
+    longest_step_s_ = std::max(longest_step_s_, done.seconds);
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
     result_.skipped += done.skipped ? 1 : 0;
-    const bool ends = result_.signal != 0 || done.step == run_.train.steps; // the last step is always recorded
+    const bool ends = stops() || done.step == end_; // the last step is always recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     record.comm = traffic;
-    if (due && result_.signal == 0) evaluate(record);
+    if (due && !stops()) evaluate(record);
     if (reports_.records) {
       reports_.records->check(); // logs a deleted file at once, even if records are rare
       if (done.step % run_.log.every == 0 || due || ends) reports_.records->write(record);
     }
     if (reports_.step) reports_.step(record);
+    if (!checkpoints_ || !checkpoints_->is_due(done.step)) return;
+    checkpoints_->save();
+    saved_ = done.step;
   }
 
   void evaluate(report::StepRecord& record) {
-    const auto [held_out, signal] = rank_.evaluate_unless(caught_);
-    result_.signal = signal;
+    const auto [held_out, request] = rank_.evaluate_unless(request_);
+    stop_for(request);
     if (!held_out) return;
     record.eval_loss = result_.eval_loss = held_out->loss;
     if (std::isfinite(held_out->perplexity))
@@ -124,8 +169,12 @@ class Loop {
   const config::RunConfig& run_;
   Rank& rank_;
   const Reports reports_;
+  Checkpoints* const checkpoints_;
   const os::StopSignals& signals_;
-  const executor::Request caught_ = [this] { return signals_.caught(); };
+  const executor::Request request_ = [this] { return requested(); };
+  const std::int64_t end_;  // the step after which the run ends
+  std::int64_t saved_ = -1; // the step of the last save
+  double longest_step_s_ = 0;
   double tokens_; // per step
   double seconds_ = 0;
   LoopResult result_;
@@ -137,8 +186,9 @@ fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / config::rank_log(rank);
 }
 
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports) {
-  return Loop(run, rank, signals, reports).go();
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
+                    Checkpoints* checkpoints) {
+  return Loop(run, rank, signals, reports, checkpoints).go();
 }
 
 } // namespace triax::train

@@ -14,6 +14,7 @@
 #include "config/run_config.hpp"
 #include "os/stop_signals.hpp"
 #include "report/missing.hpp"
+#include "train/checkpoints.hpp"
 #include "train/rank.hpp"
 #include "train/run_folder.hpp"
 
@@ -23,16 +24,19 @@ namespace triax::train {
 std::filesystem::path log_file(const config::RunConfig& run, int rank);
 
 struct LoopResult {
-  std::int64_t steps = 0;
+  std::int64_t steps = 0;     // of this start of the run
+  std::int64_t last_step = 0; // the last one that is done, also by earlier starts
   double first_loss = 0, last_loss = 0;
   std::optional<double> eval_loss;           // of the last evaluation
   double tokens_per_s = 0;                   // over all steps, without evaluation
   int signal = 0;                            // the signal that ended the run early, or 0
+  bool out_of_time = false;                  // train.time_limit ended the run early
   std::vector<report::GroupTraffic> traffic; // of this rank, one entry per group
   std::int64_t skipped = 0;                  // number of skipped steps
   std::string metrics = {};                  // of rank 0: the metrics file; empty if the run did not begin a step
   std::int64_t records = 0;                  // number of metrics records that should be written
   report::Missing missing = {};              // what could not be written to the run's folder
+  std::string checkpoint = {};               // of rank 0: the newest that this start of the run has completed
 };
 
 /// Receivers of step results. Only rank 0 has them, because its losses and times are those of the run.
@@ -40,13 +44,16 @@ struct Reports {
   RunRecords* records = nullptr;                            // may be null
   std::function<void(const report::StepRecord&)> step = {}; // called for every step, also without a metrics record
   std::function<void(const std::string&)> note = {};        // called with lines for the user, before the first step
+  Clock::time_point began = Clock::now();                   // from when train.time_limit counts
 };
 
-/// Begins the records once all ranks have joined. Trains to train.steps, or until a rank has received a signal; a
-/// signal at the end of a step, or during a recorded one, ends the run after the next step. Writes a record every
-/// log.every steps, for steps with an evaluation, and for the last. Evaluates every eval.every steps and after the
-/// last. If the run must stop, no evaluation is started, and one in progress ends after its batch; the step is then
-/// recorded without it. All ranks of a run take the same decisions at the same points.
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports);
+/// Begins the records once all ranks have joined. Trains to train.steps or train.stop_at, or until a rank has received
+/// a signal or train.time_limit is near; a signal at the end of a step, or during a recorded one, ends the run after
+/// the next step. Saves checkpoints with `checkpoints`, which may be null, when they are due, and when the run ends.
+/// Writes a record every log.every steps, for steps with an evaluation, and for the last. Evaluates every eval.every
+/// steps and after the last. If the run must stop, no evaluation is started, and one in progress ends after its batch;
+/// the step is then recorded without it. All ranks of a run take the same decisions at the same points.
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
+                    Checkpoints* checkpoints = nullptr);
 
 } // namespace triax::train

@@ -326,6 +326,24 @@ std::vector<executor::KeptTensor> Rank::kept() const {
   return impl_->prepared.state->kept();
 }
 
+checkpoint::TrainingState Rank::training_state() const {
+  const StepScalars& last = impl_->walker->scalars();
+  return {impl_->steps,    impl_->walker->first_sample(impl_->steps + 1),
+          last.step,       static_cast<double>(last.loss_scale),
+          last.good_steps, last.hysteresis};
+}
+
+void Rank::resume(const checkpoint::TrainingState& state) {
+  impl_->steps = state.step;
+  StepScalars scalars;
+  scalars.step = state.optimizer_steps;
+  scalars.loss_scale = static_cast<float>(state.loss_scale);
+  scalars.good_steps = state.good_steps;
+  scalars.hysteresis = state.hysteresis;
+  impl_->walker->resume(state.step, state.samples, scalars);
+  weights_changed();
+}
+
 void Rank::weights_changed() {
   impl_->prepared.state->refresh_working(*impl_->device, *impl_->stream);
 }
@@ -367,6 +385,10 @@ std::int64_t Rank::sequence() const {
 
 Device& Rank::device() {
   return *impl_->device;
+}
+
+Stream& Rank::stream() {
+  return *impl_->stream;
 }
 
 std::vector<report::GroupTraffic> Rank::traffic() const {

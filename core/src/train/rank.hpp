@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "checkpoint/manifest.hpp"
 #include "config/run_config.hpp"
 #include "control/abort_flag.hpp"
 #include "executor/batch_source.hpp"
@@ -111,6 +112,10 @@ class Rank {
   /// All that the rank keeps from step to step, and which part of it this rank saves. The views stay valid while the
   /// rank exists. Waits as parameters() does.
   std::vector<executor::KeptTensor> kept() const;
+  /// The state of training after the last step.
+  checkpoint::TrainingState training_state() const;
+  /// Continues after the step of `state`, once the tensors of kept() have their values of then.
+  void resume(const checkpoint::TrainingState& state);
   /// Call it after writing to a master view: updates the working weights, if they are separate.
   void weights_changed();
 
@@ -126,6 +131,7 @@ class Rank {
   std::int64_t steps_done() const;
   std::int64_t sequence() const; // tokens per sample
   Device& device();
+  Stream& stream(); // of computations
   /// Totals since the start, one entry per group.
   std::vector<report::GroupTraffic> traffic() const;
   /// Contents of its arenas.

@@ -61,14 +61,17 @@ std::string content_of(const fs::path& file) {
 /// The files that an earlier run left, and new names for them.
 class EarlierFiles {
  public:
-  EarlierFiles(const config::RunConfig& run, const std::string& resolved_toml)
-      : folder_(run.folder), timelines_(report::timelines_in(folder_)) {
-    const fs::path metrics = metrics_file(run), usual = folder_ / "metrics.jsonl";
-    if (has_content(metrics)) files_.push_back(metrics);
+  EarlierFiles(const config::RunConfig& run, const std::string& resolved_toml, std::int64_t done)
+      : folder_(run.folder), metrics_(metrics_file(run)), timelines_(report::timelines_in(folder_)) {
+    const fs::path usual = folder_ / "metrics.jsonl";
+    if (done > 0) continued_ = report::records_up_to(metrics_, done);
+    if (has_content(metrics_) && !continued_.is_whole_file) files_.push_back(metrics_);
     std::error_code unknown;
-    if (has_content(usual) && !fs::equivalent(usual, metrics, unknown))
+    if (has_content(usual) && !fs::equivalent(usual, metrics_, unknown))
       files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
+    std::error_code none;
+    if (done == 0 && is_there(run.checkpoints()) && !fs::is_empty(run.checkpoints(), none)) files_.push_back(run.checkpoints());
     const fs::path resolved = folder_ / kResolvedFile;
     const bool recorded = !files_.empty() || !timelines_.empty();
     if (is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
@@ -90,6 +93,7 @@ class EarlierFiles {
       for (const fs::path& file : timelines_) move(file, kept / file.filename());
       out += (out.empty() ? "" : ", ") + text("timelines to {}", kept.filename());
     }
+    if (!continued_.lines.empty()) os::replace_file(metrics_, continued_.lines);
     return out.empty() ? out : text("{}: files of the earlier run were moved: {}", folder_, out);
   }
 
@@ -116,8 +120,9 @@ class EarlierFiles {
                   from.string(), "move it yourself, or choose another folder with run.dir");
   }
 
-  const fs::path folder_;
+  const fs::path folder_, metrics_;
   const std::vector<fs::path> timelines_;
+  report::KeptRecords continued_;
   std::vector<fs::path> files_;
 };
 
@@ -166,10 +171,10 @@ fs::path RunFolder::failure_file() const {
 RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log)
     : run_(run), resolved_toml_(std::move(resolved_toml)), log_(log) {}
 
-std::string RunRecords::begin() {
+std::string RunRecords::begin(std::int64_t done) {
   const fs::path resolved = run_.folder / kResolvedFile;
   os::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
-  std::string moved = EarlierFiles(run_, resolved_toml_).move_aside();
+  std::string moved = EarlierFiles(run_, resolved_toml_, done).move_aside();
   os::commit_temporary(resolved);
   std::error_code none;
   fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed

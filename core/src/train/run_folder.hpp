@@ -46,9 +46,11 @@ class RunRecords {
   RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log);
 
   /// Call it once all ranks have joined. Moves the files of an earlier run aside (metrics.jsonl to metrics-1.jsonl, and
-  /// so on), writes resolved.toml and opens the metrics file. Returns a line that says what was moved; empty if nothing
-  /// was.
-  std::string begin();
+  /// so on), writes resolved.toml and opens the metrics file. `done`: steps of the run that this start continues; their
+  /// records stay in the metrics file. If it has records of later steps, which are trained again, the whole file is
+  /// also kept aside. If `done` is 0, checkpoints of an earlier run are moved aside too. Returns a line that says what
+  /// was moved; empty if nothing was.
+  std::string begin(std::int64_t done = 0);
   /// Appends a record. If it cannot be written, missing() counts it, and the log gives the reason, once per cause.
   void write(const report::StepRecord& record);
   /// Checks whether the metrics file was deleted or moved.

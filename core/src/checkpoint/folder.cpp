@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/folder.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/tensor_writer.hpp"
+#include "triax/error.hpp"
+
+namespace triax::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-", kHidden = ".step-";
+constexpr std::size_t kDigits = 8; // so that names sort by step; more for larger steps
+
+void rename_folder(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  if (failed) throw Error(text("cannot be renamed to {}: {}", to.filename(), failed.message()), from.string());
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code unknown;
+  return fs::symlink_status(path, unknown).type() != fs::file_type::not_found;
+}
+
+/// Hidden first, because removing it takes time, and a part of a checkpoint must not look like one.
+void remove_folder(const fs::path& folder) {
+  fs::path hidden = folder;
+  if (!folder.filename().string().starts_with('.')) {
+    hidden = folder.parent_path() / ("." + folder.filename().string() + ".removed");
+    rename_folder(folder, hidden);
+  }
+  std::error_code failed;
+  fs::remove_all(hidden, failed);
+  if (failed) throw Error("cannot be removed: " + failed.message(), hidden.string());
+}
+
+} // namespace
+
+std::string folder_name(std::int64_t step) {
+  const std::string digits = std::to_string(step);
+  return std::string(kPrefix) + std::string(digits.size() < kDigits ? kDigits - digits.size() : 0, '0') + digits;
+}
+
+std::optional<std::int64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || rest != end || folder_name(step) != name) return std::nullopt;
+  return step;
+}
+
+std::vector<FoundCheckpoint> checkpoints_in(const fs::path& dir) {
+  std::vector<FoundCheckpoint> out;
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, unreadable)) {
+    const std::optional<std::int64_t> step = step_of(entry.path().filename().string());
+    if (step && is_there(entry.path() / kManifestFile)) out.push_back({*step, entry.path()});
+  }
+  std::ranges::sort(out, {}, &FoundCheckpoint::step);
+  return out;
+}
+
+fs::path partial_folder(const fs::path& dir, std::int64_t step, const std::string& attempt) {
+  return dir / text(".{}.partial-{}", folder_name(step), attempt);
+}
+
+void remove_leftovers(const fs::path& dir) {
+  std::vector<fs::path> found;
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir, unreadable))
+    if (entry.path().filename().string().starts_with(kHidden)) found.push_back(entry.path());
+  for (const fs::path& folder : found) remove_folder(folder);
+}
+
+void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
+  const fs::path folder = dir / folder_name(step);
+  if (is_there(folder)) {
+    int number = 1;
+    const auto aside = [&] { return dir / text("{}-{}", folder_name(step), number); };
+    while (is_there(aside())) ++number;
+    rename_folder(folder, aside());
+  }
+  sync_folder(partial);
+  rename_folder(partial, folder);
+  sync_folder(dir);
+}
+
+void remove_old(const fs::path& dir, std::int64_t keep, std::int64_t keep_every) {
+  std::vector<FoundCheckpoint> found = checkpoints_in(dir);
+  const auto newest = static_cast<std::size_t>(keep);
+  for (std::size_t i = 0; i + newest < found.size(); ++i)
+    if (keep_every == 0 || found[i].step % keep_every != 0) remove_folder(found[i].folder);
+}
+
+} // namespace triax::checkpoint

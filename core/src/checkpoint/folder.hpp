@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints of a run: folders step-00000200 in one folder. A checkpoint is written in a hidden folder, and
+// renamed when it is complete; it is complete if its manifest is there.
+//
+// Threads: any, one at a time per folder. Ownership: none. Blocking: file operations, and waits for the disk. Errors:
+// Error with the path.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace triax::checkpoint {
+
+/// "step-00000200"
+std::string folder_name(std::int64_t step);
+/// Empty for other names.
+std::optional<std::int64_t> step_of(std::string_view folder_name);
+
+struct FoundCheckpoint {
+  std::int64_t step = 0;
+  std::filesystem::path folder;
+};
+/// The complete checkpoints in `dir`, oldest first. Empty if there is no such folder.
+std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::path& dir);
+
+/// Where a checkpoint of this step is written before it is complete. `attempt` distinguishes runs.
+std::filesystem::path partial_folder(const std::filesystem::path& dir, std::int64_t step, const std::string& attempt);
+/// Removes what earlier runs have not completed or not quite removed.
+void remove_leftovers(const std::filesystem::path& dir);
+/// Makes the checkpoint visible. A folder that has its name already, which cannot be a complete checkpoint of this run,
+/// is renamed first.
+void commit(const std::filesystem::path& partial, const std::filesystem::path& dir, std::int64_t step);
+/// Removes all complete checkpoints but the newest `keep`, and those whose step is a multiple of `keep_every` (0:
+/// none).
+void remove_old(const std::filesystem::path& dir, std::int64_t keep, std::int64_t keep_every);
+
+} // namespace triax::checkpoint

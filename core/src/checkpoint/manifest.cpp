@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/manifest.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "checkpoint/shape_json.hpp"
+#include "os/input_file.hpp"
+#include "triax/error.hpp"
+
+namespace triax::checkpoint {
+
+namespace {
+
+constexpr const char* kFormat = "triax-checkpoint";
+constexpr std::uint64_t kMaxManifest = std::uint64_t{1} << 30;
+
+/// A value of a JSON text, with its place for errors: "tensors[3].pieces[0].file".
+class Value {
+ public:
+  Value(const Json& json, std::string from, std::string path = {})
+      : json_(json), from_(std::move(from)), path_(std::move(path)) {}
+
+  Value at(const char* key) const {
+    const auto found = json_.is_object() ? json_.find(key) : json_.end();
+    if (found == json_.end() || !json_.is_object()) fail(text("has no \"{}\"", key));
+    return {*found, from_, path_.empty() ? key : path_ + "." + key};
+  }
+  std::vector<Value> list() const {
+    if (!json_.is_array()) fail("is not a list");
+    std::vector<Value> out;
+    for (std::size_t i = 0; i < json_.size(); ++i) out.push_back({json_[i], from_, text("{}[{}]", path_, i)});
+    return out;
+  }
+  std::map<std::string, Value> object() const {
+    if (!json_.is_object()) fail("is not an object");
+    std::map<std::string, Value> out;
+    for (const auto& [key, value] : json_.items()) out.insert({key, Value(value, from_, path_ + "." + key)});
+    return out;
+  }
+  std::string string() const {
+    if (!json_.is_string()) fail("is not a text");
+    return json_.get<std::string>();
+  }
+  /// At least 0.
+  std::int64_t whole() const {
+    if (!json_.is_number_unsigned() || json_.get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
+      fail("is not a whole number of at least 0");
+    return json_.get<std::int64_t>();
+  }
+  std::int32_t small() const {
+    if (whole() > INT32_MAX) fail("is too large");
+    return static_cast<std::int32_t>(whole());
+  }
+  double number() const {
+    if (!json_.is_number()) fail("is not a number");
+    return json_.get<double>();
+  }
+  Shape shape() const {
+    const std::optional<Shape> out = shape_of(json_);
+    if (!out) fail(text("is not a list of at most {} sizes", kMaxRank));
+    return *out;
+  }
+  const std::string& from() const { return from_; }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Error(text("{} {}", path_.empty() ? "the manifest" : printable(path_), why), from_,
+                "the manifest was damaged or written by hand: restore it, or use another checkpoint");
+  }
+
+ private:
+  const Json& json_;
+  std::string from_, path_;
+};
+
+/// A file of the folder itself.
+std::string file_name(const Value& value) {
+  std::string name = value.string();
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) value.fail("is not a file's name");
+  return name;
+}
+
+Json json_of(const Piece& piece) {
+  return {{"file", piece.file},
+          {"key", piece.key},
+          {"begin", to_json(piece.begin)},
+          {"size", to_json(piece.size)},
+          {"xxh3_128", piece.checksum}};
+}
+
+Piece piece_of(const Value& value, const Shape& whole) {
+  Piece out{file_name(value.at("file")), value.at("key").string(), value.at("begin").shape(), value.at("size").shape(),
+            value.at("xxh3_128").string()};
+  if (out.begin.rank() != whole.rank() || out.size.rank() != whole.rank())
+    value.fail("has other dimensions than the tensor");
+  for (int dim = 0; dim < whole.rank(); ++dim)
+    if (out.begin[dim] + out.size[dim] > whole[dim]) value.fail("is not inside the tensor");
+  return out;
+}
+
+void put(Json& out, const SavedPart& part) {
+  Json &files = out["files"] = Json::array(), &tensors = out["tensors"] = Json::array();
+  for (const SavedFile& file : part.files)
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"header_xxh3_128", file.header_checksum}});
+  for (const SavedTensor& tensor : part.tensors) {
+    Json pieces = Json::array();
+    for (const Piece& piece : tensor.pieces) pieces.push_back(json_of(piece));
+    tensors.push_back({{"parameter", tensor.parameter},
+                       {"state", tensor.state},
+                       {"dtype", safetensors_name(tensor.dtype)},
+                       {"shape", to_json(tensor.shape)},
+                       {"pieces", std::move(pieces)}});
+  }
+}
+
+SavedPart part_of(const Value& value) {
+  SavedPart out;
+  for (const Value& file : value.at("files").list())
+    out.files.push_back({file_name(file.at("name")), static_cast<std::uint64_t>(file.at("bytes").whole()),
+                         file.at("header_xxh3_128").string()});
+  for (const Value& tensor : value.at("tensors").list()) {
+    SavedTensor read{
+        tensor.at("parameter").string(), tensor.at("state").string(), DType::f32, tensor.at("shape").shape(), {}};
+    const std::optional<DType> type = type_of_safetensors(tensor.at("dtype").string());
+    if (!type) tensor.at("dtype").fail("is not a type that this version knows");
+    read.dtype = *type;
+    for (const Value& piece : tensor.at("pieces").list()) read.pieces.push_back(piece_of(piece, read.shape));
+    out.tensors.push_back(std::move(read));
+  }
+  return out;
+}
+
+Json parse(std::string_view json, const std::string& from) {
+  try {
+    return Json::parse(json);
+  } catch (const Json::exception&) {
+    throw Error("is not valid JSON", from, "the manifest was damaged: restore it, or use another checkpoint");
+  }
+}
+
+Json json_of(const TrainingState& state) {
+  return {{"step", state.step},
+          {"samples", state.samples},
+          {"optimizer_steps", state.optimizer_steps},
+          {"loss_scale", state.loss_scale},
+          {"good_steps", state.good_steps},
+          {"hysteresis", state.hysteresis}};
+}
+
+TrainingState training_of(const Value& value) {
+  return {value.at("step").whole(),        value.at("samples").whole(),    value.at("optimizer_steps").whole(),
+          value.at("loss_scale").number(), value.at("good_steps").small(), value.at("hysteresis").small()};
+}
+
+Manifest manifest_of(const Value& top) {
+  if (top.at("format").string() != kFormat) top.at("format").fail(text("is not \"{}\"", kFormat));
+  const std::int64_t version = top.at("version").whole();
+  if (version > kManifestVersion)
+    throw Error(text("has version {} of the format, and this program reads up to {}", version, kManifestVersion),
+                top.from(), "use the version of Triax that wrote it, or a later one");
+  Manifest out;
+  out.training = training_of(top.at("training"));
+  out.tokens = top.at("tokens").whole();
+  out.created = top.at("created").string();
+  out.engine = top.at("engine").string();
+  for (const auto& [key, value] : top.at("plugins").object()) out.plugins[key] = value.string();
+  for (const auto& [key, value] : top.at("layout").object()) out.layout[key] = value.small();
+  for (const auto& [key, value] : top.at("config").object()) out.config[key] = value.string();
+  out.content = part_of(top);
+  return out;
+}
+
+} // namespace
+
+std::string name_of(const SavedTensor& tensor) {
+  return text("{} ({})", tensor.parameter, tensor.state);
+}
+
+std::string to_json(const SavedPart& part) {
+  Json out = Json::object();
+  put(out, part);
+  return out.dump();
+}
+
+SavedPart part_from_json(std::string_view json, const std::string& from) {
+  const Json parsed = parse(json, from);
+  return part_of(Value(parsed, from));
+}
+
+std::string to_json(const Manifest& manifest) {
+  Json out = {{"format", kFormat},
+              {"version", kManifestVersion},
+              {"created", manifest.created},
+              {"engine", manifest.engine},
+              {"training", json_of(manifest.training)},
+              {"tokens", manifest.tokens},
+              {"plugins", manifest.plugins},
+              {"layout", manifest.layout},
+              {"config", manifest.config}};
+  put(out, manifest.content);
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Manifest read_manifest(const std::filesystem::path& path) {
+  const os::InputFile file(path, "a checkpoint without this file was not completed: use another");
+  if (file.bytes() > kMaxManifest)
+    throw Error(text("has {} bytes, which no manifest has", file.bytes()), path.string());
+  std::string bytes(file.bytes(), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
+  const Json parsed = parse(bytes, path.string());
+  Manifest out = manifest_of(Value(parsed, path.string()));
+  check_whole(out.content, path.string());
+  return out;
+}
+
+void PartMerger::add(SavedPart part) {
+  std::ranges::move(part.files, std::back_inserter(all_.files));
+  for (SavedTensor& tensor : part.tensors) {
+    const auto [found, is_new] = index_.try_emplace({tensor.parameter, tensor.state}, all_.tensors.size());
+    if (is_new) {
+      all_.tensors.push_back(std::move(tensor));
+      continue;
+    }
+    SavedTensor& whole = all_.tensors[found->second];
+    if (whole.dtype != tensor.dtype || !(whole.shape == tensor.shape))
+      throw Error(text("ranks describe {} differently: {}{} and {}{}", name_of(tensor), triax::name_of(whole.dtype),
+                       to_text(whole.shape), triax::name_of(tensor.dtype), to_text(tensor.shape)));
+    std::ranges::move(tensor.pieces, std::back_inserter(whole.pieces));
+  }
+}
+
+void check_whole(const SavedPart& all, const std::string& from) {
+  for (const SavedTensor& tensor : all.tensors) {
+    std::int64_t elements = 0;
+    for (const Piece& piece : tensor.pieces) elements += piece.size.elements();
+    if (elements != tensor.shape.elements())
+      throw Error(
+          text("the pieces of {} have {} of its {} elements", name_of(tensor), elements, tensor.shape.elements()), from,
+          "use another checkpoint");
+  }
+}
+
+} // namespace triax::checkpoint

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// manifest.json, which says what a checkpoint holds: the state of training, and where the parts of each global tensor
+// are. docs/checkpoints.md describes the file.
+//
+// Threads: pure functions. Ownership: values. Errors: Error with the file and the key for content that is not valid.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "triax/tensor.hpp"
+
+namespace triax::checkpoint {
+
+inline constexpr int kManifestVersion = 1;
+inline constexpr const char *kManifestFile = "manifest.json", *kMasterState = "master";
+
+/// A box of a global tensor, which is a tensor of a safetensors file.
+struct Piece {
+  std::string file, key;
+  Shape begin, size;
+  std::string checksum; // of its bytes (checksum.hpp)
+};
+
+struct SavedTensor {
+  std::string parameter; // "block 3/attention.qkv.weight"
+  std::string state;     // "master", or the name that the optimizer gives it: "m"
+  DType dtype = DType::f32;
+  Shape shape; // of the whole tensor
+  std::vector<Piece> pieces;
+};
+
+/// "block 3/attention.qkv.weight (m)"
+std::string name_of(const SavedTensor& tensor);
+
+struct SavedFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::string header_checksum; // of all bytes before the data
+};
+
+/// What one rank has written.
+struct SavedPart {
+  std::vector<SavedFile> files;
+  std::vector<SavedTensor> tensors;
+};
+
+/// The state of training at the end of a step, apart from tensors. All that is random is a function of the seed and of
+/// the numbers of samples.
+struct TrainingState {
+  std::int64_t step = 0;            // steps done
+  std::int64_t samples = 0;         // that these steps have used
+  std::int64_t optimizer_steps = 0; // without skipped steps
+  double loss_scale = 1;
+  std::int32_t good_steps = 0, hysteresis = 1; // of the loss scale, see StepScalars
+  bool operator==(const TrainingState&) const = default;
+};
+
+struct Manifest {
+  TrainingState training;
+  std::int64_t tokens = 0;                    // of `samples`
+  std::string created;                        // "2026-11-24T18:00:00Z"
+  std::string engine;                         // version of Triax that wrote it
+  std::map<std::string, std::string> plugins; // "model": "model-gpt 0.1.0"
+  std::map<std::string, int> layout;          // size of each axis
+  std::map<std::string, std::string> config;  // the run's keys and values, as in resolved.toml
+  SavedPart content;
+};
+
+std::string to_json(const SavedPart& part);
+/// `from`: what the text is from, for errors.
+SavedPart part_from_json(std::string_view json, const std::string& from);
+
+std::string to_json(const Manifest& manifest);
+/// Throws Error if the file's version is newer than kManifestVersion, or if the pieces of a tensor do not make up the
+/// whole.
+Manifest read_manifest(const std::filesystem::path& file);
+
+/// Puts the parts of all ranks together.
+class PartMerger {
+ public:
+  /// Throws Error if two ranks describe a tensor differently.
+  void add(SavedPart part);
+  SavedPart take() { return std::move(all_); }
+
+ private:
+  SavedPart all_;
+  std::map<std::pair<std::string, std::string>, std::size_t> index_; // in all_.tensors, by parameter and state
+};
+
+/// Throws Error with `from` unless the pieces of each tensor have as many elements as it, and lie inside.
+void check_whole(const SavedPart& all, const std::string& from);
+
+} // namespace triax::checkpoint

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes as JSON lists of sizes.
+//
+// Threads: pure functions. Errors: returned. Included only by files that use nlohmann-json.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "triax/tensor.hpp"
+
+namespace triax::checkpoint {
+
+using Json = nlohmann::ordered_json;
+
+/// Bytes of a tensor fit in 64 bits.
+inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 60;
+
+inline Json to_json(const Shape& shape) {
+  Json out = Json::array();
+  for (int dim = 0; dim < shape.rank(); ++dim) out.push_back(shape[dim]);
+  return out;
+}
+
+/// Empty if it is not a list of at most kMaxRank sizes with at most kMaxElements elements.
+inline std::optional<Shape> shape_of(const Json& sizes) {
+  if (!sizes.is_array() || sizes.size() > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
+  constexpr Shape (*kOfRank[])() = {[] { return Shape(); }, [] { return Shape{0}; },
+                                    [] {
+                                      return Shape{0, 0};
+                                    },
+                                    [] {
+                                      return Shape{0, 0, 0};
+                                    },
+                                    [] {
+                                      return Shape{0, 0, 0, 0};
+                                    }};
+  Shape out = kOfRank[sizes.size()]();
+  std::uint64_t elements = 1;
+  for (int dim = 0; dim < out.rank(); ++dim) {
+    const Json& size = sizes[static_cast<std::size_t>(dim)];
+    if (!size.is_number_unsigned() || size.get<std::uint64_t>() > kMaxElements) return std::nullopt;
+    out[dim] = size.get<std::int64_t>();
+    if (out[dim] > 0 && elements > kMaxElements / size.get<std::uint64_t>()) return std::nullopt;
+    elements *= size.get<std::uint64_t>();
+  }
+  return out;
+}
+
+} // namespace triax::checkpoint

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/tensor_reader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/caught_error.hpp"
+#include "checkpoint/checksum.hpp"
+
+namespace triax::checkpoint {
+
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{8} << 20;
+constexpr const char* kDamaged = "the checkpoint was damaged: use another (triax checkpoint verify finds all damage)";
+
+/// The common part of two boxes.
+struct Overlap {
+  Shape begin, size;
+  bool is_empty = false;
+};
+
+Overlap overlap_of(const Piece& piece, const Shape& begin, const Shape& size) {
+  Overlap out{begin, size};
+  for (int dim = 0; dim < begin.rank(); ++dim) {
+    out.begin[dim] = std::max(begin[dim], piece.begin[dim]);
+    const std::int64_t end = std::min(begin[dim] + size[dim], piece.begin[dim] + piece.size[dim]);
+    out.size[dim] = std::max<std::int64_t>(end - out.begin[dim], 0);
+  }
+  out.is_empty = out.size.elements() == 0;
+  return out;
+}
+
+/// Element number of a position, in a box in row-major order.
+std::int64_t element(const Shape& position, const Shape& begin, const Shape& size) {
+  std::int64_t out = 0;
+  for (int dim = 0; dim < size.rank(); ++dim) out = out * size[dim] + (position[dim] - begin[dim]);
+  return out;
+}
+
+/// Reads from one range of a file through a buffer, because runs may be short.
+class Window {
+ public:
+  Window(const os::InputFile& file, std::uint64_t begin, std::uint64_t end, std::vector<std::byte>& buffer)
+      : file_(file), end_(end), at_(begin), buffer_(buffer) {}
+
+  void read(std::uint64_t offset, std::span<std::byte> out) {
+    if (out.size() >= kBuffer) return file_.read_at(offset, out);
+    if (offset < at_ || offset + out.size() > at_ + filled_) {
+      at_ = offset;
+      filled_ = std::min<std::uint64_t>(kBuffer, end_ - offset);
+      file_.read_at(at_, std::span(buffer_).first(filled_));
+    }
+    std::memcpy(out.data(), buffer_.data() + (offset - at_), out.size());
+  }
+
+ private:
+  const os::InputFile& file_;
+  const std::uint64_t end_;
+  std::uint64_t at_, filled_ = 0;
+  std::vector<std::byte>& buffer_;
+};
+
+} // namespace
+
+TensorReader::TensorReader(std::filesystem::path folder)
+    : folder_(std::move(folder)), manifest_(read_manifest(folder_ / kManifestFile)) {
+  for (const SavedTensor& tensor : manifest_.content.tensors) tensors_[{tensor.parameter, tensor.state}] = &tensor;
+}
+
+const SavedTensor* TensorReader::find(const std::string& parameter, const std::string& state) const {
+  const auto found = tensors_.find({parameter, state});
+  return found == tensors_.end() ? nullptr : found->second;
+}
+
+TensorReader::OpenFile& TensorReader::open(const std::string& name) {
+  const auto found = files_.find(name);
+  if (found != files_.end()) return found->second;
+  const std::filesystem::path path = folder_ / name;
+  OpenFile file{os::InputFile(path, kDamaged), 0, {}};
+  SafetensorsHeader header = read_header(file.file, path);
+  file.data = header.bytes;
+  for (TensorEntry& entry : header.entries) file.entries.insert({entry.name, entry});
+  return files_.insert({name, std::move(file)}).first->second;
+}
+
+const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const {
+  const auto found = file.entries.find(piece.key);
+  const std::string path = (folder_ / piece.file).string();
+  if (found == file.entries.end()) throw Error(text("has no tensor \"{}\"", piece.key), path, kDamaged);
+  if (found->second.dtype != tensor.dtype || !(found->second.shape == piece.size))
+    throw Error(
+        text("tensor \"{}\" is {}{}, and the manifest says {}{}", piece.key, triax::name_of(found->second.dtype),
+             to_text(found->second.shape), triax::name_of(tensor.dtype), to_text(piece.size)),
+        path, kDamaged);
+  return found->second;
+}
+
+void TensorReader::read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out) {
+  std::int64_t copied = 0;
+  for (const Piece& piece : tensor.pieces) copied += copy(tensor, piece, begin, size, out);
+  if (copied != size.elements()) // pieces overlap, and leave a gap elsewhere
+    throw Error(text("the pieces of {} do not make up the whole", name_of(tensor)), (folder_ / kManifestFile).string(),
+                kDamaged);
+}
+
+/// Returns the number of elements.
+std::int64_t TensorReader::copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
+                                std::byte* out) {
+  const Overlap common = overlap_of(piece, begin, size);
+  if (common.is_empty) return 0;
+  OpenFile& file = open(piece.file);
+  const TensorEntry& entry = entry_of(file, tensor, piece);
+  const std::uint64_t data = file.data + entry.begin;
+  buffer_.resize(kBuffer);
+  Window window(file.file, data, data + entry.bytes(), buffer_);
+  const std::size_t width = bytes_of(tensor.dtype);
+  const int rank = size.rank();
+  // Dimensions from `inner` on are complete in both boxes, so that the elements of one index before them are a run.
+  int inner = rank;
+  while (inner > 0 && (inner == rank || (common.size[inner] == size[inner] && common.size[inner] == piece.size[inner])))
+    --inner;
+  std::int64_t run = 1;
+  for (int dim = inner; dim < rank; ++dim) run *= common.size[dim];
+  Shape position = common.begin;
+  for (std::int64_t done = 0; done < common.size.elements(); done += run) {
+    const auto from = static_cast<std::uint64_t>(element(position, piece.begin, piece.size)) * width;
+    std::byte* const to = out + static_cast<std::size_t>(element(position, begin, size)) * width;
+    window.read(data + from, std::span(to, static_cast<std::size_t>(run) * width));
+    for (int dim = inner - 1; dim >= 0; --dim) {
+      if (++position[dim] < common.begin[dim] + common.size[dim]) break;
+      position[dim] = common.begin[dim];
+    }
+  }
+  return common.size.elements();
+}
+
+std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop) {
+  std::vector<Error> problems;
+  for (std::size_t i = first; i < manifest_.content.files.size() && !stop; i += step)
+    verify_file(manifest_.content.files[i], problems, stop);
+  return problems;
+}
+
+void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& problems, const std::atomic<bool>& stop) {
+  const std::string path = (folder_ / saved.name).string();
+  const auto guarded = [&problems](const auto& body) {
+    try {
+      body();
+      return true;
+    } catch (...) {
+      problems.push_back(caught_error());
+      return false;
+    }
+  };
+  const bool opened = guarded([&] {
+    const os::InputFile file(path, kDamaged);
+    if (file.bytes() != saved.bytes)
+      throw Error(text("has {} bytes, and {} were written", file.bytes(), saved.bytes), path, kDamaged);
+    OpenFile& open_file = open(saved.name);
+    std::vector<std::byte> header(open_file.data);
+    open_file.file.read_at(0, header);
+    Checksum checksum;
+    checksum.add(header);
+    if (checksum.text() != saved.header_checksum) throw Error("its header is not what was written", path, kDamaged);
+  });
+  if (!opened) return;
+  for (const SavedTensor& tensor : manifest_.content.tensors)
+    for (const Piece& piece : tensor.pieces)
+      if (piece.file == saved.name && !stop) guarded([&] { verify_piece(open(saved.name), tensor, piece, stop); });
+}
+
+void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece,
+                                const std::atomic<bool>& stop) {
+  const TensorEntry& entry = entry_of(file, tensor, piece);
+  buffer_.resize(kBuffer);
+  Checksum checksum;
+  for (std::uint64_t at = 0; at < entry.bytes() && !stop; at += kBuffer) {
+    const std::span<std::byte> chunk = std::span(buffer_).first(std::min<std::uint64_t>(kBuffer, entry.bytes() - at));
+    file.file.read_at(file.data + entry.begin + at, chunk);
+    checksum.add(chunk);
+  }
+  if (!stop && checksum.text() != piece.checksum)
+    throw Error(text("tensor \"{}\" is not what was written", piece.key), (folder_ / piece.file).string(), kDamaged);
+}
+
+} // namespace triax::checkpoint

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads boxes of global tensors from a checkpoint, whatever boxes it was written in.
+//
+// Threads: one per object. Ownership: owns open files and a buffer. Blocking: reads. Errors: Error with the file and
+// the tensor.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "os/input_file.hpp"
+#include "triax/error.hpp"
+
+namespace triax::checkpoint {
+
+class TensorReader {
+ public:
+  /// Reads the manifest.
+  explicit TensorReader(std::filesystem::path folder);
+
+  const Manifest& manifest() const { return manifest_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Null if the checkpoint does not have it.
+  const SavedTensor* find(const std::string& parameter, const std::string& state) const;
+  /// Fills `out` with the elements of a box, in row-major order. Reads only the pieces that have parts of it.
+  void read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out);
+
+  /// Compares the files [first, first + step, ...) with what was written: sizes, headers, and the checksum of each
+  /// piece. Returns every difference; ends early once `stop` is true.
+  std::vector<Error> verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop);
+
+ private:
+  struct OpenFile {
+    os::InputFile file;
+    std::uint64_t data = 0; // offset
+    std::map<std::string, TensorEntry> entries;
+  };
+
+  OpenFile& open(const std::string& name);
+  const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
+  std::int64_t copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
+                    std::byte* out);
+  void verify_file(const SavedFile& saved, std::vector<Error>& problems, const std::atomic<bool>& stop);
+  void verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece, const std::atomic<bool>& stop);
+
+  const std::filesystem::path folder_;
+  const Manifest manifest_;
+  std::map<std::pair<std::string, std::string>, const SavedTensor*> tensors_;
+  std::map<std::string, OpenFile> files_;
+  std::vector<std::byte> buffer_;
+};
+
+} // namespace triax::checkpoint

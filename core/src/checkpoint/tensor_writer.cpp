@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/tensor_writer.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include "checkpoint/checksum.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "os/descriptor.hpp"
+#include "os/errno_text.hpp"
+#include "os/write_all.hpp"
+#include "triax/error.hpp"
+
+namespace triax::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kChunk = std::size_t{8} << 20; // hashed while it is in the cache, then written
+
+[[noreturn]] void fail_write(const fs::path& file, int error) {
+  throw Error("cannot be written: " + errno_text(error), file.string(),
+              "free space there, or choose another folder with run.dir");
+}
+
+/// A new file, complete on the disk after finish().
+class NewFile {
+ public:
+  explicit NewFile(fs::path path)
+      : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+    if (!descriptor_) fail_write(path_, errno);
+  }
+
+  void write(std::span<const std::byte> bytes) {
+    const std::string_view chars(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (const int error = write_all(descriptor_.number(), chars)) fail_write(path_, error);
+  }
+
+  void finish() {
+    if (::fsync(descriptor_.number()) != 0) fail_write(path_, errno);
+  }
+
+ private:
+  const fs::path path_;
+  const os::Descriptor descriptor_;
+};
+
+std::span<const std::byte> bytes_in(std::string_view content) {
+  return std::as_bytes(std::span(content.data(), content.size()));
+}
+
+/// "block 3/attention.qkv.weight", "block 3/attention.qkv.weight/m[0:4, 2:3]": the box, unless it is the whole tensor.
+std::string key_of(const TensorData& tensor, const BoxData& box) {
+  std::string key = tensor.parameter;
+  if (tensor.state != kMasterState) key += "/" + tensor.state;
+  if (box.size == tensor.shape) return key;
+  for (int dim = 0; dim < tensor.shape.rank(); ++dim)
+    key += text("{}{}:{}", dim == 0 ? "[" : ", ", box.begin[dim], box.begin[dim] + box.size[dim]);
+  return key + "]";
+}
+
+} // namespace
+
+SavedPart write_tensors(const fs::path& folder, const std::string& name, std::span<const TensorData> tensors,
+                        const std::atomic<bool>& stop) {
+  SavedPart out;
+  std::vector<TensorEntry> entries;
+  for (const TensorData& tensor : tensors)
+    for (const BoxData& box : tensor.boxes) entries.push_back({key_of(tensor, box), tensor.dtype, box.size, 0});
+  if (entries.empty()) return out;
+  const std::string header = make_header(entries);
+  NewFile file(folder / name);
+  file.write(bytes_in(header));
+  Checksum of_header;
+  of_header.add(bytes_in(header));
+  out.files.push_back({name, header.size() + entries.back().begin + entries.back().bytes(), of_header.text()});
+  std::size_t next = 0;
+  for (const TensorData& tensor : tensors) {
+    if (tensor.boxes.empty()) continue;
+    SavedTensor& saved =
+        out.tensors.emplace_back(SavedTensor{tensor.parameter, tensor.state, tensor.dtype, tensor.shape, {}});
+    for (const BoxData& box : tensor.boxes) {
+      const TensorEntry& entry = entries[next++];
+      Checksum checksum;
+      for (std::span<const std::byte> rest(box.data, entry.bytes()); !rest.empty();) {
+        if (stop) throw Error("the checkpoint was given up", (folder / name).string());
+        const std::span<const std::byte> chunk = rest.first(std::min(rest.size(), kChunk));
+        checksum.add(chunk);
+        file.write(chunk);
+        rest = rest.subspan(chunk.size());
+      }
+      saved.pieces.push_back({name, entry.name, box.begin, box.size, checksum.text()});
+    }
+  }
+  file.finish();
+  return out;
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  NewFile file(path);
+  file.write(bytes_in(content));
+  file.finish();
+}
+
+void sync_folder(const fs::path& folder) {
+  const os::Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor || ::fsync(descriptor.number()) != 0) fail_write(folder, errno);
+}
+
+} // namespace triax::checkpoint

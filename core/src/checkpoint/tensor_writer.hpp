@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the parts of tensors that a rank saves to a safetensors file.
+//
+// Threads: any. Ownership: borrows the memory. Blocking: writes, and waits until the file is on the disk. Errors: Error
+// with the file.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+
+namespace triax::checkpoint {
+
+/// A box of a global tensor, contiguous in host memory.
+struct BoxData {
+  Shape begin, size;
+  const std::byte* data = nullptr;
+};
+
+struct TensorData {
+  std::string parameter, state; // as in SavedTensor
+  DType dtype = DType::f32;
+  Shape shape; // of the global tensor
+  std::vector<BoxData> boxes;
+};
+
+/// Creates `folder`/`name`; without boxes, no file. The result names the file and its pieces. Once `stop` is true,
+/// gives up with an Error.
+SavedPart write_tensors(const std::filesystem::path& folder, const std::string& name,
+                        std::span<const TensorData> tensors, const std::atomic<bool>& stop);
+
+/// Creates a file with this content, and waits until it is on the disk.
+void write_file(const std::filesystem::path& file, std::string_view content);
+
+/// Waits until the names in the folder are on the disk.
+void sync_folder(const std::filesystem::path& folder);
+
+} // namespace triax::checkpoint

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint_commit.hpp"
+
+#include <ctime>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/caught_error.hpp"
+#include "checkpoint/folder.hpp"
+#include "checkpoint/tensor_writer.hpp"
+#include "report/units.hpp"
+#include "triax/device.hpp"
+#include "triax/version.h"
+
+namespace triax::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kNoDeadline = 1e8; // an abort of the job ends the wait
+constexpr char kWritten = '+', kFailed = '-';
+
+std::string key_of(std::int64_t step, int rank) {
+  return text("checkpoint/{}/{}", step, rank);
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char out[32];
+  return {out, std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::string plugin_text(const config::PluginChoice& choice) {
+  return choice.library ? text("{} {}", choice.name, choice.library->descriptor->version) : choice.name;
+}
+
+/// Rank 0 must see the files of all ranks, or nobody can resume.
+void check_visible(const fs::path& folder, const checkpoint::SavedPart& part, int rank) {
+  for (const checkpoint::SavedFile& file : part.files) {
+    std::error_code unknown;
+    const std::uintmax_t bytes = fs::file_size(folder / file.name, unknown);
+    if (unknown || bytes != file.bytes)
+      throw Error(text("is not seen by rank 0 as rank {} has written it", rank), (folder / file.name).string(),
+                  "all hosts must have run.dir on one file system that they share");
+  }
+}
+
+} // namespace
+
+void publish(Store& store, std::int64_t step, int rank, const PartOrError& part) {
+  store.set(key_of(step, rank), part.error.empty() ? kWritten + checkpoint::to_json(part.part) : kFailed + part.error);
+}
+
+std::string new_attempt() {
+  std::random_device random;
+  std::string out;
+  for (int i = 0; i < 8; ++i) out += "0123456789abcdef"[random() & 15];
+  return out;
+}
+
+CheckpointCommit::CheckpointCommit(const config::RunConfig& run, const Layout& layout, std::int64_t sequence,
+                                   Store& store, Log& log)
+    : run_(run), layout_(layout), sequence_(sequence), store_(store), log_(log) {
+  checkpoint::remove_leftovers(run.checkpoints());
+}
+
+void CheckpointCommit::complete(const fs::path& partial, const checkpoint::TrainingState& state, const PartOrError& own,
+                                const std::atomic<bool>& stop) {
+  const Clock::time_point began = Clock::now();
+  try {
+    const checkpoint::Manifest all = manifest(state, collect(partial, state.step, own));
+    checkpoint::check_whole(all.content, (partial / checkpoint::kManifestFile).string());
+    if (stop) throw Error("the checkpoint was given up");
+    checkpoint::write_file(partial / checkpoint::kManifestFile, checkpoint::to_json(all));
+    checkpoint::commit(partial, run_.checkpoints(), state.step);
+    newest_ = (run_.checkpoints() / checkpoint::folder_name(state.step)).string();
+    log_.info("step {} is saved in {}", state.step, newest_);
+    checkpoint::remove_old(run_.checkpoints(), run_.checkpoint.keep, run_.checkpoint.keep_every);
+  } catch (...) {
+    const Error error = caught_error();
+    std::error_code none;
+    fs::remove_all(partial, none);
+    if (stop) return log_.debug("{}", error.what());
+    if (newest_.ends_with(checkpoint::folder_name(state.step)))
+      return log_.warn("an old checkpoint was not removed: {}", error.what());
+    ++failed_;
+    log_.error("step {} was not saved: {}", state.step, error.what());
+  }
+  log_.debug("rank 0 completed the checkpoint in {}",
+             report::duration_text(std::chrono::duration<double>(Clock::now() - began).count()));
+}
+
+/// Waits for all ranks, also if one has failed: they still write to the folder.
+checkpoint::SavedPart CheckpointCommit::collect(const fs::path& partial, std::int64_t step, const PartOrError& own) {
+  checkpoint::PartMerger all;
+  std::string failure;
+  const auto add = [&](int rank, const PartOrError& of) {
+    if (!of.error.empty()) {
+      if (failure.empty()) failure = text("rank {}: {}", rank, of.error);
+      return;
+    }
+    check_visible(partial, of.part, rank);
+    all.add(of.part);
+  };
+  std::vector<std::string> others;
+  for (int rank = 1; rank < layout_.world(); ++rank)
+    others.push_back(store_.get(key_of(step, rank), deadline_in(kNoDeadline)));
+  add(0, own);
+  for (int rank = 1; rank < layout_.world(); ++rank) {
+    const std::string& said = others[static_cast<std::size_t>(rank - 1)];
+    store_.set(key_of(step, rank), ""); // releases the memory of the server
+    add(rank, said.starts_with(kWritten)
+                  ? PartOrError{checkpoint::part_from_json(std::string_view(said).substr(1), text("rank {}", rank)), {}}
+                  : PartOrError{{}, said.substr(said.empty() ? 0 : 1)});
+  }
+  if (!failure.empty()) throw Error(failure);
+  return all.take();
+}
+
+checkpoint::Manifest CheckpointCommit::manifest(const checkpoint::TrainingState& state,
+                                                checkpoint::SavedPart content) const {
+  checkpoint::Manifest out;
+  out.training = state;
+  out.tokens = state.samples * sequence_;
+  out.created = now_text();
+  out.engine = TRIAX_VERSION;
+  for (const auto& [kind, choice] : {std::pair("model", &run_.model), std::pair("schedule", &run_.schedule),
+                                     std::pair("kernels", &run_.kernels), std::pair("optimizer", &run_.optimizer)})
+    out.plugins[kind] = plugin_text(*choice);
+  for (const auto& [axis, choice] : run_.comm) out.plugins["comm." + axis] = plugin_text(choice);
+  for (const Axis& axis : layout_.axes()) out.layout[axis.name] = layout_.size(axis.name);
+  out.config = run_.values;
+  out.content = std::move(content);
+  return out;
+}
+
+} // namespace triax::train

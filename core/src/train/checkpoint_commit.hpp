@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Completes checkpoints on rank 0: collects what all ranks have written, through the job's store, and makes the
+// checkpoint visible once all of it is on the disk.
+//
+// Threads: the writer's thread of rank 0; failed() and newest(): any, while nothing is being written. Ownership:
+// borrows its arguments. Blocking: complete() waits for all ranks, and for the disk. Errors: complete() throws the
+// store's after an abort; all others are logged and counted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "checkpoint/manifest.hpp"
+#include "config/run_config.hpp"
+#include "triax/communicator.hpp"
+#include "triax/layout.hpp"
+#include "triax/log.hpp"
+
+namespace triax::train {
+
+/// What a rank has written, or why it could not.
+struct PartOrError {
+  checkpoint::SavedPart part;
+  std::string error; // empty: none
+};
+
+/// Tells rank 0.
+void publish(Store& store, std::int64_t step, int rank, const PartOrError& part);
+
+/// A name that no other run has.
+std::string new_attempt();
+
+class CheckpointCommit {
+ public:
+  /// Removes what an earlier run has not completed.
+  CheckpointCommit(const config::RunConfig& run, const Layout& layout, std::int64_t sequence, Store& store, Log& log);
+
+  void complete(const std::filesystem::path& partial, const checkpoint::TrainingState& state, const PartOrError& own,
+                const std::atomic<bool>& stop);
+  std::int64_t failed() const { return failed_; } // checkpoints
+  /// The newest complete checkpoint that this object has made.
+  const std::string& newest() const { return newest_; }
+
+ private:
+  checkpoint::SavedPart collect(const std::filesystem::path& partial, std::int64_t step, const PartOrError& own);
+  checkpoint::Manifest manifest(const checkpoint::TrainingState& state, checkpoint::SavedPart content) const;
+
+  const config::RunConfig& run_;
+  const Layout& layout_;
+  const std::int64_t sequence_;
+  Store& store_;
+  Log& log_;
+  std::int64_t failed_ = 0;
+  std::string newest_;
+};
+
+} // namespace triax::train

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoints.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/caught_error.hpp"
+#include "checkpoint/folder.hpp"
+#include "checkpoint/tensor_reader.hpp"
+#include "checkpoint/tensor_writer.hpp"
+#include "report/units.hpp"
+#include "train/checkpoint_commit.hpp"
+#include "train/rank_setup.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::train {
+
+namespace {
+
+using checkpoint::TensorData;
+using executor::KeptTensor;
+
+constexpr const char *kAttemptKey = "checkpoint/attempt", *kResumeKey = "checkpoint/resume";
+constexpr std::string_view kOfRun = "run ", kFrom = "from"; // values of kResumeKey; empty: begin at step 1
+constexpr std::chrono::milliseconds kPoll{50};
+
+/// Sums only: a rank that saves nothing of a tensor has no part of it.
+std::size_t saved_bytes(std::span<const KeptTensor> kept) {
+  std::size_t out = 0;
+  for (const KeptTensor& tensor : kept)
+    out += static_cast<std::size_t>(tensor.saved.count) * bytes_of(tensor.view.dtype());
+  return out;
+}
+
+TensorView saved_view(const KeptTensor& tensor) {
+  return tensor.view.slice(0, tensor.saved.first, tensor.saved.first + tensor.saved.count);
+}
+
+/// The saved part of a tensor, which lies at `data` in host memory.
+TensorData data_of(const KeptTensor& tensor, const std::byte* data) {
+  TensorData out{tensor.parameter, tensor.name, tensor.view.dtype(), tensor.spec->global, {}};
+  for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.saved.first, tensor.saved.count))
+    out.boxes.push_back(
+        {box.begin, box.size, data + static_cast<std::size_t>(box.offset) * bytes_of(tensor.view.dtype())});
+  return out;
+}
+
+} // namespace
+
+std::size_t checkpoint_staging(const config::RunConfig& run, std::span<const KeptTensor> kept, DeviceKind device) {
+  if (device == DeviceKind::sim) return 0; // has no values
+  const bool writes_meanwhile = run.checkpoint.async && run.checkpoint.every > 0;
+  return device != DeviceKind::host || writes_meanwhile ? saved_bytes(kept) : 0;
+}
+
+struct Checkpoints::Impl {
+  Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Rank& of, Store& shared, Log& to)
+      : run(config),
+        layout(ranks),
+        number(this_rank),
+        rank(of),
+        store(shared),
+        log(to),
+        kept(of.kept()),
+        is_simulated(of.device().kind() == DeviceKind::sim) {
+    if (is_simulated) return;
+    if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
+    attempt = agreed(kAttemptKey, [] { return new_attempt(); });
+    prepare();
+    writer = std::thread([this] { write_all(); });
+  }
+
+  ~Impl() {
+    if (!writer.joinable()) return;
+    {
+      const std::lock_guard lock(mutex);
+      stop = ends = true;
+    }
+    changed.notify_all();
+    writer.join();
+  }
+
+  /// What rank 0 decides.
+  template <class Decide>
+  std::string agreed(const char* key, const Decide& decide) {
+    if (number != 0) return store.get(key, deadline_in(run.train.stall_timeout_s));
+    std::string value = decide();
+    store.set(key, value);
+    return value;
+  }
+
+  /// Allocates, and describes what this rank saves, once.
+  void prepare() {
+    const std::size_t bytes = checkpoint_staging(run, kept, rank.device().kind());
+    if (bytes > 0) {
+      const bool pinned = rank.device().kind() != DeviceKind::host;
+      staging = rank.device().allocate(bytes, pinned ? MemoryKind::pinned : MemoryKind::host);
+    }
+    auto* next = staging ? static_cast<std::byte*>(staging->data()) : nullptr;
+    for (const KeptTensor& tensor : kept) {
+      if (tensor.saved.count == 0) continue;
+      const TensorView view = saved_view(tensor);
+      if (next) copies.emplace_back(TensorView(next, view.dtype(), view.shape()), view);
+      const std::byte* data = next ? next : view.as<const std::byte>();
+      (tensor.name == executor::kMasterName ? weights : states).push_back(data_of(tensor, data));
+      if (next) next += view.bytes();
+    }
+  }
+
+  void save() {
+    if (is_simulated) return;
+    finish_writing(true);
+    began = Clock::now();
+    rank.finish();
+    copy_to_staging();
+    {
+      const std::lock_guard lock(mutex);
+      job = rank.training_state();
+    }
+    changed.notify_all();
+    if (!staging || !run.checkpoint.async) finish_writing(false);
+  }
+
+  void copy_to_staging() {
+    if (copies.empty()) return;
+    const ActivityScope phase(ActivityScope::Kind::engine, "copying the state for a checkpoint");
+    Device& device = rank.device();
+    for (const auto& [to, from] : copies) device.download(to, from, rank.stream());
+    device.wait(rank.stream().record(), deadline_in(run.train.stall_timeout_s));
+  }
+
+  /// `is_next`: another save is due.
+  void finish_writing(bool is_next) {
+    std::unique_lock lock(mutex);
+    if (!job) return;
+    if (is_next && number == 0)
+      log.info("the checkpoint of step {} is still being written: the next one waits for it", job->step);
+    const ActivityScope wait(ActivityScope::Kind::wait, "waiting until a checkpoint is written");
+    while (job) {
+      changed.wait_for(lock, kPoll);
+      rank.device().abort_flag().check();
+    }
+  }
+
+  /// The writer's thread.
+  void write_all() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      changed.wait(lock, [this] { return ends || job; });
+      if (!job) return;
+      const checkpoint::TrainingState state = *job;
+      lock.unlock();
+      write(state);
+      lock.lock();
+      seconds = std::chrono::duration<double>(Clock::now() - began).count();
+      job.reset();
+      changed.notify_all();
+    }
+  }
+
+  /// Other ranks report a failure to rank 0, which reports it.
+  void write(const checkpoint::TrainingState& state) {
+    const std::filesystem::path folder = checkpoint::partial_folder(run.checkpoints(), state.step, attempt);
+    try {
+      const PartOrError part = written(folder);
+      if (commit) return commit->complete(folder, state, part, stop);
+      try {
+        publish(store, state.step, number, part);
+      } catch (const Error& error) { // too large for the store
+        publish(store, state.step, number, {{}, error.what()});
+      }
+    } catch (...) { // the store, after a failure of the job
+      log.debug("{}", caught_error().what());
+    }
+  }
+
+  PartOrError written(const std::filesystem::path& folder) const {
+    try {
+      std::error_code failed;
+      std::filesystem::create_directories(folder, failed);
+      if (failed) throw Error("cannot be made: " + failed.message(), folder.string());
+      checkpoint::PartMerger out;
+      out.add(write_tensors(folder, text("weights-{}.safetensors", padded(number)), weights, stop));
+      out.add(write_tensors(folder, text("optimizer-{}.safetensors", padded(number)), states, stop));
+      return {out.take(), {}};
+    } catch (...) {
+      return {{}, caught_error().what()};
+    }
+  }
+
+  static std::string padded(int number) {
+    const std::string digits = std::to_string(number);
+    return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
+  }
+
+  std::string restore() {
+    if (is_simulated) return {};
+    const std::string decided = agreed(kResumeKey, [this] { return decision(); });
+    if (decided.empty()) return {};
+    ResumePoint point{run.checkpoint.from, 0, run.checkpoint.load == "weights"};
+    if (decided.starts_with(kOfRun)) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, false};
+    checkpoint::TensorReader reader(point.folder);
+    {
+      const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
+      verify(reader);
+      for (const KeptTensor& tensor : kept)
+        if (!point.weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
+    }
+    checkpoint::TrainingState state = reader.manifest().training;
+    if (point.weights_only) {
+      rank.weights_changed();
+      return text("begins with the weights of {} (step {})", point.folder, state.step);
+    }
+    keep_loss_scale(reader.manifest(), state);
+    rank.resume(state);
+    const std::string changes = changed_keys(run, reader.manifest());
+    return text("continues after step {} from {}{}", state.step, point.folder,
+                changes.empty() ? changes : "; changed: " + changes);
+  }
+
+  std::string decision() const {
+    const std::optional<ResumePoint> point = resume_point(run);
+    if (!point) return {};
+    const bool own = point->folder.parent_path() == run.checkpoints();
+    return own ? std::string(kOfRun) + point->folder.filename().string() : std::string(kFrom);
+  }
+
+  /// The files are shared out over the ranks.
+  void verify(checkpoint::TensorReader& reader) const {
+    const std::vector<Error> problems =
+        reader.verify(static_cast<std::size_t>(number), static_cast<std::size_t>(layout.world()), stop);
+    if (!problems.empty()) throw problems.front();
+  }
+
+  void load(checkpoint::TensorReader& reader, const KeptTensor& tensor) {
+    const checkpoint::SavedTensor* saved = reader.find(tensor.parameter, tensor.name);
+    if (!saved)
+      throw Error(text("{} ({}) is not in the checkpoint", tensor.parameter, tensor.name), reader.folder().string(),
+                  "run triax check, which compares it with the run");
+    rank.device().abort_flag().check();
+    const bool direct = rank.device().kind() == DeviceKind::host;
+    if (!direct) host.resize(tensor.view.bytes());
+    std::byte* const to = direct ? tensor.view.as<std::byte>() : host.data();
+    for (const executor::Box& box : executor::boxes_of(*tensor.spec, 0, tensor.view.elements()))
+      reader.read(*saved, box.begin, box.size, to + static_cast<std::size_t>(box.offset) * bytes_of(saved->dtype));
+    if (direct) return;
+    rank.device().upload(tensor.view, TensorView(host.data(), tensor.view.dtype(), tensor.view.shape()), rank.stream());
+    rank.device().wait(rank.stream().record(), deadline_in(run.train.stall_timeout_s));
+  }
+
+  /// A scale of another precision means nothing.
+  void keep_loss_scale(const checkpoint::Manifest& manifest, checkpoint::TrainingState& state) const {
+    const auto found = manifest.config.find("train.precision");
+    const auto here = run.values.find("train.precision");
+    if (found != manifest.config.end() && here != run.values.end() && found->second == here->second) return;
+    const std::optional<executor::LossScale> scale = loss_scale_of(run);
+    state.loss_scale = scale ? static_cast<double>(scale->initial) : 1;
+    state.good_steps = 0;
+    state.hysteresis = scale ? scale->rules.hysteresis : 1;
+  }
+
+  const config::RunConfig& run;
+  const Layout& layout;
+  const int number;
+  Rank& rank;
+  Store& store;
+  Log& log;
+  const std::vector<KeptTensor> kept;
+  const bool is_simulated; // the device has no values to save
+  std::string attempt;
+  std::optional<CheckpointCommit> commit; // on rank 0
+  std::unique_ptr<Memory> staging;
+  std::vector<std::pair<TensorView, TensorView>> copies; // to, from
+  std::vector<TensorData> weights, states;
+  std::vector<std::byte> host; // for uploads
+  std::atomic<bool> stop{false};
+  Clock::time_point began{};
+  std::mutex mutex; // protects the members below
+  std::condition_variable changed;
+  std::optional<checkpoint::TrainingState> job; // being written
+  bool ends = false;
+  double seconds = 0;
+  std::thread writer; // last: uses all others
+};
+
+Checkpoints::Checkpoints(const config::RunConfig& run, const Layout& layout, int rank, Rank& of, Store& store, Log& log)
+    : impl_(std::make_unique<Impl>(run, layout, rank, of, store, log)) {}
+
+Checkpoints::~Checkpoints() = default;
+
+std::string Checkpoints::restore() {
+  return impl_->restore();
+}
+
+bool Checkpoints::is_due(std::int64_t step) const {
+  const std::int64_t every = impl_->run.checkpoint.every;
+  return every > 0 && step % every == 0;
+}
+
+void Checkpoints::save() {
+  impl_->save();
+}
+
+void Checkpoints::wait() {
+  impl_->finish_writing(false);
+}
+
+double Checkpoints::last_seconds() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->seconds;
+}
+
+std::int64_t Checkpoints::missing() const {
+  return impl_->commit ? impl_->commit->failed() : 0;
+}
+
+std::string Checkpoints::newest() const {
+  return impl_->commit ? impl_->commit->newest() : std::string();
+}
+
+} // namespace triax::train

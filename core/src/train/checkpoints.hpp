@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saves and restores the state of one rank. Every rank writes the parts that it owns; rank 0 completes the checkpoint
+// when all ranks have written theirs.
+//
+// Threads: the rank's main thread; one thread of its own writes, so that training continues meanwhile. Ownership: owns
+// the copy of the state that is written; run, rank, store and log must outlive it. Blocking: restore() reads, save()
+// waits for a save that is still being written and for the copy, wait() for the disk. Errors: restore() throws Error. A
+// checkpoint that cannot be written is logged and counted, and training continues: the one before is kept.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "train/rank.hpp"
+#include "train/resume_point.hpp"
+#include "triax/communicator.hpp"
+
+namespace triax::train {
+
+class Checkpoints {
+ public:
+  /// All ranks must construct it, with the same run. Calls to save() and wait() also happen on all ranks.
+  Checkpoints(const config::RunConfig& run, const Layout& layout, int rank, Rank& of, Store& store, Log& log);
+  /// Waits for a save that is being written, unless the rank has been aborted.
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  /// Continues where rank 0 finds that the run ended. Returns a line that says so, on rank 0; else it is empty.
+  std::string restore();
+  /// Whether a checkpoint is due after this step.
+  bool is_due(std::int64_t step) const;
+  /// Saves the state after the last step.
+  void save();
+  /// Waits until the last save has been written; on rank 0, until it is complete.
+  void wait();
+
+  /// Seconds that the last save took, with writing; 0 before.
+  double last_seconds() const;
+  /// Number of checkpoints that are missing, because they could not be written. Those of all ranks on rank 0.
+  std::int64_t missing() const;
+  /// The newest complete checkpoint of this run, on rank 0; else empty.
+  std::string newest() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Memory of the host for the copy from which a rank's checkpoints are written; 0 if they are written from the state
+/// itself.
+std::size_t checkpoint_staging(const config::RunConfig& run, std::span<const executor::KeptTensor> kept,
+                               DeviceKind device);
+
+} // namespace triax::train

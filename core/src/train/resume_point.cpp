@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/resume_point.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "checkpoint/folder.hpp"
+#include "executor/kept_state.hpp"
+
+namespace triax::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using checkpoint::Manifest, checkpoint::SavedTensor;
+
+/// Why a tensor cannot be read, or empty.
+std::string difference(const SavedTensor* saved, const ParamSpec& spec, DType master) {
+  if (!saved) return "is not in the checkpoint";
+  if (!(saved->shape == spec.global))
+    return text("is {} there and {} in this run", to_text(saved->shape), to_text(spec.global));
+  if (saved->dtype != master) return text("is {} there and {} in this run", name_of(saved->dtype), name_of(master));
+  return {};
+}
+
+/// Keys whose change cannot matter to what is trained.
+bool is_of_files(const std::string& key) {
+  constexpr std::array kTables = {"run.", "log.", "launch.", "checkpoint.", "plugins."};
+  constexpr std::array kKeys = {"train.stop_at", "train.time_limit", "train.stall_timeout_s"};
+  return std::ranges::any_of(kTables, [&](const char* table) { return key.starts_with(table); }) ||
+         std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+std::string value_of(const std::map<std::string, std::string>& values, const std::string& key) {
+  const auto found = values.find(key);
+  return found == values.end() ? "not set" : found->second;
+}
+
+std::vector<std::string> changed(const config::RunConfig& run, const Manifest& manifest) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : run.values)
+    if (!is_of_files(key) && value_of(manifest.config, key) != value) out.push_back(key);
+  for (const auto& [key, value] : manifest.config)
+    if (!is_of_files(key) && !run.values.contains(key)) out.push_back(key);
+  return out;
+}
+
+std::string change(const config::RunConfig& run, const Manifest& manifest, const std::string& key) {
+  return text("{} = {} (was {})", key, value_of(run.values, key), value_of(manifest.config, key));
+}
+
+/// The changed keys of these tables, which explain a difference of tensors.
+std::vector<std::string> responsible(const config::RunConfig& run, const Manifest& manifest,
+                                     std::initializer_list<const char*> prefixes) {
+  std::vector<std::string> out;
+  for (const std::string& key : changed(run, manifest))
+    if (std::ranges::any_of(prefixes, [&](const char* prefix) { return key.starts_with(prefix); })) out.push_back(key);
+  return out;
+}
+
+class Comparison {
+ public:
+  Comparison(const config::RunConfig& run, const ResumePoint& point, const Manifest& manifest)
+      : run_(run), point_(point), manifest_(manifest) {
+    for (const SavedTensor& tensor : manifest.content.tensors) saved_[{tensor.parameter, tensor.state}] = &tensor;
+  }
+
+  /// The first tensor that cannot be read, of one state.
+  void compare(std::span<const executor::GlobalParameter> parameters, const std::string& state) {
+    for (const executor::GlobalParameter& parameter : parameters) {
+      const auto found = saved_.find({parameter.name, state});
+      const SavedTensor* saved = found == saved_.end() ? nullptr : found->second;
+      const std::string why = difference(saved, *parameter.spec, run_.train.master);
+      if (!why.empty()) return refuse(parameter.name, state, why);
+    }
+  }
+  /// Parameters that the model does not have.
+  void find_others(std::span<const executor::GlobalParameter> parameters) {
+    for (const SavedTensor& tensor : manifest_.content.tensors)
+      if (tensor.state == executor::kMasterName &&
+          std::ranges::find(parameters, tensor.parameter, &executor::GlobalParameter::name) == parameters.end())
+        return refuse(tensor.parameter, tensor.state, "is not in the model of this run");
+  }
+  Refusals take() { return std::move(out_); }
+
+ private:
+  void refuse(const std::string& parameter, const std::string& state, const std::string& why) {
+    if (!out_.empty()) return; // others have the same cause
+    const bool of_model = state == executor::kMasterName;
+    std::vector<std::string> keys = of_model ? responsible(run_, manifest_, {"model.", "train.precision"})
+                                             : responsible(run_, manifest_, {"optimizer.plugin", "train.precision"});
+    std::string changes;
+    for (const std::string& key : keys) changes += (changes.empty() ? "; " : ", ") + change(run_, manifest_, key);
+    if (keys.empty()) keys = {of_model ? "model.plugin" : "optimizer.plugin"};
+    const std::string what = of_model ? text("parameter \"{}\"", parameter)
+                                      : text("optimizer state \"{}\" of parameter \"{}\"", state, parameter);
+    out_.add(make_refusal(ErrorCode::kIncompatible, keys, "{} {}{}: this run cannot continue from {}", what, why,
+                          changes, point_.folder)
+                 .with_hint("{}", hint(of_model)));
+  }
+  std::string hint(bool of_model) const {
+    const bool own = point_.folder.parent_path() == run_.checkpoints();
+    const std::string anew =
+        own ? "begin anew with --fresh, which moves the checkpoints aside, or choose another run.dir"
+            : "name another checkpoint with checkpoint.from";
+    if (of_model) return "use the values that the checkpoint was written with; or " + anew;
+    return text(
+        "to begin with its weights and a new optimizer, in a run.dir without checkpoints: --set "
+        "checkpoint.from={} --set checkpoint.load=weights; or {}",
+        point_.folder.string(), anew);
+  }
+
+  const config::RunConfig& run_;
+  const ResumePoint& point_;
+  const Manifest& manifest_;
+  std::map<std::pair<std::string, std::string>, const SavedTensor*> saved_;
+  Refusals out_;
+};
+
+} // namespace
+
+std::optional<ResumePoint> resume_point(const config::RunConfig& run) {
+  const std::vector<checkpoint::FoundCheckpoint> own = checkpoint::checkpoints_in(run.checkpoints());
+  if (!own.empty() && run.checkpoint.resume == "auto") return ResumePoint{own.back().folder, own.back().step, false};
+  if (run.checkpoint.from.empty()) return std::nullopt;
+  const bool weights_only = run.checkpoint.load == "weights";
+  const Manifest manifest = checkpoint::read_manifest(run.checkpoint.from / checkpoint::kManifestFile);
+  return ResumePoint{run.checkpoint.from, weights_only ? 0 : manifest.training.step, weights_only};
+}
+
+Refusals check_resume(const config::RunConfig& run, const ResumePoint& point, const Manifest& manifest,
+                      std::span<const executor::GlobalParameter> parameters, const OptimizerTraits& optimizer) {
+  Comparison comparison(run, point, manifest);
+  comparison.compare(parameters, executor::kMasterName);
+  comparison.find_others(parameters);
+  if (!point.weights_only)
+    for (const std::string& state : optimizer.state) comparison.compare(parameters, state);
+  return comparison.take();
+}
+
+std::string changed_keys(const config::RunConfig& run, const Manifest& manifest) {
+  std::string out;
+  for (const std::string& key : changed(run, manifest)) out += (out.empty() ? "" : ", ") + change(run, manifest, key);
+  return out;
+}
+
+} // namespace triax::train
