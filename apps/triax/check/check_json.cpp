@@ -118,6 +118,7 @@ std::string to_json(const CheckReport& report) {
   out["balance"] = balance_json(report.preflight.balance);
   out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;
+  out["resume"] = report.preflight.resume.empty() ? Json() : Json(report.preflight.resume);
   return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be invalid UTF-8
 }
 

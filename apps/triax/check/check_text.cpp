@@ -159,10 +159,11 @@ std::string precision_text(DType type) {
 std::string size_text(const CheckReport& report) {
   const config::RunConfig& run = *report.loaded.run;
   const std::uint64_t bytes = static_cast<std::uint64_t>(report.preflight.parameters) * bytes_of(run.train.master);
-  return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} sequences = {} x {} microbatches of {}\n",
+  const std::string& resume = report.preflight.resume;
+  return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} sequences = {} x {} microbatches of {}\n{}",
               grouped(report.preflight.parameters), report::bytes_text(bytes), precision_text(run.train.master),
               run.batch.global, run.parallel.data == 1 ? "1 data rank" : text("{} data ranks", run.parallel.data),
-              run.microbatches(), run.batch.micro);
+              run.microbatches(), run.batch.micro, resume.empty() ? resume : text("training: {}\n", resume));
 }
 
 } // namespace

@@ -12,7 +12,7 @@ namespace triax::app {
 
 /// Exit status. 0: success, and a check found no errors; 1: the subcommand ran and failed; 2: an error before anything
 /// was started.
-enum Status : int { kDone = 0, kFailed = 1, kRefused = 2 };
+enum Status : int { kDone = 0, kFailed = 1, kRefused = 2, kUnfinished = 75 }; // 75: EX_TEMPFAIL of sysexits.h
 
 /// Each callback stores its exit status in `status`. main prints errors that a callback throws.
 void add_train(CLI::App& program, int& status);

@@ -198,7 +198,7 @@ class LaunchedRank {
     }
     progress.finish();
     if (speaks()) return report_.ended(run, *result);
-    return result->signal == 0 || ours_ ? kDone : 128 + result->signal;
+    return ours_ ? kDone : end_status(*result);
   }
 
   std::unique_ptr<Log> make_log(const config::RunConfig& run) const {

@@ -28,7 +28,7 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// `outcome`: "trained", "stopped", "failed" or "refused".
+/// `outcome`: "trained", "complete", "stopped", "failed" or "refused".
 Json head(const TrainArguments& arguments, const char* outcome, int status) {
   return {{"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}};
 }
@@ -47,6 +47,8 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
   out["folder"] = run.folder.string();
   out["metrics"] = stepped ? Json(result.metrics) : Json(nullptr);
   out["steps"] = result.steps;
+  out["last_step"] = result.last_step;
+  out["checkpoint"] = result.checkpoint.empty() ? Json(nullptr) : Json(result.checkpoint);
   out["skipped"] = result.skipped;
   out["first_loss"] = stepped ? Json(result.first_loss) : Json(nullptr);
   out["last_loss"] = stepped ? Json(result.last_loss) : Json(nullptr);
@@ -55,7 +57,8 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
   out["records"] = result.records;
   out["missing"] = {{"records", result.missing.records},
                     {"log_lines", result.missing.log_lines},
-                    {"timelines", result.missing.timelines}};
+                    {"timelines", result.missing.timelines},
+                    {"checkpoints", result.missing.checkpoints}};
   out["traffic"] = traffic_json(result.traffic);
 }
 
@@ -81,24 +84,32 @@ int TrainReport::failed(const config::RunConfig& run, int rank, const std::strin
   return status;
 }
 
+int end_status(const train::LoopResult& result) {
+  if (result.missing.any()) return kFailed;
+  if (result.signal == 0 && !result.out_of_time) return kDone;
+  if (result.steps > 0 && !result.checkpoint.empty()) return kUnfinished;
+  return result.signal != 0 ? 128 + result.signal : kFailed;
+}
+
 int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& result) const {
-  const bool stopped = result.signal != 0;
-  const int status = stopped ? 128 + result.signal : result.missing.any() ? kFailed : kDone;
+  const bool stopped = result.signal != 0 || result.out_of_time, complete = !stopped && result.steps == 0;
+  const int status = end_status(result);
   if (arguments_.json) {
-    Json out = head(arguments_, stopped ? "stopped" : "trained", status);
+    Json out = head(arguments_, stopped ? "stopped" : complete ? "complete" : "trained", status);
     add_result(out, run, result);
     print(out);
   } else if (!stopped) {
-    result_out() << result_line(run, result) << '\n';
+    result_out() << (complete ? complete_line(run, result) : result_line(run, result)) << '\n';
   }
   if (stopped) {
     std::cerr << stop_line(run, result) << '\n';
-    return status;
+  } else if (const std::string moved = report::traffic_text(result.traffic); !complete && !moved.empty()) {
+    std::cerr << moved << '\n';
   }
-  if (const std::string moved = report::traffic_text(result.traffic); !moved.empty()) std::cerr << moved << '\n';
+  if (stopped && (result.steps == 0 || result.checkpoint.empty())) return status;
   const std::string resolved = (run.folder / "resolved.toml").string();
-  std::cerr << (config::is_piped(arguments_.file) ? next_line(run, shown(resolved), {})
-                                                  : next_line(run, arguments_.file, arguments_.overrides))
+  std::cerr << (config::is_piped(arguments_.file) ? next_line(run, result, shown(resolved), {})
+                                                  : next_line(run, result, arguments_.file, arguments_.overrides))
             << '\n';
   return status;
 }

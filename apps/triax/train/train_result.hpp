@@ -23,12 +23,15 @@ class TrainReport {
   /// A rank failed and has logged why. `rank` is -1 if no rank failed; `status` is the exit status of this process.
   /// Only the first call prints. It prints at once, because a process whose rank is stuck is then ended.
   int failed(const config::RunConfig& run, int rank, const std::string& why, int status = kFailed) const;
-  /// Training finished, or was stopped by a signal.
+  /// Training finished, or was stopped by a signal or by train.time_limit.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
 
  private:
   const TrainArguments& arguments_;
   mutable std::atomic_flag has_failed_; // failed() has printed
 };
+
+/// The exit status of a run that ended without a failure: kUnfinished if it was stopped and its last step is saved.
+int end_status(const train::LoopResult& result);
 
 } // namespace triax::app

@@ -145,22 +145,38 @@ std::string result_line(const config::RunConfig& run, const train::LoopResult& r
   return line + text(", {}, {}", speed, metrics_text(result));
 }
 
+std::string complete_line(const config::RunConfig& run, const train::LoopResult& result) {
+  return text("complete: step {} of {} is done, saved in {}; nothing to train", result.last_step, run.train.steps,
+              shown(result.checkpoint));
+}
+
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
-  if (result.steps == 0) return text("stopped by {} before the first step ended", signal_name(result.signal));
-  return text("stopped by {} after step {} of {}; {}", signal_name(result.signal), result.steps, run.train.steps,
+  const std::string why = result.out_of_time ? "train.time_limit" : signal_name(result.signal);
+  if (result.steps == 0) return text("stopped by {} before a step ended", why);
+  const std::string saved = result.checkpoint.empty() ? "" : text("saved in {}; ", shown(result.checkpoint));
+  return text("stopped by {} after step {} of {}; {}{}", why, result.last_step, run.train.steps, saved,
               metrics_text(result));
 }
 
-std::string next_line(const config::RunConfig& run, const std::string& file,
+std::string next_line(const config::RunConfig& run, const train::LoopResult& result, const std::string& file,
                       const std::vector<config::Override>& overrides) {
+  const bool saved = !result.checkpoint.empty(), more = saved && result.last_step < run.train.steps;
   const bool like_a_flag = file.starts_with('-');
-  std::string line = "next: to train longer, from fresh weights (weights are not saved): " + program() + " train";
+  std::string line = more    ? "next: to continue: "
+                     : saved ? "next: to train longer, from this step: "
+                             : "next: to train longer, from step 1 (nothing is saved): ";
+  line += program() + " train";
   if (!like_a_flag) line += " " + word(file);
-  for (const config::Override& override : overrides)
-    if (override.key != "train.steps" && override.key != "run.dir" && override.key != "log.metrics")
-      line += " --set " + word(override.key + "=" + override.value);
+  for (const config::Override& override : overrides) {
+    const bool changes = (!more && override.key == "train.steps") || override.key == "train.stop_at" ||
+                         override.key == "checkpoint.resume" ||
+                         (!saved && (override.key == "run.dir" || override.key == "log.metrics"));
+    if (!changes) line += " --set " + word(override.key + "=" + override.value);
+  }
+  if (!more) line += text(" --set train.steps={}", 2 * run.train.steps);
+  if (run.train.stop_at > 0) line += " --set train.stop_at=0";
   const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
-  line += text(" --set train.steps={} --set {}", 2 * run.train.steps, word("run.dir=" + from_here(longer).string()));
+  if (!saved) line += " --set " + word("run.dir=" + from_here(longer).string());
   return like_a_flag ? line + " -- " + word(file) : line;
 }
 

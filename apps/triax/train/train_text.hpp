@@ -29,8 +29,11 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
 /// that only model time, "ran 2 steps: kernels-sim computed nothing, ..."; then what is missing.
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result);
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result);
-/// The command that trains twice as many steps from new weights, in another folder, quoted for a shell.
-std::string next_line(const config::RunConfig& run, const std::string& file,
+/// Of a run that has no step left.
+std::string complete_line(const config::RunConfig& run, const train::LoopResult& result);
+/// The command that continues the run, or trains it for twice as many steps, quoted for a shell. Without a checkpoint,
+/// from new weights in another folder.
+std::string next_line(const config::RunConfig& run, const train::LoopResult& result, const std::string& file,
                       const std::vector<config::Override>& overrides);
 
 } // namespace triax::app

@@ -190,7 +190,12 @@ void add_train(CLI::App& program, int& status) {
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
-  verb->callback([arguments, &status] { status = train_run(*arguments); });
+  const auto fresh = std::make_shared<bool>(false);
+  verb->add_flag("--fresh", *fresh, "begins at step 1; checkpoints and metrics of an earlier run are moved aside");
+  verb->callback([arguments, fresh, &status] {
+    if (*fresh) arguments->overrides.push_back({"checkpoint.resume", "never"});
+    status = train_run(*arguments);
+  });
 }
 
 } // namespace triax::app

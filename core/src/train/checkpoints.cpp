@@ -33,14 +33,6 @@ constexpr const char *kAttemptKey = "checkpoint/attempt", *kResumeKey = "checkpo
 constexpr std::string_view kOfRun = "run ", kFrom = "from"; // values of kResumeKey; empty: begin at step 1
 constexpr std::chrono::milliseconds kPoll{50};
 
-/// Sums only: a rank that saves nothing of a tensor has no part of it.
-std::size_t saved_bytes(std::span<const KeptTensor> kept) {
-  std::size_t out = 0;
-  for (const KeptTensor& tensor : kept)
-    out += static_cast<std::size_t>(tensor.saved.count) * bytes_of(tensor.view.dtype());
-  return out;
-}
-
 TensorView saved_view(const KeptTensor& tensor) {
   return tensor.view.slice(0, tensor.saved.first, tensor.saved.first + tensor.saved.count);
 }
@@ -56,10 +48,16 @@ TensorData data_of(const KeptTensor& tensor, const std::byte* data) {
 
 } // namespace
 
-std::size_t checkpoint_staging(const config::RunConfig& run, std::span<const KeptTensor> kept, DeviceKind device) {
-  if (device == DeviceKind::sim) return 0; // has no values
-  const bool writes_meanwhile = run.checkpoint.async && run.checkpoint.every > 0;
-  return device != DeviceKind::host || writes_meanwhile ? saved_bytes(kept) : 0;
+bool uses_staging(const config::RunConfig& run, DeviceKind device) {
+  if (device == DeviceKind::sim) return false; // has no values
+  return device != DeviceKind::host || (run.checkpoint.async && run.checkpoint.every > 0);
+}
+
+std::size_t staging_bytes(std::span<const KeptTensor> kept) {
+  std::size_t out = 0;
+  for (const KeptTensor& tensor : kept)
+    out += static_cast<std::size_t>(tensor.saved.count) * bytes_of(tensor.view.dtype());
+  return out;
 }
 
 struct Checkpoints::Impl {
@@ -100,10 +98,9 @@ struct Checkpoints::Impl {
 
   /// Allocates, and describes what this rank saves, once.
   void prepare() {
-    const std::size_t bytes = checkpoint_staging(run, kept, rank.device().kind());
-    if (bytes > 0) {
+    if (uses_staging(run, rank.device().kind())) {
       const bool pinned = rank.device().kind() != DeviceKind::host;
-      staging = rank.device().allocate(bytes, pinned ? MemoryKind::pinned : MemoryKind::host);
+      staging = rank.device().allocate(staging_bytes(kept), pinned ? MemoryKind::pinned : MemoryKind::host);
     }
     auto* next = staging ? static_cast<std::byte*>(staging->data()) : nullptr;
     for (const KeptTensor& tensor : kept) {
@@ -125,6 +122,7 @@ struct Checkpoints::Impl {
     {
       const std::lock_guard lock(mutex);
       job = rank.training_state();
+      last_saved = (run.checkpoints() / checkpoint::folder_name(job->step)).string();
     }
     changed.notify_all();
     if (!staging || !run.checkpoint.async) finish_writing(false);
@@ -216,15 +214,15 @@ struct Checkpoints::Impl {
         if (!point.weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
     }
     checkpoint::TrainingState state = reader.manifest().training;
+    const std::string line = to_text(run, point, reader.manifest());
     if (point.weights_only) {
       rank.weights_changed();
-      return text("begins with the weights of {} (step {})", point.folder, state.step);
+      return line;
     }
     keep_loss_scale(reader.manifest(), state);
+    restored = point.folder.string();
     rank.resume(state);
-    const std::string changes = changed_keys(run, reader.manifest());
-    return text("continues after step {} from {}{}", state.step, point.folder,
-                changes.empty() ? changes : "; changed: " + changes);
+    return line;
   }
 
   std::string decision() const {
@@ -246,6 +244,10 @@ struct Checkpoints::Impl {
     if (!saved)
       throw Error(text("{} ({}) is not in the checkpoint", tensor.parameter, tensor.name), reader.folder().string(),
                   "run triax check, which compares it with the run");
+    if (!(saved->shape == tensor.spec->global) || saved->dtype != tensor.view.dtype())
+      throw Error(text("{} is {}{} in the checkpoint, and {}{} in the model", name_of(*saved), name_of(saved->dtype),
+                       to_text(saved->shape), name_of(tensor.view.dtype()), to_text(tensor.spec->global)),
+                  reader.folder().string(), "run triax check, which compares it with the run");
     rank.device().abort_flag().check();
     const bool direct = rank.device().kind() == DeviceKind::host;
     if (!direct) host.resize(tensor.view.bytes());
@@ -287,6 +289,7 @@ struct Checkpoints::Impl {
   std::mutex mutex; // protects the members below
   std::condition_variable changed;
   std::optional<checkpoint::TrainingState> job; // being written
+  std::string last_saved, restored;             // folders
   bool ends = false;
   double seconds = 0;
   std::thread writer; // last: uses all others
@@ -324,7 +327,8 @@ std::int64_t Checkpoints::missing() const {
 }
 
 std::string Checkpoints::newest() const {
-  return impl_->commit ? impl_->commit->newest() : std::string();
+  const std::string& made = impl_->commit ? impl_->commit->newest() : impl_->last_saved;
+  return made.empty() ? impl_->restored : made;
 }
 
 } // namespace triax::train

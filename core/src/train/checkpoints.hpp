@@ -40,7 +40,8 @@ class Checkpoints {
   double last_seconds() const;
   /// Number of checkpoints that are missing, because they could not be written. Those of all ranks on rank 0.
   std::int64_t missing() const;
-  /// The newest complete checkpoint of this run, on rank 0; else empty.
+  /// The newest complete checkpoint, which may be what the rank was restored from; empty if there is none. On ranks
+  /// other than 0: the last one that they have written their part of. Call it after wait().
   std::string newest() const;
 
  private:
@@ -48,9 +49,10 @@ class Checkpoints {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Memory of the host for the copy from which a rank's checkpoints are written; 0 if they are written from the state
-/// itself.
-std::size_t checkpoint_staging(const config::RunConfig& run, std::span<const executor::KeptTensor> kept,
-                               DeviceKind device);
+/// Whether checkpoints are written from a copy of the state, in the host's memory: on a device that is not the host,
+/// and while training continues. Else they are written from the state itself.
+bool uses_staging(const config::RunConfig& run, DeviceKind device);
+/// The size of that copy.
+std::size_t staging_bytes(std::span<const executor::KeptTensor> kept);
 
 } // namespace triax::train

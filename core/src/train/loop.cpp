@@ -87,8 +87,8 @@ class Loop {
 
   /// A stop before the first step leaves what was there.
   void end_checkpoints() {
-    if (!checkpoints_ || result_.steps == 0) return;
-    if (saved_ != rank_.steps_done()) checkpoints_->save();
+    if (!checkpoints_) return;
+    if (result_.steps > 0 && saved_ != rank_.steps_done()) checkpoints_->save();
     checkpoints_->wait();
     result_.checkpoint = checkpoints_->newest();
     result_.missing.checkpoints = checkpoints_->missing();

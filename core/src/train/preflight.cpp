@@ -11,8 +11,10 @@
 #include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
+#include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
 #include "train/rank_setup.hpp"
+#include "train/resume_point.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -148,10 +150,31 @@ class Check {
     row.layers = prepared.state->layer_names();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
+    add_staging(*prepared.state, row);
+    if (out_.plans.empty()) ask_checkpoint(*prepared.state);
     row.activations = prepared.state->activation_parts();
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
     compare_collectives(row, plan);
     out_.plans.push_back(std::move(row));
+  }
+
+  /// What checkpoints are written from, if that is a copy.
+  void add_staging(const executor::RankState& state, RankPlan& row) const {
+    const DeviceKind device = out_.device.value_or(DeviceKind::cuda); // a kernel set that is not installed here
+    if (!uses_staging(run_, device)) return;
+    row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
+  }
+
+  /// Whether the run can continue from the checkpoint that it finds.
+  void ask_checkpoint(const executor::RankState& state) {
+    if (out_.device == DeviceKind::sim) return; // has no weights
+    guarded({}, [&] {
+      const std::optional<ResumePoint> point = resume_point(run_);
+      if (!point) return;
+      const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
+      refuse(check_resume(run_, *point, manifest, state.parameters().global(), plugins_->optimizer_traits()));
+      out_.resume = to_text(run_, *point, manifest);
+    });
   }
 
   /// Of a rank that has the same plan as the planned one.
@@ -224,7 +247,7 @@ class Check {
 
 std::uint64_t RankPlan::bytes() const {
   std::uint64_t out = 0;
-  for (const MemoryRow& row : memory) out += row.bytes;
+  for (const MemoryRow& row : memory) out += row.is_on_host ? 0 : row.bytes;
   return out;
 }
 

@@ -27,6 +27,7 @@ namespace triax::train {
 struct MemoryRow {
   std::string what; // "weights", "gradients", "optimizer state", "activations", "scratch"...
   std::size_t bytes = 0;
+  bool is_on_host = false; // and not in the memory of the rank's device
 };
 
 /// Plan of the ranks that differ in samples and positions only. They hold the same, unless such an axis cuts a
@@ -40,7 +41,7 @@ struct RankPlan {
   /// Communication of a training step, by index in `ranks` and axis. Evaluations and the agreement to stop are not
   /// counted.
   std::vector<std::vector<report::GroupTraffic>> traffic{};
-  std::uint64_t bytes() const; // sum of all rows of `memory`
+  std::uint64_t bytes() const; // of the device: the sum of the rows of `memory` that are not on the host
 };
 
 /// How much of a corpus the run uses.
@@ -60,6 +61,7 @@ struct Preflight {
   std::optional<DeviceKind> device; // of the kernel set; empty: not installed here
   int threads = 1;                  // CPU threads of the kernel set per rank
   Balance balance{};                // of the stages
+  std::string resume;               // "continues after step 20 from ..."; empty: begins at step 1 with new weights
 };
 
 /// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.

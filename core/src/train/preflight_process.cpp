@@ -24,7 +24,7 @@ Refusal read_refusal(const Json& json) {
 
 Json plan_json(const RankPlan& plan) {
   Json memory = Json::array();
-  for (const MemoryRow& row : plan.memory) memory.push_back({row.what, row.bytes});
+  for (const MemoryRow& row : plan.memory) memory.push_back({row.what, row.bytes, row.is_on_host});
   Json activations = Json::array();
   for (const executor::ActivationPart& part : plan.activations)
     activations.push_back({part.what, part.layers, part.microbatches, part.bytes});
@@ -43,7 +43,7 @@ RankPlan read_plan(const Json& json) {
   json.at(1).get_to(plan.pipeline);
   json.at(2).get_to(plan.tensor);
   json.at(3).get_to(plan.layers);
-  for (const Json& row : json.at(4)) plan.memory.push_back({row.at(0), row.at(1)});
+  for (const Json& row : json.at(4)) plan.memory.push_back({row.at(0), row.at(1), row.at(2)});
   for (const Json& part : json.at(5)) plan.activations.push_back({part.at(0), part.at(1), part.at(2), part.at(3)});
   for (const Json& of_rank : json.at(6)) {
     plan.traffic.emplace_back();
@@ -96,6 +96,7 @@ std::string packed(const CheckedRun& checked) {
                      {"parameters", preflight.parameters},
                      {"device", preflight.device ? Json(static_cast<int>(*preflight.device)) : Json()},
                      {"threads", preflight.threads},
+                     {"resume", preflight.resume},
                      {"balance", balance_json(preflight.balance)}};
   const std::vector<std::uint8_t> bytes = Json::to_msgpack(json);
   return {bytes.begin(), bytes.end()};
@@ -113,6 +114,7 @@ CheckedRun unpacked(const std::string& bytes) {
   if (const Json& device = json.at("device"); !device.is_null())
     out.preflight.device = static_cast<DeviceKind>(device.get<int>());
   out.preflight.threads = json.at("threads");
+  out.preflight.resume = json.at("resume").get<std::string>();
   out.preflight.balance = read_balance(json.at("balance"));
   return out;
 }

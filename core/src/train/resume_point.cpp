@@ -147,4 +147,11 @@ std::string changed_keys(const config::RunConfig& run, const Manifest& manifest)
   return out;
 }
 
+std::string to_text(const config::RunConfig& run, const ResumePoint& point, const Manifest& manifest) {
+  if (point.weights_only) return text("begins with the weights of {} (step {})", point.folder, manifest.training.step);
+  const std::string changes = changed_keys(run, manifest);
+  return text("continues after step {} from {}{}", manifest.training.step, point.folder,
+              changes.empty() ? changes : "; changed: " + changes);
+}
+
 } // namespace triax::train

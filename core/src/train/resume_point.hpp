@@ -36,4 +36,7 @@ Refusals check_resume(const config::RunConfig& run, const ResumePoint& point, co
 /// Those that concern files, the log and the start of ranks are left out.
 std::string changed_keys(const config::RunConfig& run, const checkpoint::Manifest& manifest);
 
+/// "continues after step 20 from runs/tiny/checkpoints/step-00000020; changed: ...", "begins with the weights of ...".
+std::string to_text(const config::RunConfig& run, const ResumePoint& point, const checkpoint::Manifest& manifest);
+
 } // namespace triax::train

@@ -71,7 +71,8 @@ class EarlierFiles {
       files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
     std::error_code none;
-    if (done == 0 && is_there(run.checkpoints()) && !fs::is_empty(run.checkpoints(), none)) files_.push_back(run.checkpoints());
+    if (done == 0 && is_there(run.checkpoints()) && !fs::is_empty(run.checkpoints(), none))
+      files_.push_back(run.checkpoints());
     const fs::path resolved = folder_ / kResolvedFile;
     const bool recorded = !files_.empty() || !timelines_.empty();
     if (is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
