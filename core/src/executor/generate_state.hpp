@@ -26,7 +26,7 @@ struct GenerateRequest {
   LayerContext context; // of Purpose::generate
   int microbatches = 1;
   schedule::Assumptions assumptions{}; // of the communicators
-  std::vector<std::int64_t> split{}; // blocks of each stage; empty: evenly
+  std::vector<std::int64_t> split{};   // blocks of each stage; empty: evenly
 };
 
 /// Fills `host` with this rank's part of a parameter, in f32, or f64 if the run computes in f64; shape spec.local,
