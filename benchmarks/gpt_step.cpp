@@ -36,8 +36,13 @@ GptStep::GptStep(KernelSet& kernels, Device& device, const GptSizes& sizes)
       model_(make_model(options_, layout_)),
       flops_(model_->flops_per_sample(sizes.vocab) * static_cast<double>(sizes.micro)) {
   samples_ = tensor(DType::i64, {sizes.micro}, 0);
-  const LayerContext context{
-      .layout = layout_, .micro = sizes.micro, .vocab = sizes.vocab, .compute = DType::f32, .seed = 1};
+  const LayerContext context{.layout = layout_,
+                             .micro = sizes.micro,
+                             .vocab = sizes.vocab,
+                             .compute = DType::f32,
+                             .seed = 1,
+                             .sequence = sizes.sequence,
+                             .max_rows = sizes.sequence};
   for (int i = 0; i < model_->count(); ++i) {
     layers_.emplace_back().layer = model_->layer(i, context);
     allocate(layers_.back());
@@ -99,7 +104,8 @@ double GptStep::run() {
                        .scratch = scratch_,
                        .groups = groups_,
                        .samples = samples_,
-                       .loss_gradient = 1.0 / static_cast<double>(sizes_.sequence * sizes_.micro)};
+                       .loss_gradient = 1.0 / static_cast<double>(sizes_.sequence * sizes_.micro),
+                       .rows = {0, sizes_.sequence}};
   for (LayerViews& p : layers_) p.layer->forward(call, p.params, p.in, p.out, p.stash);
   for (auto p = layers_.rbegin(); p != layers_.rend(); ++p) {
     p->layer->backward_input(call, p->params, p->in, p->dout, p->din, p->stash, p->grads);

@@ -17,6 +17,7 @@ namespace triax::test {
 struct Note {
   std::string text;
   std::vector<void*> in, out, dout, din, stash, grads;
+  std::vector<Shape> shapes{}; // of in, out and stash
 };
 
 struct SampleSpec {
@@ -26,7 +27,7 @@ struct SampleSpec {
   std::vector<TensorSpec> inputs, outputs;
 };
 
-class SampleLayer final : public Layer {
+class SampleLayer : public Layer {
  public:
   SampleLayer(SampleSpec spec, std::vector<Note>& notes) : spec_(std::move(spec)), notes_(notes) {}
 
@@ -66,12 +67,15 @@ class SampleLayer final : public Layer {
               data(dout),
               data(din),
               data(stash),
-              data(grads)};
+              data(grads),
+              {}};
     describe(made.text, "in", in);
     describe(made.text, "out", out);
     describe(made.text, "dout", dout);
     describe(made.text, "din", din);
     describe(made.text, "stash", stash);
+    for (const Views views : {in, out, stash})
+      for (const TensorView& view : views) made.shapes.push_back(view.shape());
     notes_.push_back(std::move(made));
   }
 

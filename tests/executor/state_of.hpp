@@ -12,6 +12,13 @@
 
 namespace triax::test {
 
+class NoKernels final : public KernelSet {
+ public:
+  DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  void start(Device&) override {}
+};
+
 class SampleRank {
  public:
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
@@ -53,12 +60,6 @@ class SampleRank {
   std::unique_ptr<executor::RankState> state;
 
  private:
-  class NoKernels final : public KernelSet {
-   public:
-    DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-    Refusals supports(const KernelRequest&) const override { return {}; }
-    void start(Device&) override {}
-  };
   NoKernels none;
 };
 

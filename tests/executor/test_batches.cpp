@@ -47,7 +47,7 @@ TEST(Batches, GlobalMicrobatchesGoRoundTheDataRanks) {
     EXPECT_EQ(views.samples.as<std::int64_t>()[1], 27 + 4 * k);
     EXPECT_EQ(views.tokens.as<std::int32_t>()[7], (26 + 4 * k) * 100 + 7);
     EXPECT_EQ(views.targets.as<std::int32_t>()[0], (26 + 4 * k) * 100 + 50);
-    EXPECT_EQ(views.loss.data(), batches.losses().as<double>() + 2 * k);
+    EXPECT_EQ(views.result.data(), batches.losses().as<double>() + 2 * k);
   }
 }
 

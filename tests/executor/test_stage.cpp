@@ -6,6 +6,7 @@
 #include <set>
 
 #include "executor/state_of.hpp"
+#include "support/error_of.hpp"
 
 namespace triax {
 namespace {
@@ -157,6 +158,112 @@ TEST(Stage, ActivationsGrowByTheMicrobatchesInFlight) {
   EXPECT_EQ(activations("0F0 0F1 0F2 0B0 0B1 0B2") - alternating, 2 * (8 + 2) * slot);
   // I runs at once and W at the end: w of four layers, the input of last, iw of four layers.
   EXPECT_EQ(activations("0F0 0I0 0F1 0I1 0F2 0I2 0W0 0W1 0W2") - alternating, (2 * (4 + 1) + 3 * 4) * slot);
+}
+
+std::vector<std::unique_ptr<Layer>> layers_of(const SampleModel& model) {
+  const Layout layout = Layout::ptd(1, 1, 1);
+  std::vector<std::unique_ptr<Layer>> out;
+  for (int index = 0; index < model.count(); ++index) out.push_back(model.layer(index, LayerContext{layout}));
+  return out;
+}
+
+/// Makes the last layer end in logits, and `brief` keep keys.
+SampleModel generating_model() {
+  SampleModel model = sample_model();
+  model.specs[1].stash.push_back({"keys", {8, 2, 4}, DType::f32, Life::sequence});
+  model.specs[3].inputs.erase(model.specs[3].inputs.begin());
+  model.specs[3].outputs = {{"logits", {3, 2, 5}}};
+  return model;
+}
+
+/// Views of a call have its number of rows; those of Life::sequence all rows of their microbatch.
+TEST(Stage, AGeneratingStageHasTheRowsOfACall) {
+  const SampleModel model = generating_model();
+  executor::Stage stage(0, 0, layers_of(model), {.purpose = Purpose::generate, .microbatches = 2});
+  stage.begin_with_data();
+  stage.end_with_result();
+  const Layout layout = Layout::ptd(1, 1, 1);
+  std::vector<executor::Parameters::NumberedLayer> numbered;
+  stage.for_each_layer([&](int number, const Layer& layer) { numbered.push_back({number, &layer, 0}); });
+  executor::Parameters parameters(numbered, 0, 0, layout, {}, {}, 0);
+  const auto device = make_host_device();
+  const auto stream = device->make_stream("sample");
+  executor::RankMemory memory;
+  const auto assign = [&](executor::RankMemory& to) {
+    parameters.assign_weights(to);
+    stage.assign_memory(to, {}, parameters);
+  };
+  assign(memory);
+  EXPECT_EQ(memory.gradients.used() + memory.optimizer.used() + memory.activations.used(), 0u);
+  EXPECT_EQ(memory.cache.used(), 2 * Arena::aligned(8 * 2 * 4 * 4));
+  executor::RankMemory allocated = executor::RankMemory::allocated(*device, memory, {}, *stream);
+  assign(allocated);
+
+  std::vector<std::int32_t> tokens(6);
+  std::vector<float> logits(30);
+  const executor::MicrobatchViews batch{.tokens = {tokens.data(), DType::i32, {3, 2}},
+                                        .targets = {},
+                                        .samples = {},
+                                        .result = {logits.data(), DType::f32, {3, 2, 5}}};
+  test::NoKernels none;
+  PlanKernels kernels(none);
+  const Groups nobody;
+  const LayerCall call{*device, kernels, *stream, {}, nobody, {}};
+  stage.set_rows(1);
+  for (const int microbatch : {0, 1, 0})
+    stage.run({.kind = schedule::Kind::forward, .stage = 0, .microbatch = microbatch}, call, batch);
+  EXPECT_EQ(texts(model.notes)[1], "forward brief: in 1, out 1, stash 111-1");
+  const Shape row{1, 2, 4};
+  EXPECT_THAT(note(model, "forward brief").shapes, ElementsAre(row, row, row, row, row, Shape(), Shape{8, 2, 4}));
+  EXPECT_THAT(note(model, "forward last").shapes, ElementsAre(row, (Shape{1, 2, 5}), row, row, row, Shape()));
+  EXPECT_EQ(note(model, "forward last").out[0], logits.data());
+  EXPECT_NE(note(model, "forward brief", 0).stash[4], note(model, "forward brief", 1).stash[4]);
+  EXPECT_EQ(note(model, "forward brief", 0).stash[4], note(model, "forward brief", 2).stash[4]);
+  EXPECT_EQ(note(model, "forward brief", 0).stash[1], note(model, "forward brief", 1).stash[1]);
+  EXPECT_THAT(
+      test::error_of([&] { stage.run({.kind = schedule::Kind::backward, .stage = 0, .microbatch = 0}, call, batch); }),
+      ::testing::HasSubstr("0B0: a stage that generates has no B"));
+}
+
+TEST(Stage, LayersMustSuitThePurpose) {
+  const auto made = [](const SampleModel& model, Purpose purpose) {
+    return test::error_of([&] {
+      executor::Stage stage(0, 0, layers_of(model), {.purpose = purpose, .microbatches = 1});
+      stage.end_with_result();
+    });
+  };
+  SampleModel model = generating_model();
+  EXPECT_EQ(made(model, Purpose::generate), "no error");
+  EXPECT_THAT(made(model, Purpose::train),
+              ::testing::HasSubstr("brief: \"keys\" is kept from call to call (Life::sequence), which only "
+                                   "Purpose::generate has"));
+  model.specs[3].outputs[0].name = "scores";
+  EXPECT_THAT(made(model, Purpose::generate),
+              ::testing::HasSubstr("last is the last layer: its one output must be \"logits\" [rows, b, V]"));
+  model.specs[1].inputs[0].row_dim = 1;
+  EXPECT_THAT(made(model, Purpose::generate),
+              ::testing::HasSubstr("\"x\" has its rows in dimension 0 for first, and in 1 for brief"));
+  EXPECT_THAT(made(sample_model(), Purpose::generate),
+              ::testing::HasSubstr("last reads targets, which Purpose::generate does not have"));
+}
+
+class Named {
+ public:
+  static constexpr std::string_view kExtension = "sample.named";
+};
+
+TEST(Layer, MayHaveOptionalInterfaces) {
+  class WithName final : public test::SampleLayer {
+   public:
+    using SampleLayer::SampleLayer;
+    void* extension(std::string_view id) noexcept override { return id == Named::kExtension ? &named : nullptr; }
+    Named named;
+  };
+  std::vector<Note> notes;
+  WithName with({}, notes);
+  test::SampleLayer without({}, notes);
+  EXPECT_EQ(find_extension<Named>(with), &with.named);
+  EXPECT_EQ(find_extension<Named>(without), nullptr);
 }
 
 std::string refusal(const SampleModel& model) {

@@ -95,12 +95,12 @@ TEST(Linear, OptionsThatContradictItAreRefused) {
 
 TEST(Linear, DividedPositionsNeedTheirNumber) {
   const Layout layout = Layout::ptd(1, 2, 1);
-  const LayerContext context{.layout = layout, .sequence_parallel = true};
+  LayerContext context{.layout = layout, .sequence_parallel = true};
   LayerParts parts;
   EXPECT_THAT(test::error_of([&] { ColumnLinear(parts, context, "up", 6, 16, {}); }),
-              HasSubstr("up.x: 0 positions (`sequence`) cannot be divided over 2 tensor ranks"));
-  EXPECT_THAT(test::error_of([&] { ColumnLinear(parts, context, "up", 6, 16, {.sequence = 7}); }),
-              HasSubstr("up.x: 7 positions"));
+              HasSubstr("up.x: 0 positions (LayerContext::max_rows) cannot be divided over 2 tensor ranks"));
+  context.max_rows = 7;
+  EXPECT_THAT(test::error_of([&] { ColumnLinear(parts, context, "up", 6, 16, {}); }), HasSubstr("up.x: 7 positions"));
 }
 
 TEST(Parts, RefusesSizesThatAreNotDivisible) {

@@ -23,14 +23,21 @@ class TinyRank {
   TinyRank(Rank& rank, const TinyCase& tiny)
       : rank_(rank),
         tiny_(tiny),
-        context_{rank.layout(), rank.index(), kB, tiny.vocab, tiny.dtype, 5, tiny.sequence_parallel && tiny.tensor > 1},
-        embedding_(parts_, context_, "embedding", kH, kS, weight()),
-        norm_(parts_, context_, "norm",
-              {.kind = tiny.gated ? NormKind::rms : NormKind::layer, .width = kH, .sequence = kS}),
+        context_{rank.layout(),
+                 rank.index(),
+                 kB,
+                 tiny.vocab,
+                 tiny.dtype,
+                 5,
+                 tiny.sequence_parallel && tiny.tensor > 1,
+                 kS,
+                 kS},
+        embedding_(parts_, context_, "embedding", kH, weight()),
+        norm_(parts_, context_, "norm", {.kind = tiny.gated ? NormKind::rms : NormKind::layer, .width = kH}),
         up_(parts_, context_, "up", kH, tiny.gated ? 2 * kI : kI,
-            {.init = weight(), .bias = !tiny.gated, .act = act_, .parts = tiny.gated ? 2 : 1, .sequence = kS}),
-        down_(parts_, context_, "down", kI, kH, {.init = weight(), .bias = !tiny.gated, .sequence = kS}),
-        head_(parts_, context_, "head", kH, kS, weight()),
+            {.init = weight(), .bias = !tiny.gated, .act = act_, .parts = tiny.gated ? 2 : 1}),
+        down_(parts_, context_, "down", kI, kH, {.init = weight(), .bias = !tiny.gated}),
+        head_(parts_, context_, "head", kH, weight()),
         kernels_(rank.kernels("kernels-reference")),
         groups_(rank.join_axes()) {
     for (const ParamSpec& spec : parts_.params) {
@@ -72,7 +79,7 @@ class TinyRank {
   void put_rows(std::vector<double>& hidden, const std::vector<double>& mine) {
     if (!context_.sequence_parallel) return agree("hidden", hidden, mine);
     hidden.resize(kS * kB * kH);
-    std::ranges::copy(mine, hidden.begin() + context_.first_row(kS) * kB * kH);
+    std::ranges::copy(mine, hidden.begin() + context_.own({0, kS}).begin * kB * kH);
   }
 
   void forward() {
@@ -104,6 +111,7 @@ class TinyRank {
   LayerCall call() {
     LayerCall call{rank_.device(), kernels_, rank_.stream(), scratch_, groups_, {}};
     call.loss_gradient = 1.0 / (kS * kB);
+    call.rows = {0, kS};
     return call;
   }
 
@@ -201,7 +209,7 @@ class TinyRank {
   std::vector<TensorView> params_, grads_, stash_;
   const std::int64_t inner_ = kI / tiny_.tensor, of_up_ = tiny_.gated ? 2 * inner_ : inner_;
   TensorView tokens_ = rank_.tensor(DType::i32, {kS, kB}), targets_ = rank_.tensor(DType::i32, {kS, kB});
-  const std::int64_t rows_ = context_.rows(kS);
+  const std::int64_t rows_ = context_.own_rows();
   TensorView x_ = floating({rows_, kB, kH}), n_ = floating({rows_, kB, kH}), dx_ = floating({rows_, kB, kH});
   TensorView z_ = floating({kS, kB, of_up_}), a_ = floating({kS, kB, inner_}), dz_ = floating({kS, kB, of_up_});
   TensorView y_ = floating({rows_, kB, kH}), dy_ = floating({rows_, kB, kH});

@@ -7,7 +7,7 @@
 
 #include "schedule/rows.hpp"
 #include "support/count_allocations.hpp"
-#include "train/tiny_run.hpp"
+#include "train/generating.hpp"
 
 namespace triax {
 namespace {
@@ -152,6 +152,34 @@ TEST(SteadyState, AllocatesNothingWhereBoundariesAreScattered) {
   run.keys["parallel.scatter_gather"] = "true";
   run.keys["batch.global"] = "8";
   expect_steady(run);
+}
+
+/// Tokens after the first of each size of calls, on every rank.
+TEST(SteadyState, GeneratingAllocatesNothing) {
+  for (const char* kernels : {"\"kernels-reference\"", "\"kernels-cpu\""}) {
+    test::TinyRun run;
+    run.keys["kernels.plugin"] = kernels;
+    run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
+    const config::RunConfig config = run.config();
+    test::run_ranks(train::layout_of(config), [&](test::Rank& rank) {
+      test::TinyGenerator of(config, rank, {});
+      const std::vector<std::int32_t> tokens(2 * 3, 1);
+      const auto append = [&](std::int64_t count) {
+        of.generator().append({const_cast<std::int32_t*>(tokens.data()), DType::i32, {count, 2}});
+      };
+      for (int warm = 0; warm < 2; ++warm) {
+        of.generator().restart();
+        append(3); // calls of 2 and 1
+        append(1);
+      }
+      const std::size_t before = allocations();
+      append(1);
+      of.generator().restart();
+      append(3);
+      append(1);
+      EXPECT_EQ(allocations() - before, 0u) << kernels << ", rank " << rank.index();
+    });
+  }
 }
 
 TEST(SteadyState, AllocatesNothingWithSeveralChunks) {

@@ -9,6 +9,10 @@
 // (planning kernel set and device, views without data) and simulation. The forward always writes its stash with the
 // same kernels. With recomputation, the engine keeps a layer's inputs only, and calls its forward once more before
 // backward_input (LayerCall::again). A whole backward is backward_input, then backward_weight.
+//
+// A call computes some positions of the sequence, its rows: all of them in training; when generating, a part of the
+// prompt or one token. A generating layer runs forwards only. What it needs of earlier calls is in tensors of its stash
+// that live as long as the sequence (Life::sequence), and the model ends in logits in place of a loss.
 #pragma once
 
 #include <cstdint>
@@ -65,32 +69,55 @@ struct ParamSpec {
   }
 };
 
+/// What layers are created for. generate: forwards without dropout, of some rows of a sequence at a time.
+enum class Purpose : std::uint8_t { train, generate };
+
+/// Consecutive positions of a sequence.
+struct Rows {
+  std::int64_t begin = 0, count = 0;
+  std::int64_t end() const { return begin + count; }
+  bool operator==(const Rows&) const = default;
+};
+
 /// How long a tensor is kept within one microbatch: from the forward or the input gradient to its last reader.
-/// input_only: within one backward_input().
-enum class Life : std::uint8_t { forward_only, forward_to_input, forward_to_weight, input_only, input_to_weight };
+/// input_only: within one backward_input(). sequence, only for Purpose::generate: from call to call, such as keys and
+/// values. A call writes its rows, and reads those up to its end; later rows are zeros.
+enum class Life : std::uint8_t {
+  forward_only,
+  forward_to_input,
+  forward_to_weight,
+  input_only,
+  input_to_weight,
+  sequence
+};
 
 struct StashSpec {
   std::string name;
-  Shape shape;
+  Shape shape; // in the largest call
   DType dtype = DType::f32;
   Life life = Life::forward_to_input;
+  /// The dimension that has the rows of a call; -1: none. The view of a smaller call has fewer, and is contiguous. With
+  /// Life::sequence it is not used: each view has all rows of the sequence.
+  int row_dim = 0;
 };
 
 /// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data; "loss" (f64 [b], summed over the sample's
-/// tokens) goes to the training loop. Any other name connects the output of one layer to the input of the next. All
+/// tokens) goes to the training loop. For Purpose::generate, no layer reads targets, and the last output is "logits"
+/// [s, b, V] of the whole vocabulary. Any other name connects the output of one layer to the input of the next. All
 /// ranks of a tensor group hold the same bits of it and of its gradient, so that transfers between stages can be
 /// scattered, unless it is `parted`.
 struct TensorSpec {
   std::string name;
-  Shape shape;
+  Shape shape; // in the largest call
   DType dtype = DType::f32;
   Life life = Life::forward_only; // for an input: how long the layer reads it
   bool parted = false;            // each tensor rank has a part of its own, as with sequence parallelism
+  int row_dim = 0;                // as StashSpec::row_dim
 };
 
 /// The run for which a layer is created.
 struct LayerContext {
-  const Layout& layout;
+  const Layout& layout; // outlives the layers
   int rank = 0;
   std::int64_t micro = 1;     // samples of a microbatch, b
   std::int64_t vocab = 0;     // without padding
@@ -99,13 +126,19 @@ struct LayerContext {
   /// Norms, dropouts and the residual stream have the positions of this tensor rank only (Korthikanti et al., arXiv
   /// 2205.05198). False with one tensor rank.
   bool sequence_parallel = false;
+  std::int64_t sequence = 0; // positions of a sample; for Purpose::generate, of tensors with Life::sequence
+  std::int64_t max_rows = 0; // rows of the largest call, s; in training all positions
+  Purpose purpose = Purpose::train;
 
-  /// Of the residual stream's `sequence` positions, those of this rank. With sequence parallelism, `sequence` must be
+  /// Of these rows of the residual stream, those of this rank. With sequence parallelism, their number must be
   /// divisible by the tensor size.
-  std::int64_t rows(std::int64_t sequence) const { return sequence_parallel ? sequence / tensor() : sequence; }
-  std::int64_t first_row(std::int64_t sequence) const {
-    return sequence_parallel ? rows(sequence) * tensor_index() : 0;
+  Rows own(const Rows& rows) const {
+    if (!sequence_parallel) return rows;
+    const std::int64_t count = rows.count / tensor();
+    return {rows.begin + count * tensor_index(), count};
   }
+  /// Their number in the largest call.
+  std::int64_t own_rows() const { return own({0, max_rows}).count; }
 
   int tensor() const { return layout.tensor(); }
   int tensor_index() const { return layout.coordinate(rank, kTensorAxis); }
@@ -129,14 +162,15 @@ struct LayerCall {
   Stream& stream;
   std::span<std::byte> scratch;
   const Groups& groups;
-  TensorView samples;  // i64 [b], running number of each sample
-  bool dropout = true; // false in evaluation
+  TensorView samples;  // i64 [b], running number of each sample; empty when generating
+  bool dropout = true; // false in evaluation and when generating
   /// Of forward: only the stash is wanted, with the same bits as at the first call. The outputs are empty views; leave
   /// out the work that only they need.
   bool again = false;
   double loss_gradient = 1; // 1 / tokens of the global batch
   const StepScalars* scalars = nullptr;
   ActionId action = kNoAction;
+  Rows rows{}; // positions that this call computes, of all tensor ranks together: see LayerContext::own()
 
   OpContext op() const { return {stream, scratch}; }
 };
@@ -148,7 +182,7 @@ struct Cost {
   double forward = 0, backward_input = 0, backward_weight = 0;
 };
 
-class TRIAX_API Layer {
+class TRIAX_API Layer : public Extensible {
  public:
   virtual ~Layer();
   virtual std::string_view name() const = 0; // "block 3"
@@ -158,7 +192,8 @@ class TRIAX_API Layer {
   virtual std::span<const TensorSpec> outputs() const = 0;
   virtual Cost cost() const = 0;
 
-  // Views are in the order of the descriptions. Gradients have the master type and accumulate (+=).
+  // Views are in the order of the descriptions. Gradients have the master type and accumulate (+=). For
+  // Purpose::generate, the backwards are not called.
   virtual void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) = 0;
   /// dout, din: gradients of outputs and inputs (empty views for tokens, targets and loss). It may also accumulate
   /// gradients of parameters that it computes on the way.
@@ -186,8 +221,9 @@ struct ModelRequest {
   std::int64_t vocab = 0;
   std::int64_t micro = 1;
   DType compute = DType::f32;
-  bool sequence_parallel = false; // refuse it if the layers ignore LayerContext::sequence_parallel
-  bool recompute = false;         // refuse it if the blocks ignore LayerCall::again
+  bool sequence_parallel = false;   // refuse it if the layers ignore LayerContext::sequence_parallel
+  bool recompute = false;           // refuse it if the blocks ignore LayerCall::again
+  Purpose purpose = Purpose::train; // refuse `generate` if the layers ignore LayerContext::purpose
 };
 
 class TRIAX_API Model : public Extensible {

@@ -6,9 +6,9 @@
 // parameters and stash to a layer's descriptions and keeps their indices; its functions take all views of the layer.
 // With tensor size 1 they use no communicator. Communication: f and g of the paper, as all-reduces over the tensor
 // axis. With LayerContext::sequence_parallel, tensors that are otherwise equal on all tensor ranks have this rank's
-// positions, s/t of s ("rows" below): they are gathered where all are needed, and sums are scattered (g bar of
-// Korthikanti et al., arXiv 2205.05198, sections 4.2.2 and 4.2.3). The pieces keep the gathered tensors in the layer's
-// stash.
+// positions, s/t of the s rows of a call ("rows" below): they are gathered where all are needed, and sums are scattered
+// (g bar of Korthikanti et al., arXiv 2205.05198, sections 4.2.2 and 4.2.3). The pieces keep the gathered tensors in
+// the layer's stash. Stash is described for the largest call, LayerContext::max_rows.
 #pragma once
 
 #include <string>
@@ -54,7 +54,6 @@ struct LinearOptions {
   /// Of a ColumnLinear's output: `parts` outputs that lie side by side, each split over the tensor ranks. The weight is
   /// [parts, out/parts, in]. The gate and the up projection of SwiGLU are two parts, with Activation::silu_mul.
   std::int64_t parts = 1;
-  std::int64_t sequence = 0; // s, which sequence parallelism needs
 };
 
 /// y = act(x W^T + bias). The rows of W [out, in], and so the columns of y, are split over the tensor ranks.
@@ -106,7 +105,6 @@ class TRIAX_API RowLinear {
 struct NormOptions {
   NormKind kind = NormKind::layer; // layer: weight and bias; rms: weight only
   std::int64_t width = 0;          // h
-  std::int64_t sequence = 0;       // s
   double eps = 1e-5;
 };
 
@@ -134,8 +132,7 @@ class TRIAX_API Norm {
 /// Embedding whose table [V, h] is split over the tensor ranks by vocabulary.
 class TRIAX_API VocabEmbedding {
  public:
-  VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
-                 std::int64_t sequence, Init init);
+  VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden, Init init);
   /// tokens i32 [s, b]; y [rows, b, h], summed over the tensor ranks.
   void forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y, Views stash) const;
   /// dy [rows, b, h]. With sequence parallelism, gathers it for backward_weight(), which then does not read its own dy.
@@ -155,8 +152,7 @@ class TRIAX_API VocabEmbedding {
 class TRIAX_API VocabCrossEntropy {
  public:
   /// Adds the weight and the stash (logits, maxima, sums; W needs x for the gradient of the weight).
-  VocabCrossEntropy(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
-                    std::int64_t sequence, Init init);
+  VocabCrossEntropy(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden, Init init);
   /// x [rows, b, h]; targets i32 [s, b]; loss f64 [b].
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& targets,
                const TensorView& loss, Views stash) const;
@@ -171,6 +167,22 @@ class TRIAX_API VocabCrossEntropy {
   int all_x_ = -1, all_dx_ = -1; // with sequence parallelism
   VocabRange range_;
   int tensor_;
+};
+
+/// Logits x W^T of the whole vocabulary on every tensor rank, for Purpose::generate: each rank computes those of its
+/// part, as VocabCrossEntropy does with the same weight, and an all-gather moves them.
+class TRIAX_API VocabLogits {
+ public:
+  VocabLogits(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden, Init init);
+  /// x [s, b, h]; logits [s, b, V], without padding.
+  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& logits, Views stash) const;
+
+ private:
+  int weight_, part_;
+  int all_parts_ = -1; // with several tensor ranks
+  std::int64_t vocab_;
+  int tensor_;
+  VocabRange range_;
 };
 
 } // namespace triax

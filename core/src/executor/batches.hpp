@@ -37,7 +37,7 @@ struct BatchInputs {
 struct MicrobatchViews {
   TensorView tokens, targets; // i32 [s, b]; empty on the device if no layer reads them, see BatchInputs
   TensorView samples;         // i64 [b]
-  TensorView loss;            // f64 [b], written by the last layer
+  TensorView result;          // written by the last layer: loss f64 [b], or logits
 };
 
 class Batches {

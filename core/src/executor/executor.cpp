@@ -311,7 +311,8 @@ void Executor::compute(const Walk& walk, ActionId id) {
                        .dropout = walk.step > 0,
                        .loss_gradient = loss_gradient_,
                        .scalars = parts_.state.values().on_device(),
-                       .action = id};
+                       .action = id,
+                       .rows = {0, parts_.state.batches().shape().sequence}};
   parts_.state.stage(action.stage).run(action, call, batch);
 }
 

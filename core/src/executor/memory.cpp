@@ -25,17 +25,18 @@ std::unique_ptr<Memory> block(Device& device, const std::string& what, std::size
 }
 
 /// Each arena, with the kind of its memory and the row of a report that it belongs to.
-struct Purpose {
+struct ArenaPurpose {
   Arena RankMemory::*arena;
   MemoryKind kind;
   const char* row;
 };
-constexpr Purpose kPurposes[] = {
+constexpr ArenaPurpose kPurposes[] = {
     {&RankMemory::weights, MemoryKind::device, "weights"},
     {&RankMemory::working, MemoryKind::device, "working weights"},
     {&RankMemory::gradients, MemoryKind::device, "gradients"},
     {&RankMemory::optimizer, MemoryKind::device, "optimizer state"},
     {&RankMemory::activations, MemoryKind::device, "activations"},
+    {&RankMemory::cache, MemoryKind::device, "cache"},
     {&RankMemory::batches, MemoryKind::device, "batches"},
     {&RankMemory::values, MemoryKind::device, "batches"},
     {&RankMemory::staging, MemoryKind::pinned, "batches"},
@@ -59,7 +60,7 @@ std::size_t RankMemory::workspace() const {
 RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch,
                                  Stream& stream) {
   RankMemory out;
-  for (const Purpose& purpose : kPurposes) {
+  for (const ArenaPurpose& purpose : kPurposes) {
     const Arena& of = counted.*purpose.arena;
     out.*purpose.arena = Arena(of.name(), block(device, of.name(), of.used(), purpose.kind, stream));
   }
@@ -79,7 +80,8 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, cons
 
 std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes) const {
   std::vector<Row> out;
-  for (const Purpose& purpose : kPurposes) {
+  for (const ArenaPurpose& purpose : kPurposes) {
+    if (purpose.arena == &RankMemory::cache && cache.used() == 0) continue;
     if (out.empty() || std::string_view(out.back().what) != purpose.row) out.push_back({purpose.row, 0});
     out.back().bytes += (this->*purpose.arena).used();
     if (purpose.arena == &RankMemory::activations) out.back().bytes += workspace();
@@ -93,7 +95,7 @@ std::vector<std::span<std::byte>> RankMemory::blocks() const {
   const auto add = [&out](void* data, std::size_t bytes) {
     if (data && bytes > 0) out.emplace_back(static_cast<std::byte*>(data), bytes);
   };
-  for (const Purpose& purpose : kPurposes)
+  for (const ArenaPurpose& purpose : kPurposes)
     if (purpose.kind == MemoryKind::device) add((this->*purpose.arena).data(), (this->*purpose.arena).capacity());
   for (const Memory* memory : {workspace_.get(), scratch_.get()})
     if (memory) add(memory->data(), memory->bytes());

@@ -58,7 +58,8 @@ class RankMemory {
   static RankMemory allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch, Stream& stream);
 
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
-      activations{"activations"}, batches{"batches"}, values{"step values"}, staging{"staging"};
+      activations{"activations"}, cache{"cache of the sequences"}, batches{"batches"}, values{"step values"},
+      staging{"staging"};
   /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary.
   ReusedBlock transient;
   std::array<ReusedBlock, 2> between;
@@ -68,7 +69,8 @@ class RankMemory {
     const char* what;
     std::size_t bytes;
   };
-  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated.
+  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache is listed
+  /// only if there is one.
   std::vector<Row> rows(const ScratchBytes& scratch) const;
   std::size_t workspace() const;
   /// All blocks of the device, with their full size.

@@ -217,11 +217,22 @@ const Parameters::OfLayer& Parameters::of_layer(int number) const {
   return *found;
 }
 
-void Parameters::assign_memory(RankMemory& memory) {
+void Parameters::assign_weights(RankMemory& memory) {
   for (Parameter& parameter : parameters_) {
     const Shape& local = parameter.spec->local;
     parameter.master = memory.weights.tensor(types_.master, local);
     parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
+  }
+  for (OfLayer& of : layers_) {
+    of.working.clear();
+    if (of.rank != here_) continue;
+    for (const Side& side : of.sides) of.working.push_back(local(side.family).working);
+  }
+}
+
+void Parameters::assign_memory(RankMemory& memory) {
+  assign_weights(memory);
+  for (Parameter& parameter : parameters_) {
     parameter.state.clear();
     for (std::size_t i = 0; i < states_; ++i)
       parameter.state.push_back(
@@ -243,9 +254,7 @@ TensorView& Parameters::accumulator(const Side& side) {
 
 /// The gradients of a bucket are contiguous; in a plan they have no data.
 void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
-  of.working.clear();
   of.gradients.assign(of.sides.size(), {});
-  for (const Side& side : of.sides) of.working.push_back(local(side.family).working);
   for (std::size_t number = 0; number < of.buckets.size(); ++number) {
     Bucket& bucket = of.buckets[number];
     bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});

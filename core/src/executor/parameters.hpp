@@ -87,6 +87,8 @@ class Parameters {
              const MemoryTypes& types, std::size_t states);
 
   void assign_memory(RankMemory& memory);
+  /// Weights only, without gradients and the optimizer's state.
+  void assign_weights(RankMemory& memory);
 
   /// In the order of the model; a tied parameter is at the position of its first layer, whichever rank has that. Norms
   /// and optimizer steps use this order.

@@ -120,7 +120,8 @@ class Planner {
                          .groups = groups_,
                          .samples = batch.samples,
                          .dropout = trains,
-                         .scalars = &scalars_};
+                         .scalars = &scalars_,
+                         .rows = {0, state_.batches().shape().sequence}};
     state_.stage(action.stage).run(action, call, batch);
   }
 

@@ -13,15 +13,6 @@ namespace triax::executor {
 
 namespace {
 
-std::vector<std::unique_ptr<Layer>> make_layers(const RankRequest& request, int stage) {
-  const StageLayers of = request.split.at(static_cast<std::size_t>(stage));
-  std::vector<std::unique_ptr<Layer>> layers;
-  layers.reserve(static_cast<std::size_t>(of.count));
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "layer", typeid(request.model));
-  for (int i = 0; i < of.count; ++i) layers.push_back(request.model.layer(of.first + i, request.context));
-  return layers;
-}
-
 schedule::Slots slots_of(int stage, const schedule::Program& training, const schedule::Program& evaluation) {
   schedule::Slots slots{};
   for (int pool = 0; pool < schedule::kPools; ++pool) {
@@ -30,18 +21,6 @@ schedule::Slots slots_of(int stage, const schedule::Program& training, const sch
         static_cast<std::int32_t>(std::max(training.slots(stage, of), evaluation.slots(stage, of)));
   }
   return slots;
-}
-
-BatchInputs inputs_of(std::span<const std::unique_ptr<Stage>> stages) {
-  BatchInputs out{false, false};
-  for (const std::unique_ptr<Stage>& stage : stages)
-    stage->for_each_layer([&out](int, const Layer& layer) {
-      for (const TensorSpec& input : layer.inputs()) {
-        out.tokens |= input.name == "tokens";
-        out.targets |= input.name == "targets";
-      }
-    });
-  return out;
 }
 
 } // namespace
@@ -53,43 +32,19 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
       rank_(request.context.rank),
       master_(request.types.master),
       state_names_(request.optimizer.state),
+      stages_(request.model, request.context, request.split, training.stage_map(), training.rank(),
+              {.recomputed = recomputed_layers(request.model, request.recompute), .purpose = request.context.purpose}),
       batches_(request.batch) {
-  make_stages(request);
-  for (const std::unique_ptr<Stage>& stage : stages_) join_stage(*stage);
-  batches_.set_inputs(inputs_of(stages_));
+  TRIAX_REQUIRE(request.context.purpose == Purpose::train,
+                "a training step needs layers of Purpose::train, not generate");
+  batches_.set_inputs(stages_.inputs());
   const schedule::StageMap& stage_map = training.stage_map();
-  parameters_ = std::make_unique<Parameters>(all_layers_, request.context.rank, training.rank(), request.context.layout,
-                                             request.model.ties(), request.types, request.optimizer.state.size());
+  parameters_ =
+      std::make_unique<Parameters>(stages_.layers(), request.context.rank, training.rank(), request.context.layout,
+                                   request.model.ties(), request.types, request.optimizer.state.size());
   values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
                                              stage_map.rank_of(stage_map.stages() - 1), *parameters_);
   assign_memory(memory_);
-}
-
-void RankState::make_stages(const RankRequest& request) {
-  const schedule::StageMap& stage_map = training_.stage_map();
-  const LayerRange recomputed = recomputed_layers(request.model, request.recompute);
-  for (int index = 0; index < stage_map.stages(); ++index) {
-    const int rank = stage_map.rank_of(index);
-    int number = request.split.at(static_cast<std::size_t>(index)).first;
-    std::vector<std::unique_ptr<Layer>> layers = make_layers(request, index);
-    for (const std::unique_ptr<Layer>& layer : layers) all_layers_.push_back({number++, layer.get(), rank});
-    if (rank == training_.rank()) {
-      const int first = number - static_cast<int>(layers.size());
-      stages_.push_back(std::make_unique<Stage>(index, first, std::move(layers), recomputed));
-    } else {
-      std::ranges::move(layers, std::back_inserter(elsewhere_));
-    }
-  }
-}
-
-void RankState::join_stage(Stage& stage) {
-  const schedule::StageMap& stage_map = training_.stage_map();
-  const int index = stage.index();
-  if (index == 0) stage.begin_with_data();
-  if (stage_map.has(index, schedule::kBeforeHere)) stage.follow(*find_stage(index - 1));
-  if (stage_map.has(index, schedule::kBeforeElsewhere)) stage.receive_from(description(stage.first() - 1));
-  if (stage_map.has(index, schedule::kAfterElsewhere)) stage.send_to(description(stage.end()));
-  if (index == stage_map.stages() - 1) stage.end_with_loss();
 }
 
 std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout& layout) const {
@@ -108,7 +63,7 @@ TensorView RankState::gradients() const {
 
 void RankState::assign_memory(RankMemory& memory) {
   parameters_->assign_memory(memory);
-  for (const std::unique_ptr<Stage>& stage : stages_)
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
     stage->assign_memory(memory, slots_of(stage->index(), training_, evaluation_), *parameters_);
   batches_.assign_memory(memory);
   values_->assign_memory(batches_, memory);
@@ -140,25 +95,13 @@ void RankState::refresh_working(Device& device, Stream& stream) {
   for (const Parameter& parameter : parameters_->all()) device.convert(parameter.working, parameter.master, stream);
 }
 
-Stage* RankState::find_stage(int index) const {
-  const auto found = std::ranges::find_if(stages_, [index](const auto& stage) { return stage->index() == index; });
-  return found == stages_.end() ? nullptr : found->get();
-}
-
-Stage& RankState::stage(int index) {
-  Stage* found = find_stage(index);
-  TRIAX_REQUIRE(found, "stage {} is not on this rank", index);
-  return *found;
-}
-
 std::vector<ParameterShard> RankState::shards() const {
-  return parameters_->shards(0, static_cast<int>(all_layers_.size()));
+  return parameters_->shards(0, static_cast<int>(stages_.layers().size()));
 }
 
 std::vector<ParameterShard> RankState::shards(int stage) const {
-  const Stage* of = find_stage(stage);
-  TRIAX_REQUIRE(of, "stage {} is not on this rank", stage);
-  return parameters_->shards(of->first(), of->end());
+  const Stage& of = stages_.at(stage);
+  return parameters_->shards(of.first(), of.end());
 }
 
 bool RankState::is_copy(const Parameter& parameter) const {
@@ -186,7 +129,7 @@ std::vector<KeptTensor> RankState::kept() const {
 
 std::vector<std::string> RankState::layer_names() const {
   std::vector<std::string> out;
-  for (const std::unique_ptr<Stage>& stage : stages_)
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
     stage->for_each_layer([&out](int, const Layer& layer) { out.emplace_back(layer.name()); });
   return out;
 }
@@ -196,7 +139,7 @@ std::vector<ActivationPart> RankState::activation_parts() const {
   const auto alike = [](const ActivationPart& a, const ActivationPart& b) {
     return a.what == b.what && a.microbatches == b.microbatches && a.bytes == b.bytes;
   };
-  for (const std::unique_ptr<Stage>& stage : stages_)
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
     for (const ActivationPart& part : stage->activation_parts()) {
       const auto same = std::ranges::find_if(out, [&](const ActivationPart& of) { return alike(of, part); });
       if (same == out.end()) {

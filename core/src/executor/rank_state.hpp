@@ -12,8 +12,7 @@
 
 #include "executor/kept_state.hpp"
 #include "executor/rank_plan.hpp"
-#include "executor/split.hpp"
-#include "executor/stage.hpp"
+#include "executor/rank_stages.hpp"
 #include "executor/step_reductions.hpp"
 #include "triax/optimizer.hpp"
 
@@ -44,7 +43,7 @@ class RankState {
   /// Updates the working weights from the master weights.
   void refresh_working(Device& device, Stream& stream);
 
-  Stage& stage(int index);
+  Stage& stage(int index) { return stages_.at(index); }
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }
   /// The axes of the communicators that a rank needs: each of more than one rank, then products. The same list on all
@@ -65,19 +64,14 @@ class RankState {
   std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(const ScratchBytes& scratch) const { return memory_.rows(scratch); }
-  std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }
+  std::span<const std::unique_ptr<Stage>> stages() const { return stages_.all(); }
   /// Parts of the activations, largest first; their sum is the row "activations" of memory().
   std::vector<ActivationPart> activation_parts() const;
 
  private:
   void assign_memory(RankMemory& memory);
-  void make_stages(const RankRequest& request);
-  void join_stage(Stage& stage);
-  Stage* find_stage(int index) const;
   /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.
   bool is_copy(const Parameter& parameter) const;
-  /// Of any layer of the model, on any rank.
-  const Layer& description(int number) const { return *all_layers_[static_cast<std::size_t>(number)].layer; }
 
   const schedule::Program& training_;
   const schedule::Program& evaluation_;
@@ -85,9 +79,7 @@ class RankState {
   const int rank_; // in the layout
   DType master_;
   std::vector<std::string> state_names_; // the optimizer's
-  std::vector<std::unique_ptr<Stage>> stages_;
-  std::vector<std::unique_ptr<Layer>> elsewhere_; // layers of other pipeline ranks: descriptions only
-  std::vector<Parameters::NumberedLayer> all_layers_;
+  RankStages stages_;
   std::unique_ptr<Parameters> parameters_;
   Batches batches_;
   std::unique_ptr<StepReductions> values_;

@@ -25,7 +25,18 @@ bool runs_input_gradient(Kind kind) {
 
 } // namespace
 
-TensorView Stage::view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) {
+TensorView Stage::of_call(const TensorView& largest, int row_dim) const {
+  if (rows_ < 0 || row_dim < 0 || largest.empty()) return largest;
+  Shape shape = largest.shape();
+  shape[row_dim] = rows_;
+  return {largest.data(), largest.dtype(), shape};
+}
+
+TensorView Stage::view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) const {
+  return of_call(largest_view(home, action, batch), home.row_dim);
+}
+
+TensorView Stage::largest_view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) {
   switch (home.where) {
     case Location::Where::tokens:
       return batch.tokens;
@@ -35,6 +46,8 @@ TensorView Stage::view(const Location& home, const ProgramAction& action, const 
       if (home.input_only) return runs_input_gradient(action.kind) ? home.shared : TensorView{};
       return action.kind == Kind::forward || (home.recomputed && runs_input_gradient(action.kind)) ? home.shared
                                                                                                    : TensorView{};
+    case Location::Where::sequence:
+      return home.slots[static_cast<std::size_t>(action.microbatch)];
     case Location::Where::pool:
       break;
   }
@@ -47,11 +60,13 @@ TensorView Stage::view(const Location& home, const ProgramAction& action, const 
 TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction& action,
                          const MicrobatchViews& batch) const {
   const int consumer = layers_[at].consumer[index];
-  if (consumer < 0) return batch.loss;
+  const int row_dim = layers_[at].layer->outputs()[index].row_dim;
+  if (consumer < 0) return of_call(batch.result, row_dim);
   if (at + 1 < layers_.size()) return view(layers_[at + 1].in[static_cast<std::size_t>(consumer)], action, batch);
-  if (sends_) return sent_outputs_[index][static_cast<std::size_t>(slot_of(action.own, Pool::output))];
+  if (sends_)
+    return of_call(sent_outputs_[index][static_cast<std::size_t>(slot_of(action.own, Pool::output))], row_dim);
   const Location& home = after_->layers_.front().in[static_cast<std::size_t>(consumer)];
-  return home.slots[static_cast<std::size_t>(slot_of(action.handed, home.pool))];
+  return of_call(home.slots[static_cast<std::size_t>(slot_of(action.handed, home.pool))], row_dim);
 }
 
 TensorView Stage::output_gradient(std::size_t at, std::size_t index, const ProgramAction& action) const {
@@ -117,6 +132,8 @@ void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
 
 void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch) {
   TRIAX_REQUIRE(schedule::runs_layers(action.kind), "{} runs no layers", schedule::rule(action.kind).name);
+  TRIAX_REQUIRE(!generates() || action.kind == Kind::forward, "{}: a stage that generates has no {}",
+                schedule::action_text(action.kind, action.stage, action.microbatch), schedule::rule(action.kind).name);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
     collect(at, action, batch);
@@ -132,7 +149,10 @@ Views Stage::boundary(const ProgramAction& action) {
   };
   switch (action.kind) {
     case Kind::send_f:
-      add_slot(sent_outputs_, Pool::output);
+      for (std::size_t i = 0; i < sent_outputs_.size(); ++i)
+        call_views_.boundary.push_back(
+            of_call(sent_outputs_[i][static_cast<std::size_t>(slot_of(action.own, Pool::output))],
+                    last_layer().outputs()[i].row_dim));
       break;
     case Kind::send_b:
       add_slot(sent_gradients_, Pool::input_gradient);
@@ -145,7 +165,8 @@ Views Stage::boundary(const ProgramAction& action) {
     case Kind::gather_f:
       for (const int input : arriving_) {
         const Location& home = layers_.front().in[static_cast<std::size_t>(input)];
-        call_views_.boundary.push_back(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))]);
+        call_views_.boundary.push_back(
+            of_call(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))], home.row_dim));
       }
       break;
     default:

@@ -12,6 +12,9 @@
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
 // tensor fails. In a whole backward, a layer's W directly follows its I. Gradients between layers alternate between two
 // buffers.
+//
+// A generating stage runs forwards only: all tensors of a layer live within one call, but those of Life::sequence, of
+// which each microbatch has one set for all calls.
 #pragma once
 
 #include <memory>
@@ -25,10 +28,16 @@
 
 namespace triax::executor {
 
+struct StageOptions {
+  LayerRange recomputed{}; // numbers of the layers that recompute their stash
+  Purpose purpose = Purpose::train;
+  int microbatches = 0; // of a generating stage
+};
+
 class Stage {
  public:
-  /// `first`: number of its first layer in the model; `recomputed`: numbers of the layers that recompute their stash.
-  Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const LayerRange& recomputed = {});
+  /// `first`: number of its first layer in the model.
+  Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const StageOptions& options = {});
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
@@ -49,8 +58,8 @@ class Stage {
   void follow(Stage& before);
   void receive_from(const Layer& producer);
   void send_to(const Layer& consumer);
-  /// For the last stage: its only output must be the loss.
-  void end_with_loss();
+  /// For the last stage: its only output must be the loss; of a generating stage, the logits.
+  void end_with_result();
 
   /// `slots`: the size of each pool. The parameters must already have their memory.
   void assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
@@ -58,6 +67,8 @@ class Stage {
   /// Memory of its layers and boundaries, after assign_memory(), with the arena's alignment.
   std::vector<ActivationPart> activation_parts() const;
 
+  /// Of a generating stage, before each call: its number of rows. Views have that many until the next call.
+  void set_rows(std::int64_t rows) { rows_ = rows; }
   /// Runs the layers of an F, B, I or W. `call` has all fields that do not depend on the layer.
   void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch);
   /// The tensors that a SEND or RECV moves or a GATHER gathers: one per output of the layer before the boundary, in
@@ -67,13 +78,14 @@ class Stage {
  private:
   /// Location of a tensor.
   struct Location {
-    enum class Where : std::uint8_t { tokens, targets, pool, shared };
+    enum class Where : std::uint8_t { tokens, targets, pool, shared, sequence };
     Where where = Where::shared;
     schedule::Pool pool = schedule::Pool::stash_i;
-    std::vector<TensorView> slots{}; // of the pool
+    std::vector<TensorView> slots{}; // of the pool; `sequence`: by microbatch
     TensorView shared{};             // valid within one call, in a reused block
     bool recomputed = false;         // of a stash that a repeated forward writes
     bool input_only = false;         // `shared` exists in B and I, not in F
+    int row_dim = -1;                // dimension that set_rows() applies to
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
@@ -95,13 +107,20 @@ class Stage {
   const Layer& last_layer() const { return *layers_.back().layer; }
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
-  static Location home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes);
+  Location home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes) const;
+  bool generates() const { return options_.purpose == Purpose::generate; }
+  void check_purpose(const Layer& layer) const;
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
   void assign_boundaries(RankMemory& memory, const schedule::Slots& slots);
   void assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
   void assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
+  void assign_generating_stash(LayerSlot& held, RankMemory& memory) const;
 
-  static TensorView view(const Location& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
+  /// With the rows of the call.
+  TensorView of_call(const TensorView& largest, int row_dim) const;
+  TensorView view(const Location& home, const schedule::ProgramAction& action, const MicrobatchViews& batch) const;
+  static TensorView largest_view(const Location& home, const schedule::ProgramAction& action,
+                                 const MicrobatchViews& batch);
   TensorView output(std::size_t at, std::size_t index, const schedule::ProgramAction& action,
                     const MicrobatchViews& batch) const;
   TensorView output_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
@@ -111,6 +130,8 @@ class Stage {
   void repeat_forward(std::size_t at, const LayerCall& call);
 
   int index_, first_;
+  StageOptions options_;
+  std::int64_t rows_ = -1; // of a call; -1: all that tensors have
   std::vector<LayerSlot> layers_;
   Stage* before_ = nullptr; // on this rank
   Stage* after_ = nullptr;

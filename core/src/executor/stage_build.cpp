@@ -38,27 +38,46 @@ int count_of(const schedule::Slots& slots, Pool pool) {
   return slots[static_cast<std::size_t>(pool)];
 }
 
+/// Whether a tensor of a stash exists in a forward.
+bool begins_with_forward(Life life) {
+  return life == Life::forward_only || life == Life::forward_to_input || life == Life::forward_to_weight;
+}
+
 } // namespace
 
-Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const LayerRange& recomputed)
-    : index_(index), first_(first) {
+Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const StageOptions& options)
+    : index_(index), first_(first), options_(options) {
   TRIAX_REQUIRE(!layers.empty(), "stage {} has no layers", index);
   for (std::unique_ptr<Layer>& layer : layers) layers_.emplace_back().layer = std::move(layer);
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
-    held.recomputes = recomputed.has(first + static_cast<int>(at));
-    for (const TensorSpec& spec : held.layer->inputs())
+    held.recomputes = options.recomputed.has(first + static_cast<int>(at));
+    check_purpose(*held.layer);
+    for (const TensorSpec& spec : held.layer->inputs()) {
       held.in.push_back(home_of_input(spec, at == 0, held.recomputes));
+      held.in.back().row_dim = spec.row_dim;
+    }
     if (at > 0) layers_[at - 1].consumer = join(*layers_[at - 1].layer, *layers_[at].layer);
   }
 }
 
-Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes) {
+void Stage::check_purpose(const Layer& layer) const {
+  for (const StashSpec& spec : layer.stash())
+    TRIAX_REQUIRE(generates() || spec.life != Life::sequence,
+                  "{}: \"{}\" is kept from call to call (Life::sequence), which only Purpose::generate has",
+                  layer.name(), spec.name);
+  for (const TensorSpec& spec : layer.inputs())
+    TRIAX_REQUIRE(!generates() || spec.name != "targets", "{} reads targets, which Purpose::generate does not have",
+                  layer.name());
+}
+
+Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes) const {
   using enum Location::Where;
   if (spec.name == "tokens") return {.where = tokens};
   if (spec.name == "targets") return {.where = targets};
   const bool read_again = recomputes && spec.life == Life::forward_only; // by the repeated forward
-  switch (read_again ? Life::forward_to_input : spec.life) {
+  const bool read_once = generates() && begins_with_forward(spec.life);
+  switch (read_again ? Life::forward_to_input : read_once ? Life::forward_only : spec.life) {
     case Life::forward_only:
       return first_of_stage ? Location{.where = pool, .pool = Pool::input_f} : Location{.where = shared};
     case Life::forward_to_input:
@@ -68,6 +87,8 @@ Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage
     case Life::input_only:
     case Life::input_to_weight:
       break;
+    case Life::sequence:
+      throw Error(text("the input \"{}\" cannot be kept from call to call (Life::sequence)", spec.name));
   }
   throw Error(text("the input \"{}\" cannot begin with the input gradient: it arrives with the forward", spec.name));
 }
@@ -83,6 +104,8 @@ std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
     TRIAX_REQUIRE(input->shape == output.shape && input->dtype == output.dtype,
                   "{} makes \"{}\" as {}{}, and {} takes it as {}{}", producer.name(), output.name,
                   name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
+    TRIAX_REQUIRE(input->row_dim == output.row_dim, "\"{}\" has its rows in dimension {} for {}, and in {} for {}",
+                  output.name, output.row_dim, producer.name(), input->row_dim, consumer.name());
     TRIAX_REQUIRE(input->parted == output.parted, "of \"{}\", one of {} and {} has parts (TensorSpec::parted)",
                   output.name, producer.name(), consumer.name());
     out.push_back(static_cast<int>(input - inputs.begin()));
@@ -116,11 +139,16 @@ void Stage::send_to(const Layer& consumer) {
   layers_.back().consumer = join(last_layer(), consumer);
 }
 
-void Stage::end_with_loss() {
+void Stage::end_with_result() {
   const Layer& last = last_layer();
+  layers_.back().consumer = {-1};
+  if (generates()) {
+    TRIAX_REQUIRE(last.outputs().size() == 1 && last.outputs()[0].name == "logits" && last.outputs()[0].row_dim == 0,
+                  "{} is the last layer: its one output must be \"logits\" [rows, b, V]", last.name());
+    return;
+  }
   TRIAX_REQUIRE(last.outputs().size() == 1 && last.outputs()[0].name == "loss" && last.outputs()[0].dtype == DType::f64,
                 "{} is the last layer: its one output must be \"loss\", f64", last.name());
-  layers_.back().consumer = {-1};
 }
 
 void Stage::assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
@@ -165,6 +193,7 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
     if (home.where == Location::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
   }
   held.input_gradients.clear();
+  if (generates()) return;
   between.restart(); // while gradients exist, no forward runs but that of a recomputed layer, whose inputs have slots
   for (const TensorSpec& spec : inputs)
     held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
@@ -203,8 +232,25 @@ void Stage::assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const s
   }
 }
 
+/// The cache has no pool: it outlives the program, which runs once for each call.
+void Stage::assign_generating_stash(LayerSlot& held, RankMemory& memory) const {
+  memory.transient.restart();
+  for (const StashSpec& spec : held.layer->stash()) {
+    Location& home = held.stash.emplace_back();
+    if (spec.life == Life::sequence) {
+      home.where = Location::Where::sequence;
+      for (int microbatch = 0; microbatch < options_.microbatches; ++microbatch)
+        home.slots.push_back(memory.cache.tensor(spec.dtype, spec.shape));
+    } else if (begins_with_forward(spec.life)) {
+      home.shared = memory.transient.tensor(spec.dtype, spec.shape);
+      home.row_dim = spec.row_dim;
+    }
+  }
+}
+
 void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
   held.stash.clear();
+  if (generates()) return assign_generating_stash(held, memory);
   if (held.recomputes) return assign_recomputed_stash(held, memory, slots);
   const auto assign = [&](Life life, Location::Where where, Pool pool, bool shared) {
     for (std::size_t i = 0; i < held.stash.size(); ++i) {

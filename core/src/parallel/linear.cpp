@@ -39,7 +39,7 @@ ColumnLinear::ColumnLinear(LayerParts& parts, const LayerContext& context, std::
       act_(options.act) {
   if (options.bias) bias_ = parts.add(split_output(name + ".bias", {out}, options, {}, false, context));
   const auto add = [&](const char* what, Life life) {
-    return parallel::add_of_all_rows(parts, context, name + what, options.sequence, in, life);
+    return parallel::add_of_all_rows(parts, context, name + what, in, life);
   };
   all_x_ = add(".x", Life::forward_only);
   all_dx_ = add(".dx", Life::input_only);
@@ -80,8 +80,8 @@ RowLinear::RowLinear(LayerParts& parts, const LayerContext& context, std::string
   TRIAX_REQUIRE(options.act == Activation::none && options.parts == 1,
                 "{}: a linear layer that is split by rows has no activation and one part", name);
   if (options.bias) bias_ = parts.add(replicated(name + ".bias", {out}, {}, false));
-  all_y_ = parallel::add_of_all_rows(parts, context, name + ".y", options.sequence, out, Life::forward_only);
-  all_dy_ = parallel::add_of_all_rows(parts, context, name + ".dy", options.sequence, out, Life::input_to_weight);
+  all_y_ = parallel::add_of_all_rows(parts, context, name + ".y", out, Life::forward_only);
+  all_dy_ = parallel::add_of_all_rows(parts, context, name + ".dy", out, Life::input_to_weight);
 }
 
 void RowLinear::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,

@@ -21,7 +21,7 @@ Norm::Norm(LayerParts& parts, const LayerContext& context, const std::string& na
     : kind_(options.kind),
       eps_(options.eps),
       weight_(parts.add(of_rows(replicated(name + ".weight", {options.width}, {Init::Kind::ones}, false), context))) {
-  const Shape rows{context.rows(options.sequence), context.micro};
+  const Shape rows{context.own_rows(), context.micro};
   const auto statistic = [&](const char* what) {
     return parts.add(StashSpec{name + what, rows, parallel::statistics_of(context.compute), Life::forward_to_input});
   };

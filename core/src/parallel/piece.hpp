@@ -19,14 +19,14 @@ inline TensorView view_or_empty(Views views, int index) {
   return index < 0 ? TensorView{} : view(views, index);
 }
 
-/// Adds a tensor [s, b, width] of all positions to the stash, if the context's tensors have a part of them; else -1.
-inline int add_of_all_rows(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t sequence,
-                           std::int64_t width, Life life) {
+/// Adds a tensor [s, b, width] of all rows to the stash, if the context's tensors have a part of them; else -1.
+inline int add_of_all_rows(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t width,
+                           Life life) {
   if (!context.sequence_parallel) return -1;
-  TRIAX_REQUIRE(sequence > 0 && sequence % context.tensor() == 0,
-                "{}: {} positions (`sequence`) cannot be divided over {} tensor ranks", name, sequence,
-                context.tensor());
-  return parts.add(StashSpec{std::move(name), {sequence, context.micro, width}, context.compute, life});
+  TRIAX_REQUIRE(context.max_rows > 0 && context.max_rows % context.tensor() == 0,
+                "{}: {} positions (LayerContext::max_rows) cannot be divided over {} tensor ranks", name,
+                context.max_rows, context.tensor());
+  return parts.add(StashSpec{std::move(name), {context.max_rows, context.micro, width}, context.compute, life});
 }
 
 /// The tensor ranks' parts of the positions, one after the other. Returns `part` if there is nothing to gather (`all`

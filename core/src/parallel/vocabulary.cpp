@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embedding and cross-entropy split over the tensor ranks by vocabulary. Matrix products leave out the rows and columns
-// of padding, so their values are never read.
+// Embedding, cross-entropy and logits split over the tensor ranks by vocabulary. Matrix products leave out the rows and
+// columns of padding, so their values are never read.
 #include "parallel/piece.hpp"
 
 namespace triax {
@@ -10,12 +10,25 @@ using parallel::gathered;
 using parallel::summand;
 using parallel::view;
 
+namespace {
+
+/// x W^T of this rank's part of the vocabulary, in the columns of `logits` that are not padding.
+void multiply(const LayerCall& call, const TensorView& logits, const TensorView& x, const TensorView& weight,
+              const VocabRange& range) {
+  if (range.valid == 0) return;
+  Gemm product{logits.as_rows().slice(1, 0, range.valid), x.as_rows(), weight.slice(0, 0, range.valid)};
+  product.transpose_b = true;
+  call.kernels.gemm(product, call.op());
+}
+
+} // namespace
+
 VocabEmbedding::VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
-                               std::int64_t sequence, Init init)
+                               Init init)
     : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())) {
   table_ = parts.add(parallel::split_by_vocabulary(name, hidden, init, range_, context));
-  all_y_ = parallel::add_of_all_rows(parts, context, name + ".y", sequence, hidden, Life::forward_only);
-  all_dy_ = parallel::add_of_all_rows(parts, context, name + ".dy", sequence, hidden, Life::input_to_weight);
+  all_y_ = parallel::add_of_all_rows(parts, context, name + ".y", hidden, Life::forward_only);
+  all_dy_ = parallel::add_of_all_rows(parts, context, name + ".dy", hidden, Life::input_to_weight);
 }
 
 void VocabEmbedding::forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y,
@@ -36,20 +49,20 @@ void VocabEmbedding::backward_weight(const LayerCall& call, const TensorView& to
 }
 
 VocabCrossEntropy::VocabCrossEntropy(LayerParts& parts, const LayerContext& context, std::string name,
-                                     std::int64_t hidden, std::int64_t sequence, Init init)
+                                     std::int64_t hidden, Init init)
     : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())), tensor_(context.tensor()) {
   weight_ = parts.add(parallel::split_by_vocabulary(name, hidden, init, range_, context));
-  const Shape rows{sequence, context.micro};
+  const Shape rows{context.max_rows, context.micro};
   const DType statistic = parallel::statistics_of(context.compute);
   const auto add = [&parts](const char* what, const Shape& shape, DType dtype, Life life) {
     return parts.add(StashSpec{what, shape, dtype, life});
   };
-  logits_ = add("logits", {sequence, context.micro, range_.stored}, context.compute, Life::forward_to_weight);
+  logits_ = add("logits", {context.max_rows, context.micro, range_.stored}, context.compute, Life::forward_to_weight);
   max_ = add("logits.max", rows, statistic, Life::forward_to_input);
   sum_exp_ = add("logits.sum_exp", rows, statistic, Life::forward_to_input);
   target_logit_ = add("logits.target", rows, statistic, Life::forward_only);
-  all_x_ = parallel::add_of_all_rows(parts, context, name + ".x", sequence, hidden, Life::forward_to_weight);
-  all_dx_ = parallel::add_of_all_rows(parts, context, name + ".dx", sequence, hidden, Life::input_only);
+  all_x_ = parallel::add_of_all_rows(parts, context, name + ".x", hidden, Life::forward_to_weight);
+  all_dx_ = parallel::add_of_all_rows(parts, context, name + ".dx", hidden, Life::input_only);
 }
 
 void VocabCrossEntropy::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& targets,
@@ -58,13 +71,7 @@ void VocabCrossEntropy::forward(const LayerCall& call, Views params, const Tenso
   const TensorView& max = view(stash, max_);
   const TensorView& sum_exp = view(stash, sum_exp_);
   const TensorView& target_logit = view(stash, target_logit_);
-  const TensorView all_x = gathered(call, x, stash, all_x_);
-  if (range_.valid > 0) {
-    Gemm product{logits.as_rows().slice(1, 0, range_.valid), all_x.as_rows(),
-                 view(params, weight_).slice(0, 0, range_.valid)};
-    product.transpose_b = true;
-    call.kernels.gemm(product, call.op());
-  }
+  multiply(call, logits, gathered(call, x, stash, all_x_), view(params, weight_), range_);
   if (tensor_ == 1) {
     call.kernels.xent_fused({loss, max, sum_exp, target_logit, logits, targets, range_.valid}, call.op());
     return;
@@ -101,6 +108,34 @@ void VocabCrossEntropy::backward_weight(const LayerCall& call, const TensorView&
   product.transpose_a = true;
   product.beta = 1;
   call.kernels.gemm(product, call.op());
+}
+
+VocabLogits::VocabLogits(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
+                         Init init)
+    : vocab_(context.vocab),
+      tensor_(context.tensor()),
+      range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())) {
+  TRIAX_REQUIRE(!context.sequence_parallel, "{}: logits of divided positions (sequence parallelism)", name);
+  weight_ = parts.add(parallel::split_by_vocabulary(std::move(name), hidden, init, range_, context));
+  const Shape part{context.max_rows, context.micro, range_.stored};
+  part_ = parts.add(StashSpec{"logits.part", part, context.compute, Life::forward_only});
+  if (tensor_ > 1)
+    all_parts_ = parts.add(
+        StashSpec{"logits.parts", {tensor_, part[0], part[1], part[2]}, context.compute, Life::forward_only, 1});
+}
+
+void VocabLogits::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& logits,
+                          Views stash) const {
+  const TensorView& part = view(stash, part_);
+  multiply(call, part, x, view(params, weight_), range_);
+  gathered(call, part, stash, all_parts_);
+  for (int index = 0; index < tensor_; ++index) {
+    const VocabRange range = vocab_range(vocab_, tensor_, index);
+    const TensorView from = all_parts_ < 0 ? part : view(stash, all_parts_).at(index);
+    if (range.valid > 0)
+      call.device.copy(logits.slice(2, range.begin, range.begin + range.valid), from.slice(2, 0, range.valid),
+                       call.stream);
+  }
 }
 
 } // namespace triax

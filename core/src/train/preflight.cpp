@@ -100,7 +100,7 @@ class Check {
     const ActivityScope activity(ActivityScope::Kind::plugin_call, "layer", typeid(model));
     std::set<std::pair<int, std::string>> tied;
     for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
-    const LayerContext context = layer_context(run_, layout_, 0);
+    const LayerContext context = layer_context(run_, model, layout_, 0);
     for (int number = 0; number < model.count(); ++number) {
       const std::unique_ptr<Layer> layer = model.layer(number, context);
       for (const ParamSpec& spec : layer->params())

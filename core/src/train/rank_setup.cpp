@@ -15,8 +15,8 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
 
 /// On an axis with one rank nothing is sent.
 schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
-  std::size_t largest =
-      executor::largest_boundary(plugins.model(), layer_context(run, layout, 0), split_of(run, plugins.model()));
+  std::size_t largest = executor::largest_boundary(plugins.model(), layer_context(run, plugins.model(), layout, 0),
+                                                   split_of(run, plugins.model()));
   if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
   const auto guarantee = [&](std::string_view axis) {
     return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(std::string(axis)).traits(), largest)
@@ -45,14 +45,17 @@ Refusals refuse_schedule(const config::RunConfig& run, const char* of,
 
 } // namespace
 
-LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank) {
+LayerContext layer_context(const config::RunConfig& run, const Model& model, const Layout& layout, int rank) {
+  const std::int64_t sequence = model.info().sequence;
   return {.layout = layout,
           .rank = rank,
           .micro = run.batch.micro,
           .vocab = run.vocab,
           .compute = run.train.compute,
           .seed = run.train.seed,
-          .sequence_parallel = run.parallel.sequence && layout.tensor() > 1};
+          .sequence_parallel = run.parallel.sequence && layout.tensor() > 1,
+          .sequence = sequence,
+          .max_rows = sequence};
 }
 
 std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
@@ -73,7 +76,7 @@ Refusals check_schedule(const config::RunConfig& run, const Model& model, const 
   Refusals out;
   if (boundaries(run) == schedule::Boundaries::scattered) {
     const Layout layout = layout_of(run);
-    out.add(executor::check_scatter(model, layer_context(run, layout, 0), split_of(run, model)));
+    out.add(executor::check_scatter(model, layer_context(run, model, layout, 0), split_of(run, model)));
   }
   const std::vector<schedule::Violation> violations = schedule::verify(schedule, shape);
   if (!violations.empty()) out.add(refuse_schedule(run, "", violations));
@@ -113,7 +116,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                                    samples.index};
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
-                                      .context = layer_context(run, layout, rank),
+                                      .context = layer_context(run, model, layout, rank),
                                       .types = {run.train.compute, run.train.master},
                                       .split = split_of(run, model),
                                       .batch = batch,

@@ -19,7 +19,7 @@
 namespace triax::train {
 
 /// The context in which a rank's layers are created. `layout` must outlive it.
-LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank);
+LayerContext layer_context(const config::RunConfig& run, const Model& model, const Layout& layout, int rank);
 
 /// Empty without loss scaling.
 std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run);

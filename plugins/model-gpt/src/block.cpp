@@ -27,24 +27,28 @@ class Block final : public GptLayer {
   Qkv split_heads(const TensorView& qkv) const;
   /// [s, b, h/t] seen as [s, b, a/t, d].
   TensorView by_head(const TensorView& tensor) const {
-    return tensor.reshape({sizes_.sequence, micro_, heads_, sizes_.head_dim()});
+    return tensor.reshape({tensor.size(0), context_.micro, heads_, sizes_.head_dim()});
   }
-  static Mask causal() {
+  static Mask causal(const LayerCall& call) {
     Mask mask;
     mask.kind = Mask::Kind::causal;
+    mask.q0 = call.rows.begin;
     return mask;
   }
+  bool generates() const { return context_.purpose == Purpose::generate; }
+  void add_cache();
+  void cache_keys(const LayerCall& call, Qkv& heads, Views stash) const;
   double scale() const { return 1 / std::sqrt(static_cast<double>(sizes_.head_dim())); }
   Drop attention_drop(const LayerCall& call) const {
-    Drop drop = this->drop(call, kAttention, sizes_.sequence);
-    drop.head0 = head0_; // the first head of this tensor rank
-    drop.row0 = 0;       // all queries
+    Drop drop = this->drop(call, kAttention, context_.sequence);
+    drop.head0 = head0_;         // the first head of this tensor rank
+    drop.row0 = call.rows.begin; // all queries
     return drop;
   }
 
   /// [s, b, columns], columns of this tensor rank.
   int add_columns(const char* name, std::int64_t columns, Life life) {
-    return parts_.add(StashSpec{name, {sizes_.sequence, micro_, columns}, compute_, life});
+    return parts_.add(StashSpec{name, {context_.max_rows, context_.micro, columns}, compute_, life});
   }
   int add_stream(const char* name, Life life) { return parts_.add(StashSpec{name, stream_shape(), compute_, life}); }
   void backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din, Views stash,
@@ -70,10 +74,12 @@ class Block final : public GptLayer {
   int sum_;
   // left by the input gradient for the weight gradient, the gradients of the outputs of the four linears:
   int dqkv_, dprojection_, dup_, ddown_;
+  // kept from call to call when generating:
+  int keys_ = -1, values_ = -1;
 };
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
-  const double b = static_cast<double>(context.micro), s = static_cast<double>(sizes.sequence),
+  const double b = static_cast<double>(context.micro), s = static_cast<double>(context.max_rows),
                h = static_cast<double>(sizes.hidden), t = context.tensor();
   const double linears = 24 * b * s * h * h / t; // 2 * (3 + 1 + 4 + 4) h^2 per token
   const double scores = 4 * b * s * s * h / t;   // q k^T and p v; twice that for the input gradient, none for weights
@@ -86,15 +92,13 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       heads_(sizes.heads / context.tensor()),
       head0_(heads_ * context.tensor_index()),
       norm1_(parts_, context, "attention.norm", norm_options()),
-      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden,
-           {.init = weight_init(), .sequence = sizes.sequence}),
+      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = weight_init()}),
       projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden,
-                  {.init = residual_init(sizes.layers), .sequence = sizes.sequence}),
+                  {.init = residual_init(sizes.layers)}),
       norm2_(parts_, context, "mlp.norm", norm_options()),
       up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden,
-          {.init = weight_init(), .act = Activation::gelu_tanh, .sequence = sizes.sequence}),
-      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden,
-            {.init = residual_init(sizes.layers), .sequence = sizes.sequence}),
+          {.init = weight_init(), .act = Activation::gelu_tanh}),
+      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, {.init = residual_init(sizes.layers)}),
       cost_(block_cost(sizes, context)) {
   const std::int64_t local = sizes.hidden / context.tensor();
   // With sequence parallelism, the input gradient gathers for the weight gradient what the linears have parts of.
@@ -102,7 +106,7 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   const Life of_products = context.sequence_parallel ? Life::input_only : Life::input_to_weight;
   heads_in_ = add_columns("attention.qkv", 3 * local, Life::forward_to_input);
   lse_ = parts_.add(StashSpec{
-      "attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_), Life::forward_to_input});
+      "attention.lse", {context.micro, heads_, context.max_rows}, statistics_of(compute_), Life::forward_to_input, 2});
   middle_ = add_stream("middle", Life::forward_to_input);
   before_gelu_ = add_columns("mlp.before_gelu", 4 * local, Life::forward_to_input);
   normed1_ = add_stream("attention.normed", to_products);
@@ -114,27 +118,45 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   dprojection_ = add_stream("attention.dprojection", of_products);
   dup_ = add_columns("mlp.dup", 4 * local, Life::input_to_weight);
   ddown_ = add_stream("mlp.ddown", of_products);
+  if (generates()) add_cache();
   inputs_ = {stream(compute_, Life::forward_to_input)};
   outputs_ = {stream(compute_)};
 }
 
+void Block::add_cache() {
+  const Shape all{context_.sequence, context_.micro, heads_, sizes_.head_dim()};
+  keys_ = parts_.add(StashSpec{"attention.keys", all, compute_, Life::sequence});
+  values_ = parts_.add(StashSpec{"attention.values", all, compute_, Life::sequence});
+}
+
+/// Adds the call's keys and values to those of the sequence, which take their place. The views have all rows of the
+/// sequence, so that products have the same shapes in each call; the mask hides the rows after those of the call.
+void Block::cache_keys(const LayerCall& call, Qkv& heads, Views stash) const {
+  for (const auto& [cache, added] : {std::pair(keys_, &heads.k), std::pair(values_, &heads.v)}) {
+    const TensorView& all = view(stash, cache);
+    call.device.copy(all.slice(0, call.rows.begin, call.rows.end()), *added, call.stream);
+    *added = all;
+  }
+}
+
 Block::Qkv Block::split_heads(const TensorView& qkv) const {
   const std::int64_t d = sizes_.head_dim();
-  const TensorView heads = qkv.reshape({sizes_.sequence, micro_, heads_, 3 * d});
+  const TensorView heads = qkv.reshape({qkv.size(0), context_.micro, heads_, 3 * d});
   return {heads.slice(3, 0, d), heads.slice(3, d, 2 * d), heads.slice(3, 2 * d, 3 * d)};
 }
 
 void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
   norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
   qkv_.forward(call, params, view(stash, normed1_), view(stash, heads_in_), {}, stash);
-  const Qkv heads = split_heads(view(stash, heads_in_));
+  Qkv heads = split_heads(view(stash, heads_in_));
+  if (generates()) cache_keys(call, heads, stash);
   call.kernels.attention_fwd({.o = by_head(view(stash, heads_out_)),
                               .lse = view(stash, lse_),
                               .q = heads.q,
                               .k = heads.k,
                               .v = heads.v,
                               .scale = scale(),
-                              .mask = causal(),
+                              .mask = causal(call),
                               .drop = attention_drop(call)},
                              call.op());
   projection_.forward(call, params, view(stash, heads_out_), view(stash, sum_), stash);
@@ -199,7 +221,7 @@ void Block::backward_attention(const LayerCall& call, Views params, Views in, co
                               .o = by_head(heads_out),
                               .lse = view(stash, lse_),
                               .scale = scale(),
-                              .mask = causal(),
+                              .mask = causal(call),
                               .drop = attention_drop(call)},
                              call.op());
   qkv_.backward_input(call, params, view(stash, normed1_), view(stash, dqkv_), dnormed, stash);

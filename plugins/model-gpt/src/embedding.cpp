@@ -10,10 +10,10 @@ class Embedding final : public GptLayer {
  public:
   Embedding(const Sizes& sizes, const LayerContext& context)
       : GptLayer(sizes, context, 0, "embedding"),
-        tokens_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
+        tokens_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
         positions_(parts_.add(position_table(sizes, context))),
         dsum_(parts_.add(StashSpec{"dsum", stream_shape(), context.compute, Life::input_to_weight})) {
-    inputs_ = {{"tokens", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_weight}};
+    inputs_ = {{"tokens", {context.max_rows, context.micro}, DType::i32, Life::forward_to_weight}};
     outputs_ = {stream(context.compute)};
   }
 
@@ -23,8 +23,8 @@ class Embedding final : public GptLayer {
     const TensorView& hidden = out[0];
     tokens_.forward(call, params, in[0], hidden, stash);
     // Every sample adds the same table. Device::add takes strided views; the operations of kernel sets do not.
-    for (std::int64_t sample = 0; sample < micro_; ++sample)
-      call.device.add(of_sample(hidden, sample), own_positions(view(params, positions_)), call.stream);
+    for (std::int64_t sample = 0; sample < context_.micro; ++sample)
+      call.device.add(of_sample(hidden, sample), own_positions(view(params, positions_), call), call.stream);
     const Drop drop = this->drop(call, 0, sizes_.hidden);
     if (drop.p > 0) call.kernels.dropout({hidden, hidden, drop}, call.op());
   }
@@ -37,8 +37,8 @@ class Embedding final : public GptLayer {
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override {
     const TensorView& dsum = view(stash, dsum_);
     tokens_.backward_weight(call, in[0], dsum, stash, grads);
-    const TensorView dpositions = own_positions(view(grads, positions_));
-    for (std::int64_t sample = 0; sample < micro_; ++sample)
+    const TensorView dpositions = own_positions(view(grads, positions_), call);
+    for (std::int64_t sample = 0; sample < context_.micro; ++sample)
       call.device.add(dpositions, of_sample(dsum, sample), call.stream);
   }
 
@@ -53,8 +53,9 @@ class Embedding final : public GptLayer {
   static TensorView of_sample(const TensorView& tensor, std::int64_t sample) {
     return tensor.slice(1, sample, sample + 1);
   }
-  TensorView own_positions(const TensorView& table) const {
-    return table.slice(0, row0_, row0_ + rows_).reshape({rows_, 1, table.size(1)});
+  TensorView own_positions(const TensorView& table, const LayerCall& call) const {
+    const Rows rows = context_.own(call.rows);
+    return table.slice(0, rows.begin, rows.end()).reshape({rows.count, 1, table.size(1)});
   }
 
   VocabEmbedding tokens_;

@@ -49,10 +49,7 @@ class GptLayer : public Layer {
  public:
   GptLayer(const Sizes& sizes, const LayerContext& context, int index, std::string name)
       : sizes_(sizes),
-        micro_(context.micro),
-        rows_(context.rows(sizes.sequence)),
-        row0_(context.first_row(sizes.sequence)),
-        parted_(context.sequence_parallel),
+        context_(context),
         index_(index),
         name_(std::move(name)),
         dropout_key_(philox_key(context.seed, RandomPurpose::dropout)) {
@@ -66,12 +63,12 @@ class GptLayer : public Layer {
   std::span<const TensorSpec> outputs() const override { return outputs_; }
 
  protected:
-  NormOptions norm_options() const { return {.width = sizes_.hidden, .sequence = sizes_.sequence, .eps = kNormEps}; }
+  NormOptions norm_options() const { return {.width = sizes_.hidden, .eps = kNormEps}; }
 
-  /// Of the residual stream, [rows, b, h]: the positions of this rank with sequence parallelism, else all.
-  Shape stream_shape() const { return {rows_, micro_, sizes_.hidden}; }
+  /// Of the residual stream, [rows, b, h]: the rows of this rank with sequence parallelism, else all of a call.
+  Shape stream_shape() const { return {context_.own_rows(), context_.micro, sizes_.hidden}; }
   TensorSpec stream(DType compute, Life life = Life::forward_only) const {
-    return {"hidden", stream_shape(), compute, life, parted_};
+    return {"hidden", stream_shape(), compute, life, context_.sequence_parallel};
   }
 
   /// Arguments of the layer's n-th dropout, over rows of `width` columns.
@@ -81,15 +78,14 @@ class GptLayer : public Layer {
     drop.key = dropout_key_;
     drop.site = static_cast<std::uint32_t>(index_) * 16 + n;
     drop.samples = call.samples;
-    drop.row0 = row0_;
-    drop.rows = sizes_.sequence;
+    drop.row0 = context_.own(call.rows).begin;
+    drop.rows = context_.sequence;
     drop.width = width;
     return drop;
   }
 
   Sizes sizes_;
-  std::int64_t micro_, rows_, row0_;
-  bool parted_;
+  LayerContext context_;
   int index_; // in the model
   std::string name_;
   PhiloxKey dropout_key_;

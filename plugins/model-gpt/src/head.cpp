@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last layer: final norm, logits with its own copy of the token table, loss.
+// The last layer: final norm, then logits with its own copy of the token table. In training, they end in the loss.
 #include "gpt.hpp"
+#include "triax/error.hpp"
 
 namespace triax::model_gpt {
 
@@ -13,13 +14,13 @@ class Head final : public GptLayer {
         norm_(parts_, context, "norm", norm_options()),
         normed_(parts_.add(StashSpec{"normed", stream_shape(), context.compute,
                                      context.sequence_parallel ? Life::forward_only : Life::forward_to_weight})),
-        loss_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
-        logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(sizes.sequence) *
+        loss_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
+        logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(context.max_rows) *
                       static_cast<double>(sizes.hidden) *
                       static_cast<double>(vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
     inputs_ = {stream(context.compute, Life::forward_to_input),
-               {"targets", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_input}};
-    outputs_ = {{"loss", {context.micro}, DType::f64}};
+               {"targets", {context.max_rows, context.micro}, DType::i32, Life::forward_to_input}};
+    outputs_ = {{"loss", {context.micro}, DType::f64, Life::forward_only, false, -1}};
   }
 
   Cost cost() const override { return {logits_flops_, logits_flops_, logits_flops_}; }
@@ -48,9 +49,42 @@ class Head final : public GptLayer {
   double logits_flops_;
 };
 
+/// The head of a generating model; its parameters are those of Head.
+class LogitsHead final : public GptLayer {
+ public:
+  LogitsHead(const Sizes& sizes, const LayerContext& context)
+      : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
+        norm_(parts_, context, "norm", norm_options()),
+        normed_(parts_.add(StashSpec{"normed", stream_shape(), context.compute, Life::forward_only})),
+        logits_(parts_, context, kTokenTable, sizes.hidden, weight_init()) {
+    inputs_ = {stream(context.compute)};
+    outputs_ = {{"logits", {context.max_rows, context.micro, context.vocab}, context.compute}};
+  }
+
+  Cost cost() const override { return {}; }
+
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override {
+    const TensorView& normed = view(stash, normed_);
+    norm_.forward(call, params, in[0], normed, stash);
+    logits_.forward(call, params, normed, out[0], stash);
+  }
+  void backward_input(const LayerCall&, Views, Views, Views, Views, Views, Views) override { refuse_backward(); }
+  void backward_weight(const LayerCall&, Views, Views, Views) override { refuse_backward(); }
+
+ private:
+  [[noreturn]] void refuse_backward() const {
+    throw Error("a head that ends in logits has no backward", name_, "create the layers with Purpose::train");
+  }
+
+  Norm norm_;
+  int normed_;
+  VocabLogits logits_;
+};
+
 } // namespace
 
 std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context) {
+  if (context.purpose == Purpose::generate) return std::make_unique<LogitsHead>(sizes, context);
   return std::make_unique<Head>(sizes, context);
 }
 

@@ -77,7 +77,14 @@ GptRun::GptRun(const Setting& setting, Device& device, const Groups& groups, con
       kernels_(reference_kernels()),
       stream_(device.make_stream("compute")) {
   kernels_->start(device_);
-  const LayerContext context{layout_, rank_, setting.micro, setting.vocab, setting.compute, 7};
+  const LayerContext context{.layout = layout_,
+                             .rank = rank_,
+                             .micro = setting.micro,
+                             .vocab = setting.vocab,
+                             .compute = setting.compute,
+                             .seed = 7,
+                             .sequence = setting.sequence,
+                             .max_rows = setting.sequence};
   for (int index = 0; index < model_->count(); ++index) layers_.push_back(model_->layer(index, context));
 
   // The memory is laid out twice. The first time, views without data give the scratch and memory sizes.
@@ -87,7 +94,8 @@ GptRun::GptRun(const Setting& setting, Device& device, const Groups& groups, con
   const auto plan_device = make_plan_device(DeviceKind::host);
   const auto plan_stream = plan_device->make_stream("plan");
   const Groups nobody;
-  const LayerCall planned{*plan_device, plan, *plan_stream, {}, nobody, samples_};
+  LayerCall planned{*plan_device, plan, *plan_stream, {}, nobody, samples_};
+  planned.rows = {0, setting.sequence};
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerMemory& m = memory_[i];
     layers_[i]->forward(planned, m.params, m.in, m.out, m.stash);
@@ -182,7 +190,8 @@ LayerCall GptRun::call(bool dropout) {
           .groups = groups_,
           .samples = samples_,
           .dropout = dropout,
-          .loss_gradient = 1 / static_cast<double>(setting_.tokens())};
+          .loss_gradient = 1 / static_cast<double>(setting_.tokens()),
+          .rows = {0, setting_.sequence}};
 }
 
 void GptRun::spoil(const TensorView& view) {

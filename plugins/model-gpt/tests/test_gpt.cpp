@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // model-gpt: its descriptions and refusals, and invariants of its forward.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "gpt_run.hpp"
+#include "support/error_of.hpp"
 
 namespace triax::model_gpt_test {
 namespace {
@@ -115,6 +117,37 @@ TEST(Gpt, FlopsOfTheFormulaAreThoseDone) {
   const double formula = GptModel(setting)->flops_per_sample(setting.vocab) * static_cast<double>(setting.micro);
   EXPECT_NEAR(done / formula, 1, 1e-12);
   EXPECT_NEAR(declared / formula, 1, 1e-12);
+}
+
+TEST(Gpt, AGeneratingModelHasTheSameParametersAndNoBackward) {
+  const Setting setting;
+  const GptModel model(setting);
+  const Layout layout = Layout::ptd(1, 1, 1);
+  LayerContext context{.layout = layout,
+                       .micro = setting.micro,
+                       .vocab = setting.vocab,
+                       .compute = setting.compute,
+                       .sequence = setting.sequence,
+                       .max_rows = setting.sequence};
+  for (int index = 0; index < model->count(); ++index) {
+    context.purpose = Purpose::train;
+    const auto trains = model->layer(index, context);
+    context.purpose = Purpose::generate;
+    const auto generates = model->layer(index, context);
+    ASSERT_EQ(generates->params().size(), trains->params().size());
+    for (std::size_t i = 0; i < trains->params().size(); ++i) {
+      EXPECT_EQ(generates->params()[i].name, trains->params()[i].name);
+      EXPECT_EQ(generates->params()[i].local, trains->params()[i].local);
+    }
+    if (index + 1 < model->count()) continue;
+    const auto device = make_host_device();
+    const auto stream = device->make_stream("none");
+    const auto kernels = reference_kernels();
+    const Groups nobody;
+    const LayerCall call{*device, *kernels, *stream, {}, nobody, {}};
+    EXPECT_THAT(test::error_of([&] { generates->backward_weight(call, {}, {}, {}); }),
+                ::testing::HasSubstr("a head that ends in logits has no backward"));
+  }
 }
 
 TEST(Gpt, EvaluationHasNoDropout) {

@@ -162,6 +162,8 @@ class DividedModel final : public Model {
   explicit DividedModel(const PluginContext&) {}
   ModelInfo info() const override { return {.blocks = 2, .first_block = 0, .sequence = kSequence}; }
   Refusals supports(const ModelRequest& request, const Layout&) const override {
+    if (request.purpose == Purpose::generate)
+      return make_refusal(ErrorCode::kUnsupported, {"model.plugin"}, "model-divided cannot generate");
     if (!request.sequence_parallel && !request.recompute) return {};
     return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
                         "model-divided has neither sequence parallelism nor recomputation");

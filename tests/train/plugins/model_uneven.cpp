@@ -56,6 +56,8 @@ class UnevenModel final : public Model {
   explicit UnevenModel(const PluginContext& context) : how_(context.options.text("how")) {}
   ModelInfo info() const override { return {.blocks = 1, .first_block = 0, .sequence = 6}; }
   Refusals supports(const ModelRequest& request, const Layout&) const override {
+    if (request.purpose == Purpose::generate)
+      return make_refusal(ErrorCode::kUnsupported, {"model.plugin"}, "model-uneven cannot generate");
     if (!request.sequence_parallel && !request.recompute) return {};
     return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
                         "model-uneven has neither sequence parallelism nor recomputation");

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates the program, the stage and the memory of a rank that generates.
+#include "executor/generate_state.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "executor/plan_communicator.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
+#include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::executor {
+
+namespace {
+
+const GenerateRequest& checked(const GenerateRequest& request) {
+  const LayerContext& context = request.context;
+  TRIAX_REQUIRE(context.purpose == Purpose::generate, "generating needs layers of Purpose::generate, not train");
+  TRIAX_REQUIRE(!context.sequence_parallel, "generating with sequence parallelism: one token cannot be divided");
+  TRIAX_REQUIRE(request.microbatches >= 1 && context.micro >= 1, "{} microbatches of {} sequences",
+                request.microbatches, context.micro);
+  TRIAX_REQUIRE(context.max_rows >= 1 && context.max_rows <= context.sequence,
+                "a call of {} rows and a cache of {} positions", context.max_rows, context.sequence);
+  const std::int64_t positions = request.model.info().sequence;
+  if (context.sequence > positions)
+    throw Error(text("a cache of {} positions, but the model has {} (model.sequence)", context.sequence, positions), {},
+                text("use at most {} positions", positions));
+  const ModelRequest needed{
+      .vocab = context.vocab, .micro = context.micro, .compute = context.compute, .purpose = Purpose::generate};
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "supports", typeid(request.model));
+  if (const Refusals refusals = request.model.supports(needed, context.layout); !refusals.empty())
+    throw to_error(refusals);
+  return request;
+}
+
+std::vector<std::int64_t> sizes_up_to(std::int64_t max_rows) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t size = 1; size < max_rows; size *= 2) out.push_back(size);
+  out.push_back(max_rows);
+  std::ranges::reverse(out);
+  return out;
+}
+
+PipelineShape shape_of(const GenerateRequest& request) {
+  return {request.context.layout.size(kPipelineAxis), 1, request.microbatches};
+}
+
+/// Forwards only, one stage per rank: chunks would shorten no pipeline without backwards.
+schedule::Program program_of(const GenerateRequest& request) {
+  const PipelineShape shape = shape_of(request);
+  Schedule rows(shape, one_stage_per_rank(shape));
+  for (int rank = 0; rank < shape.pipeline; ++rank)
+    for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch)
+      rows.row(rank).push_back(forward(rank, microbatch));
+  const std::vector<schedule::Program> programs = schedule::lower_forward_only(rows, shape);
+  const auto violations = schedule::verify(programs, {shape, true}, request.assumptions);
+  TRIAX_REQUIRE(violations.empty(), "the program of forwards is invalid: {}", violations.front().reason());
+  const int rank = request.context.layout.coordinate(request.context.rank, kPipelineAxis);
+  return programs[static_cast<std::size_t>(rank)];
+}
+
+RankStages stages_of(const GenerateRequest& request, const schedule::Program& program) {
+  const int stages = program.stage_map().stages();
+  if (const Refusals refusals = check_split(request.model, stages, request.split); !refusals.empty())
+    throw to_error(refusals);
+  const std::vector<StageLayers> split = split_layers(request.model, stages, request.split);
+  return {request.model,       request.context, split,
+          program.stage_map(), program.rank(),  {.purpose = Purpose::generate, .microbatches = request.microbatches}};
+}
+
+schedule::Slots slots_of(const schedule::Program& program, int stage) {
+  schedule::Slots slots{};
+  for (int pool = 0; pool < schedule::kPools; ++pool)
+    slots[static_cast<std::size_t>(pool)] = program.slots(stage, static_cast<schedule::Pool>(pool));
+  return slots;
+}
+
+DType host_type(const LayerContext& context) {
+  return context.compute == DType::f64 ? DType::f64 : DType::f32;
+}
+
+} // namespace
+
+GenerateState::GenerateState(const GenerateRequest& request)
+    : context_(checked(request).context),
+      microbatches_(request.microbatches),
+      call_sizes_(sizes_up_to(context_.max_rows)),
+      program_(program_of(request)),
+      stages_(stages_of(request, program_)),
+      parameters_(stages_.layers(), context_.rank, program_.rank(), context_.layout, request.model.ties(),
+                  {context_.compute, context_.compute}, 0),
+      reads_tokens_(stages_.inputs().tokens),
+      makes_logits_(program_.rank() + 1 == program_.stage_map().stages()) {
+  assign_memory(memory_);
+}
+
+void GenerateState::assign_memory(RankMemory& memory) {
+  parameters_.assign_weights(memory);
+  Stage& stage = this->stage();
+  stage.assign_memory(memory, slots_of(program_, stage.index()), parameters_);
+  const std::int64_t m = microbatches_, rows = context_.max_rows, b = context_.micro, vocab = context_.vocab;
+  batches_.assign(static_cast<std::size_t>(m), {});
+  if (reads_tokens_) {
+    host_tokens_ = memory.staging.tensor(DType::i32, {m, rows, b});
+    for (MicrobatchViews& batch : batches_) batch.tokens = memory.batches.tensor(DType::i32, {rows, b});
+  }
+  if (!makes_logits_) return;
+  host_logits_ = memory.staging.tensor(context_.compute, {m, rows, b, vocab});
+  const TensorView logits = memory.batches.tensor(context_.compute, {rows, b, vocab}); // downloaded after each forward
+  for (MicrobatchViews& batch : batches_) batch.result = logits;
+}
+
+GenerateState::Plan GenerateState::plan(KernelSet& kernels) {
+  PlanKernels notes(kernels);
+  const std::unique_ptr<Device> device = make_plan_device(kernels.device_kind());
+  const std::unique_ptr<Stream> stream = device->make_stream("plan");
+  PlanCommunicator tensor(context_.layout.group(context_.rank, kTensorAxis));
+  Groups groups;
+  if (tensor.size() > 1) groups.set(std::string(kTensorAxis), &tensor);
+  schedule::ProgramAction action;
+  for (const schedule::ProgramAction& of : program_.actions())
+    if (of.kind == schedule::Kind::forward) action = of;
+  for (const std::int64_t size : call_sizes_) {
+    stage().set_rows(size);
+    const LayerCall call{.device = *device,
+                         .kernels = notes,
+                         .stream = *stream,
+                         .scratch = {},
+                         .groups = groups,
+                         .samples = {},
+                         .dropout = false,
+                         .rows = {context_.sequence - size, size}};
+    stage().run(action, call, batch(action.microbatch));
+  }
+  return {{.operations = notes.scratch_needed()}, notes.refusals()};
+}
+
+void GenerateState::allocate(Device& device, Stream& stream, const ScratchBytes& scratch) {
+  const ActivityScope phase(ActivityScope::Kind::engine, "allocating memory");
+  RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
+  assign_memory(memory);
+  memory_ = std::move(memory);
+}
+
+void GenerateState::clear_cache(Device& device, Stream& stream) {
+  const auto bytes = static_cast<std::int64_t>(memory_.cache.used());
+  if (bytes > 0) device.fill({memory_.cache.data(), DType::u8, {bytes}}, 0, stream);
+}
+
+void GenerateState::load(Device& device, Stream& stream, const WeightSource& source) {
+  const ActivityScope phase(ActivityScope::Kind::engine, "loading the weights");
+  const DType type = host_type(context_);
+  std::size_t largest = 0;
+  for (const Parameter& parameter : parameters_.all())
+    largest = std::max(largest, TensorView(nullptr, type, parameter.spec->local).bytes());
+  const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned),
+                                wide = device.allocate(largest, MemoryKind::device);
+  for (const Parameter& parameter : parameters_.all()) {
+    const TensorView from(host->data(), type, parameter.spec->local), on_device(wide->data(), type, from.shape());
+    std::memset(from.data(), 0, from.bytes());
+    source(parameter.name, *parameter.spec, from);
+    device.upload(on_device, from, stream);
+    device.convert(parameter.working, on_device, stream);
+    device.wait(stream.record(), Deadline::max()); // the next parameter uses the same blocks
+  }
+}
+
+} // namespace triax::executor
