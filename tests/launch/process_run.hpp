@@ -29,6 +29,9 @@ plugin = "comm-ucx"
 
 [data]
 path = "text"
+
+[checkpoint]
+resume = "never"
 )";
 
 class ProcessRun : public ::testing::Test {

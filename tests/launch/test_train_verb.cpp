@@ -212,7 +212,7 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   ::kill(child, SIGINT);
   ASSERT_EQ(::waitpid(child, &status, 0), child) << read_file(work_ / "out.txt");
   ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(WEXITSTATUS(status), 75);
   const std::string output = read_file(work_ / "out.txt");
   EXPECT_THAT(output, HasSubstr("rank 0: SIGINT: stopping at the end of a step; a second signal stops at once\n"));
   EXPECT_THAT(output,
@@ -220,7 +220,7 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   const Json result = Json::parse(read_file(work_ / "result.json"));
   EXPECT_EQ(result["outcome"], "stopped");
   EXPECT_EQ(result["signal"], "SIGINT");
-  EXPECT_EQ(result["exit_status"], 130);
+  EXPECT_EQ(result["exit_status"], 75);
   EXPECT_EQ(result["steps"], records(metrics).size());
 }
 

@@ -36,12 +36,26 @@ TEST(WorkerMessage, AStepReadsBackToTheSameBits) {
 }
 
 TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
-  train::LoopResult sent{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
+  train::LoopResult sent;
+  sent.steps = 12;
+  sent.last_step = 32;
+  sent.first_loss = 5.1 / 3;
+  sent.last_loss = 2.2 / 3;
+  sent.eval_loss = 1.0 / 3;
+  sent.tokens_per_s = 1e4 / 7;
+  sent.signal = 15;
+  sent.out_of_time = true;
+  sent.traffic = {{"tensor", "comm-x", 3, 1ULL << 60, 5}};
+  sent.skipped = 4;
+  sent.checkpoint = "/run/checkpoints/step-00000032";
   sent.metrics = "/run/metrics.jsonl";
   sent.records = 12;
-  sent.missing = {3, 2, 1};
+  sent.missing = {3, 2, 1, 4};
   const train::LoopResult read = read_result(to_line(sent));
   EXPECT_EQ(read.steps, sent.steps);
+  EXPECT_EQ(read.last_step, 32);
+  EXPECT_TRUE(read.out_of_time);
+  EXPECT_EQ(read.checkpoint, sent.checkpoint);
   EXPECT_EQ(read.first_loss, sent.first_loss);
   EXPECT_EQ(read.last_loss, sent.last_loss);
   EXPECT_EQ(read.eval_loss, sent.eval_loss);
@@ -73,7 +87,10 @@ TEST(WorkerMessage, TheResultIsThatOfRank0WithTheTrafficOfAll) {
   EXPECT_EQ(result.take({0, kStep, to_line(step())})->step, 7);
   EXPECT_FALSE(result.together());
   for (const int rank : {2, 0, 1}) {
-    train::LoopResult of{1, 1.0 + rank, 2.0, {}, 0, 0, {{"data", "comm-x", 1, 10, 20}}, 0};
+    train::LoopResult of;
+    of.steps = 1;
+    of.first_loss = 1.0 + rank;
+    of.traffic = {{"data", "comm-x", 1, 10, 20}};
     if (rank > 0) of.traffic.push_back({"pipeline", "comm-y", 2, 1, 1});
     of.missing = {rank == 0 ? 1 : 0, 10, rank};
     EXPECT_FALSE(result.take({rank, kResult, to_line(of)}));

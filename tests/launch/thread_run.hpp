@@ -36,6 +36,9 @@ validation = "text"
 [eval]
 every = 5
 batches = 1
+
+[checkpoint]
+resume = "never"
 )";
 
 inline std::vector<nlohmann::json> records(const std::filesystem::path& file) {

@@ -85,9 +85,10 @@ int TrainReport::failed(const config::RunConfig& run, int rank, const std::strin
 }
 
 int end_status(const train::LoopResult& result) {
-  if (result.missing.any()) return kFailed;
-  if (result.signal == 0 && !result.out_of_time) return kDone;
-  if (result.steps > 0 && !result.checkpoint.empty()) return kUnfinished;
+  const bool stopped = result.signal != 0 || result.out_of_time;
+  if (!stopped) return result.missing.any() ? kFailed : kDone;
+  const bool is_saved = result.steps > 0 && !result.checkpoint.empty() && result.missing.checkpoints == 0;
+  if (is_saved) return kUnfinished;
   return result.signal != 0 ? 128 + result.signal : kFailed;
 }
 

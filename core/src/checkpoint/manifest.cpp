@@ -100,7 +100,7 @@ Piece piece_of(const Value& value, const Shape& whole) {
 }
 
 void put(Json& out, const SavedPart& part) {
-  Json &files = out["files"] = Json::array(), &tensors = out["tensors"] = Json::array();
+  Json files = Json::array(), tensors = Json::array();
   for (const SavedFile& file : part.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"header_xxh3_128", file.header_checksum}});
   for (const SavedTensor& tensor : part.tensors) {
@@ -112,6 +112,8 @@ void put(Json& out, const SavedPart& part) {
                        {"shape", to_json(tensor.shape)},
                        {"pieces", std::move(pieces)}});
   }
+  out["files"] = std::move(files);
+  out["tensors"] = std::move(tensors);
 }
 
 SavedPart part_of(const Value& value) {

@@ -99,10 +99,21 @@ const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& ten
 
 void TensorReader::read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out) {
   std::int64_t copied = 0;
-  for (const Piece& piece : tensor.pieces) copied += copy(tensor, piece, begin, size, out);
-  if (copied != size.elements()) // pieces overlap, and leave a gap elsewhere
-    throw Error(text("the pieces of {} do not make up the whole", name_of(tensor)), (folder_ / kManifestFile).string(),
-                kDamaged);
+  std::vector<const Piece*> read;
+  for (const Piece& piece : tensor.pieces) {
+    const Overlap common = overlap_of(piece, begin, size);
+    if (common.is_empty) continue;
+    for (const Piece* other : read)
+      if (!overlap_of(*other, common.begin, common.size).is_empty) fail_whole(tensor);
+    read.push_back(&piece);
+    copied += copy(tensor, piece, begin, size, out);
+  }
+  if (copied != size.elements()) fail_whole(tensor);
+}
+
+void TensorReader::fail_whole(const SavedTensor& tensor) const {
+  throw Error(text("the pieces of {} do not make up the whole", name_of(tensor)), (folder_ / kManifestFile).string(),
+              kDamaged);
 }
 
 /// Returns the number of elements.

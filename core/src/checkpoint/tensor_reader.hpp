@@ -44,6 +44,7 @@ class TensorReader {
 
   OpenFile& open(const std::string& name);
   const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
+  [[noreturn]] void fail_whole(const SavedTensor& tensor) const;
   std::int64_t copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
                     std::byte* out);
   void verify_file(const SavedFile& saved, std::vector<Error>& problems, const std::atomic<bool>& stop);

@@ -173,8 +173,8 @@ struct Checkpoints::Impl {
       if (commit) return commit->complete(folder, state, part, stop);
       try {
         publish(store, state.step, number, part);
-      } catch (const Error& error) { // too large for the store
-        publish(store, state.step, number, {{}, error.what()});
+      } catch (...) { // too large for the store: rank 0 must not wait for it
+        publish(store, state.step, number, {{}, caught_error().what()});
       }
     } catch (...) { // the store, after a failure of the job
       log.debug("{}", caught_error().what());

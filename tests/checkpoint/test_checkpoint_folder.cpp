@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folders of checkpoints: their names, what counts as complete, and what is removed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "checkpoint/folder.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::ElementsAre;
+
+class CheckpointFolder : public ::testing::Test {
+ protected:
+  void make(const std::string& name, bool complete) const {
+    fs::create_directories(folder_ / name);
+    test::write_file(folder_ / name / (complete ? "manifest.json" : "weights-00000.safetensors"), "x");
+  }
+  std::set<std::string> names() const {
+    std::set<std::string> out;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path()))
+      out.insert(entry.path().filename().string());
+    return out;
+  }
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> out;
+    for (const FoundCheckpoint& found : checkpoints_in(folder_.path())) out.push_back(found.step);
+    return out;
+  }
+  test::TempFolder folder_;
+};
+
+TEST(CheckpointName, HasTheStep) {
+  EXPECT_EQ(folder_name(200), "step-00000200");
+  EXPECT_EQ(folder_name(1234567890), "step-1234567890");
+  EXPECT_EQ(step_of("step-00000200"), 200);
+  EXPECT_EQ(step_of("step-1234567890"), 1234567890);
+  for (const char* name : {"step-200", "step-", "step-0000020x", "step-00000200-1", "xstep-00000200", "step--0000200"})
+    EXPECT_FALSE(step_of(name)) << name;
+}
+
+TEST_F(CheckpointFolder, OnlyCompleteOnesAreFound) {
+  for (const char* name : {"step-00000003", "step-00000001", ".step-00000004.partial-ab", "step-00000002-1"})
+    make(name, true);
+  make("step-00000009", false);
+  EXPECT_THAT(steps(), ElementsAre(1, 3));
+  EXPECT_TRUE(checkpoints_in(folder_ / "none").empty());
+}
+
+TEST_F(CheckpointFolder, ACommitMakesItVisibleAndKeepsWhatHasItsName) {
+  make("step-00000005", false); // made by hand, or damaged
+  const fs::path partial = partial_folder(folder_.path(), 5, "ab");
+  make(partial.filename(), true);
+  EXPECT_THAT(steps(), ElementsAre());
+  commit(partial, folder_.path(), 5);
+  EXPECT_EQ(names(), (std::set<std::string>{"step-00000005", "step-00000005-1"}));
+  EXPECT_THAT(steps(), ElementsAre(5));
+}
+
+TEST_F(CheckpointFolder, LeftoversAreRemoved) {
+  for (const char* name : {".step-00000004.partial-ab", ".step-00000001.removed", "step-00000003", "other"})
+    make(name, true);
+  remove_leftovers(folder_.path());
+  EXPECT_EQ(names(), (std::set<std::string>{"step-00000003", "other"}));
+}
+
+TEST_F(CheckpointFolder, OldOnesAreRemoved) {
+  for (const std::int64_t step : {10, 20, 30, 40, 50}) make(folder_name(step), true);
+  make("step-00000015", false);
+  remove_old(folder_.path(), 2, 20);
+  EXPECT_THAT(steps(), ElementsAre(20, 40, 50));
+  EXPECT_TRUE(names().contains("step-00000015")); // nobody knows what it is
+  remove_old(folder_.path(), 1, 0);
+  EXPECT_THAT(steps(), ElementsAre(50));
+  remove_old(folder_.path(), 3, 0);
+  EXPECT_THAT(steps(), ElementsAre(50));
+}
+
+} // namespace
+} // namespace triax::checkpoint

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// manifest.json: reads back what is written, puts the parts of ranks together, and refuses what is damaged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/manifest.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::checkpoint {
+namespace {
+
+using ::testing::HasSubstr;
+
+SavedPart part(int rank) {
+  const std::string file = "weights-" + std::to_string(rank) + ".safetensors";
+  return {{{file, 100, "aa"}}, {{"w", "master", DType::f32, {4, 3}, {{file, "w", {2 * rank, 0}, {2, 3}, "bb"}}}}};
+}
+
+Manifest manifest() {
+  PartMerger all;
+  all.add(part(0));
+  all.add(part(1));
+  Manifest out;
+  out.training = {200, 1600, 199, 32768, 3, 2};
+  out.tokens = 102400;
+  out.created = "2026-11-24T18:00:00Z";
+  out.engine = "0.1.0";
+  out.plugins = {{"model", "model-gpt 0.1.0"}};
+  out.layout = {{"tensor", 2}};
+  out.config = {{"model.hidden", "32"}};
+  out.content = all.take();
+  return out;
+}
+
+class ManifestFile : public ::testing::Test {
+ protected:
+  Manifest read(const std::string& json) const {
+    test::write_file(folder_ / "manifest.json", json);
+    return read_manifest(folder_ / "manifest.json");
+  }
+  /// Of the manifest with one piece of its text replaced.
+  std::string refusal(const std::string& from, const std::string& to) const {
+    std::string json = to_json(manifest());
+    const std::size_t at = json.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return test::error_of([&] { read(json.replace(at, from.size(), to)); });
+  }
+  test::TempFolder folder_;
+};
+
+TEST_F(ManifestFile, ReadsBackWhatIsWritten) {
+  const Manifest written = manifest(), back = read(to_json(written));
+  EXPECT_EQ(back.training, written.training);
+  EXPECT_EQ(back.tokens, 102400);
+  EXPECT_EQ(back.created, written.created);
+  EXPECT_EQ(back.engine, "0.1.0");
+  EXPECT_EQ(back.plugins, written.plugins);
+  EXPECT_EQ(back.layout, written.layout);
+  EXPECT_EQ(back.config, written.config);
+  ASSERT_EQ(back.content.files.size(), 2u);
+  ASSERT_EQ(back.content.tensors.size(), 1u);
+  ASSERT_EQ(back.content.tensors[0].pieces.size(), 2u);
+  EXPECT_EQ(back.content.tensors[0].pieces[1].begin, (Shape{2, 0}));
+  EXPECT_EQ(back.content.tensors[0].pieces[1].checksum, "bb");
+  EXPECT_EQ(to_json(back), to_json(written));
+}
+
+TEST_F(ManifestFile, RefusesWhatIsDamaged) {
+  EXPECT_THAT(refusal("{", "["), HasSubstr("manifest.json: is not valid JSON"));
+  EXPECT_THAT(refusal("triax-checkpoint", "other"), HasSubstr("format is not \"triax-checkpoint\""));
+  EXPECT_THAT(refusal("\"version\": 1", "\"version\": 2"),
+              HasSubstr("has version 2 of the format, and this program reads up to 1\n  use the version of Triax that "
+                        "wrote it, or a later one"));
+  EXPECT_THAT(refusal("\"samples\": 1600", "\"samples\": -1"),
+              HasSubstr("training.samples is not a whole number of at least 0"));
+  EXPECT_THAT(refusal("\"step\"", "\"stop\""), HasSubstr("training has no \"step\""));
+  EXPECT_THAT(refusal("\"F32\"", "\"F31\""), HasSubstr("tensors[0].dtype is not a type that this version knows"));
+  EXPECT_THAT(refusal("weights-1.safetensors\",\n     \"key\"", "../x\",\n     \"key\""),
+              HasSubstr("tensors[0].pieces[1].file is not a file's name"));
+}
+
+TEST_F(ManifestFile, RefusesATensorThatIsNotWhole) {
+  Manifest less = manifest();
+  less.content.tensors[0].pieces.pop_back();
+  EXPECT_THAT(test::error_of([&] { read(to_json(less)); }),
+              HasSubstr("the pieces of w (master) have 6 of its 12 elements"));
+  Manifest outside = manifest();
+  outside.content.tensors[0].pieces[1].begin[0] = 3;
+  EXPECT_THAT(test::error_of([&] { read(to_json(outside)); }),
+              HasSubstr("tensors[0].pieces[1] is not inside the tensor"));
+}
+
+TEST(SavedParts, OfRanksThatDescribeATensorDifferentlyAreRefused) {
+  PartMerger all;
+  all.add(part(0));
+  SavedPart other = part(1);
+  other.tensors[0].shape[0] = 5;
+  EXPECT_THAT(test::error_of([&] { all.add(other); }),
+              HasSubstr("ranks describe w (master) differently: f32[4, 3] and f32[5, 3]"));
+}
+
+TEST(SavedParts, TravelAsText) {
+  const SavedPart back = part_from_json(to_json(part(1)), "rank 1");
+  EXPECT_EQ(back.files[0].name, "weights-1.safetensors");
+  EXPECT_EQ(back.tensors[0].pieces[0].begin, (Shape{2, 0}));
+  EXPECT_THAT(test::error_of([] { part_from_json("{", "rank 1"); }), HasSubstr("rank 1: is not valid JSON"));
+}
+
+} // namespace
+} // namespace triax::checkpoint

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headers of safetensors files: what is written reads back, and files that are not valid are refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "checkpoint/checksum.hpp"
+#include "checkpoint/safetensors.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::checkpoint {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string with_length(const std::string& json) {
+  const std::uint64_t length = json.size();
+  std::string out(sizeof length, '\0');
+  std::memcpy(out.data(), &length, sizeof length);
+  return out + json;
+}
+
+class Safetensors : public ::testing::Test {
+ protected:
+  SafetensorsHeader read(const std::string& bytes) const {
+    test::write_file(folder_ / "x.safetensors", bytes);
+    return read_header(os::InputFile(folder_ / "x.safetensors"), folder_ / "x.safetensors");
+  }
+  std::string refusal(const std::string& bytes) const {
+    return test::error_of([&] { read(bytes); });
+  }
+  /// Of a header with one tensor of 8 bytes, whose entry is this.
+  std::string refusal_of(const std::string& entry) const {
+    return refusal(with_length("{\"a\":" + entry + "}") + std::string(8, 'x'));
+  }
+  test::TempFolder folder_;
+};
+
+TEST_F(Safetensors, WhatIsWrittenReadsBack) {
+  std::vector<TensorEntry> entries = {{"a", DType::f32, {2, 3}},
+                                      {"b \"quoted\"", DType::f64, {}},
+                                      {"c", DType::u8, {5}},
+                                      {"none", DType::bf16, {0, 7}}};
+  const std::string header = make_header(entries, std::vector<std::pair<std::string, std::string>>{{"format", "pt"}});
+  EXPECT_EQ(header.size() % 8, 0u);
+  EXPECT_EQ(entries[2].begin, 32u);
+  const SafetensorsHeader read_back = read(header + std::string(37, 'x'));
+  EXPECT_EQ(read_back.bytes, header.size());
+  ASSERT_EQ(read_back.entries.size(), 4u);
+  EXPECT_EQ(read_back.entries[0].name, "a");
+  EXPECT_EQ(read_back.entries[0].shape, (Shape{2, 3}));
+  EXPECT_EQ(read_back.entries[1].name, "b \"quoted\"");
+  EXPECT_EQ(read_back.entries[1].dtype, DType::f64);
+  EXPECT_EQ(read_back.entries[2].begin, 32u);
+  EXPECT_EQ(read_back.entries[3].bytes(), 0u);
+}
+
+TEST_F(Safetensors, RefusesWhatIsNotAHeader) {
+  EXPECT_THAT(refusal("short"), HasSubstr("x.safetensors: is too short for a header"));
+  EXPECT_THAT(refusal(with_length("{}").substr(0, 9)), HasSubstr("its header would have 2 bytes, and the file has 9"));
+  EXPECT_THAT(refusal(std::string(8, '\xff')), HasSubstr("its header would have 18446744073709551615 bytes"));
+  EXPECT_THAT(refusal(with_length(" {}")), HasSubstr("does not begin with \"{\""));
+  EXPECT_THAT(refusal(with_length("{\"a\":")), HasSubstr("is not valid JSON"));
+  EXPECT_THAT(refusal(with_length("{\"a\":1}")), HasSubstr("tensor \"a\": needs dtype, shape and data_offsets"));
+  EXPECT_THAT(refusal(with_length(std::string(100000, '['))), HasSubstr("does not begin with"));
+}
+
+TEST_F(Safetensors, RefusesAnEntryThatIsNotValid) {
+  EXPECT_THAT(refusal_of(R"({"dtype":"F33","shape":[2],"data_offsets":[0,8]})"),
+              HasSubstr("dtype \"F33\" is not supported"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
+              HasSubstr("do not fit its shape and dtype"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), HasSubstr("its shape is not a list"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[1,1,1,1,2],"data_offsets":[0,8]})"),
+              HasSubstr("its shape is not a list"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})"),
+              HasSubstr("its shape is not a list"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})"), HasSubstr("do not fit"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8.0]})"), HasSubstr("not two offsets"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})"),
+              HasSubstr("has 8 bytes of data, and its header names 4"));
+  EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[1],"data_offsets":[4,8]})"),
+              HasSubstr("begins at byte 4, and not at 0"));
+  const std::string entry = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  EXPECT_THAT(refusal_of(entry + ",\"a\":" + entry), HasSubstr("tensor \"a\": is in the header twice"));
+}
+
+/// The value that xxhsum -H2 of xxHash 0.8.1 prints.
+TEST(CheckpointChecksum, IsXxh3Of128Bits) {
+  Checksum empty;
+  EXPECT_EQ(empty.text(), "99aa06d3014798d86001c324468d497f");
+  Checksum parts;
+  for (const char* part : {"the quick ", "", "brown fox"}) parts.add(std::as_bytes(std::span(part, std::strlen(part))));
+  Checksum whole;
+  whole.add(std::as_bytes(std::span("the quick brown fox", 19)));
+  EXPECT_EQ(parts.text(), whole.text());
+  EXPECT_NE(parts.text(), empty.text());
+}
+
+} // namespace
+} // namespace triax::checkpoint

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run that is saved on one layout and continued on another has the bits of a run that never stopped; and what cannot
+// be continued is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/tensor_reader.hpp"
+#include "support/error_of.hpp"
+#include "train/loop.hpp"
+#include "train/preflight_run.hpp"
+#include "train/tiny_run.hpp"
+
+namespace triax {
+namespace {
+
+namespace fs = std::filesystem;
+
+using test::TinyRun;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Pipeline, tensor and data ranks, and further keys.
+struct Where {
+  int pipeline = 1, tensor = 1, data = 1;
+  std::map<std::string, std::string> keys = {};
+};
+
+class Resumed : public ::testing::Test {
+ protected:
+  Resumed() {
+    run_.keys["train.steps"] = "8";
+    run_.keys["model.layers"] = "4";
+    run_.keys["lr.decay"] = "\"cosine\"";
+    run_.keys["batch.global"] = "8";
+  }
+
+  config::RunConfig config(const Where& where, int stop_at) {
+    run_.keys["parallel.pipeline"] = std::to_string(where.pipeline);
+    run_.keys["parallel.tensor"] = std::to_string(where.tensor);
+    run_.keys["parallel.data"] = std::to_string(where.data);
+    run_.keys["train.stop_at"] = std::to_string(stop_at);
+    const std::map<std::string, std::string> before = run_.keys;
+    for (const auto& [key, value] : where.keys) run_.keys[key] = value;
+    config::RunConfig out = run_.config();
+    run_.keys = before;
+    return out;
+  }
+
+  /// Continues the run to step `stop_at`, as all ranks of a job do. Returns the errors of ranks.
+  std::vector<std::string> train(const Where& where, int stop_at, const std::string& folder = "run") {
+    run_.keys["run.dir"] = text("\"{}\"", folder);
+    const config::RunConfig config = this->config(where, stop_at);
+    const Layout layout = train::layout_of(config);
+    const os::StopSignals signals(null_log());
+    control::LocalStore store;
+    control::JobAbort abort;
+    const control::JobAbort::Listening listening(abort, store);
+    std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
+    std::vector<std::thread> threads;
+    for (int index = 0; index < layout.world(); ++index)
+      threads.emplace_back([&, index] {
+        try {
+          test::TinySource source;
+          train::RankOptions options{.training = &source, .held_out = &source, .threads = 1, .abort = &abort};
+          train::Rank rank(config, layout, index, store, null_log(), options);
+          train::Checkpoints checkpoints(config, layout, index, rank, store, null_log());
+          try {
+            checkpoints.restore();
+            const train::LoopResult result = train::run_loop(config, rank, signals, {}, &checkpoints);
+            if (index == 0) result_ = result;
+          } catch (const Error& error) {
+            abort.raise(index, error.what());
+            throw;
+          }
+        } catch (const std::exception& error) {
+          errors[static_cast<std::size_t>(index)] = error.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    std::erase(errors, "");
+    return errors;
+  }
+
+  fs::path checkpoint(const std::string& folder, std::int64_t step) const {
+    return run_.folder() / folder / "checkpoints" / checkpoint::folder_name(step);
+  }
+
+  /// All tensors and the state of training of a checkpoint, as bytes by name.
+  std::map<std::string, std::vector<std::byte>> content(const std::string& folder, std::int64_t step) const {
+    checkpoint::TensorReader reader(checkpoint(folder, step));
+    std::map<std::string, std::vector<std::byte>> out;
+    for (const checkpoint::SavedTensor& tensor : reader.manifest().content.tensors) {
+      Shape begin = tensor.shape;
+      for (int dim = 0; dim < begin.rank(); ++dim) begin[dim] = 0;
+      std::vector<std::byte>& bytes = out[name_of(tensor)];
+      bytes.resize(static_cast<std::size_t>(tensor.shape.elements()) * bytes_of(tensor.dtype));
+      reader.read(tensor, begin, tensor.shape, bytes.data());
+    }
+    return out;
+  }
+  checkpoint::TrainingState state(const std::string& folder, std::int64_t step) const {
+    return checkpoint::read_manifest(checkpoint(folder, step) / "manifest.json").training;
+  }
+
+  TinyRun run_;
+  train::LoopResult result_;
+};
+
+/// Same tensor and data sizes: equal to never having stopped, whatever the pipeline, schedule and stages.
+TEST_F(Resumed, OnAnyPipelineHasTheBitsOfARunThatDidNotStop) {
+  const std::vector<Where> layouts = {{1, 2, 2},
+                                      {2, 2, 2, {{"schedule.plugin", "\"sched-zb-h1\""}}},
+                                      {2, 2, 2, {{"parallel.split", "[1, 3]"}, {"train.stall_timeout_s", "61"}}},
+                                      {4, 2, 2},
+                                      {1, 2, 2, {{"memory.recompute", "\"full\""}}}};
+  ASSERT_THAT(train(layouts[0], 8, "whole"), IsEmpty());
+  for (std::size_t i = 0; i < layouts.size(); ++i)
+    ASSERT_THAT(train(layouts[i], i + 1 < layouts.size() ? static_cast<int>(i) + 1 : 8), IsEmpty()) << i;
+  EXPECT_EQ(result_.steps, 4);
+  EXPECT_EQ(result_.last_step, 8);
+  EXPECT_EQ(content("run", 8), content("whole", 8));
+  EXPECT_EQ(state("run", 8), state("whole", 8));
+}
+
+/// Written once by whoever owns it, whatever the sizes: what is read is what was written.
+TEST_F(Resumed, ACheckpointHasTheSameContentWhateverReadsAndWritesIt) {
+  ASSERT_THAT(train({2, 2, 1}, 2), IsEmpty());
+  const auto first = content("run", 2);
+  EXPECT_EQ(first.size(), 3 * (first.size() / 3)); // weights, m, v
+  for (const Where& where : std::vector<Where>{{1, 1, 1}, {4, 1, 2}, {1, 4, 1, {{"model.heads", "4"}}}, {2, 1, 4}}) {
+    fs::remove_all(run_.folder() / "copy");
+    fs::copy(run_.folder() / "run", run_.folder() / "copy", fs::copy_options::recursive);
+    run_.keys["optimizer.lr"] = "0"; // the next step changes no weight, and decay multiplies by 1
+    run_.keys["lr.decay"] = "\"constant\"";
+    ASSERT_THAT(train(where, 3, "copy"), IsEmpty());
+    auto after = content("copy", 3);
+    for (const auto& [name, bytes] : first) {
+      if (!name.ends_with("(master)")) continue;
+      EXPECT_TRUE(after.at(name) == bytes) << name;
+    }
+    EXPECT_EQ(after.size(), first.size());
+  }
+}
+
+/// Other tensor and data sizes add in another order.
+TEST_F(Resumed, OnOtherSizesStaysWithinRounding) {
+  run_.keys["train.precision"] = "\"fp64\"";
+  ASSERT_THAT(train({1, 1, 1}, 8, "whole"), IsEmpty());
+  const double loss = result_.last_loss;
+  for (const Where& where : std::vector<Where>{{2, 2, 1}, {1, 1, 4}, {2, 1, 2}}) {
+    fs::remove_all(run_.folder() / "run");
+    ASSERT_THAT(train(where, 4), IsEmpty());
+    ASSERT_THAT(train({1, 2, 2}, 6), IsEmpty());
+    ASSERT_THAT(train({1, 1, 1}, 8), IsEmpty());
+    EXPECT_NEAR(result_.last_loss, loss, 1e-12 * loss);
+  }
+}
+
+TEST_F(Resumed, TheLossScaleContinues) {
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  run_.keys["train.precision"] = "\"fp16\"";
+  run_.keys["loss_scale.initial"] = "1e9"; // skips steps
+  run_.keys["loss_scale.window_steps"] = "3";
+  run_.keys["train.steps"] = "60";
+  const Where where{2, 1, 1};
+  ASSERT_THAT(train(where, 60, "whole"), IsEmpty());
+  for (const int stop : {3, 41, 60}) ASSERT_THAT(train(where, stop), IsEmpty());
+  EXPECT_EQ(content("run", 60), content("whole", 60));
+  EXPECT_EQ(state("run", 60), state("whole", 60));
+  EXPECT_LT(state("run", 60).optimizer_steps, 60);
+}
+
+TEST_F(Resumed, WhileItIsWrittenTrainingContinues) {
+  run_.keys["checkpoint.every"] = "2";
+  run_.keys["checkpoint.keep"] = "2";
+  run_.keys["checkpoint.keep_every"] = "4";
+  ASSERT_THAT(train({2, 1, 2}, 0), IsEmpty());
+  std::vector<std::int64_t> steps;
+  for (const checkpoint::FoundCheckpoint& found : checkpoint::checkpoints_in(run_.folder() / "run/checkpoints"))
+    steps.push_back(found.step);
+  EXPECT_THAT(steps, ElementsAre(4, 6, 8));
+  run_.keys["checkpoint.async"] = "false";
+  ASSERT_THAT(train({2, 1, 2}, 0, "other"), IsEmpty());
+  for (const std::int64_t step : {4, 6, 8}) EXPECT_EQ(content("run", step), content("other", step)) << step;
+}
+
+TEST_F(Resumed, AnotherBatchSizeContinuesWithTheNextSample) {
+  ASSERT_THAT(train({}, 3), IsEmpty());
+  run_.keys["batch.global"] = "4";
+  ASSERT_THAT(train({}, 5), IsEmpty());
+  EXPECT_EQ(state("run", 5).samples, 3 * 8 + 2 * 4);
+}
+
+TEST_F(Resumed, TheWeightsAloneBeginANewTraining) {
+  ASSERT_THAT(train({1, 2, 1}, 3, "first"), IsEmpty());
+  run_.keys["checkpoint.from"] = text("\"{}\"", checkpoint("first", 3).string());
+  run_.keys["checkpoint.load"] = "\"weights\"";
+  run_.keys["optimizer.plugin"] = "\"optim-sgd\"";
+  run_.keys["optimizer.lr"] = "0";
+  run_.keys["lr.decay"] = "\"constant\"";
+  ASSERT_THAT(train({2, 1, 1}, 1), IsEmpty());
+  const auto before = content("first", 3), after = content("run", 1);
+  for (const auto& [name, bytes] : after) EXPECT_TRUE(before.at(name) == bytes) << name;
+  EXPECT_EQ(state("run", 1).samples, 8);
+}
+
+TEST_F(Resumed, DamageIsFoundBeforeAnythingStarts) {
+  ASSERT_THAT(train({1, 2, 2}, 2), IsEmpty());
+  const fs::path file = checkpoint("run", 2) / "weights-00003.safetensors";
+  std::fstream of(file, std::ios::in | std::ios::out | std::ios::binary);
+  of.seekp(-2, std::ios::end);
+  of.put('?');
+  of.close();
+  const std::vector<std::string> errors = train({2, 1, 1}, 4);
+  ASSERT_FALSE(errors.empty());
+  EXPECT_THAT(errors, testing::Contains(HasSubstr("weights-00003.safetensors: tensor \"")));
+  EXPECT_FALSE(fs::exists(checkpoint("run", 4)));
+}
+
+TEST_F(Resumed, AFolderThatCannotBeWrittenIsCountedAndTrainingContinues) {
+  run_.keys["checkpoint.every"] = "4";
+  fs::create_directories(run_.folder() / "run");
+  test::write_file(run_.folder() / "run/checkpoints", "a file");
+  ASSERT_THAT(train({1, 1, 2}, 0), IsEmpty());
+  EXPECT_EQ(result_.steps, 8);
+  EXPECT_EQ(result_.missing.checkpoints, 2);
+  EXPECT_EQ(result_.checkpoint, "");
+}
+
+class RefusedResume : public Resumed {
+ protected:
+  RefusedResume() { test::prepare_text(run_, std::string(400, 'a')); }
+  /// What preflight says about a run that finds a checkpoint, after one key has changed.
+  std::string refusal(const std::string& key, const std::string& value) {
+    const config::RunConfig config = this->config({.keys = {{key, value}}}, 0);
+    const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
+    std::string out = checked.resume;
+    for (const Refusal& refused : checked.refusals) out = refused.message;
+    return out;
+  }
+};
+
+TEST_F(RefusedResume, NamesTheKeysAndTheChoices) {
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_THAT(
+      refusal("model.hidden", "16"),
+      HasSubstr("parameter \"embedding/tokens.weight\" is [257, 8] there and [257, 16] in this run; model.hidden "
+                "= 16 (was 8): this run cannot continue from "));
+  EXPECT_THAT(refusal("model.layers", "5"), HasSubstr("parameter \"block 4/"));
+  EXPECT_THAT(refusal("model.layers", "3"), HasSubstr("is not in the model of this run; model.layers = 3 (was 4)"));
+  EXPECT_THAT(refusal("model.vocab", "300"), HasSubstr("model.vocab = 300 (was 257)"));
+  EXPECT_THAT(refusal("train.precision", "\"bf16\""), HasSubstr("continues after step 2 from "));
+  EXPECT_THAT(refusal("optimizer.lr", "0.5"), HasSubstr("; changed: optimizer.lr = 0.5 (was 0.01)"));
+  EXPECT_THAT(refusal("log.level", "\"warn\""), testing::Not(HasSubstr("changed")));
+}
+
+TEST_F(RefusedResume, OptimizerStateThatIsNotThereIsNamed) {
+  run_.keys["optimizer.plugin"] = "\"optim-sgd\"";
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_THAT(refusal("optimizer.plugin", "\"optim-adamw\""),
+              HasSubstr("optimizer state \"m\" of parameter \"embedding/tokens.weight\" is not in the checkpoint; "
+                        "optimizer.plugin = \"optim-adamw\" (was \"optim-sgd\"): this run cannot continue from "));
+}
+
+} // namespace
+} // namespace triax
