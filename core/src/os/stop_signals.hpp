@@ -23,6 +23,8 @@
 
 namespace triax::os {
 
+inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 class StopSignals {
  public:
   enum class From { user, launcher };
