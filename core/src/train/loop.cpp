@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
-#include "config/run_files.hpp"
+#include "base/rank_files.hpp"
 #include "report/traffic.hpp"
 
 namespace triax::train {
@@ -134,7 +134,7 @@ class Loop {
 } // namespace
 
 fs::path log_file(const config::RunConfig& run, int rank) {
-  return run.folder / config::rank_log(rank);
+  return run.folder / kRankLogs.of(rank);
 }
 
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports) {
