@@ -31,6 +31,18 @@ TEST_F(TrainFaults, TheRankThatFailsIsReportedAndNoOther) {
   EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have completed the step
 }
 
+/// The first update makes the weights infinite, so the evaluation after it fails on all ranks.
+TEST_F(TrainFaults, AnEvaluationThatFailsDoesNotLoseTheRecordOfItsStep) {
+  const Outcome failed = train("--set optimizer.lr=1e30 --set eval.every=1");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.text, HasSubstr("evaluation"));
+  const std::vector<Json> written = records(work_ / "run/metrics.jsonl");
+  ASSERT_EQ(written.size(), 1u) << failed.text;
+  EXPECT_EQ(written[0]["step"], 1);
+  EXPECT_GT(written[0]["loss"].get<double>(), 0);
+  EXPECT_FALSE(written[0].contains("eval_loss")) << written[0];
+}
+
 /// A thread cannot be killed: the process reports which rank hangs and where, and ends.
 TEST_F(TrainFaults, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "--set plugins.path=[\\\"" TEST_PLUGINS "\\\"] --set train.stall_timeout_s=2 ";

@@ -89,15 +89,25 @@ class Loop {
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     record.comm = traffic;
-    if (due && result_.signal == 0) evaluate(record);
-    if (reports_.records) {
-      reports_.records->check(); // logs a deleted file at once, even if records are rare
-      if (done.step % run_.log.every == 0 || due || ends) reports_.records->write(record);
+    const bool recorded = done.step % run_.log.every == 0 || due || ends;
+    try {
+      if (due && result_.signal == 0) evaluate(record);
+    } catch (...) {
+      write(record, recorded); // the step is complete
+      throw;
     }
+    write(record, recorded);
     if (reports_.step) reports_.step(record);
   }
 
+  void write(const report::StepRecord& record, bool recorded) {
+    if (!reports_.records) return;
+    reports_.records->check(); // logs a deleted file at once, even if records are rare
+    if (recorded) reports_.records->write(record);
+  }
+
   void evaluate(report::StepRecord& record) {
+    if (reports_.evaluating) reports_.evaluating(record.step);
     const auto [held_out, signal] = rank_.evaluate_unless(caught_);
     result_.signal = signal;
     if (!held_out) return;

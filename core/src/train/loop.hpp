@@ -40,13 +40,16 @@ struct Reports {
   RunRecords* records = nullptr;                            // may be null
   std::function<void(const report::StepRecord&)> step = {}; // called for every step, also without a metrics record
   std::function<void(const std::string&)> note = {};        // called with lines for the user, before the first step
+  /// Called before the evaluation after a step: its failure does not lose the step's record. May be empty.
+  std::function<void(std::int64_t step)> evaluating = {};
 };
 
 /// Begins the records once all ranks have joined. Trains to train.steps, or until a rank has received a signal; a
 /// signal at the end of a step, or during a recorded one, ends the run after the next step. Writes a record every
 /// log.every steps, for steps with an evaluation, and for the last. Evaluates every eval.every steps and after the
 /// last. If the run must stop, no evaluation is started, and one in progress ends after its batch; the step is then
-/// recorded without it. All ranks of a run take the same decisions at the same points.
+/// recorded without it, as after an evaluation that fails. All ranks of a run take the same decisions at the same
+/// points.
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports);
 
 } // namespace triax::train
