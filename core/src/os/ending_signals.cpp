@@ -46,7 +46,7 @@ void EndingSignals::handle(int signal) {
       if (answer.signal != signal) continue;
       for (std::size_t at = 0; at < answer.text.size();) {
         const ssize_t written = ::write(one->descriptor_, answer.text.data() + at, answer.text.size() - at);
-        if (written <= 0) break; // nobody reads it
+        if (written <= 0) break; // the reader is gone
         at += static_cast<std::size_t>(written);
       }
     }
