@@ -324,6 +324,6 @@ A precision that the kernels do not have:
   > precision = "fp16"
   > END
   $ triax check run.toml
-  run.toml:3:13: kernels-reference computes in f32 or f64 throughout; f16 with master weights in f32 was requested
+  run.toml:3:13: kernels-reference computes in fp32 or fp64 throughout; fp16 with master weights in fp32 was requested
     use train.precision fp32 or fp64
   [2]

@@ -49,6 +49,10 @@ TEST(Batches, GlobalMicrobatchesGoRoundTheDataRanks) {
     EXPECT_EQ(views.targets.as<std::int32_t>()[0], (26 + 4 * k) * 100 + 50);
     EXPECT_EQ(views.result.data(), batches.losses().as<double>() + 2 * k);
   }
+  EXPECT_EQ(batches.losses().elements(), 6);
+  EXPECT_EQ(batches.request().elements(), 1);
+  EXPECT_EQ(batches.request().data(), batches.values().as<double>() + executor::StepValues(shape).request(0));
+  EXPECT_EQ(executor::StepValues(shape).loss(1, 0), batches.values().elements()) << "behind those of the first rank";
 }
 
 /// Two steps of two microbatches of one sample.

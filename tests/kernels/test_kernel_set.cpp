@@ -204,7 +204,7 @@ TEST_F(Statistics, ReferenceRefusesNarrowTypes) {
   EXPECT_TRUE(set().supports(KernelRequest{DType::f64, DType::f64}).empty());
   const Refusals mixed = set().supports(KernelRequest{DType::bf16, DType::f32});
   EXPECT_EQ(mixed.front().message,
-            "kernels-reference computes in f32 or f64 throughout; bf16 with master weights in f32 was requested");
+            "kernels-reference computes in fp32 or fp64 throughout; bf16 with master weights in fp32 was requested");
   TensorView half(nullptr, DType::bf16, {3});
   EXPECT_THROW(run(Add{half, half, half}), Error);
 }

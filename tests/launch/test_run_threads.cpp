@@ -77,6 +77,7 @@ class TrainHere : public ::testing::Test {
     run_.keys["parallel.tensor"] = "2";
     run_.keys["train.stall_timeout_s"] = "1e6";
     run_.keys["train.precision"] = "\"fp64\"";
+    run_.keys["checkpoint.resume"] = "\"never\""; // tests train in one folder again and again
   }
 
   std::optional<train::LoopResult> go() { return go(run_.config()); }

@@ -17,6 +17,17 @@ using testing::HasSubstr;
 
 using TrainFaults = ThreadRun;
 
+/// Arguments of a run with --json in which rank 2 hangs.
+std::vector<std::string> faulty(const std::string& where) {
+  std::vector<std::string> out = {"train", "run.toml", "--json"};
+  for (const std::string& set :
+       {std::string("plugins.path=[\"" TEST_PLUGINS "\"]"), std::string("optimizer.plugin=optim-faulty"),
+        std::string("optimizer.lr=1e-2"), std::string("optimizer.rank=2"), "optimizer.where=" + where,
+        std::string("optimizer.hangs=true")})
+    out.insert(out.end(), {"--set", set});
+  return out;
+}
+
 TEST_F(TrainFaults, TheRankThatFailsIsReportedAndNoOther) {
   const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
                                "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
@@ -29,6 +40,18 @@ TEST_F(TrainFaults, TheRankThatFailsIsReportedAndNoOther) {
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr("out of luck"));
   const std::size_t recorded = records(work_ / "run/metrics.jsonl").size();
   EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have completed the step
+}
+
+/// The first update makes the weights infinite, so the evaluation after it fails on all ranks.
+TEST_F(TrainFaults, AnEvaluationThatFailsDoesNotLoseTheRecordOfItsStep) {
+  const Outcome failed = train("--set optimizer.lr=1e30 --set eval.every=1");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.text, HasSubstr("evaluation"));
+  const std::vector<Json> written = records(work_ / "run/metrics.jsonl");
+  ASSERT_EQ(written.size(), 1u) << failed.text;
+  EXPECT_EQ(written[0]["step"], 1);
+  EXPECT_GT(written[0]["loss"].get<double>(), 0);
+  EXPECT_FALSE(written[0].contains("eval_loss")) << written[0];
 }
 
 /// A thread cannot be killed: the process reports which rank hangs and where, and ends.
@@ -128,11 +151,7 @@ TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
 
 /// As if a rank created weights for a long time.
 TEST_F(TrainFaults, ASignalDuringTheStartEndsTheRunWithAResultAndNoLock) {
-  std::vector<std::string> arguments = {"train", "run.toml", "--json"};
-  for (const char* set : {"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                          "optimizer.rank=2", "optimizer.where=prepare", "optimizer.hangs=true"})
-    arguments.insert(arguments.end(), {"--set", set});
-  TrainProcess run(work_.path(), "triax", arguments);
+  TrainProcess run(work_.path(), "triax", faulty("prepare"));
   while (run.err().find("starting: 3 of 4 ranks ready, waiting for rank 2 to prepare the first step\n") ==
              std::string::npos &&
          !run.ended())
@@ -144,6 +163,37 @@ TEST_F(TrainFaults, ASignalDuringTheStartEndsTheRunWithAResultAndNoLock) {
   EXPECT_EQ(result["outcome"], "stopped");
   EXPECT_EQ(result["signal"], "SIGTERM");
   EXPECT_EQ(result["steps"], 0);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
+}
+
+/// The rank hangs in the middle of a step, so that the first signal has no effect.
+TEST_F(TrainFaults, ASecondSignalEndsTheRunWithAResultAndNoLock) {
+  TrainProcess run(work_.path(), "triax", faulty("step"));
+  while (!run.ended() && (!std::filesystem::exists(work_ / "run/metrics.jsonl") ||
+                          std::filesystem::file_size(work_ / "run/metrics.jsonl") == 0))
+    ::usleep(5000);
+  send_signal(run.pid(), SIGINT);
+  while (!run.ended() && run.err().find("a second signal stops at once") == std::string::npos) ::usleep(5000);
+  EXPECT_TRUE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
+  send_signal(run.pid(), SIGTERM);
+  EXPECT_EQ(run.wait(), 128 + SIGTERM);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
+  const Json result = Json::parse(run.out());
+  EXPECT_EQ(result["outcome"], "stopped");
+  EXPECT_EQ(result["exit_status"], 128 + SIGTERM);
+  EXPECT_EQ(result["signal"], "SIGTERM");
+}
+
+TEST_F(TrainFaults, ASignalDuringTheCheckEndsTheRunWithAResult) {
+  TrainProcess run(work_.path(), "triax", faulty("plan"));
+  while (run.ranks().empty() && !run.ended()) ::usleep(1000); // the process of the check
+  ::usleep(300'000); // into the call that hangs; the result does not depend on it
+  send_signal(run.pid(), SIGTERM);
+  EXPECT_EQ(run.wait(), 128 + SIGTERM) << run.err();
+  const Json result = Json::parse(run.out());
+  EXPECT_EQ(result["outcome"], "stopped");
+  EXPECT_EQ(result["exit_status"], 128 + SIGTERM);
+  EXPECT_EQ(result["signal"], "SIGTERM");
   EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
 }
 

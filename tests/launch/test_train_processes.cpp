@@ -226,11 +226,12 @@ TEST_F(TrainProcesses, RefuseInvalidLaunchKeysBeforeTheStart) {
   EXPECT_EQ(run(work_.path(), "check" + sets + threads, "2>&1").status, 0);
 }
 
-/// Files by name, without the logs, which every run continues.
+/// Files by name, without the logs, which every run continues; folders without their content.
 std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() != ".log") out[entry.path().filename()] = read_file(entry.path());
+    if (entry.path().extension() != ".log")
+      out[entry.path().filename()] = entry.is_directory() ? "" : read_file(entry.path());
   return out;
 }
 
@@ -238,7 +239,7 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
   ASSERT_EQ(start({"train.steps=3"}).wait(), 0);
   write_file(work_ / "run/failure.json", "of an earlier run\n");
   const auto before = files_of(work_ / "run");
-  ASSERT_EQ(before.size(), 3u);
+  ASSERT_EQ(before.size(), 4u);
   const TakenPort taken;
   EXPECT_EQ(start({"launch.port=" + std::to_string(taken.port())}).wait(), 2);
   EXPECT_EQ(files_of(work_ / "run"), before);
@@ -260,9 +261,10 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
   EXPECT_EQ(next.wait(), 0) << next.err();
   EXPECT_THAT(next.err(), HasSubstr(" info launcher: "));
   EXPECT_THAT(next.err(), HasSubstr("run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, "
-                                    "failure.json to failure-1.json, resolved.toml to resolved-1.toml\n"));
+                                    "failure.json to failure-1.json, checkpoints to checkpoints-1, resolved.toml to "
+                                    "resolved-1.toml\n"));
   after = files_of(work_ / "run");
-  EXPECT_EQ(after.size(), 5u);
+  EXPECT_EQ(after.size(), 7u);
   EXPECT_EQ(after["metrics-1.jsonl"], before.at("metrics.jsonl"));
   EXPECT_EQ(after["resolved-1.toml"], before.at("resolved.toml"));
 }

@@ -2,12 +2,15 @@
 // Messages from ranks to the launcher round-trip with the same bits, and traffic of all ranks is added.
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 #include "launch/worker_messages.hpp"
 #include "support/error_of.hpp"
 
 namespace triax::launch {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using triax::test::error_of;
 
@@ -33,6 +36,15 @@ TEST(WorkerMessage, AStepReadsBackToTheSameBits) {
   EXPECT_FALSE(read.skipped);
   sent.skipped = true;
   EXPECT_TRUE(read_step(to_line(sent)).skipped);
+}
+
+TEST(WorkerMessage, ASignalIsOneThatStopsARun) {
+  const auto signal_of = [](const std::string& line) { return signal_in({2, kSignal, line}); };
+  EXPECT_EQ(signal_of("15"), SIGTERM);
+  EXPECT_EQ(signal_of("2"), SIGINT);
+  for (const char* line : {"", "SIGTERM", "15 ", "15x", "-1", "0", "9", "99999999999"})
+    EXPECT_THAT(error_of([&] { signal_of(line); }),
+                AllOf(HasSubstr("message from rank 2"), HasSubstr("invalid number of a signal"), HasSubstr(line)));
 }
 
 TEST(WorkerMessage, AResultReadsBackToTheSameBits) {

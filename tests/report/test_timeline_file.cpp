@@ -150,7 +150,8 @@ TEST_F(TimelineFile, AFolderThatIsNotThereIsReported) {
 }
 
 TEST_F(TimelineFile, AreFoundAmongOtherFiles) {
-  for (const char* name : {"timeline-rank-0.json", "timeline-rank-12.json", "metrics.jsonl", "timeline-rank-0.txt"})
+  for (const char* name : {"timeline-rank-0.json", "timeline-rank-12.json", "metrics.jsonl", "timeline-rank-0.txt",
+                           "timeline-rank-.json", "timeline-rank-of-mine.json"})
     test::write_file(folder_ / name, "");
   std::vector<std::string> found;
   for (const std::filesystem::path& file : report::timelines_in(folder_.path()))

@@ -10,6 +10,7 @@
 #include "os/terminal.hpp"
 #include "report/units.hpp"
 #include "train/train_text.hpp"
+#include "triax/precision.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
@@ -151,17 +152,12 @@ std::string data_text(const CheckReport& report) {
   return "\ndata\n" + table(rows);
 }
 
-/// "fp32", as in train.precision.
-std::string precision_text(DType type) {
-  return type == DType::f32 ? "fp32" : type == DType::f64 ? "fp64" : std::string(name_of(type));
-}
-
 std::string size_text(const CheckReport& report) {
   const config::RunConfig& run = *report.loaded.run;
   const std::uint64_t bytes = static_cast<std::uint64_t>(report.preflight.parameters) * bytes_of(run.train.master);
   const std::string& resume = report.preflight.resume;
   return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} sequences = {} x {} microbatches of {}\n{}",
-              grouped(report.preflight.parameters), report::bytes_text(bytes), precision_text(run.train.master),
+              grouped(report.preflight.parameters), report::bytes_text(bytes), precision_name(run.train.master),
               run.batch.global, run.parallel.data == 1 ? "1 data rank" : text("{} data ranks", run.parallel.data),
               run.microbatches(), run.batch.micro, resume.empty() ? resume : text("training: {}\n", resume));
 }

@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -12,12 +14,14 @@
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "data/content_summary.hpp"
 #include "launch/worker.hpp"
 #include "os/child_process.hpp"
 #include "os/cpu_quota.hpp"
+#include "os/ending_signals.hpp"
 #include "report/progress.hpp"
 #include "train/metrics_lock.hpp"
 #include "train/train_result.hpp"
@@ -39,9 +43,14 @@ class LaunchedRank {
 
   int run() {
     refuse(loaded_.refusals);
+    std::optional<os::EndingSignals> ending; // until there is a run that can be stopped
+    if (arguments_.json && speaks())
+      ending.emplace(result_descriptor(), [this](int signal) { return report_.ended_before(signal); });
     if (loaded_.run && speaks()) check();
     // Before the first thread, so that all threads block these signals.
     os::StopSignals signals(ours_ ? os::StopSignals::From::launcher : os::StopSignals::From::user);
+    ending.reset();
+    const os::BeforeEnd before_end(signals, [this](int signal) { end_at_once(signal); });
     signals.end_at_once(!ours_);
     std::optional<launch::Job> job;
     try {
@@ -65,6 +74,12 @@ class LaunchedRank {
     } catch (const Error& error) {
       return fail(job, error);
     }
+  }
+
+  /// Another thread calls it, and the process ends without destructors.
+  void end_at_once(int signal) const {
+    if (metrics_) metrics_->remove_file();
+    if (speaks() && loaded_.run) report_.ended_at_once(*loaded_.run, signal, last_step_);
   }
 
   /// Handles failures of starting, such as a rank that does not join. Failures in training are reported there.
@@ -185,7 +200,11 @@ class LaunchedRank {
     train::RunRecords records(run, config::to_toml(loaded_), *log);
     train::Reports reports;
     if (environment_.rank == 0) reports.records = &records;
-    if (speaks()) reports.step = [&progress](const report::StepRecord& record) { progress.update(record); };
+    if (speaks())
+      reports.step = [this, &progress](const report::StepRecord& record) {
+        last_step_ = record.step;
+        progress.update(record);
+      };
     const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
       if (speaks()) report_.failed(run, rank, why, status);
     };
@@ -218,6 +237,7 @@ class LaunchedRank {
   train::Preflight checked_;
   std::optional<train::RunFolder> folder_;
   std::optional<train::MetricsLock> metrics_;
+  std::atomic<std::int64_t> last_step_ = 0;
   report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready
 };
 

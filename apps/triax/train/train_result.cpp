@@ -19,8 +19,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::string text_of(const Json& object) {
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n'; // a path may be invalid UTF-8
+}
+
 void print(const Json& object) {
-  result_out() << object.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; // a path may be invalid UTF-8
+  result_out() << text_of(object);
 }
 
 template <class Value>
@@ -62,6 +66,17 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
   out["traffic"] = traffic_json(result.traffic);
 }
 
+/// Of a process that ends at once: all other values are null.
+Json stopped_at_once(const TrainArguments& arguments, int signal, std::int64_t steps) {
+  Json out = head(arguments, "stopped", 128 + signal);
+  out["signal"] = signal_name(signal);
+  for (const char* key :
+       {"folder", "metrics", "steps", "skipped", "first_loss", "last_loss", "eval_loss", "tokens_per_s"})
+    out[key] = nullptr;
+  out["steps"] = steps;
+  return out;
+}
+
 } // namespace
 
 int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const {
@@ -74,7 +89,7 @@ int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const 
 }
 
 int TrainReport::failed(const config::RunConfig& run, int rank, const std::string& why, int status) const {
-  if (has_failed_.test_and_set() || !arguments_.json) return status;
+  if (has_printed_.test_and_set() || !arguments_.json) return status;
   Json out = head(arguments_, "failed", status);
   out["folder"] = run.folder.string();
   out["rank"] = rank < 0 ? Json(nullptr) : Json(rank);
@@ -95,11 +110,11 @@ int end_status(const train::LoopResult& result) {
 int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& result) const {
   const bool stopped = result.signal != 0 || result.out_of_time, complete = !stopped && result.steps == 0;
   const int status = end_status(result);
-  if (arguments_.json) {
+  if (arguments_.json && !has_printed_.test_and_set()) {
     Json out = head(arguments_, stopped ? "stopped" : complete ? "complete" : "trained", status);
     add_result(out, run, result);
     print(out);
-  } else if (!stopped) {
+  } else if (!arguments_.json && !stopped) {
     result_out() << (complete ? complete_line(run, result) : result_line(run, result)) << '\n';
   }
   if (stopped) {
@@ -113,6 +128,18 @@ int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& re
                                                   : next_line(run, result, arguments_.file, arguments_.overrides))
             << '\n';
   return status;
+}
+
+void TrainReport::ended_at_once(const config::RunConfig& run, int signal, std::int64_t steps) const {
+  if (has_printed_.test_and_set() || !arguments_.json) return;
+  Json out = stopped_at_once(arguments_, signal, steps);
+  out["folder"] = run.folder.string();
+  print(out);
+  result_out().flush();
+}
+
+std::string TrainReport::ended_before(int signal) const {
+  return text_of(stopped_at_once(arguments_, signal, 0));
 }
 
 } // namespace triax::app

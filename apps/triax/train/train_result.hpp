@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +26,14 @@ class TrainReport {
   int failed(const config::RunConfig& run, int rank, const std::string& why, int status = kFailed) const;
   /// Training finished, or was stopped by a signal or by train.time_limit.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
+  /// The process is about to end at once because of a signal. Any thread.
+  void ended_at_once(const config::RunConfig& run, int signal, std::int64_t steps) const;
+  /// What --json prints if a signal ends the process before it trains.
+  std::string ended_before(int signal) const;
 
  private:
   const TrainArguments& arguments_;
-  mutable std::atomic_flag has_failed_; // failed() has printed
+  mutable std::atomic_flag has_printed_; // the object of --json
 };
 
 /// The exit status of a run that ended without a failure: kUnfinished if it was stopped and its last step is saved.

@@ -2,6 +2,8 @@
 // triax train: checks a run, then trains it with ranks as threads or processes of this machine. Or it is one of the
 // ranks that a launcher has started (train_launched.cpp).
 #include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "launch/key_check.hpp"
 #include "launch/run_threads.hpp"
 #include "launch/spawn_workers.hpp"
+#include "os/ending_signals.hpp"
 #include "report/progress.hpp"
 #include "report/rank_output.hpp"
 #include "train/metrics_lock.hpp"
@@ -39,11 +42,15 @@ struct LocalRun {
   const launch::OnFailure& failed;
   const os::StopSignals& signals;
   const std::function<int(const train::LoopResult&)>& ends_at_start;
+  std::atomic<std::int64_t>& last_step;
 
   const config::RunConfig& run() const { return *loaded.run; }
   Log& log() const { return *logs.front(); }
   auto step() const {
-    return [this](const report::StepRecord& record) { progress.update(record); };
+    return [this](const report::StepRecord& record) {
+      last_step = record.step;
+      progress.update(record);
+    };
   }
 };
 
@@ -114,12 +121,18 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
     report.failed(run, rank, why, status);
   };
   const std::function<int(const train::LoopResult&)> ends_at_start = [&](const train::LoopResult& stopped) {
-    files.metrics.reset(); // removes its file: the process ends without destructors
+    files.metrics->remove_file(); // the process ends without destructors
     const int status = report.ended(run, stopped);
     result_out().flush();
     return status;
   };
-  const LocalRun here{arguments, loaded, placement, *files.folder, logs, progress, failed, signals, ends_at_start};
+  std::atomic<std::int64_t> last_step = 0;
+  const os::BeforeEnd before_end(signals, [&](int signal) {
+    files.metrics->remove_file();
+    report.ended_at_once(run, signal, last_step);
+  });
+  const LocalRun here{arguments, loaded, placement, *files.folder, logs,
+                      progress,  failed, signals,   ends_at_start, last_step};
   std::optional<train::LoopResult> result;
   try {
     result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
@@ -146,6 +159,9 @@ int train_run(const TrainArguments& arguments) {
     return kRefused;
   }
   if (environment) return train_launched(arguments, *environment);
+  std::optional<os::EndingSignals> ending; // until there is a run that can be stopped
+  if (arguments.json)
+    ending.emplace(result_descriptor(), [&report](int signal) { return report.ended_before(signal); });
   const config::LoadResult loaded = config::load(arguments.file, arguments.overrides);
   if (!loaded.run) return report.refused(loaded.refusals);
   train::CheckedRun asked;
@@ -168,6 +184,7 @@ int train_run(const TrainArguments& arguments) {
   std::optional<os::StopSignals> signals; // before the files: a signal must not leave a lock file
   try {
     signals.emplace();
+    ending.reset();
   } catch (const Error& error) { // no thread
     return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
   }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "memory_text.hpp"
+#include "base/scaled_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 
@@ -50,7 +50,8 @@ Refusals check_gpu(int gpu, double bytes) {
   if (bytes > there)
     out.add(make_refusal(ErrorCode::kOutOfMemory, {},
                          "a rank needs {} of memory, {} more than GPU {} of this machine ({}) has: {}",
-                         memory_text(bytes), memory_text(bytes - there), gpu, properties.name, memory_text(there))
+                         scaled_text(bytes, "B"), scaled_text(bytes - there, "B"), gpu, properties.name,
+                         scaled_text(there, "B"))
                 .with_hint("use a smaller batch.micro or model, or more ranks"));
   return out;
 }

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "base/scaled_text.hpp"
 #include "copy_plan.hpp"
 #include "cuda_memory.hpp"
 #include "cuda_movement.hpp"
 #include "cuda_recording.hpp"
 #include "cuda_stream.hpp"
 #include "device/movement.hpp" // of the core: checks of views, and rounding of fill values
-#include "memory_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 #include "triax/lazy_load_guard.hpp"
@@ -44,7 +44,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
     return text("{} (GPU {} of this machine), compute capability {}.{}, {}; streams wait for the host{}",
                 properties.name, gpu_, properties.major, properties.minor,
-                memory_text(static_cast<double>(properties.totalGlobalMem)),
+                scaled_text(static_cast<double>(properties.totalGlobalMem), "B"),
                 flags_.usable() ? " by stream memory operations" : ": the host delays launches");
   }
 

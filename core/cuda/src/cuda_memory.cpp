@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 
-#include "memory_text.hpp"
+#include "base/scaled_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 
@@ -21,7 +21,7 @@ std::size_t at_least_one(std::size_t bytes) {
 }
 
 std::string text_of_size(std::size_t bytes) {
-  return memory_text(static_cast<double>(bytes));
+  return scaled_text(static_cast<double>(bytes), "B");
 }
 
 void* take_device(std::size_t bytes) {

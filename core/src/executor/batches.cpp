@@ -25,9 +25,9 @@ Batches::All Batches::assign(Arena& arena, const BatchInputs& inputs) const {
 void Batches::assign_memory(RankMemory& memory) {
   for (HostSet& set : host_) set.views = assign(memory.staging, {inputs_.any(), inputs_.any()}); // a source fills both
   device_ = assign(memory.batches, inputs_);
-  losses_ = memory.batches.tensor(DType::f64, {shape_.microbatches * shape_.micro + 1});
+  values_ = memory.batches.tensor(DType::f64, {StepValues(shape_).count()});
   for (std::int64_t k = 0; k < shape_.microbatches; ++k)
-    device_.each[static_cast<std::size_t>(k)].result = losses_.slice(0, k * shape_.micro, (k + 1) * shape_.micro);
+    device_.each[static_cast<std::size_t>(k)].result = losses().slice(0, k * shape_.micro, (k + 1) * shape_.micro);
 }
 
 /// The set that has these samples, or else the one to read them into: an evaluation leaves samples of the next training

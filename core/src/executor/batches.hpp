@@ -27,6 +27,16 @@ struct BatchShape {
   std::int64_t tokens() const { return global() * sequence; }
 };
 
+/// Where the losses of a rank and its request to stop lie in one tensor, which goes to all ranks: first the losses of
+/// all samples. The values of several ranks follow each other.
+struct StepValues {
+  explicit StepValues(const BatchShape& of) : losses(of.microbatches * of.micro) {}
+  std::int64_t losses; // of a rank
+  std::int64_t count() const { return losses + 1; }
+  std::int64_t loss(std::int64_t rank, std::int64_t sample) const { return rank * count() + sample; }
+  std::int64_t request(std::int64_t rank) const { return rank * count() + losses; }
+};
+
 /// Which of the source's tensors the layers of a rank read.
 struct BatchInputs {
   bool tokens = true, targets = true;
@@ -53,9 +63,15 @@ class Batches {
   void stage(BatchSource& source, std::int64_t first, Device& device, Stream& stream, Deadline deadline);
   /// Reads the samples of a later stage() while the device works. If reading fails, stage() reads again, and throws.
   void read_ahead(BatchSource& source, std::int64_t first, Device& device, Deadline deadline);
-  /// This rank's losses on the device, f64 [m*b], each the sum over the tokens of its sample; then one more element for
-  /// this rank's request to stop (StepReductions::send_request()), because both go to all ranks.
-  const TensorView& losses() const { return losses_; }
+  /// This rank's losses on the device, f64 [m*b], each the sum over the tokens of its sample.
+  TensorView losses() const { return values_.slice(0, 0, StepValues(shape_).losses); }
+  /// This rank's request to stop on the device, f64 [1] (StepReductions::send_request()).
+  TensorView request() const {
+    const std::int64_t at = StepValues(shape_).request(0);
+    return values_.slice(0, at, at + 1);
+  }
+  /// Both, as in StepValues.
+  const TensorView& values() const { return values_; }
 
  private:
   struct All {
@@ -76,7 +92,7 @@ class Batches {
   BatchInputs inputs_;
   HostSet host_[2];
   All device_;
-  TensorView losses_;
+  TensorView values_;
 };
 
 } // namespace triax::executor

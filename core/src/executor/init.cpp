@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "triax/error.hpp"
+#include "triax/precision.hpp"
 #include "triax/random.hpp"
 
 namespace triax::executor {
@@ -105,7 +106,7 @@ void draw_weights(const TensorView& host, const ParamSpec& spec, std::uint64_t s
   TRIAX_REQUIRE(spec.local.rank() > 0, "{} has no dimension", spec.name);
   TRIAX_REQUIRE(host.shape() == spec.local, "{} is {}, not {}", spec.name, spec.local, host.shape());
   if (host.dtype() == DType::f64) return draw(host.as<double>(), spec, seed, threads);
-  TRIAX_REQUIRE(host.dtype() == DType::f32, "master weights are f32 or f64, not {}", name_of(host.dtype()));
+  TRIAX_REQUIRE(host.dtype() == DType::f32, "master weights are fp32 or fp64, not {}", precision_name(host.dtype()));
   draw(host.as<float>(), spec, seed, threads);
 }
 

@@ -43,15 +43,6 @@ std::vector<std::vector<std::int64_t>> members_by_samples(const Layout& layout) 
   return out;
 }
 
-std::int64_t losses_of_rank(const BatchShape& batch) {
-  return batch.microbatches * batch.micro;
-}
-
-/// The last element of a rank's losses.
-TensorView request_of(const TensorView& losses) {
-  return losses.slice(0, losses.elements() - 1, losses.elements());
-}
-
 } // namespace
 
 StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, int loss_rank,
@@ -112,7 +103,7 @@ void StepReductions::assign_memory(const Batches& batches, RankMemory& memory) {
   for_each_square([&in_order](const GlobalParameter&, std::int64_t) { ++in_order; });
   order_ = memory.values.tensor(DType::i32, {in_order});
   host_order_ = memory.staging.tensor(DType::i32, {in_order});
-  assign(losses_, batches.losses(), memory);
+  assign(losses_, batches.values(), memory);
 }
 
 /// The memory is zeroed when it is allocated. The squares of parts of other ranks stay zero.
@@ -177,7 +168,7 @@ void StepReductions::send_request(std::int32_t request, const Batches& batches, 
                                   Deadline deadline) {
   device.wait(request_sent_, deadline);
   *host_request_.as<double>() = request;
-  device.upload(request_of(batches.losses()), host_request_, stream);
+  device.upload(batches.request(), host_request_, stream);
   request_sent_ = stream.record();
 }
 
@@ -212,13 +203,13 @@ void StepReductions::collect(const TensorView& own, const Gathered& values, cons
 }
 
 void StepReductions::collect_losses(const Batches& batches, const ValueContext& context) {
-  const TensorView request = request_of(batches.losses());
+  const TensorView request = batches.request();
   for (const std::string& axis : other_axes_) {
     Communicator* const group = context.groups.find(axis);
     TRIAX_REQUIRE(group, "there is no communicator of {} for a value", axis);
     group->wait(group->all_reduce(request, request, Reduce::max, context.stream, context.action), context.stream);
   }
-  collect(batches.losses(), losses_, context);
+  collect(batches.values(), losses_, context);
 }
 
 void StepReductions::collect_squares(const ValueContext& context) {
@@ -241,21 +232,22 @@ void StepReductions::decide(double clip_grad, const LossScaling& scaling, const 
 
 /// Of a sample of the global batch. Global microbatch k*d + r is the k-th of sample rank r.
 double StepReductions::loss_of(std::int64_t sample) const {
-  const std::int64_t stride = losses_of_rank(batch_) + 1, microbatch = sample / batch_.micro;
+  const StepValues of(batch_);
+  const std::int64_t microbatch = sample / batch_.micro;
   const std::int64_t rank = microbatch % batch_.data_size, k = microbatch / batch_.data_size;
   const auto* losses = of_last_stage(losses_.on_host).as<double>();
   double sum = 0;
   for (const std::int64_t member : members_of_[static_cast<std::size_t>(rank)])
-    sum += losses[member * stride + k * batch_.micro + sample % batch_.micro];
+    sum += losses[of.loss(member, k * batch_.micro + sample % batch_.micro)];
   return sum;
 }
 
 std::int32_t StepReductions::largest_request() const {
   const auto* all = losses_.on_host.as<double>();
-  const std::int64_t stride = losses_of_rank(batch_) + 1;
+  const StepValues of(batch_);
   double largest = 0;
-  for (std::int64_t at = stride - 1; at < losses_.on_host.elements(); at += stride)
-    largest = std::max(largest, all[at]);
+  for (std::int64_t rank = 0; rank < losses_.on_host.elements() / of.count(); ++rank)
+    largest = std::max(largest, all[of.request(rank)]);
   return static_cast<std::int32_t>(largest);
 }
 

@@ -110,6 +110,7 @@ class LocalRanks {
       last_step_ = record.step;
       if (training_.reports.step) training_.reports.step(record);
     };
+    out.evaluating = [this](std::int64_t step) { last_step_ = step; };
     return out;
   }
 

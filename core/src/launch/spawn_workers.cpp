@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <string_view>
 #include <thread>
 
@@ -123,7 +122,7 @@ class LocalProcesses {
       if (worker_message.topic == kNote) {
         training_.log.info("{}", worker_message.text);
       } else if (worker_message.topic == kSignal) {
-        signals_of_ranks_.push_back({worker_message.rank, std::atoi(worker_message.text.c_str())});
+        signals_of_ranks_.push_back({worker_message.rank, signal_in(worker_message)});
       } else if (const auto record = result_.take(worker_message); record && training_.step) {
         if (worker_message.discarded > 0)
           training_.log.warn("{} steps are not shown, because the output was blocked; {} has every step",

@@ -41,7 +41,7 @@ struct RankTraining {
   /// yes.
   std::function<bool()> fails_first = {};
   /// Called on the rank's thread if it fails after `steps` steps, before other ranks learn of it: waits until rank 0
-  /// has recorded them, for at most kRecordGrace. May be empty.
+  /// has recorded them or records them even if it fails, for at most kRecordGrace. May be empty.
   std::function<void(std::int64_t steps)> await_record = {};
 };
 

@@ -23,7 +23,7 @@ namespace triax::launch {
 
 namespace {
 
-constexpr const char* kRecorded = "launch/recorded"; // counts the steps that rank 0 has recorded
+constexpr const char* kRecorded = "launch/recorded"; // counts the steps that rank 0 records in any case
 
 FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
                       const train::RunFolder& folder) {
@@ -82,16 +82,21 @@ class OneRank {
     train::Reports out = of_.reports;
     if (of_.environment.rank != 0) return out;
     out.step = [this](const report::StepRecord& record) {
-      last_step_ = record.step;
       if (of_.reports.step) of_.reports.step(record);
-      of_.job.count(kRecorded);
+      count_record(record.step);
       if (!of_.job.server()) of_.job.send(kStep, to_line(record));
     };
+    out.evaluating = [this](std::int64_t step) { count_record(step); };
     out.note = [this](const std::string& line) {
       of_.log.info("{}", line);
       if (!of_.job.server()) of_.job.send(kNote, line);
     };
     return out;
+  }
+
+  /// Once for each step: before the evaluation after it, if there is one.
+  void count_record(std::int64_t step) {
+    if (last_step_.exchange(step) != step) of_.job.count(kRecorded);
   }
 
   void await_record(std::int64_t steps) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/worker_messages.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
+#include "os/stop_signals.hpp"
 #include "report/traffic.hpp"
 #include "triax/error.hpp"
 
@@ -21,12 +25,30 @@ auto reading(std::string_view line, Read read) {
   }
 }
 
+template <class Read>
+auto reading_message(const control::WorkerMessage& sent, Read read) {
+  try {
+    return read(sent.text);
+  } catch (const Error& error) {
+    throw Error(error.message(), text("message from rank {}", sent.rank), "use the same build of Triax on all ranks");
+  }
+}
+
 Json of(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
 std::optional<double> maybe(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+int read_signal(std::string_view line) {
+  int signal = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), signal);
+  const bool whole = error == std::errc() && end == line.data() + line.size();
+  if (!whole || std::ranges::find(os::kStopSignals, signal) == std::end(os::kStopSignals))
+    throw Error(text("invalid number of a signal: \"{}\"", line));
+  return signal;
 }
 
 } // namespace
@@ -103,12 +125,12 @@ train::LoopResult read_result(std::string_view line) {
   });
 }
 
+int signal_in(const control::WorkerMessage& sent) {
+  return reading_message(sent, read_signal);
+}
+
 std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& sent) {
-  try {
-    return read(sent);
-  } catch (const Error& error) {
-    throw Error(error.message(), text("message from rank {}", sent.rank), "use the same build of Triax on all ranks");
-  }
+  return reading_message(sent, [&](std::string_view) { return read(sent); });
 }
 
 std::optional<report::StepRecord> JobResult::read(const control::WorkerMessage& sent) {

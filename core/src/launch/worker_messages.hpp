@@ -28,6 +28,10 @@ report::StepRecord read_step(std::string_view line);
 std::string to_line(const train::LoopResult& result); // with traffic
 train::LoopResult read_result(std::string_view line);
 
+/// The number in a message of topic kSignal. Throws Error that names the rank if it is not of a signal that stops a
+/// run.
+int signal_in(const control::WorkerMessage& message);
+
 /// Combines the messages of all ranks.
 class JobResult {
  public:

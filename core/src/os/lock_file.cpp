@@ -42,11 +42,14 @@ LockFile::LockFile(std::filesystem::path file, const Error& held, const LockFile
 }
 
 LockFile::~LockFile() {
+  remove_file(); // before the lock ends: a process that has opened this file opens it again
+  ::close(descriptor_);
+}
+
+void LockFile::remove_file() const {
   // The folder may have been moved, and the old name may be the lock file of another process by now.
   const std::filesystem::path name = is_still(descriptor_, file_) ? file_ : name_of_descriptor(descriptor_);
-  // Before the lock ends: a process that has opened this file opens it again.
   if (is_still(descriptor_, name)) ::unlink(name.c_str());
-  ::close(descriptor_);
 }
 
 } // namespace triax::os

@@ -24,6 +24,8 @@ class LockFile {
   ~LockFile();
   LockFile(const LockFile&) = delete;
   LockFile& operator=(const LockFile&) = delete;
+  /// Before the process ends without destructors. Any thread, while the object exists.
+  void remove_file() const;
 
  private:
   const std::filesystem::path file_;

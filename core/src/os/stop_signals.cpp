@@ -66,25 +66,39 @@ void StopSignals::watch(const std::stop_token& stop) {
     if (from_ == From::launcher) continue;
     const bool at_once = again || at_once_.load();
     report_soon(signal, at_once ? kEnding : "stopping at the end of a step; a second signal stops at once");
-    if (at_once) std::_Exit(128 + signal);
+    if (!at_once) continue;
+    run_soon([this, signal] {
+      const std::lock_guard lock(end_mutex_);
+      if (before_end_) before_end_(signal);
+    });
+    std::_Exit(128 + signal);
   }
 }
 
-/// Logs on another thread, and waits for it only shortly: if stderr is a pipe that is full, logging blocks, and the
-/// next signal must still be received.
+void StopSignals::set_before_end(std::function<void(int signal)> before_end) {
+  const std::lock_guard lock(end_mutex_);
+  before_end_ = std::move(before_end);
+}
+
 void StopSignals::report_soon(int signal, std::string_view what) {
-  constexpr auto kLogTimeout = std::chrono::milliseconds(200);
-  auto logged = std::make_shared<std::promise<void>>();
-  const std::future<void> end = logged->get_future();
+  run_soon([this, signal, what] { report(signal, what); });
+}
+
+/// Works on another thread, and waits for it only shortly: if stderr is a pipe that is full, logging blocks, and the
+/// next signal must still be received.
+void StopSignals::run_soon(std::function<void()> work) {
+  constexpr auto kTimeout = std::chrono::milliseconds(200);
+  auto done = std::make_shared<std::promise<void>>();
+  const std::future<void> end = done->get_future();
   try {
-    reporters_.emplace_back([this, signal, what, logged] {
-      report(signal, what);
-      logged->set_value();
+    reporters_.emplace_back([work = std::move(work), done] {
+      work();
+      done->set_value();
     });
   } catch (const std::system_error&) { // no thread for the message; the signal counts all the same
     return;
   }
-  end.wait_for(kLogTimeout);
+  end.wait_for(kTimeout);
 }
 
 void StopSignals::report(int signal, std::string_view what) {

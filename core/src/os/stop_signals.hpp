@@ -14,14 +14,18 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "triax/log.hpp"
 
 namespace triax::os {
+
+inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 class StopSignals {
  public:
@@ -41,12 +45,16 @@ class StopSignals {
   /// Whether the first signal ends the process at once: while a rank waits for others to start, there is no current
   /// step.
   void end_at_once(bool at_once) noexcept { at_once_.store(at_once); }
+  /// Called on another thread with a signal that ends the process at once, before it ends; for at most 0.2 s. May be
+  /// empty.
+  void set_before_end(std::function<void(int signal)> before_end);
   /// Has the effect of a caught signal. Any thread.
   void ask(int signal) noexcept { caught_.store(signal); }
 
  private:
   void watch(const std::stop_token& stop);
   void report_soon(int signal, std::string_view what);
+  void run_soon(std::function<void()> work);
   void report(int signal, std::string_view what);
   [[noreturn]] void quit();
 
@@ -56,6 +64,8 @@ class StopSignals {
   std::atomic<bool> at_once_{false};
   std::mutex mutex_; // protects the log
   Log* log_ = nullptr;
+  std::mutex end_mutex_; // protects before_end_
+  std::function<void(int)> before_end_;
   std::list<std::jthread> reporters_; // log one signal each
   std::jthread thread_;
 };
@@ -67,6 +77,20 @@ class StopSignalLog {
   ~StopSignalLog() { signals_.set_log(nullptr); }
   StopSignalLog(const StopSignalLog&) = delete;
   StopSignalLog& operator=(const StopSignalLog&) = delete;
+
+ private:
+  StopSignals& signals_;
+};
+
+/// What is done at the end at once while this object exists.
+class BeforeEnd {
+ public:
+  BeforeEnd(StopSignals& signals, std::function<void(int signal)> work) : signals_(signals) {
+    signals_.set_before_end(std::move(work));
+  }
+  ~BeforeEnd() { signals_.set_before_end({}); }
+  BeforeEnd(const BeforeEnd&) = delete;
+  BeforeEnd& operator=(const BeforeEnd&) = delete;
 
  private:
   StopSignals& signals_;

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/rank_files.hpp"
 #include "os/errno_text.hpp"
 #include "os/replace_file.hpp"
 #include "report/json.hpp"
@@ -25,10 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using schedule::Kind;
 
-constexpr std::string_view kPrefix = "timeline-rank-", kSuffix = ".json";
-
 fs::path file_of(const fs::path& folder, int rank) {
-  return folder / text("{}{}{}", kPrefix, rank, kSuffix);
+  return folder / kRankTimelines.of(rank);
 }
 
 JsonObject to_json(const schedule::MeasuredPass& pass) {
@@ -223,8 +222,7 @@ std::vector<fs::path> timelines_in(const fs::path& folder) {
   std::vector<fs::path> out;
   std::error_code none;
   for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) out.push_back(entry->path());
+    if (kRankTimelines.has(entry->path().filename().string())) out.push_back(entry->path());
   }
   return out;
 }

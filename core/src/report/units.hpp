@@ -9,10 +9,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/scaled_text.hpp"
+
 namespace triax::report {
 
-/// 5.5 with four decimals is "5.5000".
-std::string decimals_text(double value, int decimals);
+using triax::decimals_text;
 /// 0.125 is "12.5 %".
 std::string percent_text(double part);
 /// "980", "12.3 k", "1.2 M"; whole numbers below 1000 are unchanged.

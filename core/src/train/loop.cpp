@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
-#include "config/run_files.hpp"
+#include "base/rank_files.hpp"
 #include "report/traffic.hpp"
 
 namespace triax::train {
@@ -131,18 +131,28 @@ class Loop {
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     record.comm = traffic;
-    if (due && !stops()) evaluate(record);
-    if (reports_.records) {
-      reports_.records->check(); // logs a deleted file at once, even if records are rare
-      if (done.step % run_.log.every == 0 || due || ends) reports_.records->write(record);
+    const bool recorded = done.step % run_.log.every == 0 || due || ends;
+    try {
+      if (due && !stops()) evaluate(record);
+    } catch (...) {
+      write(record, recorded); // the step is complete
+      throw;
     }
+    write(record, recorded);
     if (reports_.step) reports_.step(record);
     if (!checkpoints_ || !checkpoints_->is_due(done.step)) return;
     checkpoints_->save();
     saved_ = done.step;
   }
 
+  void write(const report::StepRecord& record, bool recorded) {
+    if (!reports_.records) return;
+    reports_.records->check(); // logs a deleted file at once, even if records are rare
+    if (recorded) reports_.records->write(record);
+  }
+
   void evaluate(report::StepRecord& record) {
+    if (reports_.evaluating) reports_.evaluating(record.step);
     const auto [held_out, request] = rank_.evaluate_unless(request_);
     stop_for(request);
     if (!held_out) return;
@@ -183,7 +193,7 @@ class Loop {
 } // namespace
 
 fs::path log_file(const config::RunConfig& run, int rank) {
-  return run.folder / config::rank_log(rank);
+  return run.folder / kRankLogs.of(rank);
 }
 
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,

@@ -15,6 +15,10 @@ class MetricsLock {
  public:
   /// Its folder must exist. A device or a FIFO is not locked.
   explicit MetricsLock(const std::filesystem::path& metrics);
+  /// Before the process ends without destructors. Any thread, while the object exists.
+  void remove_file() const {
+    if (file_) file_->remove_file();
+  }
 
  private:
   std::optional<os::LockFile> file_;

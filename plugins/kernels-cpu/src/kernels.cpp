@@ -2,6 +2,8 @@
 // The kernel set's construction, the types and operations that it supports, and the scratch that it needs.
 #include "kernels.hpp"
 
+#include "triax/precision.hpp"
+
 namespace triax::kernels_cpu {
 
 namespace {
@@ -9,14 +11,14 @@ namespace {
 Refusals only(bool possible, std::string_view types, std::string_view what, DType type) {
   if (possible) return {};
   return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "kernels-cpu computes in {}, and {} is {}", types,
-                      what, name_of(type))
-      .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
+                      what, precision_name(type))
+      .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", precision_name(type));
 }
 Refusals f32_or_half(std::string_view what, DType type) {
-  return only(type == DType::f32 || is_half(type), "f32, or f32 with bf16 or f16 in memory", what, type);
+  return only(type == DType::f32 || is_half(type), "fp32, or fp32 with bf16 or fp16 in memory", what, type);
 }
 Refusals only_f32(std::string_view what, DType type) {
-  return only(type == DType::f32, "f32", what, type);
+  return only(type == DType::f32, "fp32", what, type);
 }
 
 // The view that determines the type of the operation. call_of() has checked the other views against it.
@@ -205,7 +207,7 @@ void CpuKernels::run_as(const Args& args, const OpContext& context) {
   UpcastViews views(context.scratch);
   const Args wide = upcast(args, views);
   TRIAX_REQUIRE(views.taken() <= context.scratch.size(),
-                "{}: {} bytes of scratch are given, but the conversion to f32 needs {}", name_of(call_of(args).op),
+                "{}: {} bytes of scratch are given, but the conversion to fp32 needs {}", name_of(call_of(args).op),
                 context.scratch.size(), views.taken());
   for (const auto& [narrow, f32] : views.loads()) convert(f32, narrow);
   KernelSet::run(call_of(wide), {context.stream, views.rest()});

@@ -51,7 +51,7 @@ TEST(Operations, AreRefusedInOtherTypes) {
     try {
       run_case(tested.set(), tested.device(), one, DType::f64);
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("kernels-cpu computes in f32"), std::string::npos) << error.what();
+      EXPECT_NE(error.message().find("kernels-cpu computes in fp32"), std::string::npos) << error.what();
       ++refused;
       continue;
     }

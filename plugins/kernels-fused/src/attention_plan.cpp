@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "triax/precision.hpp"
+
 namespace triax::kernels_fused {
 
 namespace {
@@ -74,7 +76,7 @@ Refusals attention_supported(const TensorView& q, const TensorView& k) {
   const DType type = q.dtype();
   if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
     out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                         "kernels-fused computes attention in f32, bf16 and f16, and q is {}", name_of(type))
+                         "kernels-fused computes attention in fp32, bf16 and fp16, and q is {}", precision_name(type))
                 .with_hint("use train.precision fp32, bf16 or fp16"));
   }
   if (q.size(3) > kMaxWidth) {

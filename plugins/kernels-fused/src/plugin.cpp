@@ -7,7 +7,7 @@
 namespace {
 
 constexpr triax_option kOptions[] = {
-    triax::option_bool("tf32", "false", "products of f32 matrices may round their factors to TF32's 11 bits: faster")};
+    triax::option_bool("tf32", "false", "products of fp32 matrices may round their factors to TF32's 11 bits: faster")};
 
 } // namespace
 

@@ -9,8 +9,8 @@ Refusals ReferenceKernels::supports(const KernelRequest& request) const {
   if (!computes(request.compute) || request.compute != request.master) {
     return make_refusal(
                ErrorCode::kUnsupported, {"train.precision"},
-               "kernels-reference computes in f32 or f64 throughout; {} with master weights in {} was requested",
-               name_of(request.compute), name_of(request.master))
+               "kernels-reference computes in fp32 or fp64 throughout; {} with master weights in {} was requested",
+               precision_name(request.compute), precision_name(request.master))
         .with_hint("use train.precision fp32 or fp64");
   }
   return {};

@@ -7,6 +7,7 @@
 
 #include "triax/element_type.hpp"
 #include "triax/kernels.hpp"
+#include "triax/precision.hpp"
 
 namespace triax::kernels_reference {
 
@@ -27,7 +28,7 @@ class ReferenceKernels final : public KernelSet {
 template <class Body>
 void by_type(DType type, Body&& body) {
   if (!with_type_among<float, double>(type, body))
-    throw Error(text("kernels-reference computes in f32 and f64, not in {}", name_of(type)));
+    throw Error(text("kernels-reference computes in fp32 and fp64, not in {}", precision_name(type)));
 }
 
 /// Number of rows of a view seen as [rows, last dimension].

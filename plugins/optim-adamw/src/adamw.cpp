@@ -4,6 +4,7 @@
 // step.
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
+#include <triax/precision.hpp>
 
 namespace {
 using namespace triax;
@@ -24,7 +25,7 @@ class AdamWOptimizer final : public Optimizer {
   Refusals supports(const OptimizerRequest& request) const override {
     if (request.master != DType::f32 && request.master != DType::f64)
       return make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                          "optim-adamw keeps master weights in f32 or f64, not {}", name_of(request.master));
+                          "optim-adamw keeps master weights in fp32 or fp64, not {}", precision_name(request.master));
     return {};
   }
 

@@ -118,7 +118,7 @@ TEST_F(AdamWPlugin, DeclaresItsStateAndMasterTypes) {
   EXPECT_EQ(optimizer().traits().state, (std::vector<std::string>{"m", "v"}));
   EXPECT_TRUE(optimizer().supports({DType::f32}).empty());
   EXPECT_EQ(optimizer().supports({DType::bf16}).front().message,
-            "optim-adamw keeps master weights in f32 or f64, not bf16");
+            "optim-adamw keeps master weights in fp32 or fp64, not bf16");
 }
 
 TEST_F(AdamWPlugin, StepsAnyOfItsShards) {

@@ -3,6 +3,7 @@
 // scale, step number and whether the step is skipped. The core owns weight decay and passes it with each step.
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
+#include <triax/precision.hpp>
 
 namespace {
 using namespace triax;
@@ -18,7 +19,7 @@ class SgdOptimizer final : public Optimizer {
   Refusals supports(const OptimizerRequest& request) const override {
     if (request.master != DType::f32 && request.master != DType::f64)
       return make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                          "optim-sgd keeps master weights in f32 or f64, not {}", name_of(request.master));
+                          "optim-sgd keeps master weights in fp32 or fp64, not {}", precision_name(request.master));
     return {};
   }
 

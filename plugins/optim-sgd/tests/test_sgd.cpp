@@ -96,7 +96,7 @@ TEST_F(SgdPlugin, KeepsStateOnlyForMomentum) {
   EXPECT_EQ(optimizer(0.9)->traits().state, (std::vector<std::string>{"velocity"}));
   EXPECT_TRUE(optimizer(0)->supports({DType::f64}).empty());
   EXPECT_EQ(optimizer(0)->supports({DType::f16}).front().message,
-            "optim-sgd keeps master weights in f32 or f64, not f16");
+            "optim-sgd keeps master weights in fp32 or fp64, not fp16");
 }
 
 } // namespace

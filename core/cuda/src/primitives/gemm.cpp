@@ -11,6 +11,7 @@
 
 #include "internal.hpp"
 #include "triax/cuda/device.hpp"
+#include "triax/precision.hpp"
 
 namespace triax::cuda {
 
@@ -25,7 +26,7 @@ cudaDataType_t type_of(const TensorView& x) {
     case DType::f16:
       return CUDA_R_16F;
     default:
-      throw Error(text("products on GPUs are of f32, bf16 and f16, not of {}", name_of(x.dtype())));
+      throw Error(text("products on GPUs are of fp32, bf16 and fp16, not of {}", precision_name(x.dtype())));
   }
 }
 

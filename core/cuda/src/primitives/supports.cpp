@@ -2,6 +2,7 @@
 // What the set computes on, in which types, and the scratch it needs.
 #include "internal.hpp"
 #include "triax/cuda/device.hpp"
+#include "triax/precision.hpp"
 
 namespace triax::cuda {
 
@@ -9,14 +10,14 @@ namespace {
 
 Refusals in_types(std::string_view plugin, std::string_view what, DType type) {
   if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return {};
-  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} computes in f32, bf16 and f16, and {} is {}",
-                      plugin, what, name_of(type))
-      .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} computes in fp32, bf16 and fp16, and {} is {}",
+                      plugin, what, precision_name(type))
+      .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", precision_name(type));
 }
 Refusals only_f32(std::string_view plugin, std::string_view what, DType type) {
   if (type == DType::f32) return {};
-  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} updates weights in f32, and {} is {}", plugin,
-                      what, name_of(type))
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} updates weights in fp32, and {} is {}", plugin,
+                      what, precision_name(type))
       .with_hint("use train.precision fp32, bf16 or fp16");
 }
 

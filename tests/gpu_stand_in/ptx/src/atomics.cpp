@@ -60,7 +60,7 @@ std::byte* shared_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
     std::uint32_t& written = b.write_tags[g];
     const std::uint32_t read = b.read_tags[g];
     auto is_atomic = [](std::uint32_t tag) { return (tag >> 6 & 63) == kAtomicWarp; };
-    if (written == kUnwritten)
+    if (is_unwritten(b, written))
       fail(w, i, l, ErrorKind::kUnwritten,
            "reads shared memory that nothing wrote, at shared address " + std::to_string(2 * g));
     if (written == kPending) fail(w, i, l, ErrorKind::kHazard, "atomic where a cp.async copies, before its wait");
@@ -68,7 +68,7 @@ std::byte* shared_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
       shared_hazard(w, i, l, 2 * g, written, "atomic where was written by ");
     if (read >= limit && !before(w, read, shared_tag(w, l)))
       shared_hazard(w, i, l, 2 * g, read, "atomic where was read by ");
-    written = b.clock << 12 | kAtomicWarp << 6 | kAtomicWarp;
+    written = b.clock << kTagClockShift | kAtomicWarp << 6 | kAtomicWarp;
   }
   return b.shared_at(offset);
 }

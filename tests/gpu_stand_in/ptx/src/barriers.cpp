@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of a block: arrival, opening, and what the threads that wait there are ordered by.
+// Barriers of a block: arrival, opening, and what the threads that wait there are ordered by; intervals between them.
 #include <algorithm>
 
 #include "scheduler.hpp"
@@ -8,18 +8,24 @@ namespace triax::gpu_stand_in {
 
 namespace {
 
-constexpr std::uint32_t kMaxClock = 1u << 19;
+constexpr std::uint32_t kMaxClock = 1u << 19, kMaxFirstClock = kMaxClock / 4;
 
 bool reduces(const Instruction& i) {
   return i.sub >= static_cast<std::uint8_t>(Barrier::kRedAnd);
 }
 
+// The clock at which a block begins. 0 is of no block: tags of 0 are not of its accesses.
+void begin_at(Block& b, std::uint32_t clock) {
+  b.first_clock = b.clock = clock;
+  b.old_tag = clock << kTagClockShift;
+}
+
 // Intervals are numbered anew when all accesses so far are ordered before all that follow.
 void restart_clock(Block& b) {
-  for (std::uint32_t& tag : b.write_tags) tag = tag == 0 || tag == ~std::uint32_t{0} ? tag : 1;
+  const std::uint32_t before = b.old_tag;
+  begin_at(b, 1);
+  for (std::uint32_t& tag : b.write_tags) tag = tag < before ? 0 : tag == kPending ? tag : b.old_tag;
   std::fill(b.read_tags.begin(), b.read_tags.end(), 0);
-  b.clock = 0;
-  for (Warp& w : b.warps) w.clock = 0;
 }
 
 void order_all(Block& b) {
@@ -78,6 +84,26 @@ void open(Block& b, BarrierState& state) {
 }
 
 } // namespace
+
+// The tags of earlier blocks are below old_tag, so that they need not be cleared for each block.
+void begin_clock(Block& b) {
+  if (b.clock > kMaxFirstClock) {
+    std::fill(b.write_tags.begin(), b.write_tags.end(), 0);
+    std::fill(b.read_tags.begin(), b.read_tags.end(), 0);
+    b.clock = 0;
+  }
+  begin_at(b, b.clock + 1);
+}
+
+void end_clock(Block& b) {
+  for (const Warp& w : b.warps)
+    for (const PendingCopy& copy : w.copies)
+      std::fill_n(b.write_tags.begin() + copy.to / 2, copy.bytes / 2, 0); // kPending is of any block
+}
+
+void forget_clock(Block& b) {
+  b.clock = kMaxFirstClock + 1;
+}
 
 void arrive(Warp& w) {
   Block& b = *w.block;

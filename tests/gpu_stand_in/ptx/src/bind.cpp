@@ -80,12 +80,32 @@ bool uses_avx2() {
          __builtin_cpu_supports("popcnt");
 }
 
+Control control_of(Op op) {
+  switch (op) {
+    case Op::kBra:
+      return Control::kBranch;
+    case Op::kExit:
+      return Control::kExit;
+    case Op::kBar:
+      return Control::kBarrier;
+    case Op::kShfl:
+    case Op::kVote:
+    case Op::kBarWarp:
+    case Op::kMma:
+    case Op::kLdmatrix:
+      return Control::kSync;
+    default:
+      return Control::kNone;
+  }
+}
+
 } // namespace
 
 bool bind(Instruction& i) {
   static const bool has_avx2 = uses_avx2();
   i.run = has_avx2 ? avx2::choose(i) : baseline::choose(i);
   if (!i.run || !fits(i)) return false;
+  i.control = control_of(i.op);
   if (depends_on_mode(i)) {
     i.inner = i.run;
     i.run = with_rounding;

@@ -130,7 +130,10 @@ struct Warp;
 struct Instruction;
 using Execute = void (*)(Warp&, const Instruction&, std::uint32_t lanes);
 
-struct Instruction {
+// What an instruction means for the order in which lanes run.
+enum class Control : std::uint8_t { kNone, kBranch, kExit, kBarrier, kSync };
+
+struct alignas(64) Instruction {
   Execute run = nullptr;
   Execute inner = nullptr, narrow = nullptr;        // what changes of the rounding mode and of widths wrap
   std::int64_t displacement = 0, displacement2 = 0; // of addresses
@@ -138,6 +141,7 @@ struct Instruction {
   std::int32_t predicate = -1; // offset of its register
   std::int32_t target = -1;
   Op op = Op::kNop;
+  Control control = Control::kNone;
   Type type = Type::kNone, type2 = Type::kNone; // result (or only) type; source type of cvt
   Space space = Space::kGeneric;
   Rounding rounding = Rounding::kNone;
@@ -147,8 +151,35 @@ struct Instruction {
   std::array<Ref, 14> o{};
 };
 
+enum class Special : std::uint8_t {
+  kThreadX,
+  kThreadY,
+  kThreadZ,
+  kThreadsX,
+  kThreadsY,
+  kThreadsZ,
+  kBlockX,
+  kBlockY,
+  kBlockZ,
+  kBlocksX,
+  kBlocksY,
+  kBlocksZ,
+  kLane,
+  kWarp,
+  kLanesLess,
+  kLanesUpTo,
+  kLanesGreater,
+  kLanesFrom,
+  kLanesEqual,
+  kClock
+};
+inline bool changes_with_block(Special s) {
+  return s == Special::kBlockX || s == Special::kBlockY || s == Special::kBlockZ;
+}
+
 struct SpecialRegister {
   std::string name;
+  Special what = Special::kClock;
   std::uint32_t offset = 0;
   bool wide = false;
 };
@@ -170,7 +201,7 @@ struct KernelCode {
   std::deque<std::string> names; // of registers, while decoding
 };
 
-// Chooses Instruction::run. False: the combination of types is not known.
+// Chooses Instruction::run and control. False: the combination of types is not known.
 bool bind(Instruction& instruction);
 
 } // namespace triax::gpu_stand_in

@@ -46,10 +46,13 @@ std::string Decoder::text_of(std::size_t begin, std::size_t end) const {
 void Decoder::body(const Function& function, Scope first) {
   if (bodies.size() >= kMaxCalls)
     refuse(function.line, "calls are nested too deeply (recursion is not supported)", function.name);
-  Body mine{&function, {std::move(first)}, {}, {}, {}};
+  const std::string_view text = function.body.text;
+  if (text.empty()) refuse(function.line, "function without a body", function.name);
+  Body mine{split_tokens(text.substr(1, text.size() - 2), function.body.line), {std::move(first)}, {}, {}, {}};
   bodies.push_back(&mine);
-  std::size_t begin = function.begin;
-  for (std::size_t at = function.begin; at < function.end;) {
+  const std::size_t end = mine.tokens.size();
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < end;) {
     const auto word = token(at).text;
     if (at == begin && word == "{") {
       mine.scopes.emplace_back();
@@ -74,13 +77,13 @@ void Decoder::body(const Function& function, Scope first) {
     // .loc and .file have no end of their own.
     if (at == begin && (word == ".loc" || word == ".file")) {
       const unsigned line = token(at).line;
-      while (at < function.end && token(at).line == line) ++at;
+      while (at < end && token(at).line == line) ++at;
       begin = at;
       continue;
     }
     ++at;
   }
-  if (begin != function.end) refuse(token(begin).line, "statement without an end", token(begin).text);
+  if (begin != end) refuse(token(begin).line, "statement without an end", token(begin).text);
   for (const auto& [at, label] : mine.jumps) {
     const auto found = mine.labels.find(label->text);
     if (found == mine.labels.end()) refuse(label->line, "unknown label", label->text);
@@ -104,7 +107,7 @@ void Decoder::directive(std::size_t begin, std::size_t end) {
   if (first.text != ".shared" && first.text != ".local" && first.text != ".param")
     refuse(first.line, "unknown directive", first.text);
   std::size_t at = begin + 1;
-  const Declaration d = read_declaration(module.tokens, at);
+  const Declaration d = read_declaration(current().tokens, at);
   if (at != end) refuse(first.line, "unknown declaration", text_of(begin, end));
   if (first.text == ".shared") {
     kernel.static_shared_bytes = (kernel.static_shared_bytes + d.align - 1) / d.align * d.align;
@@ -207,7 +210,8 @@ void Decoder::call(std::size_t begin, std::size_t end) {
   const Token& name = token(spans[n++].first);
   if (n < spans.size()) arguments = names(spans[n++]);
   const auto found = module.functions.find(name.text);
-  if (found == module.functions.end() || found->second.end == 0) refuse(name.line, "unknown function", name.text);
+  if (found == module.functions.end() || found->second.body.text.empty())
+    refuse(name.line, "unknown function", name.text);
   const Function& function = found->second;
   if (results.size() != function.results.size() || arguments.size() != function.params.size()) {
     refuse(name.line, "call with another number of parameters than the function has", name.text);

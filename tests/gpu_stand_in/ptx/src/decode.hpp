@@ -20,7 +20,7 @@ struct Decoder {
   };
   // The kernel, or one expansion of a function.
   struct Body {
-    const Function* function;
+    std::vector<Token> tokens; // without the braces
     std::vector<Scope> scopes;
     std::unordered_map<std::string_view, int> labels;
     std::vector<std::pair<std::size_t, const Token*>> jumps; // instructions to labels
@@ -41,7 +41,7 @@ struct Decoder {
 
  private:
   using Span = std::pair<std::size_t, std::size_t>; // of tokens
-  const Token& token(std::size_t at) const { return module.tokens[at]; }
+  const Token& token(std::size_t at) const { return bodies.back()->tokens[at]; }
   Body& current() { return *bodies.back(); }
 
   void statement(std::size_t begin, std::size_t end);

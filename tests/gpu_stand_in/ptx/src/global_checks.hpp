@@ -10,8 +10,11 @@
 #include <atomic>
 
 #include "lanes.hpp"
+#include "tag_vectors.hpp"
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
+
+inline constexpr std::uint64_t kAllWritten = 0x0101010101010101; // of eight bytes of MemoryRange::written
 
 inline std::string hexadecimal(std::uint64_t x) {
   char text[32];
@@ -19,19 +22,16 @@ inline std::string hexadecimal(std::uint64_t x) {
   return text;
 }
 
-// Leaves the allocation in Warp::range, which the functions below use. `lane_bytes`: what each lane accesses, from
-// `lane` on.
-inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint64_t bytes,
-                         std::uint32_t lane_bytes, const char* what) {
+inline bool is_in_range(const Warp& w, std::uint64_t address, std::uint64_t bytes) {
+  return address - w.range.begin < w.range.bytes && bytes <= w.range.bytes - (address - w.range.begin);
+}
+
+[[gnu::noinline]] inline void find_range(Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                         std::uint64_t bytes, std::uint32_t lane_bytes, const char* what) {
   const DeviceMemory& memory = *w.block->memory;
-  const std::uint64_t generation = memory.generation();
-  auto inside = [&] {
-    return address - w.range.begin < w.range.bytes && bytes <= w.range.bytes - (address - w.range.begin);
-  };
-  if (generation == w.range_generation && inside()) return;
+  w.range_generation = memory.generation();
   w.range = memory.find_range(address);
-  w.range_generation = generation;
-  if (inside()) return;
+  if (is_in_range(w, address, bytes)) return;
   // The first lane that is not within the allocation.
   const std::uint64_t good = w.range.bytes == 0 ? 0 : (w.range.bytes - (address - w.range.begin)) / lane_bytes;
   const std::uint64_t at = address + good * lane_bytes;
@@ -39,24 +39,44 @@ inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t 
        std::string(what) + std::to_string(lane_bytes) + " bytes at " + hexadecimal(at) + ": " + memory.describe(at));
 }
 
-inline std::byte* data_at(const Warp& w, std::uint64_t address) {
+// Leaves the allocation in Warp::range, which the functions below use. `lane_bytes`: what each lane accesses, from
+// `lane` on.
+STAND_IN_INLINE void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint64_t bytes,
+                                  std::uint32_t lane_bytes, const char* what) {
+  if (w.block->memory->generation() == w.range_generation && is_in_range(w, address, bytes)) return;
+  find_range(w, i, lane, address, bytes, lane_bytes, what);
+}
+
+STAND_IN_INLINE std::byte* data_at(const Warp& w, std::uint64_t address) {
   return w.range.data + (address - w.range.begin);
 }
 
-inline void mark_written(const Warp& w, std::uint64_t address, std::uint32_t bytes) {
+STAND_IN_INLINE void mark_written(const Warp& w, std::uint64_t address, std::uint32_t bytes) {
   if (w.range.written) std::memset(w.range.written + (address - w.range.begin), 1, bytes);
 }
 
-inline void check_written(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
-                          std::uint32_t lane_bytes) {
-  if (!w.range.written) return;
-  const std::uint8_t* first = w.range.written + (address - w.range.begin);
-  const void* found = std::memchr(first, 0, bytes);
-  if (!found) return;
-  const auto offset = static_cast<const std::uint8_t*>(found) - first;
+[[noreturn]] inline void read_of_unwritten(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                           std::uint32_t lane_bytes) {
+  std::uint32_t offset = 0;
+  while (w.range.written[address - w.range.begin + offset]) ++offset;
   fail(w, i, lane + static_cast<int>(offset / lane_bytes), ErrorKind::kUnwritten,
        "reads global memory that nothing wrote, at " + hexadecimal(address + offset) + ": " +
            w.block->memory->describe(address + offset));
+}
+
+STAND_IN_INLINE void check_written(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                                   std::uint32_t lane_bytes) {
+  if (!w.range.written) return;
+  const std::uint8_t* first = w.range.written + (address - w.range.begin);
+  std::uint64_t all = kAllWritten; // eight bytes at a time
+  std::uint32_t n = 0;
+  for (; n + 8 <= bytes; n += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, first + n, 8);
+    all &= eight;
+  }
+  for (; n < bytes; ++n) all &= first[n] * kAllWritten;
+  if (all != kAllWritten) read_of_unwritten(w, i, lane, address, lane_bytes);
 }
 
 // Later tags are of launches that began later, and run at the same time.
@@ -86,60 +106,74 @@ inline bool fences_order(const Block& b, std::uint32_t other) {
        std::string(what) + who + " of this launch" + where + "; use an atomic instruction, or a fence and a flag");
 }
 
-inline void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
-                              std::uint32_t lane_bytes) {
-  if (!w.range.write_tags) return;
+[[gnu::noinline]] inline void explain_global_read(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                                  std::uint32_t count, std::uint32_t lane_bytes) {
   const Block& b = *w.block;
-  const std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
-  std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
-  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag, many = b.many_tag;
-  std::uint32_t bad = 0;
+  const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
   for (std::uint32_t g = 0; g < count; ++g) {
-    const std::uint32_t wt = writes[g], r = reads[g];
-    bad |= (wt >= first) & (wt != tag);
-    reads[g] = (r >= first) & (r != tag) ? many : tag;
-  }
-  if (!bad) return;
-  for (std::uint32_t g = 0; g < count; ++g) {
-    if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g])) {
+    if (writes[g] >= b.first_tag && writes[g] != b.tag && !fences_order(b, writes[g])) {
       global_hazard(w, i, lane + static_cast<int>(2 * g / lane_bytes), address + 2 * g, writes[g],
                     "reads what was written by ");
     }
   }
 }
 
-inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
-                               std::uint32_t lane_bytes, const std::byte* data) {
+STAND_IN_INLINE void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                       std::uint32_t bytes, std::uint32_t lane_bytes) {
   if (!w.range.write_tags) return;
   const Block& b = *w.block;
-  const std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
-  const std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
-  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag;
-  std::uint32_t bad = 0;
+  const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
+  std::uint32_t* reads = w.range.read_tags + (address - w.range.begin) / 2;
+  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag, many = b.many_tag;
+  AnyTag bad;
+  for_tags(count, [&](std::uint32_t g, auto vector) {
+    const auto write = vector.load(writes + g), read = vector.load(reads + g);
+    bad.add((write >= first) & (write != tag));
+    vector.store(reads + g, (read >= first) & (read != tag) ? vector.all(many) : vector.all(tag));
+  });
+  if (bad.any()) explain_global_read(w, i, lane, address, count, lane_bytes);
+}
+
+[[gnu::noinline]] inline void explain_global_write(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                                   std::uint32_t count, std::uint32_t lane_bytes,
+                                                   const std::byte* data) {
+  const Block& b = *w.block;
+  const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
+  const std::uint32_t* reads = w.range.read_tags + (address - w.range.begin) / 2;
+  const std::uint32_t first = b.first_tag, tag = b.tag;
   for (std::uint32_t g = 0; g < count; ++g) {
-    const std::uint32_t wt = writes[g], r = reads[g];
-    bad |= ((wt >= first) & (wt != tag)) | ((r >= first) & (r != tag));
-  }
-  if (bad) {
-    for (std::uint32_t g = 0; g < count; ++g) {
-      const int who = lane + static_cast<int>(2 * g / lane_bytes);
-      const std::uint64_t at = address + 2 * g;
-      if (reads[g] >= first && reads[g] != tag && !fences_order(b, reads[g]))
-        global_hazard(w, i, who, at, reads[g], "writes what was read by ");
-      if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g]) &&
-          std::memcmp(data + 2 * g, data_at(w, at), 2) != 0) {
-        global_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
-      }
+    const int who = lane + static_cast<int>(2 * g / lane_bytes);
+    const std::uint64_t at = address + 2 * g;
+    if (reads[g] >= first && reads[g] != tag && !fences_order(b, reads[g]))
+      global_hazard(w, i, who, at, reads[g], "writes what was read by ");
+    if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g]) &&
+        std::memcmp(data + 2 * g, data_at(w, at), 2) != 0) {
+      global_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
     }
   }
 }
 
+STAND_IN_INLINE void check_global_write(Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                        std::uint32_t bytes, std::uint32_t lane_bytes, const std::byte* data) {
+  if (!w.range.write_tags) return;
+  const Block& b = *w.block;
+  const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
+  const std::uint32_t* reads = w.range.read_tags + (address - w.range.begin) / 2;
+  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag;
+  AnyTag bad;
+  for_tags(count, [&](std::uint32_t g, auto vector) {
+    const auto write = vector.load(writes + g), read = vector.load(reads + g);
+    bad.add(((write >= first) & (write != tag)) | ((read >= first) & (read != tag)));
+  });
+  if (bad.any()) explain_global_write(w, i, lane, address, count, lane_bytes, data);
+}
+
 // After the data: a block that finds the tag compares its own data with these.
-inline void tag_global_write(Warp& w, std::uint64_t address, std::uint32_t bytes) {
+STAND_IN_INLINE void tag_global_write(Warp& w, std::uint64_t address, std::uint32_t bytes) {
   if (!w.range.write_tags) return;
   std::atomic_thread_fence(std::memory_order_release);
   std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
-  for (std::uint32_t g = 0; g < bytes / 2; ++g) writes[g] = w.block->tag;
+  for_tags(bytes / 2, [&](std::uint32_t g, auto vector) { vector.store(writes + g, vector.all(w.block->tag)); });
 }
 
 } // namespace triax::gpu_stand_in::STAND_IN_ISA

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over the lanes of a warp: results first into a local array, so that they become vector code even where an
-// operand is also the result. Compiled once per instruction set.
+// Loops over the lanes of a warp, which become vector code. Compiled once per instruction set.
 #pragma once
 
 #include <tuple>
@@ -9,14 +8,24 @@
 #include "numbers.hpp"
 #include "warp.hpp"
 
+// Checks are compiled into each access, where sizes are constants and loops become vector code.
+#define STAND_IN_INLINE [[gnu::always_inline]] inline
+
 namespace triax::gpu_stand_in::STAND_IN_ISA {
 
 template <auto F, class R, class... A, std::size_t... N>
 inline void each_lane(Warp& w, const Instruction& i, std::uint32_t lanes, std::index_sequence<N...>) {
-  alignas(64) Word<R> results[kLanes];
+  Word<R>* const to = w.at<Word<R>>(i.o[0]);
   const std::tuple<const Word<A>*...> from{w.at<const Word<A>>(i.o[N + 1])...};
+  if (lanes == kAllLanes) {
+    // The result is a register of its own, or the same lanes as an operand.
+#pragma GCC ivdep
+    for (int l = 0; l < kLanes; ++l) to[l] = put<R>(F(get<A>(std::get<N>(from)[l])...));
+    return;
+  }
+  alignas(64) Word<R> results[kLanes];
   for (int l = 0; l < kLanes; ++l) results[l] = put<R>(F(get<A>(std::get<N>(from)[l])...));
-  store_lanes(w.at<Word<R>>(i.o[0]), results, lanes);
+  store_lanes(to, results, lanes);
 }
 
 // F takes operands of types A and gives a result of type R.

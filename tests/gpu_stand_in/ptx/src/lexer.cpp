@@ -40,43 +40,93 @@ std::size_t word_end(std::string_view s, std::size_t at) {
   return at;
 }
 
+// Splits a text from its begin to its end.
+class Lexer {
+ public:
+  Lexer(std::string_view text, unsigned line) : s_(text), line_(line) {}
+
+  std::vector<Token> split(bool whole_bodies) {
+    bool in_head = false; // of a function
+    while (at_ < s_.size()) {
+      const char c = s_[at_];
+      if (std::isspace(static_cast<unsigned char>(c))) {
+        skip_to(at_ + 1);
+      } else if (is_comment(at_)) {
+        skip_to(end_of_comment(at_));
+      } else if (c == '{' && in_head) {
+        add(end_of_body());
+        in_head = false;
+      } else if (c == '"') {
+        add(end_of_string(at_));
+      } else if (in_word(c)) {
+        add(word_end(s_, at_));
+        const auto word = tokens_.back().text;
+        if (whole_bodies && (word == ".entry" || word == ".func")) in_head = true;
+      } else if (std::string_view("{}()[],;:@!|+-<>=").find(c) != std::string_view::npos) {
+        add(at_ + 1);
+        if (c == ';') in_head = false;
+      } else {
+        refuse(line_, "unknown character", s_.substr(at_, 1));
+      }
+    }
+    return std::move(tokens_);
+  }
+
+ private:
+  void skip_to(std::size_t end) {
+    line_ += static_cast<unsigned>(std::count(s_.begin() + at_, s_.begin() + end, '\n'));
+    at_ = end;
+  }
+  void add(std::size_t end) {
+    tokens_.push_back({s_.substr(at_, end - at_), line_});
+    skip_to(end);
+  }
+  bool is_comment(std::size_t at) const {
+    return s_[at] == '/' && (s_.substr(at, 2) == "//" || s_.substr(at, 2) == "/*");
+  }
+  std::size_t end_of_comment(std::size_t at) const {
+    if (s_[at + 1] == '/') return std::min(s_.find('\n', at), s_.size());
+    const auto end = s_.find("*/", at);
+    if (end == std::string_view::npos) refuse(line_, "comment without an end", "/*");
+    return end + 2;
+  }
+  std::size_t end_of_string(std::size_t at) const {
+    const auto end = s_.find('"', at + 1);
+    if (end == std::string_view::npos) refuse(line_, "string without an end", "\"");
+    return end + 1;
+  }
+  std::size_t end_of_body() const {
+    int depth = 0;
+    for (std::size_t at = at_; at < s_.size();) {
+      const char c = s_[at];
+      if (c == '"') {
+        at = end_of_string(at);
+        continue;
+      }
+      if (is_comment(at)) {
+        at = end_of_comment(at);
+        continue;
+      }
+      depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+      ++at;
+      if (depth == 0) return at;
+    }
+    refuse(line_, "body without an end", "{");
+  }
+
+  std::string_view s_;
+  std::size_t at_ = 0;
+  unsigned line_;
+  std::vector<Token> tokens_;
+};
+
 } // namespace
 
-std::vector<Token> split_tokens(std::string_view s) {
-  std::vector<Token> tokens;
-  unsigned line = 1;
-  std::size_t at = 0;
-  auto skip_to = [&](std::size_t end) {
-    end = std::min(end, s.size());
-    line += static_cast<unsigned>(std::count(s.begin() + at, s.begin() + end, '\n'));
-    at = end;
-  };
-  while (at < s.size()) {
-    const char c = s[at];
-    if (std::isspace(static_cast<unsigned char>(c))) {
-      skip_to(at + 1);
-    } else if (s.substr(at, 2) == "//") {
-      skip_to(std::min(s.find('\n', at), s.size()));
-    } else if (s.substr(at, 2) == "/*") {
-      const auto end = s.find("*/", at);
-      if (end == std::string_view::npos) refuse(line, "comment without an end", "/*");
-      skip_to(end + 2);
-    } else if (c == '"') {
-      const auto end = s.find('"', at + 1);
-      if (end == std::string_view::npos) refuse(line, "string without an end", "\"");
-      tokens.push_back({s.substr(at, end + 1 - at), line});
-      skip_to(end + 1);
-    } else if (in_word(c)) {
-      const auto end = word_end(s, at);
-      tokens.push_back({s.substr(at, end - at), line});
-      at = end;
-    } else if (std::string_view("{}()[],;:@!|+-<>=").find(c) != std::string_view::npos) {
-      tokens.push_back({s.substr(at++, 1), line});
-    } else {
-      refuse(line, "unknown character", s.substr(at, 1));
-    }
-  }
-  return tokens;
+std::vector<Token> split_tokens(std::string_view ptx, unsigned line) {
+  return Lexer(ptx, line).split(false);
+}
+std::vector<Token> split_module(std::string_view ptx) {
+  return Lexer(ptx, 1).split(true);
 }
 
 } // namespace triax::gpu_stand_in

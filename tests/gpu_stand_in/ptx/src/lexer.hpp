@@ -15,8 +15,10 @@ struct Token {
   unsigned line = 0;
 };
 
-// Throws PtxError for a character that PTX does not have.
-std::vector<Token> split_tokens(std::string_view ptx);
+// Throws PtxError for a character that PTX does not have. `line`: of the first character.
+std::vector<Token> split_tokens(std::string_view ptx, unsigned line = 1);
+// The same, but the body of a function is one token, with its braces: most kernels of a module are not used.
+std::vector<Token> split_module(std::string_view ptx);
 
 [[noreturn]] void refuse(unsigned line, std::string_view what, std::string_view token);
 

@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kAlign = 512;
 constexpr std::size_t kGap = 512; // belongs to no allocation
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kReleaseBytes = std::size_t{64} << 20; // smaller ranges are set, larger ones given back
+constexpr std::size_t kReleaseBytes = std::size_t{64} << 20; // of device memory that is given back when it is freed
+constexpr std::size_t kClearBytes = std::size_t{1} << 20;    // smaller shadows are set, larger ones given back
 // Bytes of addresses that are allocated before an address is reused.
 constexpr std::size_t kUnusedBytes = std::size_t{64} << 20;
 
@@ -28,7 +29,7 @@ void* map_or_throw(std::size_t bytes, int rights, int flags, int file) {
 
 // Sets anonymous memory to zero.
 void clear(std::uint8_t* at, std::size_t bytes) {
-  if (bytes < kReleaseBytes) {
+  if (bytes < kClearBytes) {
     std::memset(at, 0, bytes);
     return;
   }

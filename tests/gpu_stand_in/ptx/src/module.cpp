@@ -158,13 +158,11 @@ Function read_function(const Tokens& t, std::size_t& at) {
       ++at;
       break;
     }
-    if (token.text == "{") {
-      f.begin = at + 1;
-      skip_braces(t, at);
-      f.end = at - 1;
+    ++at;
+    if (token.text[0] == '{') {
+      f.body = token;
       break;
     }
-    ++at;
     if (token.text == ".maxntid")
       f.max_threads = read_dim3(t, at);
     else if (token.text == ".reqntid")
@@ -212,7 +210,8 @@ Declaration read_declaration(const Tokens& t, std::size_t& at) {
   return d;
 }
 
-ModuleText::ModuleText(std::string_view ptx) : text(ptx), tokens(split_tokens(text)) {
+ModuleText::ModuleText(std::string_view ptx) : text(ptx) {
+  const Tokens tokens = split_module(text);
   static std::atomic<std::uint64_t> next_id = 1;
   bool external = false;
   std::size_t at = 0;
@@ -230,7 +229,7 @@ ModuleText::ModuleText(std::string_view ptx) : text(ptx), tokens(split_tokens(te
     } else if (word == ".entry" || word == ".func") {
       Function f = read_function(tokens, at);
       Function& known = functions[f.name];
-      if (known.end == 0 || f.end != 0) known = f;
+      if (known.body.text.empty() || !f.body.text.empty()) known = f;
       external = false;
     } else if (word == ".shared" || word == ".global" || word == ".const") {
       Declaration d = read_declaration(tokens, ++at);

@@ -21,7 +21,7 @@ struct Function {
   std::string name;
   bool entry = false;
   std::vector<Param> results, params;
-  std::size_t begin = 0, end = 0; // tokens of the body, without its braces
+  Token body; // with its braces; empty: declared only
   Dim3 max_threads{0, 0, 0}, required_threads{0, 0, 0};
   unsigned min_blocks_per_sm = 0, line = 0;
 };
@@ -33,7 +33,6 @@ struct ModuleText : Module {
   const std::vector<GlobalVariable>& globals() const override { return variables; }
 
   std::string text;
-  std::vector<Token> tokens;
   std::map<std::string, Function, std::less<>> functions;
   std::map<std::string, SharedVariable, std::less<>> shared;
   std::vector<GlobalVariable> variables;

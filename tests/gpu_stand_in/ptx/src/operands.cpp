@@ -104,19 +104,36 @@ Ref Decoder::constant(std::uint64_t bits, int width) {
 }
 
 Ref Decoder::special(const Token& name) {
-  static constexpr std::string_view known[] = {
-      "%tid.x",       "%tid.y",   "%tid.z",       "%ntid.x",      "%ntid.y",      "%ntid.z",
-      "%ctaid.x",     "%ctaid.y", "%ctaid.z",     "%nctaid.x",    "%nctaid.y",    "%nctaid.z",
-      "%laneid",      "%warpid",  "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge",
-      "%lanemask_eq", "%clock64", "%clock",       "%globaltimer"};
+  static constexpr std::pair<std::string_view, Special> known[] = {{"%tid.x", Special::kThreadX},
+                                                                   {"%tid.y", Special::kThreadY},
+                                                                   {"%tid.z", Special::kThreadZ},
+                                                                   {"%ntid.x", Special::kThreadsX},
+                                                                   {"%ntid.y", Special::kThreadsY},
+                                                                   {"%ntid.z", Special::kThreadsZ},
+                                                                   {"%ctaid.x", Special::kBlockX},
+                                                                   {"%ctaid.y", Special::kBlockY},
+                                                                   {"%ctaid.z", Special::kBlockZ},
+                                                                   {"%nctaid.x", Special::kBlocksX},
+                                                                   {"%nctaid.y", Special::kBlocksY},
+                                                                   {"%nctaid.z", Special::kBlocksZ},
+                                                                   {"%laneid", Special::kLane},
+                                                                   {"%warpid", Special::kWarp},
+                                                                   {"%lanemask_lt", Special::kLanesLess},
+                                                                   {"%lanemask_le", Special::kLanesUpTo},
+                                                                   {"%lanemask_gt", Special::kLanesGreater},
+                                                                   {"%lanemask_ge", Special::kLanesFrom},
+                                                                   {"%lanemask_eq", Special::kLanesEqual},
+                                                                   {"%clock64", Special::kClock},
+                                                                   {"%clock", Special::kClock},
+                                                                   {"%globaltimer", Special::kClock}};
   for (const auto& special : code.specials) {
     if (special.name == name.text)
       return {special.offset, Ref::kRegister, static_cast<std::uint8_t>(special.wide ? 8 : 4)};
   }
-  for (const auto word : known) {
+  for (const auto& [word, what] : known) {
     if (word != name.text) continue;
     const bool wide = word == "%clock64" || word == "%globaltimer";
-    code.specials.push_back({std::string(word), new_register(wide ? Type::kU64 : Type::kU32), wide});
+    code.specials.push_back({std::string(word), what, new_register(wide ? Type::kU64 : Type::kU32), wide});
     return {code.specials.back().offset, Ref::kRegister, static_cast<std::uint8_t>(wide ? 8 : 4)};
   }
   refuse(name.line, "unknown register", name.text);

@@ -40,32 +40,62 @@ void check_launch(const Launch& l) {
   }
 }
 
-std::uint64_t special(const std::string& n, const Block& b, std::uint32_t warp, std::uint32_t lane) {
+std::uint32_t special(Special what, const Block& b, std::uint32_t warp, std::uint32_t lane) {
   const Dim3 &size = b.launch->block, &grid = b.launch->grid;
   const std::uint32_t t = warp * kLanes + lane;
   const std::uint32_t bit = 1u << lane;
-  if (n == "%tid.x") return t % size.x;
-  if (n == "%tid.y") return t / size.x % size.y;
-  if (n == "%tid.z") return t / size.x / size.y;
-  if (n == "%ntid.x") return size.x;
-  if (n == "%ntid.y") return size.y;
-  if (n == "%ntid.z") return size.z;
-  if (n == "%ctaid.x") return b.at.x;
-  if (n == "%ctaid.y") return b.at.y;
-  if (n == "%ctaid.z") return b.at.z;
-  if (n == "%nctaid.x") return grid.x;
-  if (n == "%nctaid.y") return grid.y;
-  if (n == "%nctaid.z") return grid.z;
-  if (n == "%laneid") return lane;
-  if (n == "%warpid") return warp;
-  if (n == "%lanemask_eq") return bit;
-  if (n == "%lanemask_lt") return bit - 1;
-  if (n == "%lanemask_le") return bit | (bit - 1);
-  if (n == "%lanemask_gt") return ~(bit | (bit - 1));
-  return ~(bit - 1); // %lanemask_ge
+  switch (what) {
+    case Special::kThreadX:
+      return t % size.x;
+    case Special::kThreadY:
+      return t / size.x % size.y;
+    case Special::kThreadZ:
+      return t / size.x / size.y;
+    case Special::kThreadsX:
+      return size.x;
+    case Special::kThreadsY:
+      return size.y;
+    case Special::kThreadsZ:
+      return size.z;
+    case Special::kBlockX:
+      return b.at.x;
+    case Special::kBlockY:
+      return b.at.y;
+    case Special::kBlockZ:
+      return b.at.z;
+    case Special::kBlocksX:
+      return grid.x;
+    case Special::kBlocksY:
+      return grid.y;
+    case Special::kBlocksZ:
+      return grid.z;
+    case Special::kLane:
+      return lane;
+    case Special::kWarp:
+      return warp;
+    case Special::kLanesLess:
+      return bit - 1;
+    case Special::kLanesUpTo:
+      return bit | (bit - 1);
+    case Special::kLanesGreater:
+      return ~(bit | (bit - 1));
+    case Special::kLanesFrom:
+      return ~(bit - 1);
+    case Special::kLanesEqual:
+      return bit;
+    case Special::kClock:
+      break; // read where it stands
+  }
+  return 0;
 }
 
-void begin_warp(Block& b, Warp& w, std::uint32_t index) {
+void set_special(const Block& b, Warp& w, const SpecialRegister& s) {
+  auto* lanes = w.at<std::uint32_t>({s.offset, Ref::kRegister, 4});
+  for (std::uint32_t l = 0; l < kLanes; ++l) lanes[l] = special(s.what, b, w.index, l);
+}
+
+// What stays from block to block of a launch.
+void prepare_warp(Block& b, Warp& w, std::uint32_t index) {
   const KernelCode& code = *b.kernel->code;
   w.block = &b;
   w.code = &code;
@@ -76,29 +106,31 @@ void begin_warp(Block& b, Warp& w, std::uint32_t index) {
   w.bases[Ref::kConstant] = const_cast<std::byte*>(code.constants.data());
   w.sink.resize(kSinkBytes / sizeof(Aligned));
   w.bases[Ref::kSink] = reinterpret_cast<std::byte*>(w.sink.data());
+  for (const auto& s : code.specials)
+    if (s.what != Special::kClock && !changes_with_block(s.what)) set_special(b, w, s);
+  for (const auto& v : code.variables) {
+    const std::uint64_t address = variable_address(*v.variable, *b.memory) + static_cast<std::uint64_t>(v.addend);
+    for (int l = 0; l < kLanes; ++l) w.set({v.offset, Ref::kRegister, 8}, l, address);
+  }
+}
+
+void begin_warp(Block& b, Warp& w) {
   w.local.assign(kLanes * b.kernel->local_bytes, std::byte{0xFF});
   std::fill(std::begin(w.pc), std::end(w.pc), 0);
-  const std::uint32_t left = b.threads - index * kLanes;
+  const std::uint32_t left = b.threads - w.index * kLanes;
   w.live = left >= kLanes ? kAllLanes : (1u << left) - 1;
   w.waiting = w.held = 0;
   w.barrier = nullptr;
   w.stuck = false;
   w.copies.clear();
   std::fill(std::begin(w.groups), std::end(w.groups), 0);
-  w.clock = index + 1;
-  w.floor = 0;
-  w.ordered.assign(b.warps.size(), 0);
+  w.clock = ++b.clock;
+  w.floor = b.first_clock;
+  w.ordered.assign(b.warps.size(), b.first_clock);
   w.counts = {};
-  *reinterpret_cast<std::uint32_t*>(w.bases[Ref::kRegister] + code.carry) = 0;
-  for (const auto& s : code.specials) {
-    if (s.wide || s.name == "%clock") continue; // read where they stand
-    for (std::uint32_t l = 0; l < kLanes; ++l)
-      w.set({s.offset, Ref::kRegister, 4}, static_cast<int>(l), special(s.name, b, index, l));
-  }
-  for (const auto& v : code.variables) {
-    const std::uint64_t address = variable_address(*v.variable, *b.memory) + static_cast<std::uint64_t>(v.addend);
-    for (int l = 0; l < kLanes; ++l) w.set({v.offset, Ref::kRegister, 8}, l, address);
-  }
+  *reinterpret_cast<std::uint32_t*>(w.bases[Ref::kRegister] + w.code->carry) = 0;
+  for (const auto& s : w.code->specials)
+    if (changes_with_block(s.what)) set_special(b, w, s);
 }
 
 // Warps keep their registers' memory from block to block.
@@ -117,20 +149,27 @@ void resize_warps(Block& b, std::size_t count) {
   }
 }
 
+// Once for a launch.
+void prepare_block(Block& b) {
+  const std::size_t parts = b.shared_bytes / sizeof(Aligned) + 1, tags = b.shared_bytes / 2 + 8;
+  if (b.shared.size() < parts) b.shared.resize(parts);
+  if (b.write_tags.size() < tags) {
+    b.write_tags.resize(tags);
+    b.read_tags.resize(tags);
+  }
+  resize_warps(b, (b.threads + kLanes - 1) / kLanes);
+  for (std::uint32_t n = 0; n < b.warps.size(); ++n) prepare_warp(b, b.warps[n], n);
+}
+
 void begin_block(Block& b, std::uint64_t number) {
   const Launch& l = *b.launch;
   b.at = {static_cast<unsigned>(number % l.grid.x), static_cast<unsigned>(number / l.grid.x % l.grid.y),
           static_cast<unsigned>(number / l.grid.x / l.grid.y)};
   b.tag = b.first_tag + static_cast<std::uint32_t>(number);
   b.fenced = false;
-  const std::size_t parts = b.shared_bytes / sizeof(Aligned) + 1;
-  if (b.shared.size() < parts) b.shared.resize(parts);
-  b.write_tags.assign(b.shared_bytes / 2 + 8, 0);
-  b.read_tags.assign(b.shared_bytes / 2 + 8, 0);
-  resize_warps(b, (b.threads + kLanes - 1) / kLanes);
-  b.clock = static_cast<std::uint32_t>(b.warps.size());
+  begin_clock(b);
   for (BarrierState& state : b.barriers) state = {};
-  for (std::uint32_t n = 0; n < b.warps.size(); ++n) begin_warp(b, b.warps[n], n);
+  for (Warp& w : b.warps) begin_warp(b, w);
 }
 
 // What the threads of a launch share.
@@ -164,6 +203,7 @@ void run_blocks(Shared& s) {
   b.first_tag = s.first_tag;
   b.many_tag = s.first_tag + static_cast<std::uint32_t>(s.launch.grid.count());
   b.released = s.released.data();
+  prepare_block(b);
   Profile counts;
   const std::uint64_t blocks = s.launch.grid.count();
   for (std::uint64_t n = s.next++; n < blocks && !s.failed; n = s.next++) {
@@ -173,6 +213,7 @@ void run_blocks(Shared& s) {
       for (const Warp& w : b.warps) counts += w.counts;
       ++counts.blocks;
     } catch (...) {
+      forget_clock(b);
       std::lock_guard lock(s.mutex);
       if (!s.error || n < s.failed_at) {
         s.error = std::current_exception();
@@ -218,7 +259,7 @@ void run_block(Block& b) {
       }
       all_ended &= w.live == 0;
     }
-    if (all_ended) return;
+    if (all_ended) return end_clock(b);
     if (!open_barriers(b)) fail_deadlock(b);
   }
 }

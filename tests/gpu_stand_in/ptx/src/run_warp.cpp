@@ -38,7 +38,7 @@ void move_to(Warp& w, std::uint32_t lanes, std::int32_t at) {
     if (lanes >> l & 1) w.pc[l] = at;
 }
 
-// The lanes that a .sync instruction waits for; 0: it waits for none.
+// The lanes that a .sync instruction waits for.
 std::uint32_t members(const Warp& w, const Instruction& i, std::uint32_t lanes) {
   std::size_t operand = 0;
   switch (i.op) {
@@ -50,11 +50,8 @@ std::uint32_t members(const Warp& w, const Instruction& i, std::uint32_t lanes) 
       break;
     case Op::kBarWarp:
       break;
-    case Op::kMma:
-    case Op::kLdmatrix:
+    default: // mma, ldmatrix
       return w.live;
-    default:
-      return 0;
   }
   const auto* masks = w.at<const std::uint32_t>(i.o[operand]);
   std::uint32_t all = 0;
@@ -122,20 +119,22 @@ void run_group(Warp& w, Group& g) {
     const std::uint32_t lanes = enabled(w, i, g.lanes);
     ++w.counts.instructions;
     w.counts.lanes += lanes == kAllLanes ? kLanes : static_cast<std::uint64_t>(std::popcount(lanes));
-    if (i.op == Op::kBra) {
+    if (i.control == Control::kBranch) {
       if (!branch(w, i, g, lanes)) return;
       continue;
     }
     if (lanes != 0) {
-      if (i.op == Op::kExit) {
+      if (i.control == Control::kExit) {
         end_lanes(w, lanes);
         g.lanes &= ~lanes;
         if (g.lanes == 0) return;
-      } else if (i.op == Op::kBar) {
+      } else if (i.control == Control::kBarrier) {
         return wait_at_barrier(w, i, g, lanes);
       } else {
-        const std::uint32_t missing = members(w, i, lanes) & ~lanes & w.live;
-        if (missing) return hold(w, i, g, lanes, missing);
+        if (i.control == Control::kSync) {
+          const std::uint32_t missing = members(w, i, lanes) & ~lanes & w.live;
+          if (missing) return hold(w, i, g, lanes, missing);
+        }
         i.run(w, i, lanes);
         w.stuck = false;
       }

@@ -5,22 +5,29 @@
 // once per instruction set. One-byte accesses are not looked at: they share a tag.
 #pragma once
 
+#include <algorithm>
+
 #include "lanes.hpp"
+#include "tag_vectors.hpp"
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
 
-inline constexpr std::uint32_t kUnwritten = 0, kOld = 1, kPending = 0xFFFFFFFF, kManyLanes = 63, kManyWarps = 63;
+inline constexpr std::uint32_t kManyLanes = 63, kManyWarps = 63, kWarpBits = 63 << 6;
 
+// No access of this block.
+inline bool is_unwritten(const Block& b, std::uint32_t tag) {
+  return tag < b.old_tag;
+}
 inline std::uint32_t shared_tag(const Warp& w, int lane) {
-  return w.clock << 12 | w.index << 6 | static_cast<std::uint32_t>(lane);
+  return w.clock << kTagClockShift | w.index << 6 | static_cast<std::uint32_t>(lane);
 }
 inline std::uint32_t ordered_limit(const Warp& w) {
-  return (w.floor + 1) << 12;
+  return (w.floor + 1) << kTagClockShift;
 } // tags below are before this warp
 
 // A tag at or above the limit: the access is before this one all the same.
 inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
-  const std::uint32_t warp = tag >> 6 & 63, clock = tag >> 12;
+  const std::uint32_t warp = tag >> 6 & 63, clock = tag >> kTagClockShift;
   if (warp == w.index) return clock != w.clock || tag == mine;
   return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps, or the mark of atomic accesses
 }
@@ -37,84 +44,93 @@ inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
            (warp == w.index ? ", and no bar.warp.sync or barrier lies between" : ", and no barrier lies between"));
 }
 
+[[gnu::noinline]] inline void explain_shared_read(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
+                                                  std::uint32_t count, std::uint32_t lane_bytes) {
+  const std::uint32_t limit = ordered_limit(w), first = shared_tag(w, lane_bytes ? lane : kManyLanes);
+  for (std::uint32_t g = 0; g < count; ++g) {
+    const std::uint32_t tag = w.block->write_tags[offset / 2 + g], at = offset + 2 * g;
+    const std::uint32_t of_lane = lane_bytes ? 2 * g / lane_bytes : 0;
+    const int who = lane + static_cast<int>(of_lane);
+    if (is_unwritten(*w.block, tag))
+      fail(w, i, who, ErrorKind::kUnwritten,
+           "reads shared memory that nothing wrote, at shared address " + std::to_string(at));
+    if (tag == kPending)
+      fail(w, i, who, ErrorKind::kHazard,
+           "reads what a cp.async copies, before its wait, at shared address " + std::to_string(at));
+    if (tag >= limit && lane_bytes != 1 && !before(w, tag, first + of_lane))
+      shared_hazard(w, i, who, at, tag, "reads what was written by ");
+  }
+}
+
 // `lane_bytes`: how much of the range each lane accesses, the first of them `lane`; 0: lanes are not distinguished.
-inline void check_shared_read(Warp& w, const Instruction& i, int lane, std::uint32_t offset, std::uint32_t bytes,
-                              std::uint32_t lane_bytes) {
-  std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
+STAND_IN_INLINE void check_shared_read(Warp& w, const Instruction& i, int lane, std::uint32_t offset,
+                                       std::uint32_t bytes, std::uint32_t lane_bytes) {
+  const std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
   std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
-  const std::uint32_t count = bytes < 2 ? 1 : bytes / 2, limit = ordered_limit(w);
-  std::uint32_t bad = 0;
-  for (std::uint32_t g = 0; g < count; ++g) bad |= writes[g] - 1 >= limit - 1;
+  const std::uint32_t count = bytes < 2 ? 1 : bytes / 2, limit = ordered_limit(w), old = w.block->old_tag;
+  AnyTag bad;
+  for_tags(count, [&](std::uint32_t g, auto vector) { bad.add(vector.load(writes + g) - old >= limit - old); });
+  if (bad.any()) explain_shared_read(w, i, lane, offset, count, lane_bytes);
+  if (lane_bytes == 1 || i.strong) return;
   const std::uint32_t first = shared_tag(w, lane_bytes ? lane : kManyLanes);
   // Lanes access powers of two: tags per lane as a shift.
   const int shift = lane_bytes > 1 ? std::countr_zero(lane_bytes) - 1 : 31;
-  auto mine = [&](std::uint32_t g) { return first + (g >> shift); };
-  if (bad) {
-    for (std::uint32_t g = 0; g < count; ++g) {
-      const std::uint32_t tag = writes[g], at = offset + 2 * g;
-      const int who = lane_bytes ? lane + static_cast<int>(2 * g / lane_bytes) : lane;
-      if (tag == kUnwritten)
-        fail(w, i, who, ErrorKind::kUnwritten,
-             "reads shared memory that nothing wrote, at shared address " + std::to_string(at));
-      if (tag == kPending)
-        fail(w, i, who, ErrorKind::kHazard,
-             "reads what a cp.async copies, before its wait, at shared address " + std::to_string(at));
-      if (tag >= limit && lane_bytes != 1 && !before(w, tag, mine(g)))
-        shared_hazard(w, i, who, at, tag, "reads what was written by ");
-    }
-  }
-  if (lane_bytes == 1 || i.strong) return;
-  const std::uint32_t several = w.block->clock << 12 | 0xFFF;
-  for (std::uint32_t g = 0; g < count; ++g) {
-    const std::uint32_t r = reads[g], me = mine(g);
-    const std::uint32_t same = r >> 12 == me >> 12 && r != me ? me | kManyLanes : me;
-    reads[g] = r < limit || ((r ^ me) & 0xFC0) == 0 ? (r < limit ? me : same) : several;
-  }
+  const std::uint32_t several = w.block->clock << kTagClockShift | 0xFFF;
+  for_tags(count, [&](std::uint32_t g, auto vector) {
+    const auto r = vector.load(reads + g), me = vector.steps(first, g, shift);
+    const auto same = (r >> kTagClockShift) == (me >> kTagClockShift) ? (r == me ? me : me | kManyLanes) : me;
+    vector.store(reads + g, r < limit ? me : ((r ^ me) & kWarpBits) == 0 ? same : vector.all(several));
+  });
 }
 
-// A row of ldmatrix: 16 bytes that the whole warp reads. The usual case has a fixed number of tags, which becomes
-// vector code.
-inline void check_shared_row(Warp& w, const Instruction& i, int lane, std::uint32_t offset) {
-  constexpr int kTags = 8;
-  const std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
+// A row of ldmatrix: 16 bytes that the whole warp reads.
+STAND_IN_INLINE void check_shared_row(Warp& w, const Instruction& i, int lane, std::uint32_t offset) {
+  using Row = TagVector<8>;
+  const std::uint32_t limit = ordered_limit(w), old = w.block->old_tag, mine = shared_tag(w, kManyLanes);
   std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
-  const std::uint32_t limit = ordered_limit(w), mine = shared_tag(w, kManyLanes);
-  std::uint32_t bad = 0;
-  for (int g = 0; g < kTags; ++g) bad |= (writes[g] - 1 >= limit - 1) | ((reads[g] >= limit) & (reads[g] != mine));
-  if (bad) return check_shared_read(w, i, lane, offset, 16, 0);
-  for (int g = 0; g < kTags; ++g) reads[g] = mine;
+  const auto write = Row::load(w.block->write_tags.data() + offset / 2), read = Row::load(reads);
+  AnyTag bad;
+  bad.add((write - old >= limit - old) | ((read >= limit) & (read != mine)));
+  if (bad.any()) return check_shared_read(w, i, lane, offset, 16, 0);
+  Row::store(reads, Row::all(mine));
+}
+
+[[gnu::noinline]] inline void explain_shared_write(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
+                                                   std::uint32_t count, std::uint32_t lane_bytes,
+                                                   const std::byte* data) {
+  Block& b = *w.block;
+  const std::uint32_t limit = ordered_limit(w), first = shared_tag(w, lane);
+  for (std::uint32_t g = 0; g < count; ++g) {
+    const std::uint32_t at = offset + 2 * g, mine = first + 2 * g / lane_bytes;
+    const std::uint32_t write = b.write_tags[at / 2], read = b.read_tags[at / 2];
+    const int who = lane + static_cast<int>(2 * g / lane_bytes);
+    if (write == kPending)
+      fail(w, i, who, ErrorKind::kHazard,
+           "writes where a cp.async copies, before its wait, at shared address " + std::to_string(at));
+    if (read >= limit && !before(w, read, mine)) shared_hazard(w, i, who, at, read, "writes what was read by ");
+    if (write >= limit && !before(w, write, mine) && (!data || std::memcmp(data + 2 * g, b.shared_at(at), 2) != 0))
+      shared_hazard(w, i, who, at, write, "writes another value than was written by ");
+  }
 }
 
 // `data`: what is written, to accept the same value; null: not known yet.
-inline void check_shared_write(Warp& w, const Instruction& i, int lane, std::uint32_t offset, std::uint32_t bytes,
-                               std::uint32_t lane_bytes, const std::byte* data) {
+STAND_IN_INLINE void check_shared_write(Warp& w, const Instruction& i, int lane, std::uint32_t offset,
+                                        std::uint32_t bytes, std::uint32_t lane_bytes, const std::byte* data) {
   std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
-  std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
+  const std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
   const std::uint32_t count = bytes < 2 ? 1 : bytes / 2, limit = ordered_limit(w);
   if (lane_bytes == 1 || i.strong) {
-    for (std::uint32_t g = 0; g < count; ++g) writes[g] = kOld;
+    std::fill_n(writes, count, w.block->old_tag);
     return;
   }
-  std::uint32_t bad = 0;
-  for (std::uint32_t g = 0; g < count; ++g) bad |= (writes[g] >= limit) | (reads[g] >= limit);
+  AnyTag bad;
+  for_tags(count, [&](std::uint32_t g, auto vector) {
+    bad.add((vector.load(writes + g) >= limit) | (vector.load(reads + g) >= limit));
+  });
+  if (bad.any()) explain_shared_write(w, i, lane, offset, count, lane_bytes, data);
   const std::uint32_t first = shared_tag(w, lane);
-  if (bad) {
-    for (std::uint32_t g = 0; g < count; ++g) {
-      const std::uint32_t at = offset + 2 * g, mine = first + 2 * g / lane_bytes;
-      const int who = lane + static_cast<int>(2 * g / lane_bytes);
-      if (writes[g] == kPending)
-        fail(w, i, who, ErrorKind::kHazard,
-             "writes where a cp.async copies, before its wait, at shared address " + std::to_string(at));
-      if (reads[g] >= limit && !before(w, reads[g], mine))
-        shared_hazard(w, i, who, at, reads[g], "writes what was read by ");
-      if (writes[g] >= limit && !before(w, writes[g], mine) &&
-          (!data || std::memcmp(data + 2 * g, w.block->shared_at(at), 2) != 0)) {
-        shared_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
-      }
-    }
-  }
   const int shift = std::countr_zero(lane_bytes) - 1;
-  for (std::uint32_t g = 0; g < count; ++g) writes[g] = first + (g >> shift);
+  for_tags(count, [&](std::uint32_t g, auto vector) { vector.store(writes + g, vector.steps(first, g, shift)); });
 }
 
 } // namespace triax::gpu_stand_in::STAND_IN_ISA

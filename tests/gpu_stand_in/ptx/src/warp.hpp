@@ -21,6 +21,9 @@ struct alignas(64) Aligned {
   std::byte bytes[64];
 };
 
+// Tags of shared memory: interval, warp, lane; see shared_hazards.hpp.
+inline constexpr std::uint32_t kTagClockShift = 12, kPending = 0xFFFFFFFF;
+
 // Results that are not read, then lanes of cvt while their width changes.
 inline constexpr std::uint32_t kSinkBytes = 768, kNarrowSource = 256, kNarrowResult = 512;
 
@@ -85,7 +88,9 @@ struct Block {
   std::vector<Aligned> shared;
   // One tag for each two bytes of shared memory; see shared_hazards.hpp.
   std::vector<std::uint32_t> write_tags, read_tags;
-  std::uint32_t clock = 1; // highest interval of a warp
+  std::uint32_t clock = 0;       // highest interval of a warp
+  std::uint32_t first_clock = 0; // before the intervals of this block's warps
+  std::uint32_t old_tag = 0;     // of first_clock: ordered before all of the block; lower tags are of earlier blocks
   std::vector<Warp> warps, spare;
   BarrierState barriers[16];
   // Tags of global memory: first of the launch, this block's, and one for "several blocks".
