@@ -152,7 +152,7 @@ std::string complete_line(const config::RunConfig& run, const train::LoopResult&
 
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
   const std::string why = result.out_of_time ? "train.time_limit" : signal_name(result.signal);
-  if (result.steps == 0) return text("stopped by {} before a step ended", why);
+  if (result.steps == 0) return text("stopped by {} before the first step ended", why);
   const std::string saved = result.checkpoint.empty() ? "" : text("saved in {}; ", shown(result.checkpoint));
   return text("stopped by {} after step {} of {}; {}{}", why, result.last_step, run.train.steps, saved,
               metrics_text(result));

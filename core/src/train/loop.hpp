@@ -47,15 +47,16 @@ struct Reports {
   Clock::time_point began = Clock::now();                   // from when train.time_limit counts
   /// Called before the evaluation after a step: its failure does not lose the step's record. May be empty.
   std::function<void(std::int64_t step)> evaluating = {};
+};
 
-  /// Begins the records once all ranks have joined. Trains to train.steps or train.stop_at, or until a rank has
-  /// received a signal or train.time_limit is near; a signal at the end of a step, or during a recorded one, ends the
-  /// run after the next step. Saves checkpoints with `checkpoints`, which may be null, when they are due, and when the
-  /// run ends. Writes a record every log.every steps, for steps with an evaluation, and for the last. Evaluates every
-  /// eval.every steps and after the last. If the run must stop, no evaluation is started, and one in progress ends
-  /// after its batch; the step is then recorded without it. All ranks of a run take the same decisions at the same
-  /// points.
-  LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
-                      Checkpoints* checkpoints = nullptr);
+/// Begins the records once all ranks have joined. Trains to train.steps or train.stop_at, or until a rank has
+/// received a signal or train.time_limit is near; a signal at the end of a step, or during a recorded one, ends the
+/// run after the next step. Saves checkpoints with `checkpoints`, which may be null, when they are due, and when the
+/// run ends. Writes a record every log.every steps, for steps with an evaluation, and for the last. Evaluates every
+/// eval.every steps and after the last. If the run must stop, no evaluation is started, and one in progress ends
+/// after its batch; the step is then recorded without it. All ranks of a run take the same decisions at the same
+/// points.
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
+                    Checkpoints* checkpoints = nullptr);
 
 } // namespace triax::train
