@@ -58,7 +58,7 @@ TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
     one.build(views, UseCall([&](const OpCall& call) {
                 const Refusals answer = set->supports(call);
                 EXPECT_FALSE(answer.empty()) << one.name;
-                EXPECT_THAT(answer.front().message, HasSubstr("is f64")) << one.name;
+                EXPECT_THAT(answer.front().message, HasSubstr("is fp64")) << one.name;
                 ++refused;
               }));
   }

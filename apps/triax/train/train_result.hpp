@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/verbs.hpp"
 #include "train/train_files.hpp"
 
 namespace triax::app {

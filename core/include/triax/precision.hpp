@@ -10,7 +10,7 @@
 
 namespace triax {
 
-/// "fp32"; that of name_of() for a type that is no precision of a run.
+/// "fp32"; that of name_of() for a type that train.precision does not have.
 inline std::string_view precision_name(DType type) noexcept {
   switch (type) {
     case DType::f32:
