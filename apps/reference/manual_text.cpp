@@ -19,7 +19,8 @@ const std::vector<ManualText>& manual_texts() {
         "one "
         "line on standard output. Metrics, logs and the resolved run are in the folder [run] dir, by default runs/ and "
         "the name of the file without .toml.",
-        "SIGINT, SIGTERM and SIGHUP stop all ranks after the same step."},
+        "SIGINT, SIGTERM, SIGHUP and SIGUSR1 stop all ranks after the same step, with a checkpoint in the folder of the "
+        "run. The same command continues the run; --fresh begins anew."},
        {{"Train on this machine:", "triax train run.toml"},
         {"Train with another optimizer and learning rate:",
          "triax train run.toml --set optimizer.plugin=optim-sgd --set optimizer.lr=0.1"},
@@ -71,8 +72,11 @@ The subcommand ran and failed, or records of a run are missing.
 .B 2
 It was refused before anything was started.
 .TP
+.B 75
+A run was stopped, and its last step is saved: the same command continues it.
+.TP
 .B 128 + \fIsignal\fR
-A signal stopped it.
+A signal ended it.
 )";
 }
 
