@@ -49,6 +49,8 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    min = 0.0 # default
   [train]
    steps = 7 # --set
+   stop_at = 0 # default
+   time_limit = "" # default
    seed = 1 # default
    clip_grad = 1.0 # default
    precision = "fp32" # default
@@ -64,6 +66,14 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   [eval]
    every = 0 # default
    batches = 0 # default
+  [checkpoint]
+   every = 0 # default
+   keep = 2 # default
+   keep_every = 0 # default
+   async = true # default
+   resume = "auto" # default
+   from = "" # default
+   load = "all" # default
   [log]
    metrics = "{folder}/runs/base/metrics.jsonl" # default
    every = 1 # default
@@ -261,7 +271,7 @@ A plugin that hides one of Triax:
   $ triax train base.toml --set train.steps=1 $mine 2>&1 | grep -o 'schedule.plugin.*\|sched-gpipe (.*),'
   sched-gpipe (mine/sched-gpipe.so),
   schedule.plugin "sched-gpipe" is {folder}/mine/sched-gpipe.so, which shadows {plugins}/sched-gpipe.so
-  schedule.plugin=sched-gpipe --set 'plugins.path=["mine"]' --set train.steps=2 --set run.dir=runs/base-longer
+  schedule.plugin=sched-gpipe --set 'plugins.path=["mine"]' --set train.steps=2
   $ triax simulate base.toml --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 $mine > /dev/null
   note: schedule.plugin "sched-gpipe" is {folder}/mine/sched-gpipe.so, which shadows {plugins}/sched-gpipe.so
 
@@ -301,7 +311,7 @@ Control characters of a file are escaped:
   > END
   $ triax check odd.toml
   odd.toml:3:1: [train] has no key "a\u001B[2J\u000Ab"
-    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   odd.toml:5:10: schedule.plugin "x\u000D" was not found
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
@@ -317,7 +327,7 @@ A run can come through a pipe:
   /dev/stdin: ready to train
   $ triax simulate /dev/stdin --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 < <(cat base.toml) > /dev/null
   $ triax train /dev/stdin --set train.steps=1 < <(cat base.toml) 2>&1 | grep -o 'triax train runs/pipe.*'
-  triax train runs/pipe/resolved.toml --set train.steps=2 --set run.dir=runs/pipe-longer
+  triax train runs/pipe/resolved.toml --set train.steps=2
 
 If each rank is a process that reads the file, it cannot:
 

@@ -31,13 +31,13 @@ Unknown keys:
   --set: [model] model-gpt has no key "lyers"; did you mean "layers"?
     keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
   --set: unknown table [trian]; did you mean [train]?
-    tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
+    tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, checkpoint, log, launch, plugins
   --set: [train] has no key "stpes"; did you mean "steps"?
-    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   --set: include cannot be set with --set
     write it in a TOML file
   --set: unknown table [a.b]
-    tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
+    tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, checkpoint, log, launch, plugins
   [2]
 
 Tables as keys:
@@ -50,7 +50,7 @@ Tables as keys:
   --set: comm.data is a table, not a key
     write --set comm.data.plugin=comm-local
   --set: train is a table, not a key
-    write --set train.KEY=VALUE; keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    write --set train.KEY=VALUE; keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   [2]
 
 Unknown keys and values of the wrong type:

@@ -40,14 +40,17 @@ Each step communicates what `triax check` plans. The evaluation after step 2 is 
   $ triax check run.toml --json | comm 'json.load(sys.stdin)["ranks"][0]["comm"]' > planned
   $ for step in 1 2; do sed -n ${step}p run/metrics.jsonl | comm 'json.load(sys.stdin)["comm"]' | diff planned -; done
 
-  $ triax train run.toml 2>&1 > /dev/null | steady
+  $ triax train run.toml --fresh 2>&1 > /dev/null | steady
   info rank 0: run.toml: 34.7 k parameters, pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, comm-local; 4 ranks as threads of this process, ...; folder run
-  info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml
+  info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, checkpoints to checkpoints-1, resolved.toml to resolved-1.toml
+  info rank 0: step 2 is saved in {folder}/run/checkpoints/step-00000002
   sent between ranks, sum over all ranks:
     tensor  comm-local  296 calls  830 kB
     data    comm-local  72 calls   855 kB
-  next: to train longer, from fresh weights (weights are not saved): {build}/bin/triax train run.toml --set train.steps=4 --set run.dir=run-longer
+  next: to train longer, from this step: {build}/bin/triax train run.toml --set train.steps=4
   $ ls run
+  checkpoints
+  checkpoints-1
   metrics-1.jsonl
   metrics.jsonl
   rank-0.log
@@ -61,15 +64,15 @@ Each step communicates what `triax check` plans. The evaluation after step 2 is 
 
 A run that ends in its warm-up says so once:
 
-  $ triax train run.toml --set lr.warmup_steps=3 2>&1 | grep -c 'lr.warmup_steps = 3 is more than train.steps = 2'
+  $ triax train run.toml --fresh --set lr.warmup_steps=3 2>&1 | grep -c 'lr.warmup_steps = 3 is more than train.steps = 2'
   1
 
 A copy of a run's folder trains in the copy, and the original stays as it is:
 
   $ triax train run.toml --set run.dir=first > /dev/null 2>&1
   $ cp -r first copy
-  $ triax train copy/resolved.toml 2>&1 > /dev/null | grep -o 'files of the earlier run.*'
-  files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml
+  $ triax train copy/resolved.toml --fresh 2>&1 > /dev/null | grep -o 'files of the earlier run.*'
+  files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, checkpoints to checkpoints-1, resolved.toml to resolved-1.toml
   $ cmp first/metrics.jsonl copy/metrics-1.jsonl
   $ ls first copy | grep -E ':|metrics'
   copy:
@@ -86,7 +89,7 @@ The rank that fails is named, and no other:
 
   $ fixtures="$BUILD/tests/launch/plugins"; [ -d "$fixtures" ] || exit 80
   $ faulty="--set plugins.path=[\"$fixtures\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2"
-  $ triax train run.toml $faulty --set optimizer.rank=3 --set optimizer.where=step --set log.level=warn 2>&1 | steady
+  $ triax train run.toml --fresh $faulty --set optimizer.rank=3 --set optimizer.where=step --set log.level=warn 2>&1 | steady
   error rank 3: pipeline 0, data 1, tensor 1, step 2, 0OPT_STEP, in step() of plugin "optim-faulty": out of luck
     try again
   [1]
@@ -95,11 +98,12 @@ The rank that fails is named, and no other:
 
 Records that cannot be written are reported once:
 
-  $ triax train run.toml --set log.metrics=/dev/full 2>&1 | steady | grep -v '^next'
+  $ triax train run.toml --fresh --set log.metrics=/dev/full 2>&1 | steady | grep -v '^next'
   info rank 0: run.toml: 34.7 k parameters, pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, comm-local; 4 ranks as threads of this process, ...; folder run
   info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-4.jsonl, resolved.toml to resolved-4.toml
   error rank 0: /dev/full: the record of step 1 cannot be written: No space left on device
     free space there: the run continues, and writes later lines as soon as it can
+  info rank 0: step 2 is saved in {folder}/run/checkpoints/step-00000002
   sent between ranks, sum over all ranks:
     tensor  comm-local  296 calls  830 kB
     data    comm-local  72 calls   855 kB

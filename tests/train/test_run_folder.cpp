@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -36,12 +37,12 @@ class RunFolderTest : public ::testing::Test {
     run_.folder = fs::canonical(folder_.path()) / "run";
     run_.log.metrics = run_.folder / "metrics.jsonl";
   }
-  /// Runs this many steps; returns the message about moved files.
-  std::string train(int steps, const std::string& resolved = "# a run\n") {
+  /// Runs up to this step, after `done` steps of an earlier run; returns the message about moved files.
+  std::string train(int steps, const std::string& resolved = "# a run\n", int done = 0) {
     const RunFolder folder(run_, resolved);
     RunRecords records(run_, resolved, null_log());
-    std::string moved = records.begin();
-    for (int step = 1; step <= steps; ++step) records.write(record(step));
+    std::string moved = records.begin(done);
+    for (int step = done + 1; step <= steps; ++step) records.write(record(step));
     return moved;
   }
   /// File contents by path within the test's folder.
@@ -133,6 +134,32 @@ TEST_F(RunFolderTest, DoesNotTreatADeviceAsAnEarlierRun) {
   train(1);
   EXPECT_EQ(train(1), "");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(RunFolderTest, ARunThatContinuesKeepsItsRecords) {
+  train(3);
+  const std::string three = files().at("run/metrics.jsonl");
+  fs::create_directory(run_.folder / "checkpoints");
+  write_file(run_.folder / "checkpoints/keep", "x");
+  EXPECT_EQ(train(5, "# a run\n", 3), "");
+  const std::string five = files().at("run/metrics.jsonl");
+  EXPECT_TRUE(five.starts_with(three));
+  EXPECT_EQ(std::count(five.begin(), five.end(), '\n'), 5);
+  // Killed after step 5, and continued after step 3, with half a line of step 6 in the file.
+  write_file(run_.folder / "metrics.jsonl", five + "{\"step\":6,\"lo");
+  EXPECT_THAT(train(4, "# a run\n", 3),
+              HasSubstr("metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml"));
+  EXPECT_EQ(files().at("run/metrics-1.jsonl"), five + "{\"step\":6,\"lo");
+  const std::string four = files().at("run/metrics.jsonl");
+  EXPECT_TRUE(four.starts_with(three));
+  EXPECT_EQ(std::count(four.begin(), four.end(), '\n'), 4);
+  EXPECT_TRUE(fs::exists(run_.folder / "checkpoints/keep"));
+  EXPECT_THAT(train(1), HasSubstr("checkpoints to checkpoints-2"));
+}
+
+TEST_F(RunFolderTest, ARunThatContinuesDoesNotReadADevice) {
+  run_.log.metrics = "/dev/zero";
+  EXPECT_EQ(train(1, "# a run\n", 1), "");
 }
 
 TEST_F(RunFolderTest, AFailureIsReportedWhereItBelongs) {

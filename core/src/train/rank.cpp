@@ -11,10 +11,10 @@
 #include "executor/executor.hpp"
 #include "os/cpu_quota.hpp"
 #include "plugin/did_you_mean.hpp"
-#include "report/timeline_file.hpp"
 #include "train/agreement.hpp"
 #include "train/dataset_source.hpp"
 #include "train/lr.hpp"
+#include "train/position_text.hpp"
 #include "train/program_digest.hpp"
 #include "train/rank_setup.hpp"
 #include "train/recorded_traffic.hpp"
@@ -193,20 +193,6 @@ struct Rank::Impl final : control::JobAbort::Listener {
       log.debug("the loss scale grows to {} after step {}", outcome.next_loss_scale, result.step);
   }
 
-  /// If the file cannot be written, training continues.
-  void write_timeline() {
-    try {
-      report::RankTimeline timeline = trace->timeline();
-      timeline.rank = number;
-      timeline.ranks = layout.world();
-      timeline.machine = report::this_machine();
-      report::write_timeline(run.folder, timeline);
-    } catch (const Error& error) {
-      ++missing_timelines;
-      log.error("{}", error.what());
-    }
-  }
-
   executor::BatchSource& source(const data::Corpora& corpora, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
     if (given) return *given;
@@ -275,7 +261,9 @@ StepResult Rank::step(const executor::Request& request) {
   if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-  if (rank.trace && number == rank.trace->step()) rank.write_timeline();
+  if (rank.trace && number == rank.trace->step() &&
+      !rank.trace->write(rank.run.folder, rank.number, rank.layout.world(), rank.log))
+    ++rank.missing_timelines;
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
   result.request = outcome.request;
   if (rank.run.train.loss_scale) rank.report_scale(outcome, result);
@@ -357,22 +345,13 @@ std::int32_t Rank::agree(std::int32_t value) {
 }
 
 std::string Rank::position() const {
-  const executor::Position::Snapshot seen = impl_->walker->position().snapshot();
-  if (!seen.program && seen.step < 0) return "before step 1" + impl_->waiting_for(kNoAction);
-  if (!seen.program)
-    return (seen.step == 0 ? std::string("after an evaluation") : text("after step {}", seen.step)) +
-           impl_->waiting_for(kNoAction);
-  const std::span<const schedule::ProgramAction> actions = seen.program->actions();
-  if (seen.action >= actions.size()) return text("step {}", seen.step); // read while the program changed
-  std::string out = seen.step > 0 ? text("step {}", seen.step) : "evaluation";
-  out += text(", {}", seen.program->label(seen.action));
-  if (seen.waited >= actions.size()) return out + impl_->waiting_for(seen.action);
-  out += text(", waiting for {}", seen.program->label(seen.waited));
-  const int peer = actions[seen.waited].peer;
-  if (peer < 0) return out;
-  const Group group = impl_->layout.group(impl_->number, kPipelineAxis);
-  return out + text(" {} rank {} through {}", schedule::sends(actions[seen.waited].kind) ? "to" : "from",
-                    group.ranks[static_cast<std::size_t>(peer)], impl_->plugin_of(group));
+  const Impl& rank = *impl_;
+  const auto pipeline_rank = [&rank](int index) {
+    const Group group = rank.layout.group(rank.number, kPipelineAxis);
+    return text("rank {} through {}", group.ranks[static_cast<std::size_t>(index)], rank.plugin_of(group));
+  };
+  return position_text(rank.walker->position().snapshot(),
+                       {[&rank](ActionId action) { return rank.waiting_for(action); }, pipeline_rank});
 }
 
 std::int64_t Rank::steps_done() const {

@@ -64,9 +64,9 @@ class EarlierFiles {
   EarlierFiles(const config::RunConfig& run, const std::string& resolved_toml, std::int64_t done)
       : folder_(run.folder), metrics_(metrics_file(run)), timelines_(report::timelines_in(folder_)) {
     const fs::path usual = folder_ / "metrics.jsonl";
-    if (done > 0) continued_ = report::records_up_to(metrics_, done);
-    if (has_content(metrics_) && !continued_.is_whole_file) files_.push_back(metrics_);
     std::error_code unknown;
+    if (done > 0 && fs::is_regular_file(metrics_, unknown)) continued_ = report::records_up_to(metrics_, done);
+    if (has_content(metrics_) && !continued_.is_whole_file) files_.push_back(metrics_);
     if (has_content(usual) && !fs::equivalent(usual, metrics_, unknown))
       files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);

@@ -124,4 +124,18 @@ report::RankTimeline StepTrace::timeline() const {
   return out;
 }
 
+bool StepTrace::write(const std::filesystem::path& folder, int rank, int ranks, Log& log) const {
+  try {
+    report::RankTimeline out = timeline();
+    out.rank = rank;
+    out.ranks = ranks;
+    out.machine = report::this_machine();
+    report::write_timeline(folder, out);
+    return true;
+  } catch (const Error& error) {
+    log.error("{}", error.what());
+    return false;
+  }
+}
+
 } // namespace triax::train

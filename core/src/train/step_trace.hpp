@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "report/timeline_file.hpp"
 #include "schedule/program.hpp"
 #include "triax/communicator.hpp"
+#include "triax/log.hpp"
 
 namespace triax::train {
 
@@ -54,6 +56,8 @@ class StepTrace final : public executor::WalkObserver {
   std::int64_t step() const { return step_; }
   /// The recorded step; empty before its end. The caller sets rank, number of ranks and machine.
   report::RankTimeline timeline() const;
+  /// Writes it to the run's folder. If that fails, logs the reason and returns false.
+  bool write(const std::filesystem::path& folder, int rank, int ranks, Log& log) const;
 
  private:
   struct Action {
