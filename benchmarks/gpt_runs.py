@@ -101,7 +101,7 @@ def train_engine(triax, run, work, before=()):
     keys = f"threads = {run.threads}" if run.kernels == "kernels-cpu" else ""
     toml.write_text(RUN_TOML.format(**dataclasses.asdict(run), batch=run.micro * run.microbatches, kernel_keys=keys,
                                     all_steps=run.steps + run.warmup))
-    finished([*before, triax, "train", toml, "--set", f"run.dir={work / 'run'}"], f"triax train with {run.kernels}")
+    finished([*before, triax, "train", toml, "--fresh", "--set", f"run.dir={work / 'run'}"], f"triax train with {run.kernels}")
     steps = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
     return [step["step_ms"] / 1e3 for step in steps[run.warmup:]]
 

@@ -74,7 +74,7 @@ TEST_F(CheckpointFolder, OldOnesAreRemoved) {
   make("step-00000015", false);
   remove_old(folder_.path(), 2, 20);
   EXPECT_THAT(steps(), ElementsAre(20, 40, 50));
-  EXPECT_TRUE(names().contains("step-00000015")); // nobody knows what it is
+  EXPECT_TRUE(names().contains("step-00000015")); // not complete: not known what it is
   remove_old(folder_.path(), 1, 0);
   EXPECT_THAT(steps(), ElementsAre(50));
   remove_old(folder_.path(), 3, 0);

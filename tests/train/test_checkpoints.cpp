@@ -127,7 +127,7 @@ TEST_F(Resumed, OnAnyPipelineHasTheBitsOfARunThatDidNotStop) {
   EXPECT_EQ(state("run", 8), state("whole", 8));
 }
 
-/// Written once by whoever owns it, whatever the sizes: what is read is what was written.
+/// Each part is written once, by the rank that owns it, whatever the sizes: what is read is what was written.
 TEST_F(Resumed, ACheckpointHasTheSameContentWhateverReadsAndWritesIt) {
   ASSERT_THAT(train({2, 2, 1}, 2), IsEmpty());
   const auto first = content("run", 2);

@@ -39,7 +39,7 @@ std::string plugin_text(const config::PluginChoice& choice) {
   return choice.library ? text("{} {}", choice.name, choice.library->descriptor->version) : choice.name;
 }
 
-/// Rank 0 must see the files of all ranks, or nobody can resume.
+/// Rank 0 must see the files of all ranks, or no rank can read them.
 void check_visible(const fs::path& folder, const checkpoint::SavedPart& part, int rank) {
   for (const checkpoint::SavedFile& file : part.files) {
     std::error_code unknown;

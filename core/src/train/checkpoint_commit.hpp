@@ -26,7 +26,7 @@ struct PartOrError {
   std::string error; // empty: none
 };
 
-/// Tells rank 0.
+/// Sends rank 0 what this rank has written.
 void publish(Store& store, std::int64_t step, int rank, const PartOrError& part);
 
 /// A name that no other run has.
