@@ -202,7 +202,7 @@ TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
     for (const pid_t rank : ranks) send_signal(rank, SIGINT); // as a terminal does
     send_signal(job.pid(), SIGINT);
     EXPECT_THAT(job.wait(), AnyOf(128 + SIGINT, 75)) << job.err(); // 75: the first step had ended
-    for (const pid_t rank : ranks) EXPECT_TRUE(ends_soon(rank)); // the first signals end the launcher by default
+    for (const pid_t rank : ranks) EXPECT_TRUE(ends_soon(rank));   // the first signals end the launcher by default
   }
 }
 
