@@ -19,7 +19,8 @@ const std::vector<ManualText>& manual_texts() {
         "one "
         "line on standard output. Metrics, logs and the resolved run are in the folder [run] dir, by default runs/ and "
         "the name of the file without .toml.",
-        "SIGINT, SIGTERM, SIGHUP and SIGUSR1 stop all ranks after the same step, with a checkpoint in the folder of the "
+        "SIGINT, SIGTERM, SIGHUP and SIGUSR1 stop all ranks after the same step, with a checkpoint in the folder of "
+        "the "
         "run. The same command continues the run; --fresh begins anew."},
        {{"Train on this machine:", "triax train run.toml"},
         {"Train with another optimizer and learning rate:",

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/checksum.hpp"
 
-#define XXH_INLINE_ALL // header only: no library at run time
+#define XXH_INLINE_ALL                                            // header only: no library at run time
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) // always_inline fails there
+#define XXH_NO_INLINE_HINTS 1
+#endif
 #include <xxhash.h>
 
 namespace triax::checkpoint {

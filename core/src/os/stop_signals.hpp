@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals that end a run. SIGINT, SIGTERM, SIGHUP and SIGUSR1, which batch systems send before a time limit, request
-// a stop after the current step; a second one ends the process at once. SIGQUIT ends it at once with the default action: a core dump, if the system writes them. Each signal
-// is logged. A signal that was ignored when the process started stays ignored, like SIGHUP under nohup.
+// a stop after the current step; a second one ends the process at once. SIGQUIT ends it at once with the default
+// action: a core dump, if the system writes them. Each signal is logged. A signal that was ignored when the process
+// started stays ignored, like SIGHUP under nohup.
 //
 // Ranks under Triax's launcher get the request from the launcher, which also ends them if necessary. For them a second
 // signal, from a terminal's Ctrl-C to all of its processes, is the same request; SIGQUIT has its default action.
