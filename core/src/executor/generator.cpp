@@ -10,7 +10,6 @@
 
 namespace triax::executor {
 
-using schedule::Kind;
 using schedule::ProgramAction;
 
 Generator::Generator(const GeneratorParts& parts)
