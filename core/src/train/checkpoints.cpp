@@ -214,7 +214,7 @@ struct Checkpoints::Impl {
         if (!point.weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
     }
     checkpoint::TrainingState state = reader.manifest().training;
-    const std::string line = to_text(run, point, reader.manifest());
+    std::string line = to_text(run, point, reader.manifest());
     if (point.weights_only) {
       rank.weights_changed();
       return line;
