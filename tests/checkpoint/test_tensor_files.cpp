@@ -50,7 +50,7 @@ class TensorFiles : public ::testing::Test {
     }
     Manifest manifest;
     manifest.content = all.take();
-    write_file(folder_ / kManifestFile, to_json(manifest));
+    test::write_file(folder_ / kManifestFile, to_json(manifest));
   }
   std::vector<float> read(const Shape& begin, const Shape& size) const {
     TensorReader reader(folder_.path());
@@ -108,7 +108,8 @@ TEST_F(TensorFiles, AChangedBitIsFoundAndNamed) {
   write(uneven_);
   flip("optimizer-1.safetensors", 3);
   EXPECT_THAT(only_damage(), HasSubstr("optimizer-1.safetensors: tensor \"block 0/w/m[1:2, 3:4, 0:5]\" is not what was "
-                                       "written\n  the checkpoint was damaged: use another"));
+                                       "written\n  the checkpoint was damaged: restore it, or move its folder away to "
+                                       "continue from the one before"));
 }
 
 TEST_F(TensorFiles, AChangedHeaderIsFound) {

@@ -56,6 +56,7 @@ class Resumed : public ::testing::Test {
     run_.keys["run.dir"] = text("\"{}\"", folder);
     const config::RunConfig config = this->config(where, stop_at);
     const Layout layout = train::layout_of(config);
+    const train::RunFolder reserved(config, "# resolved\n");
     const os::StopSignals signals(null_log());
     control::LocalStore store;
     control::JobAbort abort;
@@ -71,7 +72,10 @@ class Resumed : public ::testing::Test {
           train::Checkpoints checkpoints(config, layout, index, rank, store, null_log());
           try {
             checkpoints.restore();
-            const train::LoopResult result = train::run_loop(config, rank, signals, {}, &checkpoints);
+            train::RunRecords records(config, "# resolved\n", null_log());
+            train::Reports reports;
+            if (index == 0) reports.records = &records;
+            const train::LoopResult result = train::run_loop(config, rank, signals, reports, &checkpoints);
             if (index == 0) result_ = result;
           } catch (const Error& error) {
             abort.raise(index, error.what());
@@ -232,6 +236,38 @@ TEST_F(Resumed, AFolderThatCannotBeWrittenIsCountedAndTrainingContinues) {
   EXPECT_EQ(result_.checkpoint, "");
 }
 
+/// A checkpoint of another branch of the run must be neither the newest nor a reason to remove a new one.
+TEST_F(Resumed, FromAnOlderCheckpointOfItsOwnTheOthersAreMovedAside) {
+  run_.keys["checkpoint.every"] = "2";
+  run_.keys["checkpoint.keep"] = "4";
+  ASSERT_THAT(train({}, 0), IsEmpty());
+  const auto eight = content("run", 8);
+  run_.keys["checkpoint.resume"] = "\"never\"";
+  run_.keys["checkpoint.from"] = text("\"{}\"", checkpoint("run", 4).string());
+  run_.keys["checkpoint.keep"] = "1";
+  ASSERT_THAT(train({}, 6), IsEmpty());
+  EXPECT_EQ(result_.steps, 2);
+  EXPECT_TRUE(result_.is_saved());
+  EXPECT_THAT(checkpoint::checkpoints_in(run_.folder() / "run/checkpoints"), testing::SizeIs(1));
+  EXPECT_TRUE(fs::exists(run_.folder() / "run/checkpoints-1/step-00000008"));
+  run_.keys["checkpoint.resume"] = "\"auto\"";
+  ASSERT_THAT(train({}, 8), IsEmpty());
+  EXPECT_EQ(result_.steps, 2);
+  EXPECT_EQ(content("run", 8), eight);
+}
+
+/// The folder of another run has records that are not of this one.
+TEST_F(Resumed, FromAnotherRunTheRecordsBeginAfterItsStep) {
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  ASSERT_THAT(train({}, 3, "first"), IsEmpty());
+  run_.keys["checkpoint.resume"] = "\"never\"";
+  run_.keys["checkpoint.from"] = text("\"{}\"", checkpoint("first", 3).string());
+  ASSERT_THAT(train({}, 5), IsEmpty());
+  const std::string records = test::read_file(run_.folder() / "run/metrics.jsonl");
+  EXPECT_TRUE(records.starts_with("{\"step\":4,")) << records;
+  EXPECT_TRUE(fs::exists(run_.folder() / "run/metrics-1.jsonl"));
+}
+
 class RefusedResume : public Resumed {
  protected:
   RefusedResume() { test::prepare_text(run_, std::string(400, 'a')); }
@@ -258,6 +294,13 @@ TEST_F(RefusedResume, NamesTheKeysAndTheChoices) {
   EXPECT_THAT(refusal("train.precision", "\"bf16\""), HasSubstr("continues after step 2 from "));
   EXPECT_THAT(refusal("optimizer.lr", "0.5"), HasSubstr("; changed: optimizer.lr = 0.5 (was 0.01)"));
   EXPECT_THAT(refusal("log.level", "\"warn\""), testing::Not(HasSubstr("changed")));
+}
+
+TEST_F(RefusedResume, ACheckpointToBeginWithMustExistUntilTheRunHasItsOwn) {
+  EXPECT_THAT(refusal("checkpoint.from", "\"gone\""), testing::AllOf(testing::StartsWith("checkpoint.from: "),
+                                                                     HasSubstr("gone/manifest.json: does not exist")));
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_THAT(refusal("checkpoint.from", "\"gone\""), HasSubstr("continues after step 2 from "));
 }
 
 TEST_F(RefusedResume, OptimizerStateThatIsNotThereIsNamed) {

@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -79,7 +77,7 @@ class LaunchedRank {
   /// Another thread calls it, and the process ends without destructors.
   void end_at_once(int signal) const {
     if (metrics_) metrics_->remove_file();
-    if (speaks() && loaded_.run) report_.ended_at_once(*loaded_.run, signal, last_step_);
+    if (speaks() && loaded_.run) report_.ended_at_once(*loaded_.run, signal, trained_);
   }
 
   /// Handles failures of starting, such as a rank that does not join. Failures in training are reported there.
@@ -202,7 +200,7 @@ class LaunchedRank {
     if (environment_.rank == 0) reports.records = &records;
     if (speaks())
       reports.step = [this, &progress](const report::StepRecord& record) {
-        last_step_ = record.step;
+        trained_.add(record.step);
         progress.update(record);
       };
     const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
@@ -237,7 +235,7 @@ class LaunchedRank {
   train::Preflight checked_;
   std::optional<train::RunFolder> folder_;
   std::optional<train::MetricsLock> metrics_;
-  std::atomic<std::int64_t> last_step_ = 0;
+  TrainedSteps trained_;
   report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready
 };
 

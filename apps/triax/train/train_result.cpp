@@ -67,13 +67,14 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
 }
 
 /// Of a process that ends at once: all other values are null.
-Json stopped_at_once(const TrainArguments& arguments, int signal, std::int64_t steps) {
+Json stopped_at_once(const TrainArguments& arguments, int signal, const TrainedSteps& steps) {
   Json out = head(arguments, "stopped", 128 + signal);
   out["signal"] = signal_name(signal);
-  for (const char* key :
-       {"folder", "metrics", "steps", "skipped", "first_loss", "last_loss", "eval_loss", "tokens_per_s"})
+  for (const char* key : {"folder", "metrics", "steps", "last_step", "checkpoint", "skipped", "first_loss", "last_loss",
+                          "eval_loss", "tokens_per_s"})
     out[key] = nullptr;
-  out["steps"] = steps;
+  out["steps"] = steps.count();
+  if (steps.last() > 0) out["last_step"] = steps.last();
   return out;
 }
 
@@ -102,8 +103,7 @@ int TrainReport::failed(const config::RunConfig& run, int rank, const std::strin
 int end_status(const train::LoopResult& result) {
   const bool stopped = result.signal != 0 || result.out_of_time;
   if (!stopped) return result.missing.any() ? kFailed : kDone;
-  const bool is_saved = result.steps > 0 && !result.checkpoint.empty() && result.missing.checkpoints == 0;
-  if (is_saved) return kUnfinished;
+  if (result.steps > 0 && result.is_saved()) return kUnfinished;
   return result.signal != 0 ? 128 + result.signal : kFailed;
 }
 
@@ -130,7 +130,7 @@ int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& re
   return status;
 }
 
-void TrainReport::ended_at_once(const config::RunConfig& run, int signal, std::int64_t steps) const {
+void TrainReport::ended_at_once(const config::RunConfig& run, int signal, const TrainedSteps& steps) const {
   if (has_printed_.test_and_set() || !arguments_.json) return;
   Json out = stopped_at_once(arguments_, signal, steps);
   out["folder"] = run.folder.string();
@@ -139,7 +139,7 @@ void TrainReport::ended_at_once(const config::RunConfig& run, int signal, std::i
 }
 
 std::string TrainReport::ended_before(int signal) const {
-  return text_of(stopped_at_once(arguments_, signal, 0));
+  return text_of(stopped_at_once(arguments_, signal, {}));
 }
 
 } // namespace triax::app

@@ -15,6 +15,20 @@
 
 namespace triax::app {
 
+/// The steps that this start of a run has trained, as far as they are known here. Any thread.
+class TrainedSteps {
+ public:
+  void add(std::int64_t step) {
+    if (last_ == 0) before_ = step - 1; // of earlier starts
+    last_ = step;
+  }
+  std::int64_t last() const { return last_; }
+  std::int64_t count() const { return last_ - before_; }
+
+ private:
+  std::atomic<std::int64_t> before_ = 0, last_ = 0;
+};
+
 class TrainReport {
  public:
   explicit TrainReport(const TrainArguments& arguments) : arguments_(arguments) {}
@@ -28,7 +42,7 @@ class TrainReport {
   /// Training finished, or was stopped by a signal or by train.time_limit.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
   /// The process is about to end at once because of a signal. Any thread.
-  void ended_at_once(const config::RunConfig& run, int signal, std::int64_t steps) const;
+  void ended_at_once(const config::RunConfig& run, int signal, const TrainedSteps& steps) const;
   /// What --json prints if a signal ends the process before it trains.
   std::string ended_before(int signal) const;
 

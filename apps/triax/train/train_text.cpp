@@ -153,7 +153,10 @@ std::string complete_line(const config::RunConfig& run, const train::LoopResult&
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
   const std::string why = result.out_of_time ? "train.time_limit" : signal_name(result.signal);
   if (result.steps == 0) return text("stopped by {} before the first step ended", why);
-  const std::string saved = result.checkpoint.empty() ? "" : text("saved in {}; ", shown(result.checkpoint));
+  const std::string saved = result.is_saved() ? text("saved in {}; ", shown(result.checkpoint))
+                            : !result.checkpoint.empty()
+                                ? text("not saved, and the newest checkpoint is {}; ", shown(result.checkpoint))
+                                : "";
   return text("stopped by {} after step {} of {}; {}{}", why, result.last_step, run.train.steps, saved,
               metrics_text(result));
 }
@@ -162,9 +165,10 @@ std::string next_line(const config::RunConfig& run, const train::LoopResult& res
                       const std::vector<config::Override>& overrides) {
   const bool saved = !result.checkpoint.empty(), more = saved && result.last_step < run.train.steps;
   const bool like_a_flag = file.starts_with('-');
-  std::string line = more    ? "next: to continue: "
-                     : saved ? "next: to train longer, from this step: "
-                             : "next: to train longer, from step 1 (nothing is saved): ";
+  std::string line =
+      more    ? "next: to continue: "
+      : saved ? text("next: to train longer, from {}: ", result.is_saved() ? "this step" : "the newest checkpoint")
+              : "next: to train longer, from step 1 (nothing is saved): ";
   line += program() + " train";
   if (!like_a_flag) line += " " + word(file);
   for (const config::Override& override : overrides) {

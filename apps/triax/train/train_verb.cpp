@@ -2,8 +2,6 @@
 // triax train: checks a run, then trains it with ranks as threads or processes of this machine. Or it is one of the
 // ranks that a launcher has started (train_launched.cpp).
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -42,13 +40,13 @@ struct LocalRun {
   const launch::OnFailure& failed;
   const os::StopSignals& signals;
   const std::function<int(const train::LoopResult&)>& ends_at_start;
-  std::atomic<std::int64_t>& last_step;
+  TrainedSteps& trained;
 
   const config::RunConfig& run() const { return *loaded.run; }
   Log& log() const { return *logs.front(); }
   auto step() const {
     return [this](const report::StepRecord& record) {
-      last_step = record.step;
+      trained.add(record.step);
       progress.update(record);
     };
   }
@@ -126,13 +124,13 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
     result_out().flush();
     return status;
   };
-  std::atomic<std::int64_t> last_step = 0;
+  TrainedSteps trained;
   const os::BeforeEnd before_end(signals, [&](int signal) {
     files.metrics->remove_file();
-    report.ended_at_once(run, signal, last_step);
+    report.ended_at_once(run, signal, trained);
   });
   const LocalRun here{arguments, loaded, placement, *files.folder, logs,
-                      progress,  failed, signals,   ends_at_start, last_step};
+                      progress,  failed, signals,   ends_at_start, trained};
   std::optional<train::LoopResult> result;
   try {
     result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/tensor_writer.hpp"
+#include "os/durable_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
@@ -16,12 +16,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-", kHidden = ".step-";
-constexpr std::size_t kDigits = 8; // so that names sort by step; more for larger steps
+constexpr std::size_t kStepDigits = 8, kRankDigits = 5; // so that names sort; more for larger numbers
+
+std::string padded(std::int64_t number, std::size_t digits) {
+  const std::string plain = std::to_string(number);
+  return std::string(plain.size() < digits ? digits - plain.size() : 0, '0') + plain;
+}
 
 void rename_folder(const fs::path& from, const fs::path& to) {
   std::error_code failed;
   fs::rename(from, to, failed);
-  if (failed) throw Error(text("cannot be renamed to {}: {}", to.filename(), failed.message()), from.string());
+  if (failed)
+    throw Error(text("cannot be renamed to {}: {}", to.filename(), failed.message()), from.string(),
+                "allow this user to change the folder of checkpoints, or choose another run.dir");
 }
 
 bool is_there(const fs::path& path) {
@@ -38,14 +45,19 @@ void remove_folder(const fs::path& folder) {
   }
   std::error_code failed;
   fs::remove_all(hidden, failed);
-  if (failed) throw Error("cannot be removed: " + failed.message(), hidden.string());
+  if (failed)
+    throw Error("cannot be removed: " + failed.message(), hidden.string(),
+                "remove it yourself, or allow this user to change it");
 }
 
 } // namespace
 
 std::string folder_name(std::int64_t step) {
-  const std::string digits = std::to_string(step);
-  return std::string(kPrefix) + std::string(digits.size() < kDigits ? kDigits - digits.size() : 0, '0') + digits;
+  return std::string(kPrefix) + padded(step, kStepDigits);
+}
+
+std::string file_name(std::string_view content, int rank) {
+  return text("{}-{}.safetensors", content, padded(rank, kRankDigits));
 }
 
 std::optional<std::int64_t> step_of(std::string_view name) {
@@ -88,9 +100,9 @@ void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
     while (is_there(aside())) ++number;
     rename_folder(folder, aside());
   }
-  sync_folder(partial);
+  os::sync_folder(partial);
   rename_folder(partial, folder);
-  sync_folder(dir);
+  os::sync_folder(dir);
 }
 
 void remove_old(const fs::path& dir, std::int64_t keep, std::int64_t keep_every) {

@@ -75,7 +75,7 @@ class Value {
 };
 
 /// A file of the folder itself.
-std::string file_name(const Value& value) {
+std::string local_name(const Value& value) {
   std::string name = value.string();
   if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) value.fail("is not a file's name");
   return name;
@@ -90,7 +90,7 @@ Json json_of(const Piece& piece) {
 }
 
 Piece piece_of(const Value& value, const Shape& whole) {
-  Piece out{file_name(value.at("file")), value.at("key").string(), value.at("begin").shape(), value.at("size").shape(),
+  Piece out{local_name(value.at("file")), value.at("key").string(), value.at("begin").shape(), value.at("size").shape(),
             value.at("xxh3_128").string()};
   if (out.begin.rank() != whole.rank() || out.size.rank() != whole.rank())
     value.fail("has other dimensions than the tensor");
@@ -119,7 +119,7 @@ void put(Json& out, const SavedPart& part) {
 SavedPart part_of(const Value& value) {
   SavedPart out;
   for (const Value& file : value.at("files").list())
-    out.files.push_back({file_name(file.at("name")), static_cast<std::uint64_t>(file.at("bytes").whole()),
+    out.files.push_back({local_name(file.at("name")), static_cast<std::uint64_t>(file.at("bytes").whole()),
                          file.at("header_xxh3_128").string()});
   for (const Value& tensor : value.at("tensors").list()) {
     SavedTensor read{
@@ -207,7 +207,8 @@ std::string to_json(const Manifest& manifest) {
 Manifest read_manifest(const std::filesystem::path& path) {
   const os::InputFile file(path, "a checkpoint without this file was not completed: use another");
   if (file.bytes() > kMaxManifest)
-    throw Error(text("has {} bytes, which no manifest has", file.bytes()), path.string());
+    throw Error(text("has {} bytes, which no manifest has", file.bytes()), path.string(),
+                "restore it, or use another checkpoint");
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   const Json parsed = parse(bytes, path.string());
@@ -227,7 +228,8 @@ void PartMerger::add(SavedPart part) {
     SavedTensor& whole = all_.tensors[found->second];
     if (whole.dtype != tensor.dtype || !(whole.shape == tensor.shape))
       throw Error(text("ranks describe {} differently: {}{} and {}{}", name_of(tensor), triax::name_of(whole.dtype),
-                       to_text(whole.shape), triax::name_of(tensor.dtype), to_text(tensor.shape)));
+                       to_text(whole.shape), triax::name_of(tensor.dtype), to_text(tensor.shape)),
+                  {}, "this is a defect of the model or of Triax: report it with the run's TOML");
     std::ranges::move(tensor.pieces, std::back_inserter(whole.pieces));
   }
 }

@@ -13,7 +13,8 @@ namespace triax::checkpoint {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{8} << 20;
-constexpr const char* kDamaged = "the checkpoint was damaged: use another (triax checkpoint verify finds all damage)";
+constexpr const char* kDamaged =
+    "the checkpoint was damaged: restore it, or move its folder away to continue from the one before";
 
 /// The common part of two boxes.
 struct Overlap {

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tensor_writer.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/safetensors.hpp"
-#include "os/descriptor.hpp"
-#include "os/errno_text.hpp"
-#include "os/write_all.hpp"
+#include "os/durable_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
@@ -22,33 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kChunk = std::size_t{8} << 20; // hashed while it is in the cache, then written
-
-[[noreturn]] void fail_write(const fs::path& file, int error) {
-  throw Error("cannot be written: " + errno_text(error), file.string(),
-              "free space there, or choose another folder with run.dir");
-}
-
-/// A new file, complete on the disk after finish().
-class NewFile {
- public:
-  explicit NewFile(fs::path path)
-      : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-    if (!descriptor_) fail_write(path_, errno);
-  }
-
-  void write(std::span<const std::byte> bytes) {
-    const std::string_view chars(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (const int error = write_all(descriptor_.number(), chars)) fail_write(path_, error);
-  }
-
-  void finish() {
-    if (::fsync(descriptor_.number()) != 0) fail_write(path_, errno);
-  }
-
- private:
-  const fs::path path_;
-  const os::Descriptor descriptor_;
-};
 
 std::span<const std::byte> bytes_in(std::string_view content) {
   return std::as_bytes(std::span(content.data(), content.size()));
@@ -74,7 +41,7 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
     for (const BoxData& box : tensor.boxes) entries.push_back({key_of(tensor, box), tensor.dtype, box.size, 0});
   if (entries.empty()) return out;
   const std::string header = make_header(entries);
-  NewFile file(folder / name);
+  os::DurableFile file(folder / name);
   file.write(bytes_in(header));
   Checksum of_header;
   of_header.add(bytes_in(header));
@@ -99,17 +66,6 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
   }
   file.finish();
   return out;
-}
-
-void write_file(const fs::path& path, std::string_view content) {
-  NewFile file(path);
-  file.write(bytes_in(content));
-  file.finish();
-}
-
-void sync_folder(const fs::path& folder) {
-  const os::Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor || ::fsync(descriptor.number()) != 0) fail_write(folder, errno);
 }
 
 } // namespace triax::checkpoint

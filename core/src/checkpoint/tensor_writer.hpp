@@ -34,10 +34,4 @@ struct TensorData {
 SavedPart write_tensors(const std::filesystem::path& folder, const std::string& name,
                         std::span<const TensorData> tensors, const std::atomic<bool>& stop);
 
-/// Creates a file with this content, and waits until it is on the disk.
-void write_file(const std::filesystem::path& file, std::string_view content);
-
-/// Waits until the names in the folder are on the disk.
-void sync_folder(const std::filesystem::path& folder);
-
 } // namespace triax::checkpoint

@@ -192,9 +192,10 @@ constexpr CoreKey kCheckpoint[] = {
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::keep_every>},
     {option_bool("async", "true", "write checkpoints while training continues, from a copy in the host's memory"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::async>},
-    {option_string("resume", "auto", "auto|never",
-                   "auto: continue from the newest checkpoint in run.dir; never: begin at step 1, and move the "
-                   "checkpoints of an earlier run aside (--fresh)"),
+    {option_string(
+         "resume", "auto", "auto|never",
+         "auto: continue from the newest checkpoint in run.dir; never: begin at step 1, or with checkpoint.from, "
+         "and move the checkpoints of an earlier run aside (--fresh)"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::resume>},
     {option_path("from", "", "folder of a checkpoint that a run without checkpoints of its own begins with"), nullptr,
      &to<&RunConfig::checkpoint, &CheckpointKeys::from>},

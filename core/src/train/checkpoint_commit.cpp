@@ -9,7 +9,7 @@
 
 #include "base/caught_error.hpp"
 #include "checkpoint/folder.hpp"
-#include "checkpoint/tensor_writer.hpp"
+#include "os/durable_file.hpp"
 #include "report/units.hpp"
 #include "triax/device.hpp"
 #include "triax/version.h"
@@ -72,11 +72,12 @@ CheckpointCommit::CheckpointCommit(const config::RunConfig& run, const Layout& l
 void CheckpointCommit::complete(const fs::path& partial, const checkpoint::TrainingState& state, const PartOrError& own,
                                 const std::atomic<bool>& stop) {
   const Clock::time_point began = Clock::now();
+  const std::vector<std::string> others = reports_of_others(state.step); // after an abort, nothing is reported here
   try {
-    const checkpoint::Manifest all = manifest(state, collect(partial, state.step, own));
+    const checkpoint::Manifest all = manifest(state, merged(partial, own, others));
     checkpoint::check_whole(all.content, (partial / checkpoint::kManifestFile).string());
     if (stop) throw Error("the checkpoint was given up");
-    checkpoint::write_file(partial / checkpoint::kManifestFile, checkpoint::to_json(all));
+    os::write_durable_file(partial / checkpoint::kManifestFile, checkpoint::to_json(all));
     checkpoint::commit(partial, run_.checkpoints(), state.step);
     newest_ = (run_.checkpoints() / checkpoint::folder_name(state.step)).string();
     log_.info("step {} is saved in {}", state.step, newest_);
@@ -96,7 +97,17 @@ void CheckpointCommit::complete(const fs::path& partial, const checkpoint::Train
 }
 
 /// Waits for all ranks, also if one has failed: they still write to the folder.
-checkpoint::SavedPart CheckpointCommit::collect(const fs::path& partial, std::int64_t step, const PartOrError& own) {
+std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t step) {
+  std::vector<std::string> out;
+  for (int rank = 1; rank < layout_.world(); ++rank)
+    out.push_back(store_.get(key_of(step, rank), deadline_in(kNoDeadline)));
+  for (int rank = 1; rank < layout_.world(); ++rank)
+    store_.set(key_of(step, rank), ""); // releases the memory of the server
+  return out;
+}
+
+checkpoint::SavedPart CheckpointCommit::merged(const fs::path& partial, const PartOrError& own,
+                                               std::span<const std::string> others) {
   checkpoint::PartMerger all;
   std::string failure;
   const auto add = [&](int rank, const PartOrError& of) {
@@ -107,16 +118,13 @@ checkpoint::SavedPart CheckpointCommit::collect(const fs::path& partial, std::in
     check_visible(partial, of.part, rank);
     all.add(of.part);
   };
-  std::vector<std::string> others;
-  for (int rank = 1; rank < layout_.world(); ++rank)
-    others.push_back(store_.get(key_of(step, rank), deadline_in(kNoDeadline)));
   add(0, own);
-  for (int rank = 1; rank < layout_.world(); ++rank) {
-    const std::string& said = others[static_cast<std::size_t>(rank - 1)];
-    store_.set(key_of(step, rank), ""); // releases the memory of the server
-    add(rank, said.starts_with(kWritten)
-                  ? PartOrError{checkpoint::part_from_json(std::string_view(said).substr(1), text("rank {}", rank)), {}}
-                  : PartOrError{{}, said.substr(said.empty() ? 0 : 1)});
+  int rank = 0;
+  for (const std::string& report : others) {
+    ++rank;
+    const std::string_view content = std::string_view(report).substr(report.empty() ? 0 : 1);
+    add(rank, report.starts_with(kWritten) ? PartOrError{checkpoint::part_from_json(content, text("rank {}", rank)), {}}
+                                           : PartOrError{{}, std::string(content)});
   }
   if (!failure.empty()) throw Error(failure);
   return all.take();

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "config/run_config.hpp"
@@ -44,7 +46,9 @@ class CheckpointCommit {
   const std::string& newest() const { return newest_; }
 
  private:
-  checkpoint::SavedPart collect(const std::filesystem::path& partial, std::int64_t step, const PartOrError& own);
+  std::vector<std::string> reports_of_others(std::int64_t step);
+  static checkpoint::SavedPart merged(const std::filesystem::path& partial, const PartOrError& own,
+                                      std::span<const std::string> others);
   checkpoint::Manifest manifest(const checkpoint::TrainingState& state, checkpoint::SavedPart content) const;
 
   const config::RunConfig& run_;

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -17,7 +15,6 @@
 #include "checkpoint/folder.hpp"
 #include "checkpoint/tensor_reader.hpp"
 #include "checkpoint/tensor_writer.hpp"
-#include "report/units.hpp"
 #include "train/checkpoint_commit.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/rank_activity.hpp"
@@ -185,19 +182,16 @@ struct Checkpoints::Impl {
     try {
       std::error_code failed;
       std::filesystem::create_directories(folder, failed);
-      if (failed) throw Error("cannot be made: " + failed.message(), folder.string());
+      if (failed)
+        throw Error("cannot be made: " + failed.message(), folder.string(),
+                    "allow this user to write to run.dir, or choose another");
       checkpoint::PartMerger out;
-      out.add(write_tensors(folder, text("weights-{}.safetensors", padded(number)), weights, stop));
-      out.add(write_tensors(folder, text("optimizer-{}.safetensors", padded(number)), states, stop));
+      out.add(write_tensors(folder, checkpoint::file_name("weights", number), weights, stop));
+      out.add(write_tensors(folder, checkpoint::file_name("optimizer", number), states, stop));
       return {out.take(), {}};
     } catch (...) {
       return {{}, caught_error().what()};
     }
-  }
-
-  static std::string padded(int number) {
-    const std::string digits = std::to_string(number);
-    return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
   }
 
   std::string restore() {
@@ -205,7 +199,8 @@ struct Checkpoints::Impl {
     const std::string decided = agreed(kResumeKey, [this] { return decision(); });
     if (decided.empty()) return {};
     ResumePoint point{run.checkpoint.from, 0, run.checkpoint.load == "weights"};
-    if (decided.starts_with(kOfRun)) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, false};
+    continues_run = decided.starts_with(kOfRun);
+    if (continues_run) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, false, true};
     checkpoint::TensorReader reader(point.folder);
     {
       const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
@@ -228,8 +223,7 @@ struct Checkpoints::Impl {
   std::string decision() const {
     const std::optional<ResumePoint> point = resume_point(run);
     if (!point) return {};
-    const bool own = point->folder.parent_path() == run.checkpoints();
-    return own ? std::string(kOfRun) + point->folder.filename().string() : std::string(kFrom);
+    return point->is_of_run ? std::string(kOfRun) + point->folder.filename().string() : std::string(kFrom);
   }
 
   /// The files are shared out over the ranks.
@@ -284,6 +278,7 @@ struct Checkpoints::Impl {
   std::vector<std::pair<TensorView, TensorView>> copies; // to, from
   std::vector<TensorData> weights, states;
   std::vector<std::byte> host; // for uploads
+  bool continues_run = false;  // restored from a checkpoint of this run
   std::atomic<bool> stop{false};
   Clock::time_point began{};
   std::mutex mutex; // protects the members below
@@ -302,6 +297,10 @@ Checkpoints::~Checkpoints() = default;
 
 std::string Checkpoints::restore() {
   return impl_->restore();
+}
+
+bool Checkpoints::continues_run() const {
+  return impl_->continues_run;
 }
 
 bool Checkpoints::is_due(std::int64_t step) const {

@@ -29,6 +29,8 @@ class Checkpoints {
 
   /// Continues where rank 0 finds that the run ended. Returns a line that says so, on rank 0; else it is empty.
   std::string restore();
+  /// Whether restore() has found a checkpoint of this run, not of checkpoint.from.
+  bool continues_run() const;
   /// Whether a checkpoint is due after this step.
   bool is_due(std::int64_t step) const;
   /// Saves the state after the last step.

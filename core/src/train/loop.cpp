@@ -9,6 +9,7 @@
 
 #include "base/caught_error.hpp"
 #include "base/rank_files.hpp"
+#include "checkpoint/folder.hpp"
 #include "report/traffic.hpp"
 
 namespace triax::train {
@@ -50,7 +51,8 @@ class Loop {
  private:
   void begin_records() {
     if (!reports_.records) return;
-    const std::string moved = reports_.records->begin(rank_.steps_done());
+    const std::string moved =
+        reports_.records->begin(checkpoints_ && checkpoints_->continues_run() ? rank_.steps_done() : 0);
     if (!moved.empty() && reports_.note) reports_.note(moved);
   }
 
@@ -191,6 +193,10 @@ class Loop {
 };
 
 } // namespace
+
+bool LoopResult::is_saved() const {
+  return !checkpoint.empty() && checkpoint::step_of(fs::path(checkpoint).filename().string()) == last_step;
+}
 
 fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / kRankLogs.of(rank);

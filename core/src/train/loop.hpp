@@ -36,7 +36,9 @@ struct LoopResult {
   std::string metrics = {};                  // of rank 0: the metrics file; empty if the run did not begin a step
   std::int64_t records = 0;                  // number of metrics records that should be written
   report::Missing missing = {};              // what could not be written to the run's folder
-  std::string checkpoint = {};               // of rank 0: the newest that this start of the run has completed
+  /// The newest complete checkpoint, also of earlier starts; of ranks other than 0, the last that they wrote a part of.
+  std::string checkpoint = {};
+  bool is_saved() const; // the last step is in `checkpoint`
 };
 
 /// Receivers of step results. Only rank 0 has them, because its losses and times are those of the run.

@@ -168,8 +168,9 @@ class Check {
   /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(const executor::RankState& state) {
     if (out_.device == DeviceKind::sim) return; // has no weights
+    std::optional<ResumePoint> point;
+    guarded("checkpoint.from", [&] { point = resume_point(run_); });
     guarded({}, [&] {
-      const std::optional<ResumePoint> point = resume_point(run_);
       if (!point) return;
       const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
       refuse(check_resume(run_, *point, manifest, state.parameters().global(), plugins_->optimizer_traits()));

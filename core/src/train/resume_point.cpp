@@ -102,10 +102,9 @@ class Comparison {
                  .with_hint("{}", hint(of_model)));
   }
   std::string hint(bool of_model) const {
-    const bool own = point_.folder.parent_path() == run_.checkpoints();
     const std::string anew =
-        own ? "begin anew with --fresh, which moves the checkpoints aside, or choose another run.dir"
-            : "name another checkpoint with checkpoint.from";
+        point_.is_of_run ? "begin anew with --fresh, which moves the checkpoints aside, or choose another run.dir"
+                         : "name another checkpoint with checkpoint.from";
     if (of_model) return "use the values that the checkpoint was written with; or " + anew;
     return text(
         "to begin with its weights and a new optimizer, in a run.dir without checkpoints: --set "
@@ -124,7 +123,8 @@ class Comparison {
 
 std::optional<ResumePoint> resume_point(const config::RunConfig& run) {
   const std::vector<checkpoint::FoundCheckpoint> own = checkpoint::checkpoints_in(run.checkpoints());
-  if (!own.empty() && run.checkpoint.resume == "auto") return ResumePoint{own.back().folder, own.back().step, false};
+  if (!own.empty() && run.checkpoint.resume == "auto")
+    return ResumePoint{own.back().folder, own.back().step, false, true};
   if (run.checkpoint.from.empty()) return std::nullopt;
   const bool weights_only = run.checkpoint.load == "weights";
   const Manifest manifest = checkpoint::read_manifest(run.checkpoint.from / checkpoint::kManifestFile);

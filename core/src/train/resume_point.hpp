@@ -21,10 +21,11 @@ struct ResumePoint {
   std::filesystem::path folder; // of the checkpoint
   std::int64_t step = 0;        // the last step done
   bool weights_only = false;    // the optimizer and the count of steps begin anew: `step` is 0
+  bool is_of_run = false;       // found in run.dir, not named by checkpoint.from
 };
 
 /// The newest complete checkpoint of the run, else checkpoint.from, else nothing. With checkpoint.resume = "never", a
-/// checkpoint of the run is not used. Throws Error if checkpoint.from is not a checkpoint.
+/// checkpoint of the run is not used. Throws Error if checkpoint.from is needed, and is not a checkpoint.
 std::optional<ResumePoint> resume_point(const config::RunConfig& run);
 
 /// Why the run cannot continue from the checkpoint: tensors of the model or states of the optimizer that it does not

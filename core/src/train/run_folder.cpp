@@ -71,7 +71,7 @@ class EarlierFiles {
       files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
     std::error_code none;
-    if (done == 0 && is_there(run.checkpoints()) && !fs::is_empty(run.checkpoints(), none))
+    if (done == 0 && fs::is_directory(run.checkpoints(), none) && !fs::is_empty(run.checkpoints(), none))
       files_.push_back(run.checkpoints());
     const fs::path resolved = folder_ / kResolvedFile;
     const bool recorded = !files_.empty() || !timelines_.empty();
