@@ -11,6 +11,7 @@ std::unique_ptr<CLI::App> make_command_line(int& status) {
   program->set_version_flag("--version", "triax " TRIAX_VERSION);
   program->require_subcommand(1);
   add_train(*program, status);
+  add_evaluate(*program, status);
   add_check(*program, status);
   add_schedule(*program, status);
   add_simulate(*program, status);

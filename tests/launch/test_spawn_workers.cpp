@@ -57,7 +57,7 @@ std::string errors_after(const std::string& topic, const std::string& message) {
   const ProcessTraining training{
       .run = run,
       .arguments = {"--gtest_filter=RankBody.*", "--gtest_also_run_disabled_tests"},
-      .folder = folder,
+      .folder = &folder,
       .log = log,
       .signals = signals,
       .step = {},

@@ -6,6 +6,27 @@
 
 namespace triax::app {
 
+namespace {
+
+/// The log of a rank or of the launcher: also in this file of the run's folder, unless the run only reads it.
+std::unique_ptr<Log> run_log(const config::RunConfig& run, const std::filesystem::path& file, int rank,
+                             const report::OnStderr& on_stderr) {
+  return report::make_run_log(report::parse_level(run.log.level), run.evaluates ? std::filesystem::path() : file, rank,
+                              on_stderr);
+}
+
+} // namespace
+
+config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> world, plugin::FirstLoad first_load) {
+  const config::Purpose purpose = arguments.evaluates ? config::Purpose::evaluate : config::Purpose::train;
+  config::LoadResult out = config::load(arguments.file, arguments.overrides, world, purpose, first_load);
+  if (!out.run || arguments.checkpoint.empty()) return out;
+  out.run->checkpoint.resume = "never";
+  out.run->checkpoint.from = std::filesystem::absolute(arguments.checkpoint);
+  out.run->checkpoint.load = "weights";
+  return out;
+}
+
 train::CheckedRun ask(const config::RunConfig& run, const train::PreflightRequest& request) {
   const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
   train::CheckedRun checked = train::preflight_in_child(run, *quiet, request);
@@ -24,13 +45,16 @@ std::vector<std::unique_ptr<Log>> rank_logs(const config::RunConfig& run, int ra
   std::vector<std::unique_ptr<Log>> out;
   out.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
-    out.push_back(report::make_run_log(report::parse_level(run.log.level), train::log_file(run, rank), rank,
-                                       {rank == 0 ? LogLevel::trace : LogLevel::warn}));
+    out.push_back(rank_log(run, rank, {rank == 0 ? LogLevel::trace : LogLevel::warn}));
   return out;
 }
 
+std::unique_ptr<Log> rank_log(const config::RunConfig& run, int rank, const report::OnStderr& on_stderr) {
+  return run_log(run, train::log_file(run, rank), rank, on_stderr);
+}
+
 std::unique_ptr<Log> launcher_log(const config::RunConfig& run) {
-  return report::make_run_log(report::parse_level(run.log.level), run.folder / config::kLauncherLog, report::kLauncher);
+  return run_log(run, run.folder / config::kLauncherLog, report::kLauncher, {});
 }
 
 } // namespace triax::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a job. Rank 0 prints the errors of the run. Another rank prints only errors that differ from rank 0's,
-// such as a file that is missing on its machine. If there are errors, no rank starts.
+// One rank of a job that trains or evaluates. Rank 0 prints the errors of the run. Another rank prints only errors that
+// differ from rank 0's, such as a file that is missing on its machine. If there are errors, no rank starts.
 #include "train/train_launched.hpp"
 
 #include <unistd.h>
@@ -121,8 +121,7 @@ class LaunchedRank {
   config::LoadResult load() const {
     constexpr double kStartTimeout_s = 10;
     if (environment_.world == 1 || !config::is_piped(arguments_.file))
-      return config::load(arguments_.file, arguments_.overrides, environment_.world, config::Purpose::train,
-                          first_load());
+      return load_run(arguments_, environment_.world, first_load());
     config::LoadResult out;
     out.refusals.push_back(config::diagnostic(
         ErrorCode::kUnsupported,
@@ -178,7 +177,7 @@ class LaunchedRank {
     try {
       checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
       refuse(refusals(loaded_, checked_));
-      if (!refused_.empty()) return;
+      if (!refused_.empty() || arguments_.evaluates) return;
       folder_.emplace(*loaded_.run, config::to_toml(loaded_));
       metrics_.emplace(loaded_.run->log.metrics);
     } catch (const Error& error) { // checks cannot be run or a file cannot be written; other ranks wait for the result
@@ -197,7 +196,7 @@ class LaunchedRank {
     report::Progress progress = report::Progress::for_stderr(run.train.steps);
     train::RunRecords records(run, config::to_toml(loaded_), *log);
     train::Reports reports;
-    if (environment_.rank == 0) reports.records = &records;
+    if (environment_.rank == 0 && !run.evaluates) reports.records = &records;
     if (speaks())
       reports.step = [this, &progress](const report::StepRecord& record) {
         trained_.add(record.step);
@@ -219,9 +218,8 @@ class LaunchedRank {
   }
 
   std::unique_ptr<Log> make_log(const config::RunConfig& run) const {
-    std::filesystem::create_directories(run.folder); // may not exist on this machine
-    return report::make_run_log(report::parse_level(run.log.level), train::log_file(run, environment_.rank),
-                                environment_.rank, {speaks() ? LogLevel::trace : LogLevel::warn, !ours_});
+    if (!run.evaluates) std::filesystem::create_directories(run.folder); // may not exist on this machine
+    return rank_log(run, environment_.rank, {speaks() ? LogLevel::trace : LogLevel::warn, !ours_});
   }
 
   const TrainArguments& arguments_;

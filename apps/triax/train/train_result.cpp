@@ -9,6 +9,7 @@
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
+#include "evaluate/evaluate_text.hpp"
 #include "os/signal_name.hpp"
 #include "report/traffic.hpp"
 #include "train/train_text.hpp"
@@ -32,7 +33,7 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// `outcome`: "trained", "complete", "stopped", "failed" or "refused".
+/// `outcome`: "trained", "complete", "evaluated", "stopped", "failed" or "refused".
 Json head(const TrainArguments& arguments, const char* outcome, int status) {
   return {{"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}};
 }
@@ -70,6 +71,10 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
 Json stopped_at_once(const TrainArguments& arguments, int signal, const TrainedSteps& steps) {
   Json out = head(arguments, "stopped", 128 + signal);
   out["signal"] = signal_name(signal);
+  if (arguments.evaluates) {
+    add_evaluation(out, {});
+    return out;
+  }
   for (const char* key : {"folder", "metrics", "steps", "last_step", "checkpoint", "skipped", "first_loss", "last_loss",
                           "eval_loss", "tokens_per_s"})
     out[key] = nullptr;
@@ -107,7 +112,26 @@ int end_status(const train::LoopResult& result) {
   return result.signal != 0 ? 128 + result.signal : kFailed;
 }
 
+/// Of an evaluation nothing is saved, so a stop loses it.
+int TrainReport::evaluated(const config::RunConfig& run, const train::LoopResult& result) const {
+  const int status = result.signal != 0 ? 128 + result.signal : kDone;
+  if (arguments_.json && !has_printed_.test_and_set()) {
+    Json out = head(arguments_, result.signal != 0 ? "stopped" : "evaluated", status);
+    out["signal"] = result.signal == 0 ? Json(nullptr) : Json(signal_name(result.signal));
+    out["folder"] = run.folder.string();
+    add_evaluation(out, result);
+    out["traffic"] = traffic_json(result.traffic);
+    print(out);
+  } else if (!arguments_.json && result.signal == 0) {
+    result_out() << evaluation_line(result) << '\n';
+  }
+  if (result.signal != 0)
+    std::cerr << text("stopped by {} before the evaluation ended", signal_name(result.signal)) << '\n';
+  return status;
+}
+
 int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& result) const {
+  if (run.evaluates) return evaluated(run, result);
   const bool stopped = result.signal != 0 || result.out_of_time, complete = !stopped && result.steps == 0;
   const int status = end_status(result);
   if (arguments_.json && !has_printed_.test_and_set()) {

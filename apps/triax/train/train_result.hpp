@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports the end of a `triax train` run: lines for the user, or with --json one object on stdout.
+// Reports the end of a run of `triax train` or `triax evaluate`: lines for the user, or with --json one object on
+// stdout.
 //
 // Threads: one; failed(): any. Ownership: TrainReport borrows its arguments. Blocking: writes.
 #pragma once
@@ -39,7 +40,7 @@ class TrainReport {
   /// A rank failed and has logged why. `rank` is -1 if no rank failed; `status` is the exit status of this process.
   /// Only the first call prints. It prints at once, because a process whose rank is stuck is then ended.
   int failed(const config::RunConfig& run, int rank, const std::string& why, int status = kFailed) const;
-  /// Training finished, or was stopped by a signal or by train.time_limit.
+  /// Training or evaluation finished, or was stopped by a signal or by train.time_limit.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
   /// The process is about to end at once because of a signal. Any thread.
   void ended_at_once(const config::RunConfig& run, int signal, const TrainedSteps& steps) const;
@@ -47,6 +48,8 @@ class TrainReport {
   std::string ended_before(int signal) const;
 
  private:
+  int evaluated(const config::RunConfig& run, const train::LoopResult& result) const;
+
   const TrainArguments& arguments_;
   mutable std::atomic_flag has_printed_; // the object of --json
 };

@@ -87,6 +87,12 @@ std::string metrics_text(const train::LoopResult& result) {
   return missing.empty() ? where : text("{}; missing: {}", where, missing);
 }
 
+std::string paths_text(const data::Corpora& corpora) {
+  std::string out;
+  for (const fs::path& path : corpora.paths) out += (out.empty() ? "" : ", ") + shown(path);
+  return out;
+}
+
 /// One note per plugin whose file shadows another one of its name.
 std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
   std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
@@ -114,7 +120,7 @@ std::string shadowing_note(const config::PluginChoice& choice) {
 
 std::vector<std::string> notes(const config::RunConfig& run) {
   std::vector<std::string> out = shadowing_notes(run);
-  if (run.lr.warmup_steps > run.train.steps) // happens when a run is tried for a few steps
+  if (!run.evaluates && run.lr.warmup_steps > run.train.steps) // happens when a run is tried for a few steps
     out.push_back(text(
         "lr.warmup_steps = {} is more than train.steps = {}: the run ends during the warm-up, below optimizer.lr = {}",
         run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
@@ -124,11 +130,11 @@ std::vector<std::string> notes(const config::RunConfig& run) {
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
                        const train::Placement& placement) {
   const auto& parallel = run.parallel;
-  return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; folder {}",
-              shown(run.file), report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline,
-              parallel.tensor, parallel.data, plugin_text(run.model), plugin_text(run.kernels),
-              plugin_text(run.optimizer), plugin_text(run.schedule), communicators(run),
-              train::to_text(placement, checked.device, checked.threads), shown(run.folder));
+  return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; {} {}", shown(run.file),
+              report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline, parallel.tensor,
+              parallel.data, plugin_text(run.model), plugin_text(run.kernels), plugin_text(run.optimizer),
+              plugin_text(run.schedule), communicators(run), train::to_text(placement, checked.device, checked.threads),
+              run.evaluates ? "data" : "folder", run.evaluates ? paths_text(run.data.validation) : shown(run.folder));
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax train: checks a run, then trains it with ranks as threads or processes of this machine. Or it is one of the
-// ranks that a launcher has started (train_launched.cpp).
+// ranks that a launcher has started (train_launched.cpp). `triax evaluate` starts ranks in the same way.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <functional>
@@ -34,7 +34,7 @@ struct LocalRun {
   const TrainArguments& arguments;
   const config::LoadResult& loaded;
   const train::Placement& placement;
-  const train::RunFolder& folder;
+  const train::RunFolder* folder; // null: the run writes no files
   const std::vector<std::unique_ptr<Log>>& logs;
   report::Progress& progress;
   const launch::OnFailure& failed;
@@ -61,17 +61,18 @@ std::optional<train::LoopResult> train_threads(const LocalRun& here) {
                               here.placement,
                               here.logs,
                               here.signals,
-                              {&records, here.step(), note},
+                              {here.folder ? &records : nullptr, here.step(), note},
                               {},
                               nullptr,
                               here.failed,
-                              &here.folder,
+                              here.folder,
                               starting,
                               here.ends_at_start});
 }
 
 std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
-  std::vector<std::string> out = {"train"};
+  std::vector<std::string> out = {arguments.evaluates ? "evaluate" : "train"};
+  if (!arguments.checkpoint.empty()) out.insert(out.end(), {"--checkpoint", arguments.checkpoint});
   for (const config::Override& override : arguments.overrides) {
     out.emplace_back("--set");
     out.push_back(override.key + "=" + override.value);
@@ -98,11 +99,15 @@ std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const 
   return out;
 }
 
-/// What a run has while it trains, apart from its configuration.
+/// What a run has while it trains, apart from its configuration. A run that evaluates has no files.
 struct RunFiles {
   std::optional<train::RunFolder> folder;
   std::optional<train::MetricsLock> metrics;
   std::vector<std::unique_ptr<Log>> logs;
+  /// Before the process ends without destructors.
+  void remove_lock() const {
+    if (metrics) metrics->remove_file();
+  }
 };
 
 int train_ranks(const TrainArguments& arguments, const config::LoadResult& loaded, const train::CheckedRun& asked,
@@ -119,18 +124,19 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
     report.failed(run, rank, why, status);
   };
   const std::function<int(const train::LoopResult&)> ends_at_start = [&](const train::LoopResult& stopped) {
-    files.metrics->remove_file(); // the process ends without destructors
+    files.remove_lock();
     const int status = report.ended(run, stopped);
     result_out().flush();
     return status;
   };
   TrainedSteps trained;
   const os::BeforeEnd before_end(signals, [&](int signal) {
-    files.metrics->remove_file();
+    files.remove_lock();
     report.ended_at_once(run, signal, trained);
   });
-  const LocalRun here{arguments, loaded, placement, *files.folder, logs,
-                      progress,  failed, signals,   ends_at_start, trained};
+  const LocalRun here{arguments,     loaded,   placement, files.folder ? &*files.folder : nullptr,
+                      logs,          progress, failed,    signals,
+                      ends_at_start, trained};
   std::optional<train::LoopResult> result;
   try {
     result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
@@ -146,7 +152,9 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   return report.ended(run, *result);
 }
 
-int train_run(const TrainArguments& arguments) {
+} // namespace
+
+int run_ranks(const TrainArguments& arguments) {
   const TrainReport report(arguments);
   std::optional<launch::Environment> environment;
   try {
@@ -160,7 +168,7 @@ int train_run(const TrainArguments& arguments) {
   std::optional<os::EndingSignals> ending; // until there is a run that can be stopped
   if (arguments.json)
     ending.emplace(result_descriptor(), [&report](int signal) { return report.ended_before(signal); });
-  const config::LoadResult loaded = config::load(arguments.file, arguments.overrides);
+  const config::LoadResult loaded = load_run(arguments);
   if (!loaded.run) return report.refused(loaded.refusals);
   train::CheckedRun asked;
   try {
@@ -188,16 +196,16 @@ int train_run(const TrainArguments& arguments) {
   }
   RunFiles files;
   try {
-    files.folder.emplace(*loaded.run, config::to_toml(loaded));
-    files.metrics.emplace(loaded.run->log.metrics);
+    if (!arguments.evaluates) {
+      files.folder.emplace(*loaded.run, config::to_toml(loaded));
+      files.metrics.emplace(loaded.run->log.metrics);
+    }
     files.logs = make_logs(*loaded.run, placement);
   } catch (const Error& error) { // nothing was started
     return report.refused({config::diagnostic(ErrorCode::kNotWritable, error)});
   }
   return train_ranks(arguments, loaded, asked, files, *signals);
 }
-
-} // namespace
 
 void add_train(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("train", "trains a model");
@@ -209,7 +217,7 @@ void add_train(CLI::App& program, int& status) {
   verb->add_flag("--fresh", *fresh, "begins at step 1; checkpoints and metrics of an earlier run are moved aside");
   verb->callback([arguments, fresh, &status] {
     if (*fresh) arguments->overrides.push_back({"checkpoint.resume", "never"});
-    status = train_run(*arguments);
+    status = run_ranks(*arguments);
   });
 }
 

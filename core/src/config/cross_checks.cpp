@@ -93,6 +93,12 @@ class Checks {
   }
 
   void evaluation() {
+    if (purpose_ == Purpose::evaluate) {
+      if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path))
+        refuse(make_refusal(ErrorCode::kMissing, {kValidation.path}, "data.validation names no token files")
+                   .with_hint("name what to evaluate on with --data PREFIX, or in data.validation"));
+      return;
+    }
     const Int *every = integer("eval.every"), *batches = integer("eval.batches");
     if (!every || *every == 0) return;
     if (batches && *batches == 0) {
@@ -137,10 +143,12 @@ class Checks {
   }
 
   void data_files() {
-    if (corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
+    const bool trains = purpose_ != Purpose::evaluate;
+    if (trains && corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
       refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty")
                  .with_hint("{}", data::how_to_prepare("data/mine")));
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
+      if (!trains && keys.path == kTraining.path) continue;
       weights(keys);
       const Path* path = values_.find<Path>(keys.path);
       if (path && !path->empty()) token_files(keys.path, *path);
@@ -221,6 +229,7 @@ class Checks {
       if (path && path->empty())
         refuse(make_refusal(ErrorCode::kMissing, {key}, "{} is empty", key).with_hint("name it, or leave {} out", key));
     }
+    if (purpose_ == Purpose::evaluate) return; // reads only
     if (folder && !folder->empty()) writable("run.dir", *folder, *folder);
     const Path* metrics = values_.find<Path>("log.metrics");
     if (!metrics || metrics->empty()) return;

@@ -39,12 +39,15 @@ void derive_data_size(Values& values, std::optional<int> world, Diagnostics& ref
   }
 }
 
-void derive_vocab(Values& values, Diagnostics& refusals) {
-  const data::Corpora corpora = corpora_of(values, kTraining);
+bool is_there(const data::Corpora& corpora) {
   std::error_code unreadable;
-  const bool there =
-      !corpora.paths.empty() && std::filesystem::exists(data::beside(corpora.paths.front(), ".bin"), unreadable);
-  if (values.has("model.vocab") || !there) return; // missing files are reported with the other checks
+  return !corpora.paths.empty() && std::filesystem::exists(data::beside(corpora.paths.front(), ".bin"), unreadable);
+}
+
+void derive_vocab(Values& values, Purpose purpose, Diagnostics& refusals) {
+  data::Corpora corpora = corpora_of(values, kTraining);
+  if (purpose == Purpose::evaluate && !is_there(corpora)) corpora = corpora_of(values, kValidation);
+  if (values.has("model.vocab") || !is_there(corpora)) return; // missing files are reported with the other checks
   try {
     values.set("model.vocab", data::read_tokenizer_info(corpora.paths.front()).vocab, "derived");
   } catch (const Error& error) {
@@ -72,7 +75,8 @@ void derive_loss_scale(Values& values) {
 
 /// Each key of [data] is optional, but one of these two is required.
 void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Diagnostics& refusals) {
-  if (purpose == Purpose::schedule || (purpose == Purpose::plan && values.has("model.vocab"))) return;
+  if (purpose == Purpose::schedule || purpose == Purpose::evaluate) return;
+  if (purpose == Purpose::plan && values.has("model.vocab")) return;
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
   const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "" is reported at its line
   if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
@@ -111,7 +115,7 @@ bool is_absent(const std::filesystem::path& prefix) {
 void derive(Values& values, const Path& file, const Intent& intent, Diagnostics& refusals) {
   derive_files(values, file);
   derive_data_size(values, intent.world, refusals);
-  if (intent.purpose != Purpose::schedule) derive_vocab(values, refusals);
+  if (intent.purpose != Purpose::schedule) derive_vocab(values, intent.purpose, refusals);
   derive_loss_scale(values);
   refuse_no_data(values, file, intent.purpose, refusals);
 }

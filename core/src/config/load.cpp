@@ -56,6 +56,16 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   return run;
 }
 
+/// What concerns training only has no effect.
+void set_to_evaluate(RunConfig& run) {
+  run.evaluates = true;
+  run.data.training = {{}, {}, run.data.training.key};
+  run.eval.every = 1;
+  run.checkpoint = {};
+  run.log.timeline = 0;
+  run.train.cuda_graph = false;
+}
+
 /// A run can be planned without its data: removes corpora that are not on this machine.
 void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) {
   if (run.data.training.paths.empty()) unchecked.emplace_back("data: data.path is not given");
@@ -85,6 +95,7 @@ LoadResult load(const Path& file, const std::vector<Override>& overrides, std::o
     if (refusals.empty()) out.run = run_config(file, resolved);
     if (out.run)
       for (const ResolvedValue& value : out.values) out.run->values[value.key] = value.portable;
+    if (out.run && purpose == Purpose::evaluate) set_to_evaluate(*out.run);
     if (out.run && purpose == Purpose::plan) leave_out_absent_data(*out.run, out.unchecked);
   }
   out.refusals = refusals.sorted();

@@ -19,6 +19,8 @@ namespace triax::config {
 /// What the run is loaded for. It determines what must exist on this machine.
 enum class Purpose {
   train,
+  /// To evaluate a checkpoint: needs only the corpora of data.validation, and may not be able to write to run.dir.
+  evaluate,
   /// Data files, and communicators and kernel sets of the engine, may be missing. Checks that this skips are listed.
   plan,
   /// To create only the schedule: needs no plugin but the scheduler, and no data.

@@ -61,6 +61,9 @@ struct CheckpointKeys {
 struct RunConfig {
   std::filesystem::path file;   // the TOML
   std::filesystem::path folder; // [run] dir, absolute
+  /// Does not train: evaluates data.validation with the weights of a checkpoint, and writes no file
+  /// (Purpose::evaluate).
+  bool evaluates = false;
 
   PluginChoice model, schedule, kernels, optimizer;
   std::map<std::string, PluginChoice> comm; // by axis: "tensor" "data" "pipeline"; [comm] is the default

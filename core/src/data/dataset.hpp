@@ -20,7 +20,8 @@ namespace triax::data {
 struct TokenizerInfo {
   std::string kind; // "byte", "bpe"
   std::int64_t vocab = 0;
-  std::string digest; // equal for tokenizers that give the same ids
+  std::string digest;                   // equal for tokenizers that give the same ids
+  std::optional<std::int32_t> end = {}; // the token that ends documents, if there is one
 };
 
 /// Throws Error with the file and the command that creates it ("triax data prepare ...").

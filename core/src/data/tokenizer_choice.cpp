@@ -124,6 +124,7 @@ TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
     const nlohmann::json& end = info["end_of_document"];
     if (!end.is_number_integer() || end < 0 || end >= out.vocab)
       fail("end_of_document", text("an integer from 0 to {}", out.vocab - 1));
+    out.end = end.get<std::int32_t>();
   }
   out.digest = out.kind; // its name identifies it completely
   if (info.contains("digest")) {

@@ -117,7 +117,7 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const BatchShape& batch = parts_.state.batches().shape();
   StepOutcome out;
   try {
-    out.loss = values.loss_sum(first_sample(walk.step)) / static_cast<double>(batch.tokens());
+    out.loss = values.loss_sum(first_sample(walk.step), batch.global()) / static_cast<double>(batch.tokens());
     if (values.decided().skip != 0) out.skipped = values.what_is_not_finite();
     if (!out.skipped.empty() && !settings_.loss_scale) throw Error(out.skipped);
   } catch (const Error& error) {
@@ -164,7 +164,8 @@ const LossScaling& Executor::rules() const {
   return settings_.loss_scale ? settings_.loss_scale->rules : kNone;
 }
 
-Executor::Evaluated Executor::evaluate(std::int64_t first, const Request& request, BatchSource& source) {
+Executor::Evaluated Executor::evaluate(std::int64_t first, std::int64_t count, const Request& request,
+                                       BatchSource& source) {
   Batches& batches = parts_.state.batches();
   Walk walk{.program = parts_.evaluation, .request = request};
   batches.stage(source, first, parts_.device, parts_.stream, deadline());
@@ -173,7 +174,7 @@ Executor::Evaluated Executor::evaluate(std::int64_t first, const Request& reques
     send_request(request);
     parts_.state.values().collect_losses(batches, value_context(kNoAction));
     parts_.device.wait(parts_.stream.record(), deadline());
-    return {parts_.state.values().loss_sum(first), parts_.state.values().largest_request()};
+    return {parts_.state.values().loss_sum(first, count), parts_.state.values().largest_request()};
   } catch (const Error& error) {
     const std::string inner = error.where().empty() ? "" : ", " + error.where();
     throw Error(error.message(), text("evaluation on held-out samples{}", inner), error.hint());

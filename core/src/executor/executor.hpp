@@ -85,8 +85,9 @@ class Executor {
     double loss_sum = 0;
     std::int32_t request = 0; // the largest of all ranks
   };
-  /// The losses of one global batch, without dropout; `first` is the number of its first sample.
-  Evaluated evaluate(std::int64_t first, const Request& request, BatchSource& source);
+  /// The losses of the first `count` samples of one global batch, without dropout; `first` is the number of its first
+  /// sample.
+  Evaluated evaluate(std::int64_t first, std::int64_t count, const Request& request, BatchSource& source);
   /// Waits for all work of the last step.
   void finish();
   /// As the last step left them.

@@ -251,9 +251,9 @@ std::int32_t StepReductions::largest_request() const {
   return static_cast<std::int32_t>(largest);
 }
 
-double StepReductions::loss_sum(std::int64_t first) const {
+double StepReductions::loss_sum(std::int64_t first, std::int64_t count) const {
   double sum = 0;
-  for (std::int64_t sample = 0; sample < batch_.global(); ++sample) {
+  for (std::int64_t sample = 0; sample < count; ++sample) {
     const double loss = loss_of(sample);
     if (!std::isfinite(loss)) {
       const std::int64_t microbatch = sample / batch_.micro;

@@ -58,9 +58,9 @@ class StepReductions {
   void decide(double clip_grad, const LossScaling& scaling, const ValueContext& context);
 
   // After the stream has finished:
-  /// Sum over the global batch; `first`: number of its first sample. Throws Error with the sample if a loss is not
-  /// finite.
-  double loss_sum(std::int64_t first) const;
+  /// Sum over the first `count` samples of the global batch; `first`: number of its first sample. Throws Error with the
+  /// sample if a loss is not finite.
+  double loss_sum(std::int64_t first, std::int64_t count) const;
   /// The largest request that a rank has sent.
   std::int32_t largest_request() const;
   /// The result of decide().

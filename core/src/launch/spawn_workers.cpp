@@ -200,9 +200,9 @@ class LocalProcesses {
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
     if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) explain_loss(facts);
-    facts.file = training_.folder.failure_file();
+    if (training_.folder) facts.file = training_.folder->failure_file();
     training_.log.error("{}", to_text(facts));
-    write_failure(facts, training_.log);
+    if (training_.folder) write_failure(facts, training_.log);
     if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why, kFailedStatus);
   }
 

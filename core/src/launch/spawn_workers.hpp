@@ -24,7 +24,7 @@ struct ProcessTraining {
   const config::RunConfig& run;
   /// Arguments of this program for a rank: "train", "run.toml", "--set", ...
   std::vector<std::string> arguments;
-  const train::RunFolder& folder;
+  const train::RunFolder* folder = nullptr; // for failure.json; null: none is written
   Log& log;
   const os::StopSignals& signals;
   std::function<void(const report::StepRecord&)> step;                // called for every step

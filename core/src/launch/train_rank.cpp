@@ -5,6 +5,7 @@
 
 #include "base/caught_error.hpp"
 #include "train/checkpoints.hpp"
+#include "train/evaluate.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::launch {
@@ -62,7 +63,7 @@ class OneTraining {
       result = trained(rank, checkpoints);
     } catch (...) {
       const Error error = observed_.activity().with_failed_call(caught_error());
-      if (rank) await_record(rank->steps_done());
+      if (rank && !of_.run.evaluates) await_record(rank->steps_done());
       failed(error);
     }
     observed_.set_rank(nullptr);
@@ -86,7 +87,9 @@ class OneTraining {
       const ActivityScope wait(ActivityScope::Kind::wait, "reporting to the job that the rank is ready");
       of_.made();
     }
-    const train::LoopResult own = train::run_loop(of_.run, *rank, of_.signals, of_.reports, &*checkpoints);
+    const train::LoopResult own =
+        of_.run.evaluates ? train::run_evaluation(of_.run, of_.number, *rank, of_.signals, of_.reports, *checkpoints)
+                          : train::run_loop(of_.run, *rank, of_.signals, of_.reports, &*checkpoints);
     observed_.set_finished(rank->steps_done());
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
     return of_.finish(own);

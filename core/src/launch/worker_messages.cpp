@@ -85,6 +85,7 @@ std::string to_line(const train::LoopResult& result) {
       {"last_step", result.last_step},
       {"out_of_time", result.out_of_time},
       {"checkpoint", result.checkpoint},
+      {"evaluated", {result.eval_samples, result.eval_tokens, result.eval_bytes}},
       {"first_loss", result.first_loss},
       {"last_loss", result.last_loss},
       {"eval_loss", of(result.eval_loss)},
@@ -106,6 +107,9 @@ train::LoopResult read_result(std::string_view line) {
     out.last_step = sent.at("last_step").get<std::int64_t>();
     out.out_of_time = sent.at("out_of_time").get<bool>();
     out.checkpoint = sent.at("checkpoint").get<std::string>();
+    out.eval_samples = sent.at("evaluated").at(0).get<std::int64_t>();
+    out.eval_tokens = sent.at("evaluated").at(1).get<std::int64_t>();
+    out.eval_bytes = sent.at("evaluated").at(2).get<std::int64_t>();
     out.first_loss = sent.at("first_loss").get<double>();
     out.last_loss = sent.at("last_loss").get<double>();
     out.eval_loss = maybe(sent.at("eval_loss"));

@@ -46,7 +46,7 @@ TensorData data_of(const KeptTensor& tensor, const std::byte* data) {
 } // namespace
 
 bool uses_staging(const config::RunConfig& run, DeviceKind device) {
-  if (device == DeviceKind::sim) return false; // has no values
+  if (device == DeviceKind::sim || run.evaluates) return false; // has no values, or saves none
   return device != DeviceKind::host || (run.checkpoint.async && run.checkpoint.every > 0);
 }
 
@@ -67,7 +67,7 @@ struct Checkpoints::Impl {
         log(to),
         kept(of.kept()),
         is_simulated(of.device().kind() == DeviceKind::sim) {
-    if (is_simulated) return;
+    if (is_simulated || run.evaluates) return;
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
     prepare();
@@ -200,7 +200,7 @@ struct Checkpoints::Impl {
     if (decided.empty()) return {};
     ResumePoint point{run.checkpoint.from, 0, run.checkpoint.load == "weights"};
     continues_run = decided.starts_with(kOfRun);
-    if (continues_run) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, false, true};
+    if (continues_run) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, run.evaluates, true};
     checkpoint::TensorReader reader(point.folder);
     {
       const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
@@ -210,7 +210,7 @@ struct Checkpoints::Impl {
     }
     checkpoint::TrainingState state = reader.manifest().training;
     std::string line = to_text(run, point, reader.manifest());
-    if (point.weights_only) {
+    if (point.weights_only && !run.evaluates) {
       rank.weights_changed();
       return line;
     }

@@ -20,7 +20,8 @@ namespace triax::train {
 
 class Checkpoints {
  public:
-  /// All ranks must construct it, with the same run. Calls to save() and wait() also happen on all ranks.
+  /// All ranks must construct it, with the same run. For a run that evaluates, only restore() and newest(). Calls to
+  /// save() and wait() also happen on all ranks.
   Checkpoints(const config::RunConfig& run, const Layout& layout, int rank, Rank& of, Store& store, Log& log);
   /// Waits for a save that is being written, unless the rank has been aborted.
   ~Checkpoints();

@@ -167,9 +167,23 @@ class Check {
 
   /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(const executor::RankState& state) {
-    if (out_.device == DeviceKind::sim) return; // has no weights
+    if (out_.device == DeviceKind::sim) { // has no weights
+      if (run_.evaluates)
+        refuse(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},
+                            "kernels.plugin = \"{}\" computes nothing, and has no weights to evaluate",
+                            run_.kernels.name)
+                   .with_hint("use a kernel set that computes, such as kernels-cpu"));
+      return;
+    }
     std::optional<ResumePoint> point;
-    guarded("checkpoint.from", [&] { point = resume_point(run_); });
+    bool is_readable = false;
+    guarded(run_.evaluates ? "--checkpoint" : "checkpoint.from", [&] {
+      point = resume_point(run_);
+      is_readable = true;
+    });
+    if (run_.evaluates && is_readable && !point)
+      refuse(make_refusal(ErrorCode::kMissing, {"run.dir"}, "run.dir = \"{}\" has no complete checkpoint", run_.folder)
+                 .with_hint("train the run, which saves one, or name one with --checkpoint"));
     guarded({}, [&] {
       if (!point) return;
       const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);

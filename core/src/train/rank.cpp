@@ -2,7 +2,6 @@
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/rank.hpp"
 
-#include <cmath>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 #include "plugin/did_you_mean.hpp"
 #include "train/agreement.hpp"
 #include "train/dataset_source.hpp"
+#include "train/evaluate.hpp"
 #include "train/lr.hpp"
 #include "train/position_text.hpp"
 #include "train/program_digest.hpp"
@@ -275,23 +275,14 @@ EvalResult Rank::evaluate() {
 }
 
 Rank::Evaluated Rank::evaluate_unless(const executor::Request& request) {
+  return evaluate_samples(*this, impl_->run.eval.batches * impl_->run.batch.global, request);
+}
+
+Rank::BatchLoss Rank::evaluate_batch(std::int64_t first, std::int64_t count, const executor::Request& request) {
   Impl& rank = *impl_;
   executor::BatchSource& source = rank.source(rank.run.data.validation, rank.options.held_out, rank.held_out);
-  const executor::BatchShape& batch = rank.prepared.state->batches().shape();
-  const std::int64_t batches = rank.run.eval.batches;
-  TRIAX_REQUIRE(batches >= 1, "an evaluation on eval.batches = {}", batches);
-  double sum = 0;
-  std::int32_t requested = 0;
-  for (std::int64_t i = 0; i < batches; ++i) {
-    const auto evaluated =
-        rank.noting_failure([&] { return rank.walker->evaluate(i * batch.global(), request, source); });
-    sum += evaluated.loss_sum;
-    requested = evaluated.request;
-    if (requested != 0 && i + 1 < batches) return {{}, requested};
-  }
-  const std::int64_t tokens = batches * batch.tokens();
-  const double loss = sum / static_cast<double>(tokens);
-  return {EvalResult{loss, std::exp(loss), tokens}, requested};
+  const auto evaluated = rank.noting_failure([&] { return rank.walker->evaluate(first, count, request, source); });
+  return {evaluated.loss_sum, evaluated.request};
 }
 
 std::span<const RankParameter> Rank::parameters() const {
@@ -360,6 +351,10 @@ std::int64_t Rank::steps_done() const {
 
 std::int64_t Rank::sequence() const {
   return impl_->plugins.model().info().sequence;
+}
+
+std::int64_t Rank::global_batch() const {
+  return impl_->run.batch.global;
 }
 
 Device& Rank::device() {

@@ -101,6 +101,12 @@ class Rank {
   };
   /// The same, but ends after the batch for which a rank's request is not 0.
   Evaluated evaluate_unless(const executor::Request& request);
+  struct BatchLoss {
+    double sum = 0;           // over the tokens
+    std::int32_t request = 0; // the largest of all ranks
+  };
+  /// Part of an evaluation: the first `count` samples of the global batch of held-out samples that begins with `first`.
+  BatchLoss evaluate_batch(std::int64_t first, std::int64_t count, const executor::Request& request);
 
   /// Waits for the last step to finish on the device. Throws Error if it failed there.
   void finish();
@@ -129,7 +135,8 @@ class Rank {
   std::string position() const;
 
   std::int64_t steps_done() const;
-  std::int64_t sequence() const; // tokens per sample
+  std::int64_t sequence() const;     // tokens per sample
+  std::int64_t global_batch() const; // samples per step
   Device& device();
   Stream& stream(); // of computations
   /// Totals since the start, one entry per group.

@@ -52,6 +52,13 @@ std::string change(const config::RunConfig& run, const Manifest& manifest, const
   return text("{} = {} (was {})", key, value_of(run.values, key), value_of(manifest.config, key));
 }
 
+/// "; changed: parallel.tensor = 2 (was 1)", or empty.
+std::string to_text(const config::RunConfig& run, const Manifest& manifest, const std::vector<std::string>& keys) {
+  std::string out;
+  for (const std::string& key : keys) out += (out.empty() ? "; changed: " : ", ") + change(run, manifest, key);
+  return out;
+}
+
 /// The changed keys of these tables, which explain a difference of tensors.
 std::vector<std::string> responsible(const config::RunConfig& run, const Manifest& manifest,
                                      std::initializer_list<const char*> prefixes) {
@@ -97,14 +104,15 @@ class Comparison {
     if (keys.empty()) keys = {of_model ? "model.plugin" : "optimizer.plugin"};
     const std::string what = of_model ? text("parameter \"{}\"", parameter)
                                       : text("optimizer state \"{}\" of parameter \"{}\"", state, parameter);
-    out_.add(make_refusal(ErrorCode::kIncompatible, keys, "{} {}{}: this run cannot continue from {}", what, why,
-                          changes, point_.folder)
+    out_.add(make_refusal(ErrorCode::kIncompatible, keys, "{} {}{}: this run cannot {} {}", what, why, changes,
+                          run_.evaluates ? "use the weights of" : "continue from", point_.folder)
                  .with_hint("{}", hint(of_model)));
   }
   std::string hint(bool of_model) const {
     const std::string anew =
         point_.is_of_run ? "begin anew with --fresh, which moves the checkpoints aside, or choose another run.dir"
                          : "name another checkpoint with checkpoint.from";
+    if (run_.evaluates) return "use the values that the checkpoint was written with, or name another with --checkpoint";
     if (of_model) return "use the values that the checkpoint was written with; or " + anew;
     return text(
         "to begin with its weights and a new optimizer, in a run.dir without checkpoints: --set "
@@ -124,7 +132,7 @@ class Comparison {
 std::optional<ResumePoint> resume_point(const config::RunConfig& run) {
   const std::vector<checkpoint::FoundCheckpoint> own = checkpoint::checkpoints_in(run.checkpoints());
   if (!own.empty() && run.checkpoint.resume == "auto")
-    return ResumePoint{own.back().folder, own.back().step, false, true};
+    return ResumePoint{own.back().folder, own.back().step, run.evaluates, true};
   if (run.checkpoint.from.empty()) return std::nullopt;
   const bool weights_only = run.checkpoint.load == "weights";
   const Manifest manifest = checkpoint::read_manifest(run.checkpoint.from / checkpoint::kManifestFile);
@@ -148,10 +156,13 @@ std::string changed_keys(const config::RunConfig& run, const Manifest& manifest)
 }
 
 std::string to_text(const config::RunConfig& run, const ResumePoint& point, const Manifest& manifest) {
+  if (run.evaluates) { // with other values of other keys, the weights are the same
+    const std::string changes = to_text(run, manifest, responsible(run, manifest, {"model.", "train.precision"}));
+    return text("evaluates the weights of {} (step {}){}", point.folder, manifest.training.step, changes);
+  }
   if (point.weights_only) return text("begins with the weights of {} (step {})", point.folder, manifest.training.step);
-  const std::string changes = changed_keys(run, manifest);
   return text("continues after step {} from {}{}", manifest.training.step, point.folder,
-              changes.empty() ? changes : "; changed: " + changes);
+              to_text(run, manifest, changed(run, manifest)));
 }
 
 } // namespace triax::train

@@ -25,7 +25,8 @@ struct ResumePoint {
 };
 
 /// The newest complete checkpoint of the run, else checkpoint.from, else nothing. With checkpoint.resume = "never", a
-/// checkpoint of the run is not used. Throws Error if checkpoint.from is needed, and is not a checkpoint.
+/// checkpoint of the run is not used. To evaluate, only the weights are read. Throws Error if checkpoint.from is
+/// needed, and is not a checkpoint.
 std::optional<ResumePoint> resume_point(const config::RunConfig& run);
 
 /// Why the run cannot continue from the checkpoint: tensors of the model or states of the optimizer that it does not

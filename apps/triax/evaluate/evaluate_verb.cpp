@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax evaluate: the loss of a checkpoint's weights on held-out data. Ranks are started as for `triax train`
+// (train/train_verb.cpp); nothing is written.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "common/verbs.hpp"
+#include "train/train_files.hpp"
+
+namespace triax::app {
+
+void add_evaluate(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("evaluate", "loss, perplexity and bits per byte of a checkpoint's weights");
+  const auto arguments = std::make_shared<TrainArguments>();
+  arguments->evaluates = true;
+  verb->add_option("RUN.toml", arguments->file, "the run")->required();
+  verb->add_option("--checkpoint", arguments->checkpoint, "folder of the checkpoint; default: the newest of the run")
+      ->type_name("PATH");
+  const auto data = std::make_shared<std::string>();
+  verb->add_option("--data", *data, "token files to evaluate on, without .bin and .idx, instead of data.validation")
+      ->type_name("PREFIX");
+  add_overrides(*verb, arguments->overrides);
+  verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
+  verb->callback([arguments, data, &status] {
+    if (!data->empty()) {
+      for (const char* key : {"data.validation_paths", "data.validation_weights"})
+        arguments->overrides.push_back({key, "[]"});
+      arguments->overrides.push_back({"data.validation", *data});
+    }
+    status = run_ranks(*arguments);
+  });
+}
+
+} // namespace triax::app
