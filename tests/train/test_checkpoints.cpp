@@ -5,115 +5,22 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <thread>
 
 #include "checkpoint/folder.hpp"
-#include "checkpoint/tensor_reader.hpp"
-#include "support/error_of.hpp"
-#include "train/loop.hpp"
 #include "train/preflight_run.hpp"
-#include "train/tiny_run.hpp"
+#include "train/resumed_run.hpp"
 
 namespace triax {
 namespace {
 
 namespace fs = std::filesystem;
 
-using test::TinyRun;
+using test::Where;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Pipeline, tensor and data ranks, and further keys.
-struct Where {
-  int pipeline = 1, tensor = 1, data = 1;
-  std::map<std::string, std::string> keys = {};
-};
-
-class Resumed : public ::testing::Test {
- protected:
-  Resumed() {
-    run_.keys["train.steps"] = "8";
-    run_.keys["model.layers"] = "4";
-    run_.keys["lr.decay"] = "\"cosine\"";
-    run_.keys["batch.global"] = "8";
-  }
-
-  config::RunConfig config(const Where& where, int stop_at) {
-    run_.keys["parallel.pipeline"] = std::to_string(where.pipeline);
-    run_.keys["parallel.tensor"] = std::to_string(where.tensor);
-    run_.keys["parallel.data"] = std::to_string(where.data);
-    run_.keys["train.stop_at"] = std::to_string(stop_at);
-    const std::map<std::string, std::string> before = run_.keys;
-    for (const auto& [key, value] : where.keys) run_.keys[key] = value;
-    config::RunConfig out = run_.config();
-    run_.keys = before;
-    return out;
-  }
-
-  /// Continues the run to step `stop_at`, as all ranks of a job do. Returns the errors of ranks.
-  std::vector<std::string> train(const Where& where, int stop_at, const std::string& folder = "run") {
-    run_.keys["run.dir"] = text("\"{}\"", folder);
-    const config::RunConfig config = this->config(where, stop_at);
-    const Layout layout = train::layout_of(config);
-    const train::RunFolder reserved(config, "# resolved\n");
-    const os::StopSignals signals(null_log());
-    control::LocalStore store;
-    control::JobAbort abort;
-    const control::JobAbort::Listening listening(abort, store);
-    std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
-    std::vector<std::thread> threads;
-    for (int index = 0; index < layout.world(); ++index)
-      threads.emplace_back([&, index] {
-        try {
-          test::TinySource source;
-          train::RankOptions options{.training = &source, .held_out = &source, .threads = 1, .abort = &abort};
-          train::Rank rank(config, layout, index, store, null_log(), options);
-          train::Checkpoints checkpoints(config, layout, index, rank, store, null_log());
-          try {
-            checkpoints.restore();
-            train::RunRecords records(config, "# resolved\n", null_log());
-            train::Reports reports;
-            if (index == 0) reports.records = &records;
-            const train::LoopResult result = train::run_loop(config, rank, signals, reports, &checkpoints);
-            if (index == 0) result_ = result;
-          } catch (const Error& error) {
-            abort.raise(index, error.what());
-            throw;
-          }
-        } catch (const std::exception& error) {
-          errors[static_cast<std::size_t>(index)] = error.what();
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-    std::erase(errors, "");
-    return errors;
-  }
-
-  fs::path checkpoint(const std::string& folder, std::int64_t step) const {
-    return run_.folder() / folder / "checkpoints" / checkpoint::folder_name(step);
-  }
-
-  /// All tensors and the state of training of a checkpoint, as bytes by name.
-  std::map<std::string, std::vector<std::byte>> content(const std::string& folder, std::int64_t step) const {
-    checkpoint::TensorReader reader(checkpoint(folder, step));
-    std::map<std::string, std::vector<std::byte>> out;
-    for (const checkpoint::SavedTensor& tensor : reader.manifest().content.tensors) {
-      Shape begin = tensor.shape;
-      for (int dim = 0; dim < begin.rank(); ++dim) begin[dim] = 0;
-      std::vector<std::byte>& bytes = out[name_of(tensor)];
-      bytes.resize(static_cast<std::size_t>(tensor.shape.elements()) * bytes_of(tensor.dtype));
-      reader.read(tensor, begin, tensor.shape, bytes.data());
-    }
-    return out;
-  }
-  checkpoint::TrainingState state(const std::string& folder, std::int64_t step) const {
-    return checkpoint::read_manifest(checkpoint(folder, step) / "manifest.json").training;
-  }
-
-  TinyRun run_;
-  train::LoopResult result_;
-};
+using Resumed = test::ResumedRun;
 
 /// Same tensor and data sizes: equal to never having stopped, whatever the pipeline, schedule and stages.
 TEST_F(Resumed, OnAnyPipelineHasTheBitsOfARunThatDidNotStop) {

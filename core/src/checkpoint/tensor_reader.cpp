@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "base/caught_error.hpp"
@@ -148,11 +149,23 @@ std::int64_t TensorReader::copy(const SavedTensor& tensor, const Piece& piece, c
   return common.size.elements();
 }
 
-std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop) {
+std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop,
+                                        const std::string& state) {
   std::vector<Error> problems;
-  for (std::size_t i = first; i < manifest_.content.files.size() && !stop; i += step)
-    verify_file(manifest_.content.files[i], problems, stop);
+  const std::vector<const SavedFile*> files = files_with(state);
+  for (std::size_t i = first; i < files.size() && !stop; i += step) verify_file(*files[i], problems, stop);
   return problems;
+}
+
+std::vector<const SavedFile*> TensorReader::files_with(const std::string& state) const {
+  std::set<std::string> names;
+  for (const SavedTensor& tensor : manifest_.content.tensors)
+    if (tensor.state == state)
+      for (const Piece& piece : tensor.pieces) names.insert(piece.file);
+  std::vector<const SavedFile*> out;
+  for (const SavedFile& file : manifest_.content.files)
+    if (state.empty() || names.contains(file.name)) out.push_back(&file);
+  return out;
 }
 
 void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& problems, const std::atomic<bool>& stop) {

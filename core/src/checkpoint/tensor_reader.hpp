@@ -32,8 +32,10 @@ class TensorReader {
   void read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out);
 
   /// Compares the files [first, first + step, ...) with what was written: sizes, headers, and the checksum of each
-  /// piece. Returns every difference; ends early once `stop` is true.
-  std::vector<Error> verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop);
+  /// piece. Of all files, or of those with tensors of one state. Returns every difference; ends early once `stop` is
+  /// true.
+  std::vector<Error> verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop,
+                            const std::string& state = {});
 
  private:
   struct OpenFile {
@@ -42,6 +44,7 @@ class TensorReader {
     std::map<std::string, TensorEntry> entries;
   };
 
+  std::vector<const SavedFile*> files_with(const std::string& state) const;
   OpenFile& open(const std::string& name);
   const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
   [[noreturn]] void fail_whole(const SavedTensor& tensor) const;

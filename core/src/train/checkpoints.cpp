@@ -204,7 +204,7 @@ struct Checkpoints::Impl {
     checkpoint::TensorReader reader(point.folder);
     {
       const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
-      verify(reader);
+      verify(reader, point.weights_only ? executor::kMasterName : "");
       for (const KeptTensor& tensor : kept)
         if (!point.weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
     }
@@ -226,10 +226,10 @@ struct Checkpoints::Impl {
     return point->is_of_run ? std::string(kOfRun) + point->folder.filename().string() : std::string(kFrom);
   }
 
-  /// The files are shared out over the ranks.
-  void verify(checkpoint::TensorReader& reader) const {
+  /// The files are shared out over the ranks. Of one state, or of all.
+  void verify(checkpoint::TensorReader& reader, const std::string& state) const {
     const std::vector<Error> problems =
-        reader.verify(static_cast<std::size_t>(number), static_cast<std::size_t>(layout.world()), stop);
+        reader.verify(static_cast<std::size_t>(number), static_cast<std::size_t>(layout.world()), stop, state);
     if (!problems.empty()) throw problems.front();
   }
 
