@@ -67,9 +67,7 @@ std::int64_t completed_steps(const FailureFacts& facts) {
 
 std::string when(const FailureFacts& facts) {
   const std::int64_t completed = completed_steps(facts);
-  if (completed == 0 && is_rank(facts) &&
-      facts.ranks.at(static_cast<std::size_t>(facts.failure.rank)).position.starts_with("evaluation"))
-    return " during an evaluation";
+  if (facts.evaluates) return " before the end of the evaluation";
   // The position of a lost rank may be old: it may have completed the recorded step.
   if (facts.failure.lost && completed < facts.last_step) return text(" during or after step {}", facts.last_step);
   return completed > 0 ? text(" after step {}", completed) : " before the end of step 1";

@@ -37,6 +37,7 @@ struct FailureFacts {
   std::string_view server = kLauncher;    // what failed if no rank did: what runs the job server, or kThisProcess
   control::Rejections rejections = {};    // of the job server
   std::string hint = {};                  // the next step, if the rank's log does not have it
+  bool evaluates = false;                 // the run does not train
   bool is_ended = false;                  // this process is ended, because one of its ranks does not stop
 };
 

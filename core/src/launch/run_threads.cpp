@@ -219,6 +219,7 @@ class LocalRanks {
     const double seconds = std::chrono::duration<double>(Clock::now() - failed_at_).count();
     FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
     facts.is_ended = is_ended;
+    facts.evaluates = training_.run.evaluates;
     facts.server = kThisProcess;
     if (training_.folder) facts.file = training_.folder->failure_file();
     log(0).error("{}", to_text(facts));

@@ -197,6 +197,7 @@ class LocalProcesses {
   void report() {
     FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step()};
     facts.rejections = server_.rejections();
+    facts.evaluates = training_.run.evaluates;
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
     if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) explain_loss(facts);

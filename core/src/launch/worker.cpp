@@ -26,10 +26,10 @@ namespace {
 constexpr const char* kRecorded = "launch/recorded"; // counts the steps that rank 0 records in any case
 
 FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
-                      const train::RunFolder& folder) {
+                      const train::RunFolder* folder) {
   FailureFacts facts{layout, failure, server.ranks()};
   facts.seconds = std::chrono::duration<double>(Clock::now() - server.failed_at().value_or(Clock::now())).count();
-  facts.file = folder.failure_file();
+  if (folder) facts.file = folder->failure_file();
   facts.server = kJobServer;
   facts.rejections = server.rejections();
   return facts;
@@ -193,12 +193,13 @@ class OneRank {
     const control::Server* server = of_.job.server();
     const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
     if (of_.failed && failure) of_.failed(failure->rank, failure->why, kFailedStatus);
-    if (!failure || !of_.folder) return;
-    FailureFacts facts = facts_of(*failure, *server, layout_, *of_.folder);
+    if (!failure) return;
+    FailureFacts facts = facts_of(*failure, *server, layout_, of_.folder);
     facts.last_step = last_step_;
     facts.is_ended = is_ended;
+    facts.evaluates = of_.run.evaluates;
     of_.log.error("{}", to_text(facts));
-    write_failure(facts, of_.log);
+    if (of_.folder) write_failure(facts, of_.log);
   }
 
   /// Under Triax's launcher, which runs the server, either the launcher reports this for all ranks or nothing reads it.
@@ -232,7 +233,7 @@ std::optional<train::LoopResult> run_worker(const ProcessRank& rank) {
 std::optional<control::Failure> write_failed_start(const config::RunConfig& run, const control::Server& server,
                                                    const train::RunFolder& folder, Log& log) {
   std::optional<control::Failure> failure = server.failure();
-  if (failure) write_failure(facts_of(*failure, server, train::layout_of(run), folder), log);
+  if (failure) write_failure(facts_of(*failure, server, train::layout_of(run), &folder), log);
   return failure;
 }
 

@@ -21,7 +21,7 @@ struct ProcessRank {
   Log& log;
   const os::StopSignals& signals;
   train::Reports reports; // of rank 0; under Triax's launcher, steps and notes are also sent to the launcher
-  const train::RunFolder* folder = nullptr; // in rank 0 if it runs the job server; else null
+  const train::RunFolder* folder = nullptr; // for failure.json, in rank 0 if it runs the job server; else null
   OnFailure failed = {};
 };
 
