@@ -89,7 +89,7 @@ TEST_F(Evaluated, WithoutANumberOfBatchesEverySampleCountsOnce) {
   const std::int64_t samples = result_.eval_samples;
   EXPECT_EQ(samples, 288 / 6 - 1); // 287 bytes and the end of the document
   EXPECT_EQ(result_.eval_tokens, samples * 6);
-  EXPECT_GE(result_.eval_bytes, samples * 6 - 1); // the end of the document may be a target, and is no byte
+  EXPECT_GE(result_.eval_bytes, samples * 6 - 1); // the end of the document may be a target, and stands for nothing
   Where one_by_one = whole;
   one_by_one.keys["batch.global"] = "1";
   EXPECT_NEAR(this->loss(one_by_one), loss, 1e-12 * loss);

@@ -30,15 +30,20 @@ Json finite_or_null(double value) {
 
 } // namespace
 
-std::string evaluation_line(const train::LoopResult& result) {
+std::string evaluation_line(const config::RunConfig& run, const train::LoopResult& result) {
+  const std::string speed = report::count_text(result.tokens_per_s) + " tokens/s";
+  // A mean of logarithms of probabilities is 0 only if no kernel computed it.
+  if (*result.eval_loss == 0)
+    return text("ran {} samples: {} does not compute, so the loss is 0; {}", grouped(result.eval_samples),
+                run.kernels.name, speed);
   const bool has_bytes = result.eval_bytes > 0;
   const std::string per_byte =
       has_bytes ? report::decimals_text(bits_per_byte(result), 4) + " bits per byte"
                 : report::decimals_text(bits(result), 4) + " bits per token (the number of bytes is not known)";
-  return text("loss {}, perplexity {}, {}: {} token{} of {} sample{}, {} tokens/s; weights of {}",
+  return text("loss {}, perplexity {}, {}: {} token{} of {} sample{}, {}; weights of {}",
               report::decimals_text(*result.eval_loss, 4), report::decimals_text(std::exp(*result.eval_loss), 3),
               per_byte, grouped(result.eval_tokens), result.eval_tokens == 1 ? "" : "s", grouped(result.eval_samples),
-              result.eval_samples == 1 ? "" : "s", report::count_text(result.tokens_per_s), shown(result.checkpoint));
+              result.eval_samples == 1 ? "" : "s", speed, shown(result.checkpoint));
 }
 
 void add_evaluation(Json& out, const train::LoopResult& result) {

@@ -123,7 +123,7 @@ int TrainReport::evaluated(const config::RunConfig& run, const train::LoopResult
     out["traffic"] = traffic_json(result.traffic);
     print(out);
   } else if (!arguments_.json && result.signal == 0) {
-    result_out() << evaluation_line(result) << '\n';
+    result_out() << evaluation_line(run, result) << '\n';
   }
   if (result.signal != 0)
     std::cerr << text("stopped by {} before the evaluation ended", signal_name(result.signal)) << '\n';

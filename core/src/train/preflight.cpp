@@ -167,14 +167,7 @@ class Check {
 
   /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(const executor::RankState& state) {
-    if (out_.device == DeviceKind::sim) { // has no weights
-      if (run_.evaluates)
-        refuse(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},
-                            "kernels.plugin = \"{}\" computes nothing, and has no weights to evaluate",
-                            run_.kernels.name)
-                   .with_hint("use a kernel set that computes, such as kernels-cpu"));
-      return;
-    }
+    if (out_.device == DeviceKind::sim) return; // has no weights
     std::optional<ResumePoint> point;
     bool is_readable = false;
     guarded(run_.evaluates ? "--checkpoint" : "checkpoint.from", [&] {
