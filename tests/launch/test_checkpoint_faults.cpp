@@ -147,7 +147,7 @@ TEST_F(DamagedCheckpoint, AManifestOfANewerVersionIsNamed) {
   EXPECT_THAT(next.text, HasSubstr("version"));
 }
 
-/// The second names the folder. The first goes on, and its checkpoints can be evaluated meanwhile.
+/// The second names the folder. The first is not disturbed, and its checkpoints can be evaluated.
 TEST_F(CheckpointFaults, OnlyOneRunUsesAFolder) {
   TrainProcess first(work_.path(), "first",
                      {"train", "run.toml", "--set", "train.steps=1000000", "--set", "checkpoint.every=20"});
