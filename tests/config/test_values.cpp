@@ -132,7 +132,7 @@ TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
       texts(space.load({}, {{"train.stesp", "5"}})),
       ElementsAre(
           "--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
-          "  keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s"));
+          "  keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s"));
   EXPECT_THAT(texts(space.load({}, {{"steps", "5"}})),
               ElementsAre("--set: \"steps\" needs a table; did you mean train.steps?"));
 }
