@@ -9,16 +9,26 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "os/supervised_process.hpp"
 #include "report/run_log.hpp"
 #include "train/loop.hpp"
 #include "train/preflight_process.hpp"
 
 namespace triax::app {
 
+/// With --max-restarts.
+struct Restart {
+  int number = 0; // of earlier starts that failed
+  int most = 0;
+  std::string reason; // of the last failure; empty in the first start
+};
+
 struct TrainArguments {
   std::string file;
   std::vector<config::Override> overrides;
   bool json = false;
+  Restart restart = {};
+  os::SupervisedProcess* supervised = nullptr; // this process, if another one can start the run again
 };
 
 /// All checks before a run starts.
