@@ -21,7 +21,9 @@ const std::vector<ManualText>& manual_texts() {
         "the name of the file without .toml.",
         "SIGINT, SIGTERM, SIGHUP and SIGUSR1 stop all ranks after the same step, with a checkpoint in the folder of "
         "the "
-        "run. The same command continues the run; --fresh begins anew."},
+        "run. The same command continues the run; --fresh begins anew. --max-restarts starts it again after the loss "
+        "of a "
+        "rank."},
        {{"Train on this machine:", "triax train run.toml"},
         {"Train with another optimizer and learning rate:",
          "triax train run.toml --set optimizer.plugin=optim-sgd --set optimizer.lr=0.1"},

@@ -53,6 +53,8 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    time_limit = "" # default
    seed = 1 # default
    clip_grad = 1.0 # default
+   nonfinite = "stop" # default
+   max_rewinds = 3 # default
    precision = "fp32" # default
    cuda_graph = false # default
    stall_timeout_s = 600.0 # default
@@ -311,7 +313,7 @@ Control characters of a file are escaped:
   > END
   $ triax check odd.toml
   odd.toml:3:1: [train] has no key "a\u001B[2J\u000Ab"
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   odd.toml:5:10: schedule.plugin "x\u000D" was not found
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v

@@ -94,7 +94,7 @@ A byte order mark is skipped, and the rest is read:
   $ printf '\357\273\277include = ["base.toml"]\n[train]\nstep = 5\n' > run.toml
   $ triax check run.toml
   run.toml:3:1: [train] has no key "step"; did you mean "steps"?
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   [2]
 
 ## Syntax

@@ -126,7 +126,7 @@ All mistakes are reported at once, in the order of files and lines:
     batch.micro is set at base.toml:10:9
     use batch.global 4 or 6, or batch.micro 1
   run.toml:7:1: [train] has no key "precison"; did you mean "precision"?
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   run.toml:9:8: data.path: {folder}/txet.bin does not exist
     prepare it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
   run.toml:13:9: eval.every = 5 needs eval.batches: how many global batches to evaluate on

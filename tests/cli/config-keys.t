@@ -10,7 +10,7 @@ A misspelled key of Triax:
   $ triax check run.toml
   run.toml:25:2: [train] lacks steps (optimizer steps)
   run.toml:26:1: [train] has no key "step"; did you mean "steps"?
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   [2]
 
 A misspelled key of a plugin:
@@ -61,9 +61,9 @@ Mistakes in names of tables and keys:
   run.toml:2:2: unknown table [modle]; did you mean [model]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, checkpoint, log, launch, plugins
   run.toml:5:1: [train] has no key "stpes"; did you mean "steps"?
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   run.toml:6:1: [train] has no key "warmup_steps"; did you mean lr.warmup_steps?
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   run.toml:8:1: [optimizer] optim-adamw has no key "beta_2"; did you mean "beta2"?
     keys of [optimizer]: lr, weight_decay; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
   run.toml:9:2: unknown table [paralel]; did you mean [parallel]?

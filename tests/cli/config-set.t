@@ -33,7 +33,7 @@ Unknown keys:
   --set: unknown table [trian]; did you mean [train]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, checkpoint, log, launch, plugins
   --set: [train] has no key "stpes"; did you mean "steps"?
-    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   --set: include cannot be set with --set
     write it in a TOML file
   --set: unknown table [a.b]
@@ -50,7 +50,7 @@ Tables as keys:
   --set: comm.data is a table, not a key
     write --set comm.data.plugin=comm-local
   --set: train is a table, not a key
-    write --set train.KEY=VALUE; keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    write --set train.KEY=VALUE; keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   [2]
 
 Unknown keys and values of the wrong type:

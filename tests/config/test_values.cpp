@@ -128,11 +128,10 @@ TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
               ElementsAre("--set: train.steps = many is not an integer"));
   EXPECT_THAT(texts(space.load({}, {{"train.steps", "5\nseed = 3"}})),
               ElementsAre("--set: train.steps = 5\nseed = 3 is not an integer"));
-  EXPECT_THAT(
-      texts(space.load({}, {{"train.stesp", "5"}})),
-      ElementsAre(
-          "--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
-          "  keys of [train]: steps, stop_at, time_limit, seed, clip_grad, precision, cuda_graph, stall_timeout_s"));
+  EXPECT_THAT(texts(space.load({}, {{"train.stesp", "5"}})),
+              ElementsAre("--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
+                          "  keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, "
+                          "precision, cuda_graph, stall_timeout_s"));
   EXPECT_THAT(texts(space.load({}, {{"steps", "5"}})),
               ElementsAre("--set: \"steps\" needs a table; did you mean train.steps?"));
 }

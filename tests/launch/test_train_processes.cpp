@@ -180,18 +180,22 @@ TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
 }
 
 TEST_F(TrainProcesses, ASignalToOneOfThemStopsAllAndNamesIt) {
-  TrainProcess job = start_endless_run();
-  ASSERT_EQ(job.ranks().size(), 4u) << job.err();
-  send_signal(job.ranks()[2], SIGTERM);
-  EXPECT_EQ(job.wait(), 75) << job.err();
-  EXPECT_THAT(job.err(), HasSubstr("stopped by SIGTERM after step "));
-  const std::string received =
-      "rank 2 received SIGTERM, and this launcher did not: all ranks stop at the end of a step\n";
-  EXPECT_THAT(job.err(), HasSubstr(" info launcher: " + received));
-  EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr(received));
-  EXPECT_THAT(read_file(work_ / "run/rank-2.log"),
-              HasSubstr(" info rank 2: SIGTERM: received by this process; all ranks stop at the end of a step\n"));
-  EXPECT_THAT(read_file(work_ / "run/rank-1.log"), Not(HasSubstr("SIGTERM")));
+  for (const int signal : {SIGTERM, SIGUSR1}) {
+    TrainProcess job = start_endless_run();
+    ASSERT_EQ(job.ranks().size(), 4u) << job.err();
+    send_signal(job.ranks()[2], signal);
+    EXPECT_EQ(job.wait(), 75) << job.err();
+    const std::string name = signal_name(signal);
+    EXPECT_THAT(job.err(), HasSubstr("stopped by " + name + " after step "));
+    const std::string received =
+        "rank 2 received " + name + ", and this launcher did not: all ranks stop at the end of a step\n";
+    EXPECT_THAT(job.err(), HasSubstr(" info launcher: " + received));
+    EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr(received));
+    EXPECT_THAT(
+        read_file(work_ / "run/rank-2.log"),
+        HasSubstr(" info rank 2: " + name + ": received by this process; all ranks stop at the end of a step\n"));
+    EXPECT_THAT(read_file(work_ / "run/rank-1.log"), Not(HasSubstr(name)));
+  }
 }
 
 TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {

@@ -83,6 +83,23 @@ TEST_F(TrainResume, ACompleteRunSaysSoAndFreshBeginsAnew) {
   EXPECT_TRUE(std::filesystem::exists(work_ / "run/checkpoints-1/step-00000002/manifest.json"));
 }
 
+/// As torchrun does it after the loss of a machine.
+TEST_F(TrainResume, UnderALauncherItContinuesWithFewerRanks) {
+  for (const int world : {4, 2}) {
+    const int port = free_port();
+    std::vector<std::string> sets = {"parallel.pipeline=1", "parallel.tensor=1", "checkpoint.resume=auto"};
+    sets.push_back(world == 4 ? "train.stop_at=3" : "train.stop_at=5");
+    std::vector<TrainProcess> ranks;
+    for (int rank = 0; rank < world; ++rank)
+      ranks.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, world, port)));
+    for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
+    if (world == 4) continue;
+    EXPECT_THAT(ranks[0].err(),
+                ContainsRegex("continues after step 3 from [^;]*; changed: parallel.data = 2 \\(was 4\\)"));
+  }
+  EXPECT_EQ(records("run").size(), 5u);
+}
+
 TEST_F(TrainResume, ATimeLimitEndsTheRunInTimeWithACheckpoint) {
   TrainProcess job = go({"train.steps=1000000", "train.time_limit=3s"});
   EXPECT_EQ(job.wait(), 75) << job.err();

@@ -2,7 +2,9 @@
 // Messages from ranks to the launcher round-trip with the same bits, and traffic of all ranks is added.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <csignal>
+#include <limits>
 
 #include "launch/worker_messages.hpp"
 #include "support/error_of.hpp"
@@ -36,12 +38,15 @@ TEST(WorkerMessage, AStepReadsBackToTheSameBits) {
   EXPECT_FALSE(read.skipped);
   sent.skipped = true;
   EXPECT_TRUE(read_step(to_line(sent)).skipped);
+  sent.loss = std::numeric_limits<double>::infinity(); // of a skipped step
+  EXPECT_FALSE(std::isfinite(read_step(to_line(sent)).loss));
 }
 
 TEST(WorkerMessage, ASignalIsOneThatStopsARun) {
   const auto signal_of = [](const std::string& line) { return signal_in({2, kSignal, line}); };
   EXPECT_EQ(signal_of("15"), SIGTERM);
   EXPECT_EQ(signal_of("2"), SIGINT);
+  EXPECT_EQ(signal_of("10"), SIGUSR1);
   for (const char* line : {"", "SIGTERM", "15 ", "15x", "-1", "0", "9", "99999999999"})
     EXPECT_THAT(error_of([&] { signal_of(line); }),
                 AllOf(HasSubstr("message from rank 2"), HasSubstr("invalid number of a signal"), HasSubstr(line)));

@@ -28,6 +28,14 @@ inline void send_signal(pid_t pid, int signal) {
   ::kill(pid, signal);
 }
 
+/// In the order of their start.
+inline std::vector<pid_t> children_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+  std::vector<pid_t> out;
+  for (pid_t child = 0; file >> child;) out.push_back(child);
+  return out;
+}
+
 class TrainProcess {
  public:
   /// Starts the process in `folder`; its output goes to NAME.out and NAME.err there.
@@ -69,12 +77,7 @@ class TrainProcess {
     return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
   }
   /// Its child processes, in the order of their ranks.
-  std::vector<pid_t> ranks() const {
-    std::ifstream file("/proc/" + std::to_string(pid_) + "/task/" + std::to_string(pid_) + "/children");
-    std::vector<pid_t> out;
-    for (pid_t child = 0; file >> child;) out.push_back(child);
-    return out;
-  }
+  std::vector<pid_t> ranks() const { return children_of(pid_); }
   std::string out() const { return read_file(out_); }
   std::string err() const { return read_file(err_); }
 

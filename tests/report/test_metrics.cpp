@@ -56,6 +56,14 @@ TEST(Metrics, InFp16ReportTheLossScaleAndWhetherTheStepWasSkipped) {
                           R"("model_tflops":0.125,"bubble_rate":0.0,"loss_scale":65536.0,"skipped":true,"comm":{}})");
 }
 
+TEST(Metrics, ASkippedStepMayHaveNoLoss) {
+  StepRecord one = record();
+  one.skipped = true;
+  one.loss = one.grad_norm = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(to_json(one), R"({"step":3,"loss":null,"grad_norm":null,"lr":0.001,"tokens_per_s":4096.0,"step_ms":62.5,)"
+                          R"("model_tflops":0.125,"bubble_rate":0.0,"skipped":true,"comm":{}})");
+}
+
 TEST(Metrics, LeavesOutAnEvaluationThatWasNot) {
   EXPECT_EQ(to_json(record()),
             R"({"step":3,"loss":5.25,"grad_norm":0.1,"lr":0.001,"tokens_per_s":4096.0,"step_ms":62.5,)"

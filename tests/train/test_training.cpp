@@ -161,7 +161,9 @@ TEST(Training, AWeightThatIsNotANumberStopsTheStepBeforeItWrites) {
     rank->step();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "the loss of sample 4 (microbatch 0 of data rank 0) is not a number");
+    EXPECT_EQ(error.message(),
+              "the loss of sample 4 (microbatch 0 of data rank 0) is not a number; first on rank 0: the output of head "
+              "in microbatch 0 (1 of 1 values); head/norm.weight has 1 such value");
     EXPECT_EQ(error.where(), "step 2, NORM");
     EXPECT_THAT(error.hint(),
                 HasSubstr("the weights are still those of step 1; use a smaller optimizer.lr (this step's is 0.01)"));
@@ -199,7 +201,9 @@ TEST(Training, AGradientThatIsInfiniteIsNamed) {
     rank->step();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "the gradient of block 1/mlp.down.weight is not finite");
+    EXPECT_EQ(error.message(),
+              "the gradient of block 1/mlp.down.weight is not finite; first on rank 0: the gradient of block "
+              "1/mlp.down.weight in microbatch 0 (240 of 256 values)");
     EXPECT_EQ(error.where(), "step 1, NORM");
   }
 }

@@ -10,11 +10,19 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "os/supervised_process.hpp"
 #include "report/run_log.hpp"
 #include "train/loop.hpp"
 #include "train/preflight_process.hpp"
 
 namespace triax::app {
+
+/// With --max-restarts.
+struct Restart {
+  int number = 0; // of earlier starts that failed
+  int most = 0;
+  std::string reason; // of the last failure; empty in the first start
+};
 
 struct TrainArguments {
   std::string file;
@@ -22,6 +30,8 @@ struct TrainArguments {
   bool json = false;
   bool evaluates = false;      // `triax evaluate`
   std::string checkpoint = {}; // to evaluate; empty: the run's newest
+  Restart restart = {};
+  os::SupervisedProcess* supervised = nullptr; // this process, if another one can start the run again
 };
 
 /// Loads the run, to train or to evaluate.

@@ -35,7 +35,8 @@ Json or_null(const std::optional<Value>& value) {
 
 /// `outcome`: "trained", "complete", "evaluated", "stopped", "failed" or "refused".
 Json head(const TrainArguments& arguments, const char* outcome, int status) {
-  return {{"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}};
+  return {
+      {"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}, {"restarts", arguments.restart.number}};
 }
 
 Json traffic_json(const std::vector<report::GroupTraffic>& groups) {
@@ -55,8 +56,8 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
   out["last_step"] = result.last_step;
   out["checkpoint"] = result.checkpoint.empty() ? Json(nullptr) : Json(result.checkpoint);
   out["skipped"] = result.skipped;
-  out["first_loss"] = stepped ? Json(result.first_loss) : Json(nullptr);
-  out["last_loss"] = stepped ? Json(result.last_loss) : Json(nullptr);
+  out["first_loss"] = result.has_loss() ? Json(result.first_loss) : Json(nullptr);
+  out["last_loss"] = result.has_loss() ? Json(result.last_loss) : Json(nullptr);
   out["eval_loss"] = or_null(result.eval_loss);
   out["tokens_per_s"] = result.tokens_per_s;
   out["records"] = result.records;
@@ -94,14 +95,23 @@ int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const 
   return kRefused;
 }
 
-int TrainReport::failed(const config::RunConfig& run, int rank, const std::string& why, int status) const {
-  if (has_printed_.test_and_set() || !arguments_.json) return status;
-  Json out = head(arguments_, "failed", status);
-  out["folder"] = run.folder.string();
+std::string failure_text(const TrainArguments& arguments, const std::string& folder, int rank, const std::string& why,
+                         int status) {
+  Json out = head(arguments, "failed", status);
+  out["folder"] = folder.empty() ? Json(nullptr) : Json(folder);
   out["rank"] = rank < 0 ? Json(nullptr) : Json(rank);
   out["reason"] = why;
-  print(out);
-  result_out().flush();
+  return text_of(out);
+}
+
+int TrainReport::failed(const config::RunConfig& run, int rank, const std::string& why, int status) const {
+  if (has_printed_.test_and_set()) return status;
+  const std::string object = failure_text(arguments_, run.folder.string(), rank, why, status);
+  if (arguments_.supervised) {
+    arguments_.supervised->send(object);
+  } else if (arguments_.json) {
+    result_out() << object << std::flush;
+  }
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/verbs.hpp"
@@ -19,9 +20,12 @@ namespace triax::app {
 /// The steps that this start of a run has trained, as far as they are known here. Any thread.
 class TrainedSteps {
  public:
-  void add(std::int64_t step) {
-    if (last_ == 0) before_ = step - 1; // of earlier starts
+  /// Returns whether it is the first.
+  bool add(std::int64_t step) {
+    const bool first = last_ == 0;
+    if (first) before_ = step - 1; // of earlier starts
     last_ = step;
+    return first;
   }
   std::int64_t last() const { return last_; }
   std::int64_t count() const { return last_ - before_; }
@@ -29,6 +33,9 @@ class TrainedSteps {
  private:
   std::atomic<std::int64_t> before_ = 0, last_ = 0;
 };
+
+/// What a supervised process sends, as a line, once a step is done. Before it fails, it sends the object of --json.
+inline constexpr std::string_view kBegunMessage = "begun";
 
 class TrainReport {
  public:
@@ -38,7 +45,8 @@ class TrainReport {
   /// prints them.
   int refused(const std::vector<config::Diagnostic>& refusals) const;
   /// A rank failed and has logged why. `rank` is -1 if no rank failed; `status` is the exit status of this process.
-  /// Only the first call prints. It prints at once, because a process whose rank is stuck is then ended.
+  /// Only the first call prints. It prints at once, because a process whose rank is stuck is then ended. A supervised
+  /// process sends the object of --json to the one that may start the run again.
   int failed(const config::RunConfig& run, int rank, const std::string& why, int status = kFailed) const;
   /// Training or evaluation finished, or was stopped by a signal or by train.time_limit.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
@@ -53,6 +61,10 @@ class TrainReport {
   const TrainArguments& arguments_;
   mutable std::atomic_flag has_printed_; // the object of --json
 };
+
+/// What --json prints of a failed run. `folder`: of the run; may be empty. `rank`: -1: none.
+std::string failure_text(const TrainArguments& arguments, const std::string& folder, int rank, const std::string& why,
+                         int status);
 
 /// The exit status of a run that ended without a failure: kUnfinished if it was stopped and its last step is saved.
 int end_status(const train::LoopResult& result);

@@ -140,6 +140,7 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
   const std::string steps = text("{} step{}", result.steps, result.steps == 1 ? "" : "s");
   const std::string speed = report::count_text(result.tokens_per_s) + " tokens/s";
+  if (!result.has_loss()) return text("trained {}, all of them skipped, {}, {}", steps, speed, metrics_text(result));
   // A mean of logarithms of probabilities is 0 only if no kernel computed it.
   if (result.steps > 0 && result.first_loss == 0 && result.last_loss == 0)
     return text("ran {}: {} does not compute, so all losses are 0; {}, {}", steps, run.kernels.name, speed,

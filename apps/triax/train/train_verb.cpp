@@ -21,6 +21,7 @@
 #include "report/progress.hpp"
 #include "report/rank_output.hpp"
 #include "train/metrics_lock.hpp"
+#include "train/restarted_run.hpp"
 #include "train/train_launched.hpp"
 #include "train/train_result.hpp"
 #include "train/train_text.hpp"
@@ -28,6 +29,8 @@
 namespace triax::app {
 
 namespace {
+
+constexpr int kMostRestarts = 1'000'000;
 
 /// Shared by all parts of a local run.
 struct LocalRun {
@@ -46,7 +49,8 @@ struct LocalRun {
   Log& log() const { return *logs.front(); }
   auto step() const {
     return [this](const report::StepRecord& record) {
-      trained.add(record.step);
+      const bool first = trained.add(record.step);
+      if (first && arguments.supervised) arguments.supervised->send(std::string(kBegunMessage) + '\n');
       progress.update(record);
     };
   }
@@ -116,6 +120,9 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   const auto& [placement, checked] = asked;
   const std::vector<std::unique_ptr<Log>>& logs = files.logs;
   const os::StopSignalLog signals_to(signals, *logs.front());
+  if (const Restart& restart = arguments.restart; restart.number > 0)
+    logs.front()->warn("restart {} of {}: {}", restart.number, restart.most,
+                       restart.reason.substr(0, restart.reason.find('\n')));
   logs.front()->info("{}", start_line(run, checked, placement));
   for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
@@ -189,7 +196,7 @@ int run_ranks(const TrainArguments& arguments) {
 
   std::optional<os::StopSignals> signals; // before the files: a signal must not leave a lock file
   try {
-    signals.emplace();
+    signals.emplace(os::StopSignals::From::user, arguments.supervised ? arguments.supervised->supervisor() : 0);
     ending.reset();
   } catch (const Error& error) { // no thread
     return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
@@ -215,9 +222,14 @@ void add_train(CLI::App& program, int& status) {
   verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
   const auto fresh = std::make_shared<bool>(false);
   verb->add_flag("--fresh", *fresh, "begins at step 1; checkpoints and metrics of an earlier run are moved aside");
-  verb->callback([arguments, fresh, &status] {
+  const auto restarts = std::make_shared<int>(0);
+  verb->add_option("--max-restarts", *restarts,
+                   "how often a run that lost a rank starts again from its last checkpoint")
+      ->type_name("N")
+      ->check(CLI::Range(0, kMostRestarts));
+  verb->callback([arguments, fresh, restarts, &status] {
     if (*fresh) arguments->overrides.push_back({"checkpoint.resume", "never"});
-    status = run_ranks(*arguments);
+    status = *restarts > 0 ? train_with_restarts(*arguments, *restarts, run_ranks) : run_ranks(*arguments);
   });
 }
 

@@ -134,6 +134,17 @@ class Checks {
                  .with_hint("write whole numbers with d, h, m and s, such as 3h50m or 90s; at most a year"));
   }
 
+  void rewinds() {
+    const auto* nonfinite = values_.find<std::string>("train.nonfinite");
+    const Int* every = integer("checkpoint.every");
+    if (nonfinite && *nonfinite == "rewind" && every && *every == 0)
+      refuse(
+          make_refusal(ErrorCode::kMissing, {"train.nonfinite", "checkpoint.every"},
+                       "train.nonfinite = \"rewind\" goes back to a checkpoint, and checkpoint.every = 0 writes none "
+                       "during the run")
+              .with_hint("set checkpoint.every, or train.nonfinite = \"skip\""));
+  }
+
   void checkpoints() {
     const Path* from = values_.find<Path>("checkpoint.from");
     const auto* load = values_.find<std::string>("checkpoint.load");
@@ -353,6 +364,7 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   checks.ends();
   if (purpose != Purpose::schedule) {
     checks.evaluation();
+    checks.rewinds();
     checks.checkpoints();
     checks.data_files();
     checks.tokenizers();

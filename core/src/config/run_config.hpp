@@ -93,7 +93,9 @@ struct RunConfig {
     std::int64_t stop_at = 0; // 0: off
     double time_limit_s = 0;  // 0: none
     std::uint64_t seed = 0;
-    double clip_grad = 0;                            // 0: off
+    double clip_grad = 0;           // 0: off
+    std::string nonfinite = "stop"; // stop | skip | rewind
+    std::int64_t max_rewinds = 0;
     DType compute = DType::f32, master = DType::f32; // from `precision`
     bool cuda_graph = false;
     double stall_timeout_s = 0;

@@ -111,21 +111,20 @@ void Executor::record(Walk& walk) {
   recorded_norm_ = walk.norm;
 }
 
-/// All values are on the host by now. Errors are located at NORM.
+void Executor::repeat(std::int64_t step, NonfiniteSearch& search) {
+  const Request none;
+  Walk walk{.program = parts_.training, .step = step, .request = none, .search = &search};
+  zero_gradients();
+  this->walk(walk);
+  finish();
+}
+
+/// All values are on the host by now.
 StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const StepReductions& values = parts_.state.values();
-  const BatchShape& batch = parts_.state.batches().shape();
   StepOutcome out;
-  try {
-    out.loss = values.loss_sum(first_sample(walk.step), batch.global()) / static_cast<double>(batch.tokens());
-    if (values.decided().skip != 0) out.skipped = values.what_is_not_finite();
-    if (!out.skipped.empty() && !settings_.loss_scale) throw Error(out.skipped);
-  } catch (const Error& error) {
-    throw Error(error.message(), location(walk, walk.norm, error.where()),
-                text("the weights are still those of step {}; use {}a smaller optimizer.lr (this step's is {}), "
-                     "a longer lr.warmup_steps, or train.clip_grad",
-                     walk.step - 1, smaller_decay(lr), static_cast<float>(lr)));
-  }
+  const std::int64_t samples = parts_.state.batches().shape().global();
+  out.loss = values.loss_sum(samples) / static_cast<double>(parts_.state.batches().shape().tokens());
   out.request = values.largest_request();
   out.grad_norm = values.decided().grad_norm;
   out.loss_scale = std::exchange(loss_scale_, static_cast<double>(values.decided().loss_scale));
@@ -133,6 +132,13 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const Clock::duration elapsed = walk.last_ended - walk.first_began;
   if (elapsed.count() > 0)
     out.bubble_rate = static_cast<double>(walk.idle.count()) / static_cast<double>(elapsed.count());
+  const std::string loss = values.nonfinite_loss(first_sample(walk.step), samples);
+  if (values.decided().skip != 0) out.skipped = loss.empty() ? values.nonfinite_gradient() : loss;
+  if (!loss.empty() || (!out.skipped.empty() && !settings_.loss_scale))
+    out.nonfinite.emplace(out.skipped, location(walk, walk.norm, {}),
+                          text("the weights are still those of step {}; use {}a smaller optimizer.lr (this step's is "
+                               "{}), a longer lr.warmup_steps, or train.clip_grad",
+                               walk.step - 1, smaller_decay(lr), static_cast<float>(lr)));
   count_skipped(walk, out, lr);
   return out;
 }
@@ -142,12 +148,14 @@ void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, doubl
   const bool at_min = outcome.loss_scale <= static_cast<double>(rules().min);
   skipped_at_min_ = at_min && !outcome.skipped.empty() ? skipped_at_min_ + 1 : 0;
   if (skipped_at_min_ < kMaxSkipped) return;
-  throw Error(text("{}, in {} steps one after another at the smallest loss scale, {}", outcome.skipped, kMaxSkipped,
-                   rules().min),
+  const bool scales = settings_.loss_scale.has_value();
+  const std::string at_scale = scales ? text(" at the smallest loss scale, {}", rules().min) : "";
+  const std::string other_scale =
+      scales ? text(", or a smaller loss_scale.{}", rules().window > 0 ? "min" : "initial") : "";
+  throw Error(text("{}, in {} steps one after another{}", outcome.skipped, kMaxSkipped, at_scale),
               location(walk, walk.norm, {}),
-              text("the weights are still those of step {}; use {}train.precision bf16 or fp32, a smaller "
-                   "optimizer.lr, or a smaller loss_scale.{}",
-                   walk.step - 1, smaller_decay(lr), rules().window > 0 ? "min" : "initial"));
+              text("the weights are still those of step {}; use {}{}a smaller optimizer.lr{}", walk.step - 1,
+                   smaller_decay(lr), scales ? "train.precision bf16 or fp32, " : "", other_scale));
 }
 
 /// Decay multiplies a weight by 1 - lr x weight_decay per step. If that is below -1, the weight grows until it
@@ -174,7 +182,8 @@ Executor::Evaluated Executor::evaluate(std::int64_t first, std::int64_t count, c
     send_request(request);
     parts_.state.values().collect_losses(batches, value_context(kNoAction));
     parts_.device.wait(parts_.stream.record(), deadline());
-    return {parts_.state.values().loss_sum(first, count), parts_.state.values().largest_request()};
+    if (const std::string loss = parts_.state.values().nonfinite_loss(first, count); !loss.empty()) throw Error(loss);
+    return {parts_.state.values().loss_sum(count), parts_.state.values().largest_request()};
   } catch (const Error& error) {
     const std::string inner = error.where().empty() ? "" : ", " + error.where();
     throw Error(error.message(), text("evaluation on held-out samples{}", inner), error.hint());
@@ -265,10 +274,10 @@ void Executor::run(Walk& walk, ActionId id) {
       reductions_.reduce_tied(parts_.stream, id);
       break;
     case Kind::norm:
-      find_norm(walk, id);
+      if (!walk.search) find_norm(walk, id);
       break;
     case Kind::opt_step:
-      step_optimizer(action.stage, id);
+      if (!walk.search) step_optimizer(action.stage, id);
       break;
     default:
       throw Error("unknown compute action");
@@ -314,7 +323,7 @@ void Executor::compute(const Walk& walk, ActionId id) {
                        .scalars = parts_.state.values().on_device(),
                        .action = id,
                        .rows = {0, parts_.state.batches().shape().sequence}};
-  parts_.state.stage(action.stage).run(action, call, batch);
+  parts_.state.stage(action.stage).run(action, call, batch, walk.search);
 }
 
 void Executor::zero_gradients() {

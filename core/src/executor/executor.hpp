@@ -4,7 +4,8 @@
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.
 // Blocking: step() and evaluate() compute and wait; every wait runs the progress loop, and checks the rank's abort flag
 // and the deadline. Errors: Error located at step and action. If a loss or gradient is not finite, no weight changes:
-// NORM makes OPT_STEP skip the step on the device, and the host learns of it at the end of the step.
+// NORM makes OPT_STEP skip the step on the device, and the host learns of it at the end of the step
+// (StepOutcome::nonfinite).
 //
 // From the third step on, operator new is not called between the first and the last action, except by libraries.
 #pragma once
@@ -48,20 +49,21 @@ struct ExecutorSettings {
   double weight_decay = 0;
   double clip_grad = 0; // 0: off
   double stall_timeout_s = 600;
-  /// Empty: the loss scale is 1, and a gradient that is not finite is an error instead of a skipped step.
-  std::optional<LossScale> loss_scale = {};
-  bool record = false; // capture the third step, see Recorder
+  std::optional<LossScale> loss_scale = {}; // empty: 1, and it never changes
+  bool record = false;                      // capture the third step, see Recorder
   std::int64_t last_step = std::numeric_limits<std::int64_t>::max();
 };
 
 struct StepOutcome {
-  double loss = 0;      // mean over the tokens of the global batch
+  double loss = 0;      // mean over the tokens of the global batch; may not be finite in a skipped step
   double grad_norm = 0; // before clipping; not finite in a skipped step
   /// Fraction of the time from the start of the first pass (F, B, I or W) to the end of the last in which the rank
   /// waited for posted transfers before its next action. 0 on devices that run asynchronously.
   double bubble_rate = 0;
   double loss_scale = 1, next_loss_scale = 1; // of this step, and of the next
   std::string skipped;                        // why no weight changed; empty: the step was not skipped
+  /// Set if the step was skipped for another reason than the loss scale: what is not finite, located at NORM.
+  std::optional<Error> nonfinite;
   enum class Ran : std::uint8_t { walked, recorded, launched };
   Ran ran = Ran::walked;    // recorded: captured, then launched
   std::int32_t request = 0; // the largest of all ranks
@@ -71,7 +73,7 @@ class Executor {
  public:
   Executor(const ExecutorParts& parts, const ExecutorSettings& settings);
 
-  /// Limit of consecutive skipped steps at the smallest loss scale: smaller scales are not allowed.
+  /// Limit of consecutive skipped steps without a loss scale, or at the smallest: smaller scales are not allowed.
   static constexpr int kMaxSkipped = 20;
 
   /// Continues after step `step`, which ended with these scalars; its samples and those before are [0, samples).
@@ -88,6 +90,9 @@ class Executor {
   /// The losses of the first `count` samples of one global batch, without dropout; `first` is the number of its first
   /// sample.
   Evaluated evaluate(std::int64_t first, std::int64_t count, const Request& request, BatchSource& source);
+  /// Computes the gradient of step `step` again, which has just ended, and shows `search` what each layer writes. Does
+  /// not change weights or scalars.
+  void repeat(std::int64_t step, NonfiniteSearch& search);
   /// Waits for all work of the last step.
   void finish();
   /// As the last step left them.
@@ -111,6 +116,7 @@ class Executor {
     WalkObserver* observer = nullptr;
     BatchSource* next_batch = nullptr; // of the next step, which follows; read while the device works
     std::optional<Event> values{};     // fires when the step's values are on the host
+    NonfiniteSearch* search = nullptr; // the step is repeated
   };
   void walk(Walk& walk);
   void wait_for_device(const Walk& walk);

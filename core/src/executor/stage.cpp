@@ -130,7 +130,22 @@ void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
     held.layer->backward_weight(call, call_views_.in, call_views_.stash, held.accumulators);
 }
 
-void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch) {
+LayerResults Stage::results(std::size_t at, const ProgramAction& action) const {
+  const LayerSlot& held = layers_[at];
+  Views written;
+  if (action.kind == Kind::forward) written = call_views_.out;
+  if (runs_input_gradient(action.kind)) written = call_views_.din;
+  return {first_ + static_cast<int>(at),
+          *held.layer,
+          action.kind,
+          action.microbatch,
+          written,
+          held.working,
+          held.accumulators};
+}
+
+void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch,
+                NonfiniteSearch* search) {
   TRIAX_REQUIRE(schedule::runs_layers(action.kind), "{} runs no layers", schedule::rule(action.kind).name);
   TRIAX_REQUIRE(!generates() || action.kind == Kind::forward, "{}: a stage that generates has no {}",
                 schedule::action_text(action.kind, action.stage, action.microbatch), schedule::rule(action.kind).name);
@@ -138,6 +153,7 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
     collect(at, action, batch);
     run_layer(at, action.kind, call);
+    if (search) search->look(results(at, action));
   }
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "executor/batches.hpp"
+#include "executor/nonfinite_search.hpp"
 #include "executor/parameters.hpp"
 #include "executor/split.hpp"
 #include "schedule/program.hpp"
@@ -69,8 +70,10 @@ class Stage {
 
   /// Of a generating stage, before each call: its number of rows. Views have that many until the next call.
   void set_rows(std::int64_t rows) { rows_ = rows; }
-  /// Runs the layers of an F, B, I or W. `call` has all fields that do not depend on the layer.
-  void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch);
+  /// Runs the layers of an F, B, I or W. `call` has all fields that do not depend on the layer. `search` looks at what
+  /// each layer has written.
+  void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch,
+           NonfiniteSearch* search = nullptr);
   /// The tensors that a SEND or RECV moves or a GATHER gathers: one per output of the layer before the boundary, in
   /// that order. Valid until the next call.
   Views boundary(const schedule::ProgramAction& action);
@@ -128,6 +131,7 @@ class Stage {
   void collect(std::size_t at, const schedule::ProgramAction& action, const MicrobatchViews& batch);
   void run_layer(std::size_t at, schedule::Kind kind, const LayerCall& call);
   void repeat_forward(std::size_t at, const LayerCall& call);
+  LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
 
   int index_, first_;
   StageOptions options_;

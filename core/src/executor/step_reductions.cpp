@@ -251,22 +251,25 @@ std::int32_t StepReductions::largest_request() const {
   return static_cast<std::int32_t>(largest);
 }
 
-double StepReductions::loss_sum(std::int64_t first, std::int64_t count) const {
+double StepReductions::loss_sum(std::int64_t count) const {
   double sum = 0;
-  for (std::int64_t sample = 0; sample < count; ++sample) {
-    const double loss = loss_of(sample);
-    if (!std::isfinite(loss)) {
-      const std::int64_t microbatch = sample / batch_.micro;
-      throw Error(text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample,
-                       microbatch / batch_.data_size, microbatch % batch_.data_size,
-                       std::isnan(loss) ? "not a number" : "infinite"));
-    }
-    sum += loss;
-  }
+  for (std::int64_t sample = 0; sample < count; ++sample) sum += loss_of(sample);
   return sum;
 }
 
-std::string StepReductions::what_is_not_finite() const {
+std::string StepReductions::nonfinite_loss(std::int64_t first, std::int64_t count) const {
+  for (std::int64_t sample = 0; sample < count; ++sample) {
+    const double loss = loss_of(sample);
+    if (std::isfinite(loss)) continue;
+    const std::int64_t microbatch = sample / batch_.micro;
+    return text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample,
+                microbatch / batch_.data_size, microbatch % batch_.data_size,
+                std::isnan(loss) ? "not a number" : "infinite");
+  }
+  return {};
+}
+
+std::string StepReductions::nonfinite_gradient() const {
   const auto* squares = squares_.on_host.as<double>();
   const GlobalParameter* found = nullptr;
   for_each_square([&](const GlobalParameter& parameter, std::int64_t index) {

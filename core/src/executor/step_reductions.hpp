@@ -58,15 +58,17 @@ class StepReductions {
   void decide(double clip_grad, const LossScaling& scaling, const ValueContext& context);
 
   // After the stream has finished:
-  /// Sum over the first `count` samples of the global batch; `first`: number of its first sample. Throws Error with the
-  /// sample if a loss is not finite.
-  double loss_sum(std::int64_t first, std::int64_t count) const;
+  /// Sum over the first `count` samples of the global batch.
+  double loss_sum(std::int64_t count) const;
+  /// "the loss of sample 4 (microbatch 0 of data rank 0) is not a number", of the first of these samples that is not
+  /// finite; empty if all are. `first`: number of the batch's first sample.
+  std::string nonfinite_loss(std::int64_t first, std::int64_t count) const;
   /// The largest request that a rank has sent.
   std::int32_t largest_request() const;
   /// The result of decide().
   const StepScalars& decided() const { return *host_scalars_.as<const StepScalars>(); }
-  /// If decide() skipped the step: "the gradient of head/norm.weight is not finite".
-  std::string what_is_not_finite() const;
+  /// If decide() skipped the step and all losses are finite: "the gradient of head/norm.weight is not finite".
+  std::string nonfinite_gradient() const;
 
  private:
   /// Values that are gathered over one axis after the other, the last axis slowest.

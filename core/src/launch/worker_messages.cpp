@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -67,7 +68,7 @@ report::StepRecord read_step(std::string_view line) {
   return reading(line, [](const Json& sent) {
     report::StepRecord out;
     out.step = sent.at("step").get<std::int64_t>();
-    out.loss = sent.at("loss").get<double>();
+    out.loss = maybe(sent.at("loss")).value_or(std::numeric_limits<double>::quiet_NaN()); // null: not finite
     out.tokens_per_s = sent.at("tokens_per_s").get<double>();
     out.step_ms = sent.at("step_ms").get<double>();
     out.eval_loss = maybe(sent.at("eval_loss"));

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "os/errno_text.hpp"
+#include "os/stop_signals.hpp"
 #include "triax/error.hpp"
 
 namespace triax::os {
@@ -58,10 +59,7 @@ class SpawnPlan {
     posix_spawnattr_init(&attributes_);
     sigset_t stops; // pending until os/stop_signals unblocks them
     sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    sigaddset(&stops, SIGHUP);
-    sigaddset(&stops, SIGUSR1);
+    for (const int signal : kStopSignals) sigaddset(&stops, signal);
     posix_spawnattr_setsigmask(&attributes_, &stops);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }

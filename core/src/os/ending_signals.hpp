@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals that end the process at once, with a last text: while nothing has begun that could be stopped in order.
-// SIGINT, SIGTERM and SIGHUP write their text to a descriptor, and exit with status 128 + the number of the signal. A
-// signal that was ignored when the process started stays ignored.
+// SIGINT, SIGTERM, SIGHUP and SIGUSR1 write their text to a descriptor, and exit with status 128 + the number of the
+// signal. A signal that was ignored when the process started stays ignored.
 //
 // Threads: made and destroyed by one thread, in a program without other threads; at most one per process. A child made
 // by fork() ends at these signals without the text. Blocking: a signal blocks while the text is written.
@@ -10,7 +10,10 @@
 #include <array>
 #include <csignal>
 #include <functional>
+#include <iterator>
 #include <string>
+
+#include "os/stop_signals.hpp"
 
 namespace triax::os {
 
@@ -33,7 +36,7 @@ class EndingSignals {
 
   const int descriptor_;
   const pid_t process_;
-  std::array<Answer, 3> answers_;
+  std::array<Answer, std::size(kStopSignals)> answers_;
 };
 
 } // namespace triax::os

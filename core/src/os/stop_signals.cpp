@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <future>
@@ -21,14 +22,14 @@ namespace {
 
 constexpr std::string_view kEnding = "ending at once";
 
+} // namespace
+
 bool is_ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-} // namespace
-
-StopSignals::StopSignals(From from) : from_(from) {
+StopSignals::StopSignals(From from, pid_t supervisor) : from_(from), supervisor_(supervisor) {
   sigemptyset(&signals_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGQUIT}) {
     const bool is_default = signal == SIGQUIT && from == From::launcher;
@@ -58,8 +59,9 @@ void StopSignals::set_log(Log* log) {
 void StopSignals::watch(const std::stop_token& stop) {
   constexpr timespec kTenth{0, 100'000'000};
   while (!stop.stop_requested()) {
-    const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
-    if (signal < 0) continue;
+    siginfo_t info{};
+    const int signal = sigtimedwait(&signals_, &info, &kTenth);
+    if (signal < 0 || is_repetition(info)) continue;
     if (signal == SIGQUIT) quit();
     received_.store(signal); // first: a reader of caught_ finds the sender here
     const bool again = caught_.exchange(signal) != 0;
@@ -73,6 +75,14 @@ void StopSignals::watch(const std::stop_token& stop) {
     });
     std::_Exit(128 + signal);
   }
+}
+
+/// A signal to a group of processes comes twice: directly, and from the supervisor. So does each later one.
+bool StopSignals::is_repetition(const siginfo_t& from) {
+  if (supervisor_ == 0) return false;
+  const int before = std::max(from_supervisor_, from_others_);
+  ++(from.si_pid == supervisor_ ? from_supervisor_ : from_others_);
+  return std::max(from_supervisor_, from_others_) == before;
 }
 
 void StopSignals::set_before_end(std::function<void(int signal)> before_end) {

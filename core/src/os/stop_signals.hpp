@@ -13,6 +13,8 @@
 // written. Errors: the constructor throws Error if it cannot create a thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <csignal>
 #include <functional>
@@ -26,12 +28,16 @@
 
 namespace triax::os {
 
-inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/// Whether this process ignores the signal.
+bool is_ignored(int signal);
 
 class StopSignals {
  public:
   enum class From { user, launcher };
-  explicit StopSignals(From from = From::user);
+  /// `supervisor`: a process that passes its signals on to this one (os/supervised_process.hpp); 0: none.
+  explicit StopSignals(From from = From::user, pid_t supervisor = 0);
   explicit StopSignals(Log& log) : StopSignals() { set_log(&log); }
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -54,12 +60,15 @@ class StopSignals {
 
  private:
   void watch(const std::stop_token& stop);
+  bool is_repetition(const siginfo_t& from);
   void report_soon(int signal, std::string_view what);
   void run_soon(std::function<void()> work);
   void report(int signal, std::string_view what);
   [[noreturn]] void quit();
 
   const From from_;
+  const pid_t supervisor_;
+  int from_supervisor_ = 0, from_others_ = 0; // number of signals
   sigset_t signals_{}, mask_before_{};
   std::atomic<int> caught_{0}, received_{0};
   std::atomic<bool> at_once_{false};

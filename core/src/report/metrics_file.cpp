@@ -2,6 +2,7 @@
 #include "report/metrics_file.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -30,12 +31,14 @@ std::string to_json(const StepRecord& record) {
   JsonObject out;
   try {
     out.set("step", record.step);
-    out.set("loss", record.loss);
+    const bool has_loss = !record.skipped || std::isfinite(record.loss);
+    has_loss ? out.set("loss", record.loss) : out.set_null("loss");
     record.skipped ? out.set_null("grad_norm") : out.set("grad_norm", record.grad_norm);
     out.set("lr", record.lr);
     out.set("tokens_per_s", record.tokens_per_s).set("step_ms", record.step_ms);
     out.set("model_tflops", record.model_tflops).set("bubble_rate", record.bubble_rate);
-    if (record.loss_scale) out.set("loss_scale", *record.loss_scale).set("skipped", record.skipped);
+    if (record.loss_scale) out.set("loss_scale", *record.loss_scale);
+    if (record.loss_scale || record.skipped) out.set("skipped", record.skipped);
     out.set("comm", traffic(record.comm));
     if (record.eval_loss) out.set("eval_loss", *record.eval_loss);
     if (record.eval_perplexity) out.set("eval_perplexity", *record.eval_perplexity);

@@ -17,7 +17,7 @@ struct GroupTraffic {
 
 struct StepRecord {
   std::int64_t step = 0; // from 1
-  double loss = 0;       // mean over the tokens of the global batch
+  double loss = 0;       // mean over the tokens of the global batch; may not be finite in a skipped step
   double grad_norm = 0;
   double lr = 0;
   double tokens_per_s = 0;
@@ -27,7 +27,7 @@ struct StepRecord {
   std::vector<GroupTraffic> comm;
   std::optional<double> eval_loss, eval_perplexity; // for steps with an evaluation
   std::optional<double> loss_scale;                 // that the step was computed with, in fp16
-  bool skipped = false;                             // no weight changed; grad_norm has no value
+  bool skipped = false;                             // no weight changed; grad_norm is not finite
 };
 
 } // namespace triax::report

@@ -13,10 +13,9 @@
 
 #include "base/caught_error.hpp"
 #include "checkpoint/folder.hpp"
-#include "checkpoint/tensor_reader.hpp"
 #include "checkpoint/tensor_writer.hpp"
 #include "train/checkpoint_commit.hpp"
-#include "train/rank_setup.hpp"
+#include "train/checkpoint_load.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -201,67 +200,44 @@ struct Checkpoints::Impl {
     ResumePoint point{run.checkpoint.from, 0, run.checkpoint.load == "weights"};
     continues_run = decided.starts_with(kOfRun);
     if (continues_run) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, run.evaluates, true};
-    checkpoint::TensorReader reader(point.folder);
-    {
-      const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
-      verify(reader, point.weights_only ? executor::kMasterName : "");
-      for (const KeptTensor& tensor : kept)
-        if (!point.weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
-    }
-    checkpoint::TrainingState state = reader.manifest().training;
-    std::string line = to_text(run, point, reader.manifest());
+    const checkpoint::Manifest manifest = read(point.folder, point.weights_only);
     if (point.weights_only && !run.evaluates) {
       rank.weights_changed();
-      return line;
+    } else {
+      restored = point.folder.string();
+      rank.resume(manifest.training);
     }
-    keep_loss_scale(reader.manifest(), state);
-    restored = point.folder.string();
+    return to_text(run, point, manifest);
+  }
+
+  checkpoint::Manifest read(const std::filesystem::path& folder, bool weights_only) {
+    const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
+    return CheckpointLoad(run, layout, number, rank, kept).load(folder, weights_only, stop);
+  }
+
+  std::optional<Rewound> rewind() {
+    if (is_simulated) return std::nullopt;
+    finish_writing(false);
+    const std::string key = text("checkpoint/rewind/{}", ++rewinds);
+    const std::filesystem::path folder = agreed(key.c_str(), [this] { return newest(); });
+    if (folder.empty()) return std::nullopt;
+    const std::int64_t samples = rank.training_state().samples;
+    const checkpoint::Manifest manifest = read(folder, false);
+    checkpoint::TrainingState state = manifest.training;
+    state.samples = samples;
     rank.resume(state);
-    return line;
+    return Rewound{folder, state.step, manifest.training.samples, samples};
+  }
+
+  std::string newest() const {
+    const std::string& made = commit ? commit->newest() : last_saved;
+    return made.empty() ? restored : made;
   }
 
   std::string decision() const {
     const std::optional<ResumePoint> point = resume_point(run);
     if (!point) return {};
     return point->is_of_run ? std::string(kOfRun) + point->folder.filename().string() : std::string(kFrom);
-  }
-
-  /// The files are shared out over the ranks. Of one state, or of all.
-  void verify(checkpoint::TensorReader& reader, const std::string& state) const {
-    const std::vector<Error> problems =
-        reader.verify(static_cast<std::size_t>(number), static_cast<std::size_t>(layout.world()), stop, state);
-    if (!problems.empty()) throw problems.front();
-  }
-
-  void load(checkpoint::TensorReader& reader, const KeptTensor& tensor) {
-    const checkpoint::SavedTensor* saved = reader.find(tensor.parameter, tensor.name);
-    if (!saved)
-      throw Error(text("{} ({}) is not in the checkpoint", tensor.parameter, tensor.name), reader.folder().string(),
-                  "run triax check, which compares it with the run");
-    if (!(saved->shape == tensor.spec->global) || saved->dtype != tensor.view.dtype())
-      throw Error(text("{} is {}{} in the checkpoint, and {}{} in the model", name_of(*saved), name_of(saved->dtype),
-                       to_text(saved->shape), name_of(tensor.view.dtype()), to_text(tensor.spec->global)),
-                  reader.folder().string(), "run triax check, which compares it with the run");
-    rank.device().abort_flag().check();
-    const bool direct = rank.device().kind() == DeviceKind::host;
-    if (!direct) host.resize(tensor.view.bytes());
-    std::byte* const to = direct ? tensor.view.as<std::byte>() : host.data();
-    for (const executor::Box& box : executor::boxes_of(*tensor.spec, 0, tensor.view.elements()))
-      reader.read(*saved, box.begin, box.size, to + static_cast<std::size_t>(box.offset) * bytes_of(saved->dtype));
-    if (direct) return;
-    rank.device().upload(tensor.view, TensorView(host.data(), tensor.view.dtype(), tensor.view.shape()), rank.stream());
-    rank.device().wait(rank.stream().record(), deadline_in(run.train.stall_timeout_s));
-  }
-
-  /// A scale of another precision means nothing.
-  void keep_loss_scale(const checkpoint::Manifest& manifest, checkpoint::TrainingState& state) const {
-    const auto found = manifest.config.find("train.precision");
-    const auto here = run.values.find("train.precision");
-    if (found != manifest.config.end() && here != run.values.end() && found->second == here->second) return;
-    const std::optional<executor::LossScale> scale = loss_scale_of(run);
-    state.loss_scale = scale ? static_cast<double>(scale->initial) : 1;
-    state.good_steps = 0;
-    state.hysteresis = scale ? scale->rules.hysteresis : 1;
   }
 
   const config::RunConfig& run;
@@ -277,8 +253,8 @@ struct Checkpoints::Impl {
   std::unique_ptr<Memory> staging;
   std::vector<std::pair<TensorView, TensorView>> copies; // to, from
   std::vector<TensorData> weights, states;
-  std::vector<std::byte> host; // for uploads
-  bool continues_run = false;  // restored from a checkpoint of this run
+  std::int64_t rewinds = 0;
+  bool continues_run = false; // restored from a checkpoint of this run
   std::atomic<bool> stop{false};
   Clock::time_point began{};
   std::mutex mutex; // protects the members below
@@ -297,6 +273,10 @@ Checkpoints::~Checkpoints() = default;
 
 std::string Checkpoints::restore() {
   return impl_->restore();
+}
+
+std::optional<Checkpoints::Rewound> Checkpoints::rewind() {
+  return impl_->rewind();
 }
 
 bool Checkpoints::continues_run() const {
@@ -326,8 +306,7 @@ std::int64_t Checkpoints::missing() const {
 }
 
 std::string Checkpoints::newest() const {
-  const std::string& made = impl_->commit ? impl_->commit->newest() : impl_->last_saved;
-  return made.empty() ? impl_->restored : made;
+  return impl_->newest();
 }
 
 } // namespace triax::train

@@ -4,12 +4,15 @@
 //
 // Threads: the rank's main thread; one thread of its own writes, so that training continues meanwhile. Ownership: owns
 // the copy of the state that is written; run, rank, store and log must outlive it. Blocking: restore() reads, save()
-// waits for a save that is still being written and for the copy, wait() for the disk. Errors: restore() throws Error. A
-// checkpoint that cannot be written is logged and counted, and training continues: the one before is kept.
+// waits for a save that is still being written and for the copy, wait() for the disk. Errors: restore() and rewind()
+// throw Error. A checkpoint that cannot be written is logged and counted, and training continues: the one before is
+// kept.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "train/rank.hpp"
@@ -30,6 +33,15 @@ class Checkpoints {
 
   /// Continues where rank 0 finds that the run ended. Returns a line that says so, on rank 0; else it is empty.
   std::string restore();
+  struct Rewound {
+    std::filesystem::path folder; // of the checkpoint
+    std::int64_t step = 0;        // the last step that it has
+    /// The samples [begin, end) are left out: those since the checkpoint.
+    std::int64_t begin = 0, end = 0;
+  };
+  /// Goes back to the newest complete checkpoint, which may be what the rank was restored from, and continues with the
+  /// samples after those of the last step. Empty if there is none.
+  std::optional<Rewound> rewind();
   /// Whether restore() has found a checkpoint of this run, not of checkpoint.from.
   bool continues_run() const;
   /// Whether a checkpoint is due after this step.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/caught_error.hpp"
@@ -53,7 +54,7 @@ class Loop {
     if (!reports_.records) return;
     const std::string moved =
         reports_.records->begin(checkpoints_ && checkpoints_->continues_run() ? rank_.steps_done() : 0);
-    if (!moved.empty() && reports_.note) reports_.note(moved);
+    if (!moved.empty()) note(moved);
   }
 
   void end_records() {
@@ -126,9 +127,11 @@ class Loop {
     const std::vector<report::GroupTraffic> traffic = report::difference(rank_.traffic(), before);
     seconds_ += done.seconds;
     longest_step_s_ = std::max(longest_step_s_, done.seconds);
-    result_.last_loss = done.loss;
-    if (result_.steps++ == 0) result_.first_loss = done.loss;
-    result_.skipped += done.skipped ? 1 : 0;
+    count(done);
+    if (done.nonfinite) {
+      if (run_.train.nonfinite == "rewind" && !stops()) return rewind(done);
+      note(text("{}: {}; the step is skipped", done.nonfinite->where(), done.nonfinite->message()));
+    }
     const bool ends = stops() || done.step == end_; // the last step is always recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
@@ -145,6 +148,36 @@ class Loop {
     if (!checkpoints_ || !checkpoints_->is_due(done.step)) return;
     checkpoints_->save();
     saved_ = done.step;
+  }
+
+  void count(const StepResult& done) {
+    ++result_.steps;
+    result_.skipped += done.skipped ? 1 : 0;
+    if (!std::isfinite(done.loss)) return;
+    if (!has_loss_) result_.first_loss = done.loss;
+    has_loss_ = true;
+    result_.last_loss = done.loss;
+  }
+
+  /// The samples that led to a value that is not finite may be the reason.
+  void rewind(const StepResult& done) {
+    const Error& found = *done.nonfinite;
+    if (rewinds_ == run_.train.max_rewinds)
+      throw Error(text("{}; the run has gone back {} times (train.max_rewinds)", found.message(), rewinds_),
+                  found.where(), found.hint());
+    const std::optional<Checkpoints::Rewound> to = checkpoints_ ? checkpoints_->rewind() : std::nullopt;
+    if (!to)
+      throw Error(found.message() + "; there is no checkpoint to go back to", found.where(),
+                  text("save more often: checkpoint.every = {} is after this step", run_.checkpoint.every));
+    saved_ = to->step;
+    note(text("{}: {}; goes back to step {} ({}) and leaves out the samples {} to {} (rewind {} of {})", found.where(),
+              found.message(), to->step, to->folder, to->begin, to->end - 1, ++rewinds_, run_.train.max_rewinds));
+    if (!reports_.records) return;
+    if (const std::string moved = reports_.records->begin(to->step); !moved.empty()) note(moved);
+  }
+
+  void note(const std::string& line) const {
+    if (reports_.note) reports_.note(line);
   }
 
   void write(const report::StepRecord& record, bool recorded) {
@@ -186,6 +219,8 @@ class Loop {
   const executor::Request request_ = [this] { return requested(); };
   const std::int64_t end_;  // the step after which the run ends
   std::int64_t saved_ = -1; // the step of the last save
+  std::int64_t rewinds_ = 0;
+  bool has_loss_ = false; // that is finite
   double longest_step_s_ = 0;
   double tokens_; // per step
   double seconds_ = 0;

@@ -24,9 +24,9 @@ namespace triax::train {
 std::filesystem::path log_file(const config::RunConfig& run, int rank);
 
 struct LoopResult {
-  std::int64_t steps = 0;     // of this start of the run
-  std::int64_t last_step = 0; // the last one that is done, also by earlier starts
-  double first_loss = 0, last_loss = 0;
+  std::int64_t steps = 0;                    // of this start of the run
+  std::int64_t last_step = 0;                // the last one that is done, also by earlier starts
+  double first_loss = 0, last_loss = 0;      // that are finite
   std::optional<double> eval_loss;           // of the last evaluation
   double tokens_per_s = 0;                   // over all steps, without evaluation
   int signal = 0;                            // the signal that ended the run early, or 0
@@ -41,13 +41,14 @@ struct LoopResult {
   std::int64_t eval_samples = 0, eval_tokens = 0; // of run_evaluation()
   std::int64_t eval_bytes = 0;                    // of text that these tokens stand for; 0: not known
   bool is_saved() const;                          // the last step is in `checkpoint`
+  bool has_loss() const { return steps > skipped || first_loss != 0; }
 };
 
 /// Receivers of step results. Only rank 0 has them, because its losses and times are those of the run.
 struct Reports {
   RunRecords* records = nullptr;                            // may be null
   std::function<void(const report::StepRecord&)> step = {}; // called for every step, also without a metrics record
-  std::function<void(const std::string&)> note = {};        // called with lines for the user, before the first step
+  std::function<void(const std::string&)> note = {};        // called with lines for the user
   Clock::time_point began = Clock::now();                   // from when train.time_limit counts
   /// Called before the evaluation after a step: its failure does not lose the step's record. May be empty.
   std::function<void(std::int64_t step)> evaluating = {};
@@ -56,10 +57,10 @@ struct Reports {
 /// Begins the records once all ranks have joined. Trains to train.steps or train.stop_at, or until a rank has
 /// received a signal or train.time_limit is near; a signal at the end of a step, or during a recorded one, ends the
 /// run after the next step. Saves checkpoints with `checkpoints`, which may be null, when they are due, and when the
-/// run ends. Writes a record every log.every steps, for steps with an evaluation, and for the last. Evaluates every
-/// eval.every steps and after the last. If the run must stop, no evaluation is started, and one in progress ends
-/// after its batch; the step is then recorded without it. All ranks of a run take the same decisions at the same
-/// points.
+/// run ends. Does what train.nonfinite says if a value is not finite. Writes a record every log.every steps, for steps
+/// with an evaluation, and for the last. Evaluates every eval.every steps and after the last. If the run must stop, no
+/// evaluation is started, and one in progress ends after its batch; the step is then recorded without it. All ranks of
+/// a run take the same decisions at the same points.
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
                     Checkpoints* checkpoints = nullptr);
 

@@ -2,9 +2,7 @@
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/rank.hpp"
 
-#include <mutex>
 #include <optional>
-#include <set>
 
 #include "base/caught_error.hpp"
 #include "executor/executor.hpp"
@@ -14,14 +12,13 @@
 #include "train/dataset_source.hpp"
 #include "train/evaluate.hpp"
 #include "train/lr.hpp"
+#include "train/nonfinite_origin.hpp"
 #include "train/position_text.hpp"
 #include "train/program_digest.hpp"
+#include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
-#include "train/recorded_traffic.hpp"
 #include "train/step_trace.hpp"
-#include "train/traced_communicator.hpp"
 #include "triax/rank_activity.hpp"
-#include "triax/registration.hpp"
 
 namespace triax::train {
 
@@ -33,17 +30,19 @@ constexpr double kJoinMargin = 2, kNoTimeout = 1e9; // seconds
 
 // Members are constructed in this order and destroyed in reverse.
 struct Rank::Impl final : control::JobAbort::Listener {
-  Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& store, Log& to,
+  Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& shared, Log& to,
        const RankOptions& given)
       : run(config),
         layout(ranks),
         number(this_rank),
         options(given),
+        store(shared),
         log(to),
         threads(given.threads > 0 ? given.threads : os::available_cores()),
         plugins(config, ranks, this_rank, threads, to),
         programs(make_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
-        prepared(config, ranks, this_rank, plugins, programs) {
+        prepared(config, ranks, this_rank, plugins, programs),
+        groups(config, layout, this_rank) {
     if (options.plugins_created) options.plugins_created();
     device = plugins.make_device({options.local_rank, options.local_ranks});
     device->set_default_timeout(wait_timeout_s());
@@ -54,7 +53,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
-      start(store);
+      start();
     } catch (...) {
       failed(caught_error());
       throw;
@@ -76,101 +75,37 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
   }
 
-  void start(Store& store) {
+  void start() {
     {
       const ActivityScope call(ActivityScope::Kind::plugin_call, "start", run.kernels.name.c_str());
       plugins.kernels().start(*device);
     }
     if (layout.world() > 1)
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
-    join_groups(store);
+    groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
+                trace ? &*trace : nullptr);
     const executor::Plan plan =
         prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout, number, programs.assumptions});
     if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed, threads);
-    register_memory();
+    groups.register_memory(prepared.state->blocks());
     walker = std::make_unique<executor::Executor>(
-        executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
-                                prepared.training, prepared.evaluation, programs.assumptions},
+        executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups.groups(),
+                                *prepared.state, prepared.training, prepared.evaluation, programs.assumptions},
         executor::ExecutorSettings{.weight_decay = run.optimizer_core.weight_decay,
                                    .clip_grad = run.train.clip_grad,
                                    .stall_timeout_s = wait_timeout_s(),
                                    .loss_scale = loss_scale_of(run),
                                    .record = run.train.cuda_graph,
                                    .last_step = run.train.steps});
-    agreement.emplace(*device, *stream, axis_communicators);
+    agreement.emplace(*device, *stream, groups.of_axes());
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
   }
 
-  void join_groups(Store& store) {
-    std::set<std::string> started; // by table: axes may share a backend
-    for (const std::vector<std::string>& axes : prepared.state->communicator_axes(layout)) {
-      const std::string& slowest = axes.back(); // its table serves a product of axes
-      CommBackend& backend = plugins.comm(slowest);
-      const config::PluginChoice& choice = run.comm.at(slowest);
-      if (started.insert(choice.table).second) {
-        const ActivityScope call(ActivityScope::Kind::plugin_call, "start", choice.name.c_str());
-        backend.start(*device);
-      }
-      const Deadline deadline = deadline_in(join_timeout_s());
-      const WaitScope join("join", deadline, choice.name.c_str());
-      Communicator& joined = add(backend.join(layout.group(number, axes), store, deadline));
-      if (axes.size() == 1) axis_communicators.push_back(&joined);
-      groups.set(joined.group().axis,
-                 trace ? traced.emplace_back(std::make_unique<TracedCommunicator>(joined, *trace)).get() : &joined);
-    }
-  }
-
-  void register_memory() {
-    const ActivityScope phase(ActivityScope::Kind::engine, "registering memory");
-    for (const std::unique_ptr<Communicator>& communicator : communicators)
-      if (auto* registration = find_extension<Registration>(*communicator))
-        register_blocks(*registration, typeid(*registration));
-  }
-
-  void register_blocks(Registration& registration, const std::type_info& plugin) {
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "add", plugin);
-    for (const std::span<std::byte> block : prepared.state->blocks()) registration.add(block.data(), block.size());
-  }
-
-  Communicator& add(std::unique_ptr<Communicator> joined) {
-    const std::lock_guard lock(mutex);
-    communicators.push_back(std::move(joined));
-    if (device->abort_flag().raised()) communicators.back()->abort(device->abort_flag().reason());
-    return *communicators.back();
-  }
-
   void abort(std::string_view why) noexcept override {
     device->abort_flag().raise(why); // first: waits throw this reason
-    const std::lock_guard lock(mutex);
-    for (const std::unique_ptr<Communicator>& communicator : communicators) communicator->abort(why);
-  }
-
-  /// ", waiting for all_reduce over tensor with rank 1 through comm-ucx", or empty. Any thread.
-  std::string waiting_for(ActionId action) const {
-    for (const std::unique_ptr<Communicator>& communicator : communicators) {
-      const PendingCall call = communicator->pending();
-      if (!call.name || call.action != action) continue;
-      const Group& group = communicator->group();
-      std::string others;
-      for (int member = 0; member < group.size(); ++member) {
-        if (member == group.index) continue;
-        others += text("{}{}", others.empty() ? (group.size() > 2 ? "ranks " : "rank ") : ", ",
-                       group.ranks[static_cast<std::size_t>(member)]);
-      }
-      return text(", waiting for {} over {} with {} through {}", call.name, group.axis, others, plugin_of(group));
-    }
-    return {};
-  }
-
-  const std::string& plugin_of(const Group& group) const { return run.comm.at(Layout::slowest_axis(group.axis)).name; }
-
-  /// The counters of each communicator.
-  std::vector<CommStats> counted() const {
-    std::vector<CommStats> out;
-    for (const std::unique_ptr<Communicator>& communicator : communicators) out.push_back(communicator->stats());
-    return out;
+    groups.abort(why);
   }
 
   template <class Body>
@@ -183,9 +118,18 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
   }
 
+  /// What is not finite in this step, and where first.
+  Error located(const Error& nonfinite, std::int64_t step) {
+    const std::string key = text("nonfinite/{}", ++searches);
+    const std::string origin = noting_failure([&] {
+      return nonfinite_origin({*walker, *device, *stream, step, plugins.model().count(), number, layout.world(),
+                               *agreement, store, key, wait_timeout_s()});
+    });
+    return Error(text("{}; {}", nonfinite.message(), origin), nonfinite.where(), nonfinite.hint());
+  }
+
   void report_scale(const executor::StepOutcome& outcome, StepResult& result) {
     result.loss_scale = outcome.loss_scale;
-    result.skipped = !outcome.skipped.empty();
     if (result.skipped)
       log.info("step {} is skipped: {} at loss scale {}; the next has {}", result.step, outcome.skipped,
                outcome.loss_scale, outcome.next_loss_scale);
@@ -205,6 +149,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   const Layout layout;
   const int number;
   const RankOptions options;
+  Store& store;
   Log& log;
   std::unique_ptr<Device> device; // outlives plugins and memory
   const int threads;              // CPU threads of this rank
@@ -216,15 +161,11 @@ struct Rank::Impl final : control::JobAbort::Listener {
   // These own memory that other ranks may read until the communicators are destroyed, if a step ends with an error.
   std::optional<Agreement> agreement;
   std::unique_ptr<executor::Executor> walker;
-  std::mutex mutex; // of communicators, which abort() reads
-  std::vector<std::unique_ptr<Communicator>> communicators;
-  std::vector<Communicator*> axis_communicators;           // those of one axis
-  std::vector<std::unique_ptr<TracedCommunicator>> traced; // wrap `communicators` if there is a trace
-  Groups groups;
+  RankGroups groups;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
-  std::int64_t steps = 0, missing_timelines = 0;
+  std::int64_t steps = 0, missing_timelines = 0, searches = 0;
   bool has_failed = false;                               // a step or an evaluation has thrown
   std::optional<control::JobAbort::Listening> listening; // destroyed first
 };
@@ -253,12 +194,15 @@ StepResult Rank::step(const executor::Request& request) {
   const std::int64_t number = rank.steps + 1;
   const double lr = learning_rate(rank.run, number);
   executor::WalkObserver* observer = rank.trace ? &*rank.trace : rank.options.observer;
-  const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.counted() : std::vector<CommStats>{};
+  const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.groups.counted() : std::vector<CommStats>{};
   const executor::StepOutcome outcome = rank.noting_failure([&] {
     return rank.walker->step(number, lr, request,
                              rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
   });
-  if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
+  if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.groups.counted());
+  std::optional<Error> nonfinite;
+  if (outcome.nonfinite) nonfinite.emplace(rank.located(*outcome.nonfinite, number));
+  if (nonfinite && rank.run.train.nonfinite == "stop") throw Error(*nonfinite);
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.trace && number == rank.trace->step() &&
@@ -266,6 +210,8 @@ StepResult Rank::step(const executor::Request& request) {
     ++rank.missing_timelines;
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
   result.request = outcome.request;
+  result.skipped = !outcome.skipped.empty();
+  result.nonfinite = nonfinite;
   if (rank.run.train.loss_scale) rank.report_scale(outcome, result);
   return result;
 }
@@ -339,10 +285,10 @@ std::string Rank::position() const {
   const Impl& rank = *impl_;
   const auto pipeline_rank = [&rank](int index) {
     const Group group = rank.layout.group(rank.number, kPipelineAxis);
-    return text("rank {} through {}", group.ranks[static_cast<std::size_t>(index)], rank.plugin_of(group));
+    return text("rank {} through {}", group.ranks[static_cast<std::size_t>(index)], rank.groups.plugin_of(group));
   };
   return position_text(rank.walker->position().snapshot(),
-                       {[&rank](ActionId action) { return rank.waiting_for(action); }, pipeline_rank});
+                       {[&rank](ActionId action) { return rank.groups.waiting_for(action); }, pipeline_rank});
 }
 
 std::int64_t Rank::steps_done() const {
@@ -366,14 +312,7 @@ Stream& Rank::stream() {
 }
 
 std::vector<report::GroupTraffic> Rank::traffic() const {
-  std::vector<report::GroupTraffic> out;
-  for (std::size_t i = 0; i < impl_->communicators.size(); ++i) {
-    const CommStats &stats = impl_->communicators[i]->stats(), beyond = impl_->recorded.beyond(i);
-    const Group& group = impl_->communicators[i]->group();
-    out.push_back({group.axis, impl_->plugin_of(group), stats.ops + beyond.ops, stats.bytes_out + beyond.bytes_out,
-                   stats.bytes_in + beyond.bytes_in});
-  }
-  return out;
+  return impl_->groups.traffic(impl_->recorded);
 }
 
 std::vector<MemoryRow> Rank::memory() const {

@@ -35,7 +35,7 @@ namespace triax::train {
 
 struct StepResult {
   std::int64_t step = 0; // from 1
-  double loss = 0;       // mean over the tokens of the global batch
+  double loss = 0;       // mean over the tokens of the global batch; may not be finite in a skipped step
   double grad_norm = 0;  // of all parameters together, before clipping; not finite in a skipped step
   double lr = 0;
   double seconds = 0;     // of the whole step
@@ -43,6 +43,8 @@ struct StepResult {
   std::optional<double> loss_scale = {}; // that the step was computed with, in fp16
   bool skipped = false;                  // no weight changed, on any rank
   std::int32_t request = 0;              // the largest of all ranks
+  /// Why it was skipped, and where a value was not finite first; unless the loss scale was the reason.
+  std::optional<Error> nonfinite = {};
 };
 
 struct EvalResult {
@@ -88,10 +90,11 @@ class Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  /// One training step. A loss or norm that is not finite throws Error, and no weight changes; in fp16, a norm that is
-  /// not finite skips the step. All ranks get the largest `request` of all ranks with the step's results. On a device
-  /// that runs asynchronously, the optimizer's work of the step may not have finished: its failure appears in a later
-  /// call, and StepResult::seconds has that of the step before.
+  /// One training step. If a loss or the norm is not finite, no weight changes: throws Error, or with another
+  /// train.nonfinite than "stop" returns it. In fp16, a norm that is not finite skips the step. All ranks get the
+  /// largest `request` of all ranks with the step's results. On a device that runs asynchronously, the optimizer's work
+  /// of the step may not have finished: its failure appears in a later call, and StepResult::seconds has that of the
+  /// step before.
   StepResult step(const executor::Request& request = {});
   /// Forward only, without dropout, over the same held-out samples in each call. Changes nothing that step() reads.
   EvalResult evaluate();

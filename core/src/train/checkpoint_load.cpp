@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint_load.hpp"
+
+#include <optional>
+#include <string>
+
+#include "train/rank_setup.hpp"
+
+namespace triax::train {
+
+using checkpoint::TensorReader;
+using executor::KeptTensor;
+
+CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layout, int number, Rank& rank,
+                               std::span<const KeptTensor> kept)
+    : run_(run), layout_(layout), number_(number), rank_(rank), kept_(kept) {}
+
+checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only,
+                                          const std::atomic<bool>& stop) {
+  TensorReader reader(folder);
+  verify(reader, weights_only, stop);
+  for (const KeptTensor& tensor : kept_)
+    if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
+  checkpoint::Manifest out = reader.manifest();
+  keep_loss_scale(out);
+  return out;
+}
+
+/// The files are shared out over the ranks.
+void CheckpointLoad::verify(TensorReader& reader, bool weights_only, const std::atomic<bool>& stop) const {
+  const std::vector<Error> problems =
+      reader.verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), stop,
+                    weights_only ? executor::kMasterName : "");
+  if (!problems.empty()) throw Error(problems.front());
+}
+
+void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
+  const checkpoint::SavedTensor* saved = reader.find(tensor.parameter, tensor.name);
+  if (!saved)
+    throw Error(text("{} ({}) is not in the checkpoint", tensor.parameter, tensor.name), reader.folder().string(),
+                "run triax check, which compares it with the run");
+  if (!(saved->shape == tensor.spec->global) || saved->dtype != tensor.view.dtype())
+    throw Error(text("{} is {}{} in the checkpoint, and {}{} in the model", name_of(*saved), name_of(saved->dtype),
+                     to_text(saved->shape), name_of(tensor.view.dtype()), to_text(tensor.spec->global)),
+                reader.folder().string(), "run triax check, which compares it with the run");
+  Device& device = rank_.device();
+  device.abort_flag().check();
+  const bool direct = device.kind() == DeviceKind::host;
+  if (!direct) host_.resize(tensor.view.bytes());
+  std::byte* const to = direct ? tensor.view.as<std::byte>() : host_.data();
+  for (const executor::Box& box : executor::boxes_of(*tensor.spec, 0, tensor.view.elements()))
+    reader.read(*saved, box.begin, box.size, to + static_cast<std::size_t>(box.offset) * bytes_of(saved->dtype));
+  if (direct) return;
+  device.upload(tensor.view, TensorView(host_.data(), tensor.view.dtype(), tensor.view.shape()), rank_.stream());
+  device.wait(rank_.stream().record(), deadline_in(run_.train.stall_timeout_s));
+}
+
+/// A scale of another precision means nothing.
+void CheckpointLoad::keep_loss_scale(checkpoint::Manifest& manifest) const {
+  const auto found = manifest.config.find("train.precision");
+  const auto here = run_.values.find("train.precision");
+  if (found != manifest.config.end() && here != run_.values.end() && found->second == here->second) return;
+  const std::optional<executor::LossScale> scale = loss_scale_of(run_);
+  manifest.training.loss_scale = scale ? static_cast<double>(scale->initial) : 1;
+  manifest.training.good_steps = 0;
+  manifest.training.hysteresis = scale ? scale->rules.hysteresis : 1;
+}
+
+} // namespace triax::train

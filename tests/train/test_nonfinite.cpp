@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses and gradients that are not finite: what train.nonfinite does, and that the first layer, parameter and rank are
+// named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/manifest.hpp"
+#include "support/error_of.hpp"
+#include "train/loop.hpp"
+#include "train/tiny_ranks.hpp"
+
+namespace triax {
+namespace {
+
+using test::error_of;
+using test::TinyRank;
+using test::TinyRun;
+using test::TinySource;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+void poison(train::Rank& rank, const std::string& parameter) {
+  for (const train::RankParameter& of : rank.parameters())
+    if (of.name == parameter) of.master.as<float>()[3] = kNan;
+}
+
+/// Makes a weight NaN while the batch of sample `bad` is read: then the step that uses it begins.
+class PoisoningSource final : public executor::BatchSource {
+ public:
+  explicit PoisoningSource(std::int64_t bad) : bad_(bad) {}
+  void set(train::Rank& rank) { rank_ = &rank; }
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    inner_.microbatch(samples, tokens, targets);
+    for (const std::int64_t sample : samples)
+      if (sample == bad_) poison(*rank_, "block 1/mlp.up.weight");
+  }
+
+ private:
+  const std::int64_t bad_;
+  TinySource inner_;
+  train::Rank* rank_ = nullptr;
+};
+
+/// The samples [begin, end) are left out.
+class SourceWithout final : public executor::BatchSource {
+ public:
+  SourceWithout(std::int64_t begin, std::int64_t end) : begin_(begin), end_(end) {}
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    std::vector<std::int64_t> others(samples.begin(), samples.end());
+    for (std::int64_t& sample : others)
+      if (sample >= begin_) sample += end_ - begin_;
+    inner_.microbatch(others, tokens, targets);
+  }
+
+ private:
+  const std::int64_t begin_, end_;
+  TinySource inner_;
+};
+
+class Nonfinite : public ::testing::Test {
+ protected:
+  Nonfinite() {
+    run_.keys["train.steps"] = "8";
+    run_.keys["model.layers"] = "4";
+    run_.keys["model.dropout"] = "0"; // depends on sample numbers
+    run_.keys["batch.global"] = "8";
+    run_.keys["checkpoint.every"] = "3";
+    run_.keys["eval.batches"] = "1";
+  }
+
+  void use(int pipeline, int tensor, int data) {
+    run_.keys["parallel.pipeline"] = std::to_string(pipeline);
+    run_.keys["parallel.tensor"] = std::to_string(tensor);
+    run_.keys["parallel.data"] = std::to_string(data);
+  }
+
+  /// All ranks of the run, each with a source of its own. Returns the errors of ranks.
+  template <class Source>
+  std::vector<std::string> train(Source source) {
+    const config::RunConfig config = run_.config();
+    const Layout layout = train::layout_of(config);
+    const train::RunFolder reserved(config, "# resolved\n");
+    const os::StopSignals signals(null_log());
+    control::LocalStore store;
+    control::JobAbort abort;
+    const control::JobAbort::Listening listening(abort, store);
+    std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
+    std::vector<std::thread> threads;
+    for (int index = 0; index < layout.world(); ++index)
+      threads.emplace_back([&, index, own = source]() mutable {
+        try {
+          train::Rank rank(config, layout, index, store, null_log(),
+                           {.training = &own, .held_out = &own, .threads = 1, .abort = &abort});
+          if constexpr (std::is_same_v<Source, PoisoningSource>) own.set(rank);
+          train::Checkpoints checkpoints(config, layout, index, rank, store, null_log());
+          checkpoints.restore();
+          train::RunRecords records(config, "# resolved\n", null_log());
+          train::Reports reports;
+          if (index == 0) reports = {.records = &records, .note = [this](const std::string& line) { note(line); }};
+          const train::LoopResult result = train::run_loop(config, rank, signals, reports, &checkpoints);
+          if (index == 0) result_ = result;
+        } catch (const std::exception& error) {
+          abort.raise(index, error.what());
+          errors[static_cast<std::size_t>(index)] = error.what();
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+    std::erase(errors, "");
+    return errors;
+  }
+
+  void note(const std::string& line) { notes_.push_back(line); }
+
+  /// By step: loss and norm with all bits.
+  std::map<std::int64_t, std::string> records(const std::string& file = "metrics.jsonl") const {
+    std::map<std::int64_t, std::string> out;
+    std::istringstream lines(test::read_file(run_.folder() / "run" / file));
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      out[record["step"]] = record["loss"].dump() + " " + record["grad_norm"].dump();
+    }
+    return out;
+  }
+
+  std::int64_t samples_at(std::int64_t step) const {
+    const auto folder = run_.folder() / "run/checkpoints" / checkpoint::folder_name(step);
+    return checkpoint::read_manifest(folder / "manifest.json").training.samples;
+  }
+
+  TinyRun run_;
+  train::LoopResult result_;
+  std::vector<std::string> notes_;
+};
+
+/// Each rank reports the same, and no weight has changed.
+TEST_F(Nonfinite, TheFirstLayerParameterAndRankAreNamedOnAllRanks) {
+  use(2, 2, 1);
+  const config::RunConfig config = run_.config();
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  test::run_ranks(config, train::layout_of(config), [&](train::Rank& rank, int index) {
+    rank.step();
+    if (index == 3) poison(rank, "block 2/mlp.up.weight"); // the second stage has blocks 2 and 3
+    const std::string error = error_of([&] { rank.step(); });
+    const std::lock_guard lock(mutex);
+    errors.push_back(error);
+  });
+  ASSERT_EQ(errors.size(), 4u);
+  for (const std::string& error : errors) EXPECT_EQ(error, errors.front());
+  EXPECT_THAT(
+      errors.front(),
+      MatchesRegex("step 2, NORM: the loss of sample 8 \\(microbatch 0 of data rank 0\\) is not a number; first "
+                   "on rank [23]: the output of block 2 in microbatch 0 \\(48 of 48 values\\).*\n.*"));
+}
+
+/// A weight that overflows in the type of the layers, not in the master weights.
+TEST_F(Nonfinite, AWeightThatOverflowsInBf16IsNamed) {
+  run_.keys["train.precision"] = "\"bf16\"";
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  TinyRank rank(run_);
+  rank->parameter("block 1/mlp.up.weight").master.as<float>()[3] = std::numeric_limits<float>::max();
+  rank->weights_changed();
+  EXPECT_THAT(error_of([&] { rank->step(); }), HasSubstr("first on rank 0: the output of block 1 in microbatch 0 ("));
+  EXPECT_THAT(error_of([&] { rank->step(); }), HasSubstr("; block 1/mlp.up.weight has 1 such value\n"));
+}
+
+TEST_F(Nonfinite, ASkippedStepChangesNoWeightAndTheNextOneTrains) {
+  run_.keys["train.nonfinite"] = "\"skip\"";
+  TinyRank rank(run_);
+  rank->step();
+  float& weight = rank->parameter("block 1/mlp.up.weight").master.as<float>()[3];
+  const float before = std::exchange(weight, kNan);
+  const auto bytes = [&rank] {
+    std::vector<std::byte> out;
+    for (const train::RankParameter& of : rank->parameters()) test::append(out, of.master);
+    return out;
+  };
+  const std::vector<std::byte> weights = bytes();
+  const train::StepResult skipped = rank->step();
+  EXPECT_TRUE(skipped.skipped);
+  ASSERT_TRUE(skipped.nonfinite);
+  EXPECT_THAT(skipped.nonfinite->message(), HasSubstr("block 1/mlp.up.weight has 1 such value"));
+  EXPECT_EQ(bytes(), weights);
+  EXPECT_EQ(rank->training_state().optimizer_steps, 1);
+  weight = before;
+  const train::StepResult next = rank->step();
+  EXPECT_FALSE(next.skipped);
+  EXPECT_FALSE(next.nonfinite);
+  EXPECT_NE(bytes(), weights);
+  EXPECT_EQ(rank->training_state().samples, 24);
+}
+
+TEST_F(Nonfinite, ARunThatSkipsEveryStepEnds) {
+  run_.keys["train.nonfinite"] = "\"skip\"";
+  run_.keys["train.steps"] = "40";
+  EXPECT_THAT(
+      train(PoisoningSource(8)),
+      ElementsAre(HasSubstr("step 21, NORM: the loss of sample 160 (microbatch 0 of data rank 0) is not a number, "
+                            "in 20 steps one after another\n")));
+  EXPECT_EQ(notes_.size(), 19u);
+  EXPECT_EQ(records().at(2), "null null");
+}
+
+/// The losses are those of a run without these samples.
+TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  use(2, 2, 2);
+  ASSERT_THAT(train(PoisoningSource(35)), IsEmpty()); // step 5; the last checkpoint is of step 3
+  ASSERT_EQ(notes_.size(), 2u);
+  EXPECT_THAT(notes_[0], HasSubstr("step 5, NORM: the loss of sample 33 "));
+  EXPECT_THAT(notes_[0], HasSubstr("; first on rank "));
+  EXPECT_THAT(notes_[0], MatchesRegex(".*; goes back to step 3 \\(.*/step-00000003\\) and leaves out the samples 24 to "
+                                      "39 \\(rewind 1 of 3\\)"));
+  EXPECT_THAT(notes_[1], HasSubstr("metrics.jsonl to metrics-1.jsonl"));
+  EXPECT_EQ(result_.last_step, 8);
+  EXPECT_EQ(result_.skipped, 1);
+  EXPECT_EQ(samples_at(8), 80);
+  EXPECT_EQ(records("metrics-1.jsonl").size(), 4u);
+  const auto rewound = records();
+  run_.keys["checkpoint.resume"] = "\"never\"";
+  ASSERT_THAT(train(SourceWithout(24, 40)), IsEmpty());
+  EXPECT_EQ(rewound, records());
+}
+
+TEST_F(Nonfinite, ARunThatGoesBackTooOftenEnds) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  run_.keys["train.max_rewinds"] = "1";
+  ASSERT_THAT(train(PoisoningSource(35)), IsEmpty());
+  run_.keys["checkpoint.resume"] = "\"never\"";
+  run_.keys["train.max_rewinds"] = "2";
+  run_.keys["optimizer.lr"] = "1e30"; // each step after the checkpoint overflows
+  run_.keys["lr.warmup_steps"] = "0";
+  run_.keys["checkpoint.every"] = "1";
+  EXPECT_THAT(train(TinySource()), ElementsAre(HasSubstr("; the run has gone back 2 times (train.max_rewinds)\n")));
+}
+
+TEST_F(Nonfinite, WithoutACheckpointItCannotGoBack) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  EXPECT_THAT(train(PoisoningSource(8)), ElementsAre(MatchesRegex("step 2, NORM: .*; there is no checkpoint to go back "
+                                                                  "to\n  save more often: checkpoint.every = 3 is "
+                                                                  "after this step")));
+  run_.keys["checkpoint.every"] = "0";
+  EXPECT_THAT(run_.load().refusals.at(0).text,
+              HasSubstr("train.nonfinite = \"rewind\" goes back to a checkpoint, and checkpoint.every = 0"));
+}
+
+} // namespace
+} // namespace triax
