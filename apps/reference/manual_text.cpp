@@ -28,6 +28,14 @@ const std::vector<ManualText>& manual_texts() {
         {"Train with another optimizer and learning rate:",
          "triax train run.toml --set optimizer.plugin=optim-sgd --set optimizer.lr=0.1"},
         {"Start one rank per task of a Slurm job:", "srun --mpi=none triax train run.toml"}}},
+      {"triax evaluate",
+       {"The loss of the weights of a checkpoint, on the token files of data.validation or of --data. Ranks start as "
+        "those of triax train do, on any layout. No file is written.",
+        "The loss is that of training after the same step, if both have the same eval.batches. Without eval.batches, "
+        "each sample is used once."},
+       {{"Evaluate the newest checkpoint of a run:", "triax evaluate run.toml"},
+        {"Evaluate one on other token files:",
+         "triax evaluate run.toml --checkpoint runs/run/checkpoints/step-00000200 --data data/other"}}},
       {"triax check",
        {"Prints every value with its origin, the layout, and the memory of each rank; all errors at once. Nothing is "
         "trained, and no file is written."},

@@ -16,7 +16,7 @@ void add_evaluate(CLI::App& program, int& status) {
   arguments->evaluates = true;
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   verb->add_option("--checkpoint", arguments->checkpoint, "folder of the checkpoint; default: the newest of the run")
-      ->type_name("PATH");
+      ->type_name("DIR");
   const auto data = std::make_shared<std::string>();
   verb->add_option("--data", *data, "token files to evaluate on, without .bin and .idx, instead of data.validation")
       ->type_name("PREFIX");

@@ -35,8 +35,9 @@ Json or_null(const std::optional<Value>& value) {
 
 /// `outcome`: "trained", "complete", "evaluated", "stopped", "failed" or "refused".
 Json head(const TrainArguments& arguments, const char* outcome, int status) {
-  return {
-      {"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}, {"restarts", arguments.restart.number}};
+  Json out = {{"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}};
+  if (!arguments.evaluates) out["restarts"] = arguments.restart.number;
+  return out;
 }
 
 Json traffic_json(const std::vector<report::GroupTraffic>& groups) {
