@@ -228,8 +228,8 @@ struct Checkpoints::Impl {
 
   /// The files are shared out over the ranks.
   void verify(checkpoint::TensorReader& reader) const {
-    const std::vector<Error> problems =
-        reader.verify(static_cast<std::size_t>(number), static_cast<std::size_t>(layout.world()), stop);
+    const std::vector<Error> problems = reader.verify(
+        static_cast<std::size_t>(number), static_cast<std::size_t>(layout.world()), [this] { return stop.load(); });
     if (!problems.empty()) throw problems.front();
   }
 
