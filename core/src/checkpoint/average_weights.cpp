@@ -63,7 +63,7 @@ class StagedFolder {
     std::error_code failed;
     if (!fs::create_directory(hidden_, failed))
       throw Error("cannot be made: " + (failed ? failed.message() : "exists"), folder.string(),
-                  "make the folder that it is in, and allow this user to write to it");
+                  "name a folder in one that exists and that this user may write to");
   }
   ~StagedFolder() {
     std::error_code ignored;

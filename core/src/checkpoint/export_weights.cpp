@@ -69,7 +69,7 @@ ExportedWeights WeightsExport::write(const StopRequest& stop) {
   for (const SavedTensor* tensor : weights)
     entries.push_back({tensor->parameter, choice_.dtype.value_or(tensor->dtype), tensor->shape, 0});
   const std::string header = make_header(entries, metadata_of(from_.manifest()));
-  os::StagedFile out(file_, "free space there, or name another file");
+  os::StagedFile out(file_, "free space there, or name a file in a folder that exists and that this user may write to");
   out.write(std::as_bytes(std::span(header)));
   std::vector<std::byte> block;
   for (std::size_t i = 0; i < weights.size(); ++i) {
