@@ -116,6 +116,7 @@ class TensorMean {
 SavedPart write_means(const Readers& readers, const StagedFolder& folder, const StopRequest& stop) {
   const std::vector<const SavedTensor*> weights = weights_of(readers.front()->manifest());
   std::vector<TensorEntry> entries;
+  entries.reserve(weights.size());
   for (const SavedTensor* tensor : weights) entries.push_back({tensor->parameter, tensor->dtype, tensor->shape, 0});
   const std::string name = file_name("weights", 0), header = make_header(entries);
   os::DurableFile file = folder.file(name);

@@ -66,6 +66,7 @@ ExportedWeights WeightsExport::write(const StopRequest& stop) {
   check_weights(from_, stop);
   const std::vector<const SavedTensor*> weights = weights_of(from_.manifest());
   std::vector<TensorEntry> entries;
+  entries.reserve(weights.size());
   for (const SavedTensor* tensor : weights)
     entries.push_back({tensor->parameter, choice_.dtype.value_or(tensor->dtype), tensor->shape, 0});
   const std::string header = make_header(entries, metadata_of(from_.manifest()));
