@@ -51,6 +51,7 @@ void read_whole(TensorReader& reader, const SavedTensor& tensor) {
 
 /// True if the checkpoint was accepted, and its files are what was written.
 bool manifest_accepted(const std::filesystem::path& folder, const std::string& json) {
+  std::filesystem::remove(folder / kManifestFile); // file systems write a truncated file to the disk at once
   test::write_file(folder / kManifestFile, json);
   try {
     TensorReader reader(folder);
@@ -68,7 +69,7 @@ TEST(Fuzz, ReadsOrRefusesChangedManifests) {
   ASSERT_TRUE(manifest_accepted(folder.path(), good));
   std::mt19937_64 random(41);
   int accepted = 0;
-  constexpr int kRounds = 4'000;
+  constexpr int kRounds = 2'000;
   for (int round = 0; round < kRounds; ++round) {
     std::string changed = good;
     if (round % 2) test::change_some(changed, random);

@@ -28,6 +28,7 @@ const std::string& good_file() {
 
 /// True if the file was accepted; then its tensors fill it.
 bool header_accepted(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::remove(path); // file systems write a file that is truncated to the disk at once
   test::write_file(path, bytes);
   try {
     const SafetensorsHeader header = read_header(os::InputFile(path), path);
@@ -48,7 +49,7 @@ TEST(Fuzz, ReadsOrRefusesChangedSafetensorsHeaders) {
   const test::TempFolder folder;
   std::mt19937_64 random(31);
   int accepted = 0;
-  constexpr int kRounds = 4'000;
+  constexpr int kRounds = 2'000;
   for (int round = 0; round < kRounds; ++round) {
     std::string bytes = good_file();
     test::change_some(bytes, random);
@@ -65,7 +66,7 @@ TEST(Fuzz, ReadsOrRefusesChangedTextsOfSafetensorsHeaders) {
   std::mt19937_64 random(32);
   const std::string json = good_file().substr(8, good_file().size() - 8 - 40);
   int accepted = 0;
-  for (int round = 0; round < 4'000; ++round) {
+  for (int round = 0; round < 2'000; ++round) {
     std::string changed = json;
     test::change_json(changed, random);
     const std::uint64_t length = changed.size();
