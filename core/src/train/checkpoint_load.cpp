@@ -28,8 +28,8 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
 
 /// The files are shared out over the ranks.
 void CheckpointLoad::verify(TensorReader& reader, const std::atomic<bool>& stop) const {
-  const std::vector<Error> problems =
-      reader.verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), stop);
+  const std::vector<Error> problems = reader.verify(
+      static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), [&stop] { return stop.load(); });
   if (!problems.empty()) throw Error(problems.front());
 }
 
