@@ -18,6 +18,8 @@ const std::map<std::string, Completion>& value_names() {
       {"FILE", {Source::file, {}, {}}},
       {"PREFIX", {Source::file, {}, {}}},
       {"DIR", {Source::folder, {}, {}}},
+      {"CHECKPOINT", {Source::file, ".toml", {}}}, // or a folder
+      {"RUN", {Source::file, ".toml", {}}},
       {"TABLE.KEY=VALUE", {Source::key, {}, {}}},
       {"SCHEDULER", {Source::plugin, "sched-", {}}},
       {"plugin", {Source::plugin, {}, {}}},

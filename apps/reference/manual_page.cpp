@@ -90,8 +90,10 @@ std::string usage(const Command& command) {
   }
   if (command.path == "triax") out += " " + italic("subcommand");
   out += " [" + italic("options") + "]";
-  for (const Argument& argument : command.positionals)
-    out += argument.required ? " " + italic(argument.value) : " [" + italic(argument.value) + "]";
+  for (const Argument& argument : command.positionals) {
+    const std::string value = italic(argument.value) + (argument.several_values ? " ..." : "");
+    out += argument.required ? " " + value : " [" + value + "]";
+  }
   return out + "\n";
 }
 

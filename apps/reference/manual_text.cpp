@@ -41,6 +41,20 @@ const std::vector<ManualText>& manual_texts() {
         "trained, and no file is written."},
        {{"Check a run:", "triax check run.toml"},
         {"Plan a run for GPUs that this machine does not have:", "triax check run.toml --no-device --memory 80GiB"}}},
+      {"triax checkpoint",
+       {"A checkpoint is a folder step-N of a run, or one that triax checkpoint average made. Where a checkpoint is "
+        "expected, a run's folder or its TOML stand for the newest one.",
+        "Tensors are read in blocks: the memory does not depend on the size of the model. A file or a folder that is "
+        "written has its name only when it is complete.",
+        "The exit status of triax checkpoint diff is 0 for equal checkpoints, 1 for others, and 2 if they cannot be "
+        "compared."},
+       {{"List the checkpoints of a run, and describe the newest:", "triax checkpoint list run.toml"},
+        {"", "triax checkpoint show run.toml"},
+        {"Write the weights as one file in bf16:",
+         "triax checkpoint convert run.toml weights.safetensors --dtype bf16"},
+        {"Average the newest three checkpoints, and begin a run with the result:",
+         "triax checkpoint average mean --last 3 run.toml"},
+        {"", "triax train other.toml --set checkpoint.from=mean --set checkpoint.load=weights"}}},
       {"triax schedule",
        {"The schedule is that of a run, of a scheduler and a shape, or of a CSV file. It is verified over all ranks "
         "before "

@@ -13,6 +13,7 @@ std::unique_ptr<CLI::App> make_command_line(int& status) {
   add_train(*program, status);
   add_evaluate(*program, status);
   add_check(*program, status);
+  add_checkpoint(*program, status);
   add_schedule(*program, status);
   add_simulate(*program, status);
   add_plugins(*program, status);

@@ -30,6 +30,7 @@ Manifest manifest() {
   out.layout = {{"tensor", 2}};
   out.config = {{"model.hidden", "32"}};
   out.content = all.take();
+  out.mean_of = {"step-00000100"};
   return out;
 }
 
@@ -58,6 +59,7 @@ TEST_F(ManifestFile, ReadsBackWhatIsWritten) {
   EXPECT_EQ(back.plugins, written.plugins);
   EXPECT_EQ(back.layout, written.layout);
   EXPECT_EQ(back.config, written.config);
+  EXPECT_EQ(back.mean_of, written.mean_of);
   ASSERT_EQ(back.content.files.size(), 2u);
   ASSERT_EQ(back.content.tensors.size(), 1u);
   ASSERT_EQ(back.content.tensors[0].pieces.size(), 2u);
@@ -68,6 +70,9 @@ TEST_F(ManifestFile, ReadsBackWhatIsWritten) {
 
 TEST_F(ManifestFile, RefusesWhatIsDamaged) {
   EXPECT_THAT(refusal("{", "["), HasSubstr("manifest.json: is not valid JSON"));
+  EXPECT_THAT(
+      refusal("\"step\": ", "\"x\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']') + ", \"step\": "),
+      HasSubstr("manifest.json: has too many lists in lists"));
   EXPECT_THAT(refusal("triax-checkpoint", "other"), HasSubstr("format is not \"triax-checkpoint\""));
   EXPECT_THAT(refusal("\"version\": 1", "\"version\": 2"),
               HasSubstr("has version 2 of the format, and this program reads up to 1\n  use the version of Triax that "
@@ -89,6 +94,16 @@ TEST_F(ManifestFile, RefusesATensorThatIsNotWhole) {
   outside.content.tensors[0].pieces[1].begin[0] = 3;
   EXPECT_THAT(test::error_of([&] { read(to_json(outside)); }),
               HasSubstr("tensors[0].pieces[1] is not inside the tensor"));
+}
+
+TEST_F(ManifestFile, RefusesATensorThatIsListedTwiceOrInAnUnknownFile) {
+  Manifest twice = manifest();
+  twice.content.tensors.push_back(twice.content.tensors[0]);
+  EXPECT_THAT(test::error_of([&] { read(to_json(twice)); }), HasSubstr("w (master) is listed twice"));
+  Manifest unknown = manifest(); // its bytes would not be compared with a checksum
+  unknown.content.files.pop_back();
+  EXPECT_THAT(test::error_of([&] { read(to_json(unknown)); }),
+              HasSubstr("w (master) has a piece in weights-1.safetensors, which is not in the list of files"));
 }
 
 TEST(SavedParts, OfRanksThatDescribeATensorDifferentlyAreRefused) {

@@ -70,6 +70,10 @@ TEST_F(Safetensors, RefusesWhatIsNotAHeader) {
 TEST_F(Safetensors, RefusesAnEntryThatIsNotValid) {
   EXPECT_THAT(refusal_of(R"({"dtype":"F33","shape":[2],"data_offsets":[0,8]})"),
               HasSubstr("dtype \"F33\" is not supported"));
+  EXPECT_THAT(refusal_of("{\"dtype\":" + std::string(1'000'000, '[') + std::string(1'000'000, ']') +
+                         R"(,"shape":[2],"data_offsets":[0,8]})"),
+              HasSubstr("the header has too many lists in lists"));
+  EXPECT_THAT(refusal_of(R"({"dtype":[[]],"shape":[2],"data_offsets":[0,8]})"), HasSubstr("dtype is not a text"));
   EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})"),
               HasSubstr("do not fit its shape and dtype"));
   EXPECT_THAT(refusal_of(R"({"dtype":"F32","shape":[-2],"data_offsets":[0,8]})"), HasSubstr("its shape is not a list"));

@@ -58,7 +58,7 @@ class TensorFiles : public ::testing::Test {
     reader.read(*reader.find("block 0/w", "m"), begin, size, std::as_writable_bytes(std::span(out)).data());
     return out;
   }
-  std::vector<Error> damage() const { return TensorReader(folder_.path()).verify(0, 1, kNever); }
+  std::vector<Error> damage() const { return TensorReader(folder_.path()).verify(0, 1); }
   std::string only_damage() const {
     const std::vector<Error> found = damage();
     EXPECT_EQ(found.size(), 1u);

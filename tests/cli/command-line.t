@@ -9,14 +9,14 @@ What is not a command of triax is refused, with the nearest that is.
 Without a verb:
 
   $ triax 
-  triax: missing subcommand; use one of: train, evaluate, check, schedule, simulate, plugins, data
+  triax: missing subcommand; use one of: train, evaluate, check, checkpoint, schedule, simulate, plugins, data
     more: triax --help
   [2]
 
 A misspelled verb:
 
   $ triax chekc run.toml
-  triax: unknown subcommand chekc; use one of: train, evaluate, check, schedule, simulate, plugins, data
+  triax: unknown subcommand chekc; use one of: train, evaluate, check, checkpoint, schedule, simulate, plugins, data
     did you mean check? more: triax --help
   [2]
 
@@ -50,6 +50,7 @@ The version, and help:
     train                       trains a model
     evaluate                    loss, perplexity and bits per byte of a checkpoint's weights
     check                       checks a run without starting it: values, plugins, layout, memory
+    checkpoint                  shows, verifies, compares and converts checkpoints
     schedule                    creates a schedule, verifies it and shows it
     simulate                    verifies a schedule and predicts its step time
     plugins                     lists and describes plugins

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "changed_bytes.hpp"
 #include "data/dataset.hpp"
 #include "data/megatron_files.hpp"
 #include "data/token_index.hpp"
@@ -14,34 +15,6 @@ namespace triax::data {
 namespace {
 
 using namespace triax::test;
-
-/// Changes some bytes, the length, or a whole field to a value that is likely to cause errors.
-void change(std::string& bytes, std::mt19937_64& random) {
-  const auto below = [&random](std::size_t size) { return static_cast<std::size_t>(random() % size); };
-  constexpr std::uint64_t kTrouble[] = {
-      0,          1,    2, 0x7F, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1ull << 60, 1ull << 61, 0x7FFFFFFFFFFFFFFF,
-      1ull << 63, ~0ull};
-  switch (below(5)) {
-    case 0: // one byte
-      if (!bytes.empty()) bytes[below(bytes.size())] = static_cast<char>(random());
-      break;
-    case 1: // one bit
-      if (!bytes.empty()) bytes[below(bytes.size())] ^= static_cast<char>(1u << below(8));
-      break;
-    case 2: { // a number of 1, 2, 4 or 8 bytes
-      const std::size_t width = std::size_t{1} << below(4);
-      if (bytes.size() < width) break;
-      const std::uint64_t value = kTrouble[below(std::size(kTrouble))];
-      std::memcpy(bytes.data() + below(bytes.size() - width + 1), &value, width);
-      break;
-    }
-    case 3:
-      bytes.resize(below(bytes.size() + 1));
-      break;
-    default:
-      bytes.append(below(20), static_cast<char>(random()));
-  }
-}
 
 /// Parses only the index, in a block of exactly its size, so that sanitizers detect any read beyond it.
 bool index_accepted(const std::string& index, std::uint64_t bin_bytes) {
@@ -83,10 +56,6 @@ bool files_accepted(const std::filesystem::path& prefix) {
 const std::string& good_index() {
   static const std::string index = MegatronIndex(8, 2, {3, 0, 4, 1}, {0, 2, 3, 4}).bytes();
   return index;
-}
-
-void change_some(std::string& bytes, std::mt19937_64& random) {
-  for (std::uint64_t left = 1 + random() % 3; left > 0; --left) change(bytes, random);
 }
 
 TEST(Fuzz, ReadsOrRefusesChangedIndices) {

@@ -176,7 +176,11 @@ TEST(Environment, TheOwnLauncherServes) {
   EXPECT_EQ(found.launcher, Launcher::triax);
   EXPECT_EQ(name_of(found.launcher), "triax");
   EXPECT_EQ(server_of(found), "node0:29500");
+  EXPECT_EQ(found.launcher_process, 4211);
   EXPECT_FALSE(found.serves) << "its launcher does";
+  EXPECT_THAT(own.with({{"TRIAX_LAUNCHER", "x"}}).refusal(),
+              HasSubstr("TRIAX_LAUNCHER = \"x\" is not a number of at least 0\n  unset it: "));
+  EXPECT_THAT(own.with({{"TRIAX_LAUNCHER", "0"}}).refusal(), HasSubstr("TRIAX_LAUNCHER = 0 is not a process\n  unset"));
   EXPECT_EQ(own.with({{"TORCHELASTIC_USE_AGENT_STORE", "True"}}).found().server.port, 29500)
       << "left over from around the launcher";
 }

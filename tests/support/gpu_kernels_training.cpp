@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on a GPU: the losses of the reference, and the same bits in every run.
+#include <gmock/gmock.h>
+
 #include <cmath>
 
 #include "support/gpu_kernels_suite.hpp"
@@ -33,6 +35,7 @@ struct GpuRun : test::TinyRun {
   }
 };
 
+using ::testing::ContainsRegex;
 using Training = OnGpu;
 
 TEST_F(Training, HasTheLossesOfTheReference) {
@@ -68,6 +71,32 @@ TEST_F(Training, TheScheduleChangesNoBit) {
   GpuRun other;
   other.keys["schedule.plugin"] = "\"sched-1f1b\"";
   EXPECT_TRUE(curve_of(GpuRun(), 4) == curve_of(other, 4));
+}
+
+/// The step is computed again without its captured graph, and the one after it is launched from the graph.
+TEST_F(Training, NamesTheFirstValueThatIsNotFinite) {
+  for (const char* graph : {"false", "true"}) {
+    GpuRun run;
+    run.keys["train.cuda_graph"] = graph;
+    run.keys["train.nonfinite"] = "\"skip\"";
+    test::TinyRank rank(run);
+    for (int step = 0; step < 4; ++step) EXPECT_FALSE(rank->step().nonfinite);
+    const TensorView weight = rank->parameter("block 1/mlp.up.weight").master.flat().slice(0, 3, 4);
+    const auto before = rank->device().allocate(sizeof(float), MemoryKind::device);
+    const TensorView kept(before->data(), DType::f32, {1});
+    rank->device().copy(kept, weight, rank->stream());
+    rank->device().fill(weight, std::nan(""), rank->stream());
+    const train::StepResult skipped = rank->step();
+    ASSERT_TRUE(skipped.nonfinite) << graph;
+    EXPECT_THAT(skipped.nonfinite->message(),
+                ContainsRegex("; first on rank 0: the output of block 1 in microbatch 0 \\([0-9]+ of 48 values\\); "
+                              "block 1/mlp.up.weight has 1 such value"))
+        << graph;
+    rank->device().copy(weight, kept, rank->stream());
+    const train::StepResult next = rank->step();
+    EXPECT_FALSE(next.nonfinite) << graph;
+    EXPECT_TRUE(std::isfinite(next.loss)) << graph;
+  }
 }
 
 } // namespace

@@ -32,7 +32,7 @@ bool is_of_scripts(std::string_view name) {
 
 bool is_other_rank() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* rank = std::getenv(name)) return std::atoi(rank) > 0;
+    if (const char* rank = std::getenv(name)) return std::strtol(rank, nullptr, 10) > 0;
   return false;
 }
 

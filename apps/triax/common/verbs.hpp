@@ -18,6 +18,7 @@ enum Status : int { kDone = 0, kFailed = 1, kRefused = 2, kUnfinished = 75 }; //
 void add_train(CLI::App& program, int& status);
 void add_evaluate(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
+void add_checkpoint(CLI::App& program, int& status);
 void add_schedule(CLI::App& program, int& status);
 void add_simulate(CLI::App& program, int& status);
 void add_plugins(CLI::App& program, int& status);

@@ -241,7 +241,7 @@ class LaunchedRank {
 
 int train_launched(const TrainArguments& arguments, const launch::Environment& environment) {
   if (environment.launcher == launch::Launcher::triax)
-    os::end_with_parent(static_cast<pid_t>(std::atoi(std::getenv("TRIAX_LAUNCHER"))));
+    os::end_with_parent(environment.launcher_process);
   return LaunchedRank(arguments, environment).run();
 }
 

@@ -2,6 +2,9 @@
 #include "checkpoint/manifest.hpp"
 
 #include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -23,6 +26,7 @@ class Value {
   Value(const Json& json, std::string from, std::string path = {})
       : json_(json), from_(std::move(from)), path_(std::move(path)) {}
 
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   Value at(const char* key) const {
     const auto found = json_.is_object() ? json_.find(key) : json_.end();
     if (found == json_.end() || !json_.is_object()) fail(text("has no \"{}\"", key));
@@ -134,10 +138,15 @@ SavedPart part_of(const Value& value) {
 }
 
 Json parse(std::string_view json, const std::string& from) {
+  constexpr const char* kHint = "the manifest was damaged: restore it, or use another checkpoint";
+  const auto limit = [&from](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMaxJsonDepth) throw Error("has too many lists in lists", from, kHint);
+    return true;
+  };
   try {
-    return Json::parse(json);
+    return Json::parse(json, limit);
   } catch (const Json::exception&) {
-    throw Error("is not valid JSON", from, "the manifest was damaged: restore it, or use another checkpoint");
+    throw Error("is not valid JSON", from, kHint);
   }
 }
 
@@ -170,6 +179,8 @@ Manifest manifest_of(const Value& top) {
   for (const auto& [key, value] : top.at("layout").object()) out.layout[key] = value.small();
   for (const auto& [key, value] : top.at("config").object()) out.config[key] = value.string();
   out.content = part_of(top);
+  if (top.has("mean_of"))
+    for (const Value& folder : top.at("mean_of").list()) out.mean_of.push_back(folder.string());
   return out;
 }
 
@@ -177,6 +188,20 @@ Manifest manifest_of(const Value& top) {
 
 std::string name_of(const SavedTensor& tensor) {
   return text("{} ({})", tensor.parameter, tensor.state);
+}
+
+std::uint64_t total_bytes(const SavedPart& part) {
+  std::uint64_t out = 0;
+  for (const SavedFile& file : part.files) out += file.bytes;
+  return out;
+}
+
+std::string creation_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char out[32];
+  return {out, std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 std::string to_json(const SavedPart& part) {
@@ -200,6 +225,7 @@ std::string to_json(const Manifest& manifest) {
               {"plugins", manifest.plugins},
               {"layout", manifest.layout},
               {"config", manifest.config}};
+  if (!manifest.mean_of.empty()) out["mean_of"] = manifest.mean_of;
   put(out, manifest.content);
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -235,9 +261,20 @@ void PartMerger::add(SavedPart part) {
 }
 
 void check_whole(const SavedPart& all, const std::string& from) {
+  std::set<std::string> files;
+  for (const SavedFile& file : all.files) files.insert(file.name);
+  std::set<std::pair<std::string, std::string>> tensors;
   for (const SavedTensor& tensor : all.tensors) {
+    if (!tensors.insert({tensor.parameter, tensor.state}).second)
+      throw Error(text("{} is listed twice", name_of(tensor)), from, "use another checkpoint");
     std::int64_t elements = 0;
-    for (const Piece& piece : tensor.pieces) elements += piece.size.elements();
+    for (const Piece& piece : tensor.pieces) {
+      if (!files.contains(piece.file))
+        throw Error(text("{} has a piece in {}, which is not in the list of files", name_of(tensor), piece.file), from,
+                    "use another checkpoint");
+      elements += piece.size.elements();
+      if (elements > tensor.shape.elements()) break; // before the sum could overflow
+    }
     if (elements != tensor.shape.elements())
       throw Error(
           text("the pieces of {} have {} of its {} elements", name_of(tensor), elements, tensor.shape.elements()), from,

@@ -70,7 +70,14 @@ struct Manifest {
   std::map<std::string, int> layout;          // size of each axis
   std::map<std::string, std::string> config;  // the run's keys and values, as in resolved.toml
   SavedPart content;
+  std::vector<std::string> mean_of; // folders of the checkpoints whose weights were averaged; else empty
 };
+
+/// Of now, as in Manifest::created.
+std::string creation_time();
+
+/// The size of all files.
+std::uint64_t total_bytes(const SavedPart& part);
 
 std::string to_json(const SavedPart& part);
 /// `from`: what the text is from, for errors.
@@ -93,7 +100,8 @@ class PartMerger {
   std::map<std::pair<std::string, std::string>, std::size_t> index_; // in all_.tensors, by parameter and state
 };
 
-/// Throws Error with `from` unless the pieces of each tensor have as many elements as it, and lie inside.
+/// Throws Error with `from` unless the pieces of each tensor have as many elements as it, in files that are listed, and
+/// no tensor occurs twice.
 void check_whole(const SavedPart& all, const std::string& from);
 
 } // namespace triax::checkpoint

@@ -50,7 +50,8 @@ class Reader {
     if (bytes.empty() || bytes.front() != '{') fail("the header does not begin with \"{\"");
     std::vector<std::set<std::string>> keys; // of the objects that are open
     std::string twice;
-    const auto unique = [&](int, Json::parse_event_t event, Json& value) {
+    const auto unique = [&](int depth, Json::parse_event_t event, Json& value) {
+      if (depth > kMaxJsonDepth) fail("the header has too many lists in lists");
       if (event == Json::parse_event_t::object_start) keys.emplace_back();
       if (event == Json::parse_event_t::object_end) keys.pop_back();
       if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
@@ -71,10 +72,9 @@ class Reader {
     if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
       fail(name, "needs dtype, shape and data_offsets");
     const Json &type = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
-    const std::optional<DType> known = type.is_string() ? type_of_safetensors(type.get<std::string>()) : std::nullopt;
-    if (!known)
-      fail(name,
-           text("dtype {} is not supported", shortened(type.dump(-1, ' ', true, Json::error_handler_t::replace))));
+    if (!type.is_string()) fail(name, "dtype is not a text");
+    const std::optional<DType> known = type_of_safetensors(type.get<std::string>());
+    if (!known) fail(name, text("dtype \"{}\" is not supported", shortened(printable(type.get<std::string>()))));
     const std::optional<Shape> sizes = shape_of(shape);
     if (!sizes) fail(name, text("its shape is not a list of at most {} sizes", kMaxRank));
     TensorEntry out{name, *known, *sizes, 0};

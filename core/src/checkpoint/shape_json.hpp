@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes as JSON lists of sizes.
+// Shapes as JSON lists of sizes, and limits of JSON texts.
 //
 // Threads: pure functions. Errors: returned. Included only by files that use nlohmann-json.
 #pragma once
@@ -14,6 +14,8 @@ namespace triax::checkpoint {
 
 using Json = nlohmann::ordered_json;
 
+/// Lists in lists of a file's JSON. Copies of a Json are recursive: a text of many "[" would overflow the stack.
+inline constexpr int kMaxJsonDepth = 16;
 /// Bytes of a tensor fit in 64 bits.
 inline constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 60;
 

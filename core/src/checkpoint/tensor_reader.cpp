@@ -41,6 +41,10 @@ std::int64_t element(const Shape& position, const Shape& begin, const Shape& siz
   return out;
 }
 
+bool is_stopped(const StopRequest& stop) {
+  return stop && stop();
+}
+
 /// Reads from one range of a file through a buffer, because runs may be short.
 class Window {
  public:
@@ -126,10 +130,13 @@ std::int64_t TensorReader::copy(const SavedTensor& tensor, const Piece& piece, c
   OpenFile& file = open(piece.file);
   const TensorEntry& entry = entry_of(file, tensor, piece);
   const std::uint64_t data = file.data + entry.begin;
-  buffer_.resize(kBuffer);
-  Window window(file.file, data, data + entry.bytes(), buffer_);
   const std::size_t width = bytes_of(tensor.dtype);
   const int rank = size.rank();
+  Shape last = common.begin;
+  for (int dim = 0; dim < rank; ++dim) last[dim] += common.size[dim] - 1;
+  const std::uint64_t end = data + static_cast<std::uint64_t>(element(last, piece.begin, piece.size) + 1) * width;
+  buffer_.resize(kBuffer);
+  Window window(file.file, data, end, buffer_); // not beyond the box: the next box would read that again
   // Dimensions from `inner` on are complete in both boxes, so that the elements of one index before them are a run.
   int inner = rank;
   while (inner > 0 && (inner == rank || (common.size[inner] == size[inner] && common.size[inner] == piece.size[inner])))
@@ -149,11 +156,11 @@ std::int64_t TensorReader::copy(const SavedTensor& tensor, const Piece& piece, c
   return common.size.elements();
 }
 
-std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop,
+std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, const StopRequest& stop,
                                         const std::string& state) {
   std::vector<Error> problems;
   const std::vector<const SavedFile*> files = files_with(state);
-  for (std::size_t i = first; i < files.size() && !stop; i += step) verify_file(*files[i], problems, stop);
+  for (std::size_t i = first; i < files.size() && !is_stopped(stop); i += step) verify_file(*files[i], problems, stop);
   return problems;
 }
 
@@ -168,7 +175,7 @@ std::vector<const SavedFile*> TensorReader::files_with(const std::string& state)
   return out;
 }
 
-void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& problems, const std::atomic<bool>& stop) {
+void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& problems, const StopRequest& stop) {
   const std::string path = (folder_ / saved.name).string();
   const auto guarded = [&problems](const auto& body) {
     try {
@@ -193,20 +200,22 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
   if (!opened) return;
   for (const SavedTensor& tensor : manifest_.content.tensors)
     for (const Piece& piece : tensor.pieces)
-      if (piece.file == saved.name && !stop) guarded([&] { verify_piece(open(saved.name), tensor, piece, stop); });
+      if (piece.file == saved.name && !is_stopped(stop))
+        guarded([&] { verify_piece(open(saved.name), tensor, piece, stop); });
 }
 
 void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece,
-                                const std::atomic<bool>& stop) {
+                                const StopRequest& stop) {
   const TensorEntry& entry = entry_of(file, tensor, piece);
   buffer_.resize(kBuffer);
   Checksum checksum;
-  for (std::uint64_t at = 0; at < entry.bytes() && !stop; at += kBuffer) {
+  for (std::uint64_t at = 0; at < entry.bytes(); at += kBuffer) {
+    if (is_stopped(stop)) return;
     const std::span<std::byte> chunk = std::span(buffer_).first(std::min<std::uint64_t>(kBuffer, entry.bytes() - at));
     file.file.read_at(file.data + entry.begin + at, chunk);
     checksum.add(chunk);
   }
-  if (!stop && checksum.text() != piece.checksum)
+  if (checksum.text() != piece.checksum)
     throw Error(text("tensor \"{}\" is not what was written", piece.key), (folder_ / piece.file).string(), kDamaged);
 }
 

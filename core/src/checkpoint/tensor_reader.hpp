@@ -5,9 +5,9 @@
 // the tensor.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,6 +18,9 @@
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
+
+/// Called between blocks of long work. True: give up; empty: never.
+using StopRequest = std::function<bool()>;
 
 class TensorReader {
  public:
@@ -32,9 +35,9 @@ class TensorReader {
   void read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out);
 
   /// Compares the files [first, first + step, ...) with what was written: sizes, headers, and the checksum of each
-  /// piece. Of all files, or of those with tensors of one state. Returns every difference; ends early once `stop` is
-  /// true.
-  std::vector<Error> verify(std::size_t first, std::size_t step, const std::atomic<bool>& stop,
+  /// piece. Of all files, or of those with tensors of one state. Returns every difference; ends early once `stop`
+  /// returns true.
+  std::vector<Error> verify(std::size_t first, std::size_t step, const StopRequest& stop = {},
                             const std::string& state = {});
 
  private:
@@ -50,8 +53,8 @@ class TensorReader {
   [[noreturn]] void fail_whole(const SavedTensor& tensor) const;
   std::int64_t copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
                     std::byte* out);
-  void verify_file(const SavedFile& saved, std::vector<Error>& problems, const std::atomic<bool>& stop);
-  void verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece, const std::atomic<bool>& stop);
+  void verify_file(const SavedFile& saved, std::vector<Error>& problems, const StopRequest& stop);
+  void verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece, const StopRequest& stop);
 
   const std::filesystem::path folder_;
   const Manifest manifest_;

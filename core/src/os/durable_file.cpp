@@ -2,9 +2,11 @@
 #include "os/durable_file.hpp"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "os/errno_text.hpp"
@@ -15,36 +17,83 @@ namespace triax::os {
 
 namespace {
 
-[[noreturn]] void fail_durable(const std::filesystem::path& path, int error) {
-  throw Error("cannot be written: " + errno_text(error), path.string(),
-              "free space there, or choose another folder with run.dir");
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_durable(const fs::path& path, int error, const std::string& hint = WriteErrorText().hint) {
+  throw Error("cannot be written: " + errno_text(error), path.string(), hint);
+}
+
+/// 0, or the error number. Some file systems cannot refuse an existing `to` in the same call.
+int try_rename_to_new(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  std::error_code unknown;
+  if (fs::symlink_status(to, unknown).type() != fs::file_type::not_found) return EEXIST;
+  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+fs::path parent_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
 } // namespace
 
-DurableFile::DurableFile(std::filesystem::path file)
-    : file_(std::move(file)), descriptor_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-  if (!descriptor_) fail_durable(file_, errno);
+DurableFile::DurableFile(fs::path file, WriteErrorText errors)
+    : file_(std::move(file)),
+      errors_(std::move(errors)),
+      descriptor_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (!descriptor_) fail(errno);
+}
+
+void DurableFile::fail(int error) const {
+  fail_durable(errors_.file.empty() ? file_ : errors_.file, error, errors_.hint);
 }
 
 void DurableFile::write(std::span<const std::byte> bytes) {
   const std::string_view chars(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (const int error = write_all(descriptor_.number(), chars)) fail_durable(file_, error);
+  if (const int error = write_all(descriptor_.number(), chars)) fail(error);
 }
 
 void DurableFile::finish() {
-  if (::fsync(descriptor_.number()) != 0) fail_durable(file_, errno);
+  if (::fsync(descriptor_.number()) != 0) fail(errno);
 }
 
-void write_durable_file(const std::filesystem::path& file, std::string_view content) {
+StagedFile::StagedFile(const fs::path& file, std::string hint)
+    : file_(file), hidden_(partial_name(file)), hint_(std::move(hint)), out_(hidden_, {file_, hint_}) {}
+
+StagedFile::~StagedFile() {
+  if (!committed_) ::unlink(hidden_.c_str());
+}
+
+void StagedFile::commit(bool replace) {
+  out_.finish();
+  if (!replace) {
+    rename_to_new(hidden_, file_, hint_);
+  } else {
+    if (::rename(hidden_.c_str(), file_.c_str()) != 0) fail_durable(file_, errno, hint_);
+    sync_folder(parent_of(file_));
+  }
+  committed_ = true;
+}
+
+void write_durable_file(const fs::path& file, std::string_view content) {
   DurableFile out(file);
   out.write(std::as_bytes(std::span(content.data(), content.size())));
   out.finish();
 }
 
-void sync_folder(const std::filesystem::path& folder) {
+void sync_folder(const fs::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor || ::fsync(descriptor.number()) != 0) fail_durable(folder, errno);
+}
+
+fs::path partial_name(const fs::path& path) {
+  return path.parent_path() / text(".{}.partial-{}", path.filename().string(), ::getpid());
+}
+
+void rename_to_new(const fs::path& from, const fs::path& to, const std::string& hint) {
+  if (const int error = try_rename_to_new(from, to)) fail_durable(to, error, hint);
+  sync_folder(parent_of(to));
 }
 
 } // namespace triax::os

@@ -8,23 +8,53 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "os/descriptor.hpp"
 
 namespace triax::os {
 
+/// How errors name a file that cannot be written, and the next step.
+struct WriteErrorText {
+  std::filesystem::path file; // empty: the file itself
+  std::string hint = "free space there, or choose another folder with run.dir";
+};
+
 /// A new file, complete on the disk after finish().
 class DurableFile {
  public:
   /// Throws Error if there is a file of this name.
-  explicit DurableFile(std::filesystem::path file);
+  explicit DurableFile(std::filesystem::path file, WriteErrorText errors = {});
   void write(std::span<const std::byte> bytes);
   void finish();
 
  private:
+  [[noreturn]] void fail(int error) const;
+
   const std::filesystem::path file_;
+  const WriteErrorText errors_;
   const Descriptor descriptor_;
+};
+
+/// A new file that has a hidden name beside its own until it is complete. The destructor removes it unless commit() has
+/// returned.
+class StagedFile {
+ public:
+  StagedFile(const std::filesystem::path& file, std::string hint);
+  ~StagedFile();
+  StagedFile(const StagedFile&) = delete;
+  StagedFile& operator=(const StagedFile&) = delete;
+
+  void write(std::span<const std::byte> bytes) { out_.write(bytes); }
+  /// Waits for the disk, then gives the file its name. `replace`: a file of that name; else that is an Error.
+  void commit(bool replace);
+
+ private:
+  const std::filesystem::path file_, hidden_;
+  const std::string hint_;
+  DurableFile out_;
+  bool committed_ = false;
 };
 
 /// Creates a file with this content.
@@ -32,5 +62,11 @@ void write_durable_file(const std::filesystem::path& file, std::string_view cont
 
 /// Waits until the names in the folder are on the disk.
 void sync_folder(const std::filesystem::path& folder);
+
+/// A hidden name in the same folder, for what is not complete: "a/.x.partial-4711" for "a/x". Differs from process to
+/// process.
+std::filesystem::path partial_name(const std::filesystem::path& path);
+/// Renames a file or a folder, and waits until the name is on the disk. Throws Error if `to` exists.
+void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to, const std::string& hint);
 
 } // namespace triax::os

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint_commit.hpp"
 
-#include <ctime>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -25,14 +24,6 @@ constexpr char kWritten = '+', kFailed = '-';
 
 std::string key_of(std::int64_t step, int rank) {
   return text("checkpoint/{}/{}", step, rank);
-}
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char out[32];
-  return {out, std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 std::string plugin_text(const config::PluginChoice& choice) {
@@ -135,7 +126,7 @@ checkpoint::Manifest CheckpointCommit::manifest(const checkpoint::TrainingState&
   checkpoint::Manifest out;
   out.training = state;
   out.tokens = state.samples * sequence_;
-  out.created = now_text();
+  out.created = checkpoint::creation_time();
   out.engine = TRIAX_VERSION;
   for (const auto& [kind, choice] : {std::pair("model", &run_.model), std::pair("schedule", &run_.schedule),
                                      std::pair("kernels", &run_.kernels), std::pair("optimizer", &run_.optimizer)})

@@ -28,9 +28,9 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
 
 /// The files are shared out over the ranks.
 void CheckpointLoad::verify(TensorReader& reader, bool weights_only, const std::atomic<bool>& stop) const {
-  const std::vector<Error> problems =
-      reader.verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), stop,
-                    weights_only ? executor::kMasterName : "");
+  const std::vector<Error> problems = reader.verify(
+      static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), [&stop] { return stop.load(); },
+      weights_only ? executor::kMasterName : "");
   if (!problems.empty()) throw Error(problems.front());
 }
 

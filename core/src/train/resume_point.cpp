@@ -141,6 +141,12 @@ std::optional<ResumePoint> resume_point(const config::RunConfig& run) {
 
 Refusals check_resume(const config::RunConfig& run, const ResumePoint& point, const Manifest& manifest,
                       std::span<const executor::GlobalParameter> parameters, const OptimizerTraits& optimizer) {
+  // Also with an optimizer without state, which could continue: at a step that these weights never had.
+  if (!manifest.mean_of.empty() && !point.weights_only)
+    return make_refusal(ErrorCode::kIncompatible, {"checkpoint.load", "checkpoint.from"},
+                        "{} is the mean of {} checkpoints, which a run can only begin with", point.folder,
+                        manifest.mean_of.size())
+        .with_hint("--set checkpoint.load=weights, for a new optimizer");
   Comparison comparison(run, point, manifest);
   comparison.compare(parameters, executor::kMasterName);
   comparison.find_others(parameters);

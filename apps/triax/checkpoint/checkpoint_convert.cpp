@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax checkpoint convert: the weights of a checkpoint as one safetensors file.
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "checkpoint/checkpoint_verbs.hpp"
+#include "checkpoint/export_weights.hpp"
+#include "common/errors_out.hpp"
+#include "common/printable_line.hpp"
+#include "common/result_out.hpp"
+#include "common/table.hpp"
+#include "common/verbs.hpp"
+#include "report/units.hpp"
+
+namespace triax::app {
+
+namespace {
+
+constexpr DType kExportTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
+
+struct ConvertArguments {
+  std::string checkpoint, file, dtype;
+  bool force = false;
+};
+
+std::optional<DType> export_type(const std::string& name) {
+  for (const DType type : kExportTypes)
+    if (name_of(type) == name) return type;
+  return std::nullopt;
+}
+
+int convert_checkpoint(const ConvertArguments& arguments) {
+  const auto reader = open_checkpoint(arguments.checkpoint, false);
+  if (!reader) return kRefused;
+  std::optional<checkpoint::WeightsExport> to;
+  try {
+    to.emplace(*reader, arguments.file, checkpoint::ExportChoice{export_type(arguments.dtype), arguments.force});
+  } catch (const Error& error) {
+    print_problem(error.what());
+    return kRefused;
+  }
+  checkpoint::ExportedWeights made;
+  const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = to->write(stop); });
+  if (status == kDone)
+    result_out() << text("{}: {} parameters in {} tensors, {}\n", printable_line(arguments.file),
+                         grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
+                         report::bytes_text(made.bytes));
+  return status;
+}
+
+} // namespace
+
+void add_checkpoint_convert(CLI::App& checkpoint, int& status) {
+  const auto arguments = std::make_shared<ConvertArguments>();
+  CLI::App* verb = checkpoint.add_subcommand("convert", "writes the weights as one safetensors file of whole tensors");
+  verb->add_option("CHECKPOINT", arguments->checkpoint, kCheckpointDoc)->required();
+  verb->add_option("FILE", arguments->file, "file to write; complete when it has this name")->required();
+  std::vector<std::string> types;
+  for (const DType type : kExportTypes) types.emplace_back(name_of(type));
+  verb->add_option("--dtype", arguments->dtype, "type of the values, rounded once [that of the master weights]")
+      ->check(CLI::IsMember(types))
+      ->type_name("DTYPE");
+  verb->add_flag("--force", arguments->force, "replaces an existing file");
+  verb->callback([arguments, &status] { status = convert_checkpoint(*arguments); });
+}
+
+} // namespace triax::app

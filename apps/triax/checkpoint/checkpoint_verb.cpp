@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax checkpoint: lists, shows, verifies, compares, converts and averages checkpoints.
+#include "checkpoint/checkpoint_verbs.hpp"
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
+#include "os/deferred_signals.hpp"
+#include "os/signal_name.hpp"
+#include "train/find_checkpoint.hpp"
+
+namespace triax::app {
+
+std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& argument, bool as_json) {
+  try {
+    return std::make_unique<checkpoint::TensorReader>(train::find_checkpoint(argument));
+  } catch (const Error& error) {
+    print_problem(error.what(), as_json);
+    return nullptr;
+  }
+}
+
+int run_writing(const std::function<void(const checkpoint::StopRequest& stop)>& work) {
+  os::DeferredSignals signals;
+  int signal = 0;
+  try {
+    work([&] {
+      if (signal == 0) signal = signals.caught();
+      return signal != 0;
+    });
+  } catch (const Error&) {
+    if (signal == 0) throw;
+    print_problem(text("stopped by {}: nothing was written", signal_name(signal)));
+    return 128 + signal;
+  }
+  return kDone;
+}
+
+void add_checkpoint(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("checkpoint", "shows, verifies, compares and converts checkpoints");
+  verb->require_subcommand(1);
+  add_checkpoint_list(*verb, status);
+  add_checkpoint_show(*verb, status);
+  add_checkpoint_verify(*verb, status);
+  add_checkpoint_diff(*verb, status);
+  add_checkpoint_convert(*verb, status);
+  add_checkpoint_average(*verb, status);
+}
+
+} // namespace triax::app

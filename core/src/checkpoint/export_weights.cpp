@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/export_weights.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/blocks.hpp"
+#include "checkpoint/weights.hpp"
+#include "os/durable_file.hpp"
+#include "triax/error.hpp"
+
+namespace triax::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder or a device is never replaced.
+void refuse_existing(const fs::path& file, bool replace) {
+  std::error_code unknown;
+  if (fs::symlink_status(file, unknown).type() == fs::file_type::not_found) return;
+  const std::string problem = os::why_not_a_file(file);
+  if (!problem.empty()) throw Error(problem, file.string(), "name another file");
+  if (!replace) throw Error("exists", file.string(), "--force replaces it");
+}
+
+std::vector<std::pair<std::string, std::string>> metadata_of(const Manifest& manifest) {
+  return {{"step", std::to_string(manifest.training.step)},
+          {"tokens", std::to_string(manifest.tokens)},
+          {"triax", manifest.engine}};
+}
+
+/// Converts the blocks of one tensor.
+class BlockConverter {
+ public:
+  BlockConverter(const SavedTensor& tensor, DType to) : tensor_(tensor), to_(to) {}
+
+  /// May return `from` itself.
+  std::span<const std::byte> convert(std::span<const std::byte> from) {
+    if (tensor_.dtype == to_) return from;
+    values_.resize(from.size() / bytes_of(tensor_.dtype));
+    to_doubles(tensor_.dtype, from.data(), values_);
+    out_.resize(values_.size() * bytes_of(to_));
+    if (from_doubles(values_, to_, out_.data()) > 0)
+      throw Error(text("{} has values that are too large for {}", name_of(tensor_), triax::name_of(to_)), {},
+                  "choose a type with a larger range: --dtype bf16, f32 or f64");
+    return out_;
+  }
+
+ private:
+  const SavedTensor& tensor_;
+  const DType to_;
+  std::vector<double> values_;
+  std::vector<std::byte> out_;
+};
+
+} // namespace
+
+WeightsExport::WeightsExport(TensorReader& from, fs::path file, const ExportChoice& choice)
+    : from_(from), file_(std::move(file)), choice_(choice) {
+  refuse_existing(file_, choice.replace);
+}
+
+ExportedWeights WeightsExport::write(const StopRequest& stop) {
+  check_weights(from_, stop);
+  const std::vector<const SavedTensor*> weights = weights_of(from_.manifest());
+  std::vector<TensorEntry> entries;
+  entries.reserve(weights.size());
+  for (const SavedTensor* tensor : weights)
+    entries.push_back({tensor->parameter, choice_.dtype.value_or(tensor->dtype), tensor->shape, 0});
+  const std::string header = make_header(entries, metadata_of(from_.manifest()));
+  os::StagedFile out(file_, "free space there, or name a file in a folder that exists and that this user may write to");
+  out.write(std::as_bytes(std::span(header)));
+  std::vector<std::byte> block;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const SavedTensor& tensor = *weights[i];
+    BlockConverter converter(tensor, entries[i].dtype);
+    for_each_block(tensor.shape, [&](const Shape& begin, const Shape& size) {
+      check_stop(stop);
+      block.resize(static_cast<std::size_t>(size.elements()) * bytes_of(tensor.dtype));
+      from_.read(tensor, begin, size, block.data());
+      out.write(converter.convert(block));
+    });
+  }
+  out.commit(choice_.replace);
+  return {weights.size(), parameters_of(from_.manifest()),
+          header.size() + entries.back().begin + entries.back().bytes()};
+}
+
+} // namespace triax::checkpoint

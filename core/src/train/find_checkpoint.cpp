@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/find_checkpoint.hpp"
+
+#include <system_error>
+
+#include "checkpoint/manifest.hpp"
+#include "config/load.hpp"
+#include "triax/error.hpp"
+
+namespace triax::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhatToName = "name a folder step-N, a run's folder, or a run's TOML";
+
+bool is_folder(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_directory(path, unreadable);
+}
+
+bool is_checkpoint(const fs::path& folder) {
+  std::error_code unreadable;
+  return fs::exists(folder / checkpoint::kManifestFile, unreadable);
+}
+
+/// "runs/tiny" for "runs/tiny/"
+fs::path without_slash(const fs::path& path) {
+  return path.has_filename() || path == path.root_path() ? path : path.parent_path();
+}
+
+/// Only the keys are of interest: the plugins and the data of the run may be missing.
+fs::path checkpoints_of(const fs::path& toml) {
+  const config::LoadResult loaded = config::load(toml, {}, {}, config::Purpose::schedule);
+  if (!loaded.run) throw Error(loaded.refusals.front().text); // has its own position and next step
+  return loaded.run->checkpoints();
+}
+
+fs::path folder_of_checkpoints(const fs::path& run) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(run, unknown);
+  if (status.type() == fs::file_type::not_found) throw Error("does not exist", run.string(), kWhatToName);
+  if (status.type() != fs::file_type::directory) {
+    if (run.extension() == ".toml") return checkpoints_of(run);
+    throw Error("is not a checkpoint", run.string(), kWhatToName);
+  }
+  const fs::path inside = run / config::kCheckpointFolder;
+  return is_folder(inside) ? inside : run;
+}
+
+} // namespace
+
+RunCheckpoints find_checkpoints(const fs::path& run) {
+  const fs::path named = without_slash(run);
+  const bool is_step = checkpoint::step_of(named.filename().string()).has_value();
+  if (is_folder(named) && is_step && !is_checkpoint(named))
+    throw Error(text("has no {}: the checkpoint is not complete", checkpoint::kManifestFile), named.string(),
+                "use another checkpoint");
+  if (is_folder(named) && is_checkpoint(named))
+    throw Error("is a checkpoint, not a run", named.string(), "triax checkpoint show describes it");
+  RunCheckpoints out{folder_of_checkpoints(named), {}};
+  out.found = checkpoint::checkpoints_in(out.folder);
+  if (out.found.empty())
+    throw Error("has no complete checkpoint", out.folder.string(),
+                "a run saves one at its end, when it is stopped, and every checkpoint.every steps");
+  return out;
+}
+
+fs::path find_checkpoint(const fs::path& path) {
+  const fs::path named = without_slash(path);
+  return is_folder(named) && is_checkpoint(named) ? named : find_checkpoints(named).found.back().folder;
+}
+
+} // namespace triax::train
