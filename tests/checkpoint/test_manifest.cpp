@@ -22,7 +22,7 @@ Manifest manifest() {
   all.add(part(0));
   all.add(part(1));
   Manifest out;
-  out.training = {200, 1600, 199, 32768, 3, 2};
+  out.training = {200, 1600, 199, 32768, 3, 2, {{"optimizer", "a \"state\"\n"}}};
   out.tokens = 102400;
   out.created = "2026-11-24T18:00:00Z";
   out.engine = "0.1.0";

@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::atomic<bool> kNever{false};
 constexpr Shape (*kGlobal)() = [] { return Shape{6, 4, 5}; };
 
 /// The value of an element is its number in the global tensor.
@@ -45,8 +44,7 @@ class TensorFiles : public ::testing::Test {
       TensorData tensor{"block 0/w", "m", DType::f32, kGlobal(), {}};
       for (std::size_t i = 0; i < data.size(); ++i)
         tensor.boxes.push_back({ranks[rank][i].first, ranks[rank][i].second, std::as_bytes(std::span(data[i])).data()});
-      all.add(
-          write_tensors(folder_.path(), "optimizer-" + std::to_string(rank) + ".safetensors", {&tensor, 1}, kNever));
+      all.add(write_tensors(folder_.path(), "optimizer-" + std::to_string(rank) + ".safetensors", {&tensor, 1}));
     }
     Manifest manifest;
     manifest.content = all.take();
@@ -143,7 +141,7 @@ TEST_F(TensorFiles, PiecesThatOverlapAndLeaveAGapAreRefused) {
 TEST_F(TensorFiles, AFileIsNotReplaced) {
   write({{{{0, 0, 0}, {6, 4, 5}}}});
   const TensorData none{"block 0/w", "m", DType::f32, kGlobal(), {}};
-  EXPECT_TRUE(write_tensors(folder_.path(), "none.safetensors", {&none, 1}, kNever).files.empty());
+  EXPECT_TRUE(write_tensors(folder_.path(), "none.safetensors", {&none, 1}).files.empty());
   EXPECT_FALSE(fs::exists(folder_ / "none.safetensors"));
   EXPECT_THAT(test::error_of([&] {
                 write({{{{0, 0, 0}, {6, 4, 5}}}});
@@ -156,10 +154,10 @@ TEST_F(TensorFiles, AFolderThatDoesNotExistAndAStopAreReported) {
   const TensorData tensor{
       "w", "master", DType::f32, kGlobal(), {{{0, 0, 0}, {6, 4, 5}, std::as_bytes(std::span(data)).data()}}};
   EXPECT_THAT(test::error_of([&] {
-                write_tensors(folder_ / "none", "x", {&tensor, 1}, kNever);
+                write_tensors(folder_ / "none", "x", {&tensor, 1});
               }),
               HasSubstr("none/x: cannot be written: No such file or directory"));
-  const std::atomic<bool> stop{true};
+  const StopRequest stop = [] { return true; };
   EXPECT_THAT(test::error_of([&] {
                 write_tensors(folder_.path(), "x", {&tensor, 1}, stop);
               }),

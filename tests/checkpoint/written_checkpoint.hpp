@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <numeric>
 #include <string>
@@ -34,7 +33,6 @@ inline std::vector<double> test_values(const TestTensor& tensor) {
 /// Each rank writes some of the rows of each tensor.
 inline void write_checkpoint(const std::filesystem::path& folder, const std::vector<TestTensor>& tensors,
                              std::int64_t step = 7, int ranks = 1) {
-  const std::atomic<bool> never{false};
   std::filesystem::create_directories(folder);
   PartMerger all;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -53,7 +51,7 @@ inline void write_checkpoint(const std::filesystem::path& folder, const std::vec
       data.push_back({tensor.parameter, tensor.state, tensor.dtype, tensor.shape, {}});
       if (end > first) data.back().boxes.push_back({begin, size, elements.data() + offset});
     }
-    all.add(write_tensors(folder, "weights-" + std::to_string(rank) + ".safetensors", data, never));
+    all.add(write_tensors(folder, "weights-" + std::to_string(rank) + ".safetensors", data));
   }
   Manifest manifest;
   manifest.training.step = step;

@@ -9,6 +9,7 @@
 #include "checkpoint/folder.hpp"
 #include "train/preflight_run.hpp"
 #include "train/resumed_run.hpp"
+#include "triax/version.h"
 
 namespace triax {
 namespace {
@@ -175,6 +176,18 @@ TEST_F(Resumed, FromAnotherRunTheRecordsBeginAfterItsStep) {
   EXPECT_TRUE(fs::exists(run_.folder() / "run/metrics-1.jsonl"));
 }
 
+/// An optimizer's count of its steps, which is not in tensors.
+TEST_F(Resumed, PluginsContinueFromTheirSavedState) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["optimizer.plugin"] = "\"optim-counting\"";
+  ASSERT_THAT(train({1, 2, 2}, 8, "whole"), IsEmpty());
+  ASSERT_THAT(train({1, 2, 2}, 3), IsEmpty());
+  ASSERT_THAT(train({2, 2, 2}, 8), IsEmpty());
+  EXPECT_EQ(content("run", 8), content("whole", 8));
+  EXPECT_EQ(state("run", 8), state("whole", 8));
+  EXPECT_EQ(state("run", 3).plugins, (std::map<std::string, std::string>{{"optimizer", "3"}}));
+}
+
 class RefusedResume : public Resumed {
  protected:
   RefusedResume() { test::prepare_text(run_, std::string(400, 'a')); }
@@ -216,6 +229,18 @@ TEST_F(RefusedResume, OptimizerStateThatIsNotThereIsNamed) {
   EXPECT_THAT(refusal("optimizer.plugin", "\"optim-adamw\""),
               HasSubstr("optimizer state \"m\" of parameter \"embedding/tokens.weight\" is not in the checkpoint; "
                         "optimizer.plugin = \"optim-adamw\" (was \"optim-sgd\"): this run cannot continue from "));
+}
+
+TEST_F(RefusedResume, AStateThatAPluginNeedsOrDoesNotReadIsNamed) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["optimizer.plugin"] = "\"optim-sgd\"";
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_EQ(refusal("optimizer.plugin", "\"optim-counting\""),
+            "the checkpoint, of optim-sgd " TRIAX_VERSION ", has no state that optim-counting can continue from");
+  run_.keys["optimizer.plugin"] = "\"optim-counting\"";
+  ASSERT_THAT(train({}, 2, "other"), IsEmpty());
+  EXPECT_EQ(refusal("optimizer.forgets", "true"),
+            "the checkpoint has a state of optim-counting 0.1.0 that optim-counting does not read");
 }
 
 } // namespace

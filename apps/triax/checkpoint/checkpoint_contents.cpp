@@ -75,6 +75,8 @@ std::string training_text(const Manifest& manifest) {
   if (training.loss_scale != 1)
     out += labelled("loss scale", text("{}, {} steps since it changed, hysteresis {}", training.loss_scale,
                                        training.good_steps, training.hysteresis));
+  for (const auto& [use, state] : training.plugins)
+    out += labelled("state of " + use, text("a text of {}", report::bytes_text(state.size())));
   return out;
 }
 
@@ -194,6 +196,7 @@ std::string contents_json(const checkpoint::TensorReader& reader) {
                     {"tokens", manifest.tokens},
                     {"optimizer_steps", training.optimizer_steps},
                     {"loss_scale", training.loss_scale},
+                    {"plugin_states", training.plugins},
                     {"created", manifest.created},
                     {"engine", manifest.engine},
                     {"parameters", checkpoint::parameters_of(manifest)},

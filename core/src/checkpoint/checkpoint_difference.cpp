@@ -33,13 +33,15 @@ std::vector<ValueDifference> differences(const Values& first, const Values& seco
 
 Values values_of(const Manifest& manifest) {
   const TrainingState& of = manifest.training;
-  return {{"step", to_text(of.step)},
-          {"samples", to_text(of.samples)},
-          {"tokens", to_text(manifest.tokens)},
-          {"optimizer_steps", to_text(of.optimizer_steps)},
-          {"loss_scale", to_text(of.loss_scale)},
-          {"good_steps", to_text(of.good_steps)},
-          {"hysteresis", to_text(of.hysteresis)}};
+  Values out = {{"step", to_text(of.step)},
+                {"samples", to_text(of.samples)},
+                {"tokens", to_text(manifest.tokens)},
+                {"optimizer_steps", to_text(of.optimizer_steps)},
+                {"loss_scale", to_text(of.loss_scale)},
+                {"good_steps", to_text(of.good_steps)},
+                {"hysteresis", to_text(of.hysteresis)}};
+  for (const auto& [use, state] : of.plugins) out["state of " + use] = state;
+  return out;
 }
 
 /// By name, and for each parameter the weights first.

@@ -151,17 +151,27 @@ Json parse(std::string_view json, const std::string& from) {
 }
 
 Json json_of(const TrainingState& state) {
-  return {{"step", state.step},
-          {"samples", state.samples},
-          {"optimizer_steps", state.optimizer_steps},
-          {"loss_scale", state.loss_scale},
-          {"good_steps", state.good_steps},
-          {"hysteresis", state.hysteresis}};
+  Json out = {{"step", state.step},
+              {"samples", state.samples},
+              {"optimizer_steps", state.optimizer_steps},
+              {"loss_scale", state.loss_scale},
+              {"good_steps", state.good_steps},
+              {"hysteresis", state.hysteresis}};
+  if (!state.plugins.empty()) out["plugins"] = state.plugins;
+  return out;
 }
 
 TrainingState training_of(const Value& value) {
-  return {value.at("step").whole(),        value.at("samples").whole(),    value.at("optimizer_steps").whole(),
-          value.at("loss_scale").number(), value.at("good_steps").small(), value.at("hysteresis").small()};
+  TrainingState out = {value.at("step").whole(),
+                       value.at("samples").whole(),
+                       value.at("optimizer_steps").whole(),
+                       value.at("loss_scale").number(),
+                       value.at("good_steps").small(),
+                       value.at("hysteresis").small(),
+                       {}};
+  if (value.has("plugins"))
+    for (const auto& [use, state] : value.at("plugins").object()) out.plugins[use] = state.string();
+  return out;
 }
 
 Manifest manifest_of(const Value& top) {

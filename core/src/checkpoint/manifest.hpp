@@ -57,7 +57,8 @@ struct TrainingState {
   std::int64_t samples = 0;         // that these steps have used, or a rewind has left out
   std::int64_t optimizer_steps = 0; // without skipped steps
   double loss_scale = 1;
-  std::int32_t good_steps = 0, hysteresis = 1; // of the loss scale, see StepScalars
+  std::int32_t good_steps = 0, hysteresis = 1;     // of the loss scale, see StepScalars
+  std::map<std::string, std::string> plugins = {}; // "optimizer": what SavedState::save() returned
   bool operator==(const TrainingState&) const = default;
 };
 

@@ -41,10 +41,6 @@ std::int64_t element(const Shape& position, const Shape& begin, const Shape& siz
   return out;
 }
 
-bool is_stopped(const StopRequest& stop) {
-  return stop && stop();
-}
-
 /// Reads from one range of a file through a buffer, because runs may be short.
 class Window {
  public:

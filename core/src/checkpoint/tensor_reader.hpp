@@ -14,13 +14,11 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checkpoint/stop_request.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
-
-/// Called between blocks of long work. True: give up; empty: never.
-using StopRequest = std::function<bool()>;
 
 class TensorReader {
  public:

@@ -34,7 +34,7 @@ std::string key_of(const TensorData& tensor, const BoxData& box) {
 } // namespace
 
 SavedPart write_tensors(const fs::path& folder, const std::string& name, std::span<const TensorData> tensors,
-                        const std::atomic<bool>& stop) {
+                        const StopRequest& stop) {
   SavedPart out;
   std::vector<TensorEntry> entries;
   for (const TensorData& tensor : tensors)
@@ -55,7 +55,7 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
       const TensorEntry& entry = entries[next++];
       Checksum checksum;
       for (std::span<const std::byte> rest(box.data, entry.bytes()); !rest.empty();) {
-        if (stop) throw Error("the checkpoint was given up", (folder / name).string());
+        if (is_stopped(stop)) throw Error("the checkpoint was given up", (folder / name).string());
         const std::span<const std::byte> chunk = rest.first(std::min(rest.size(), kChunk));
         checksum.add(chunk);
         file.write(chunk);

@@ -5,7 +5,6 @@
 // with the file.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/stop_request.hpp"
 
 namespace triax::checkpoint {
 
@@ -29,9 +29,9 @@ struct TensorData {
   std::vector<BoxData> boxes;
 };
 
-/// Creates `folder`/`name`; without boxes, no file. The result names the file and its pieces. Once `stop` is true,
-/// gives up with an Error.
+/// Creates `folder`/`name`; without boxes, no file. The result names the file and its pieces. Gives up with
+/// an Error once `stop` returns true; it is asked for each block that is written.
 SavedPart write_tensors(const std::filesystem::path& folder, const std::string& name,
-                        std::span<const TensorData> tensors, const std::atomic<bool>& stop);
+                        std::span<const TensorData> tensors, const StopRequest& stop = {});
 
 } // namespace triax::checkpoint

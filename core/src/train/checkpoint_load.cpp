@@ -22,6 +22,8 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
   for (const KeptTensor& tensor : kept_)
     if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
   checkpoint::Manifest out = reader.manifest();
+  if (weights_only) std::erase_if(out.training.plugins, [](const auto& state) { return state.first != "model"; });
+  rank_.load_plugins(out.training.plugins);
   keep_loss_scale(out);
   return out;
 }

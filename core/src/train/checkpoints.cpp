@@ -139,9 +139,14 @@ struct Checkpoints::Impl {
     if (is_next && number == 0)
       log.info("the checkpoint of step {} is still being written: the next one waits for it", job->step);
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting until a checkpoint is written");
+    std::uint64_t seen = 0;
     while (job) {
       changed.wait_for(lock, kPoll);
       rank.device().abort_flag().check();
+      const bool progresses =
+          blocks.load() != seen || awaits_others; // of ranks that do not write, their watchdogs tell
+      seen = blocks.load();
+      if (RankActivity* const activity = RankActivity::current(); activity && progresses) activity->make_progress();
     }
   }
 
@@ -166,7 +171,12 @@ struct Checkpoints::Impl {
     const std::filesystem::path folder = checkpoint::partial_folder(run.checkpoints(), state.step, attempt);
     try {
       const PartOrError part = written(folder);
-      if (commit) return commit->complete(folder, state, part, stop);
+      if (commit) {
+        awaits_others = true;
+        commit->complete(folder, state, part, stop);
+        awaits_others = false;
+        return;
+      }
       try {
         publish(store, state.step, number, part);
       } catch (...) { // too large for the store: rank 0 must not wait for it
@@ -177,7 +187,11 @@ struct Checkpoints::Impl {
     }
   }
 
-  PartOrError written(const std::filesystem::path& folder) const {
+  PartOrError written(const std::filesystem::path& folder) {
+    const checkpoint::StopRequest gives_up = [this] {
+      ++blocks;
+      return stop.load();
+    };
     try {
       std::error_code failed;
       std::filesystem::create_directories(folder, failed);
@@ -185,8 +199,8 @@ struct Checkpoints::Impl {
         throw Error("cannot be made: " + failed.message(), folder.string(),
                     "allow this user to write to run.dir, or choose another");
       checkpoint::PartMerger out;
-      out.add(write_tensors(folder, checkpoint::file_name("weights", number), weights, stop));
-      out.add(write_tensors(folder, checkpoint::file_name("optimizer", number), states, stop));
+      out.add(write_tensors(folder, checkpoint::file_name("weights", number), weights, gives_up));
+      out.add(write_tensors(folder, checkpoint::file_name("optimizer", number), states, gives_up));
       return {out.take(), {}};
     } catch (...) {
       return {{}, caught_error().what()};
@@ -255,7 +269,8 @@ struct Checkpoints::Impl {
   std::vector<TensorData> weights, states;
   std::int64_t rewinds = 0;
   bool continues_run = false; // restored from a checkpoint of this run
-  std::atomic<bool> stop{false};
+  std::atomic<bool> stop{false}, awaits_others{false};
+  std::atomic<std::uint64_t> blocks{0}; // that have been written
   Clock::time_point began{};
   std::mutex mutex; // protects the members below
   std::condition_variable changed;

@@ -13,6 +13,7 @@
 #include "schedule/lower.hpp"
 #include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
+#include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
 #include "train/resume_point.hpp"
 #include "triax/rank_activity.hpp"
@@ -181,6 +182,7 @@ class Check {
       if (!point) return;
       const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
       refuse(check_resume(run_, *point, manifest, state.parameters().global(), plugins_->optimizer_traits()));
+      refuse(PluginStates(run_, *plugins_).check(manifest, point->weights_only));
       out_.resume = to_text(run_, *point, manifest);
     });
   }

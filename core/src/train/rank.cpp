@@ -13,6 +13,7 @@
 #include "train/evaluate.hpp"
 #include "train/lr.hpp"
 #include "train/nonfinite_origin.hpp"
+#include "train/plugin_states.hpp"
 #include "train/position_text.hpp"
 #include "train/program_digest.hpp"
 #include "train/rank_groups.hpp"
@@ -253,9 +254,17 @@ std::vector<executor::KeptTensor> Rank::kept() const {
 
 checkpoint::TrainingState Rank::training_state() const {
   const StepScalars& last = impl_->walker->scalars();
-  return {impl_->steps,    impl_->walker->first_sample(impl_->steps + 1),
-          last.step,       static_cast<double>(last.loss_scale),
-          last.good_steps, last.hysteresis};
+  return {impl_->steps,
+          impl_->walker->first_sample(impl_->steps + 1),
+          last.step,
+          static_cast<double>(last.loss_scale),
+          last.good_steps,
+          last.hysteresis,
+          PluginStates(impl_->run, impl_->plugins).save()};
+}
+
+void Rank::load_plugins(const std::map<std::string, std::string>& states) {
+  PluginStates(impl_->run, impl_->plugins).load(states);
 }
 
 void Rank::resume(const checkpoint::TrainingState& state) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -123,6 +124,8 @@ class Rank {
   std::vector<executor::KeptTensor> kept() const;
   /// The state of training after the last step.
   checkpoint::TrainingState training_state() const;
+  /// Gives plugins the states that they have saved (TrainingState::plugins).
+  void load_plugins(const std::map<std::string, std::string>& states);
   /// Continues after the step of `state`, once the tensors of kept() have their values of then.
   void resume(const checkpoint::TrainingState& state);
   /// Call it after writing to a master view: updates the working weights, if they are separate.
