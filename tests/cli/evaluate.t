@@ -157,3 +157,7 @@ A kernel set that models time has no loss:
   triax: RUN.toml is required
     more: triax evaluate --help
   [2]
+  $ triax evaluate run.toml --checkpoint ''
+  triax: --checkpoint must name a folder
+    more: triax evaluate --help
+  [2]

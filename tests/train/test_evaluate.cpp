@@ -45,11 +45,15 @@ class Evaluated : public test::ResumedRun {
 /// As in training: pipeline, schedule and stages change no bit, other tensor and data sizes round differently.
 TEST_F(Evaluated, TheLossIsThatOfTraining) {
   const double trained = this->trained({2, 2, 2});
-  for (const Where& where : std::vector<Where>{{2, 2, 2},
-                                               {1, 2, 2},
-                                               {4, 2, 2},
-                                               {2, 2, 2, {{"schedule.plugin", "\"sched-zb-h1\""}}},
-                                               {2, 2, 2, {{"parallel.split", "[1, 3]"}}}})
+  for (const Where& where :
+       std::vector<Where>{{2, 2, 2},
+                          {1, 2, 2},
+                          {4, 2, 2},
+                          {2, 2, 2, {{"schedule.plugin", "\"sched-zb-h1\""}}},
+                          {2, 2, 2, {{"schedule.plugin", "\"sched-1f1b\""}}},
+                          {2, 2, 2, {{"memory.recompute", "\"full\""}}},
+                          {2, 2, 2, {{"schedule.plugin", "\"sched-interleaved\""}, {"parallel.chunks", "2"}}},
+                          {2, 2, 2, {{"parallel.split", "[1, 3]"}}}})
     EXPECT_EQ(loss(where), trained) << where.pipeline;
   EXPECT_EQ(result_.eval_samples, 16);
   EXPECT_EQ(result_.eval_tokens, 16 * 6);
@@ -110,6 +114,26 @@ TEST_F(Evaluated, NothingIsWritten) {
   const auto before = listing();
   loss({1, 2, 1});
   EXPECT_EQ(listing(), before);
+}
+
+/// Neither the state of the optimizer nor what a backward reads.
+TEST_F(Evaluated, NeedsLessMemoryThanTraining) {
+  test::prepare_text(run_, std::string(400, 'a'));
+  config::RunConfig config = this->config({2, 2, 1}, 0);
+  const auto memory = [&config] {
+    std::map<std::string, std::size_t> out;
+    const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
+    for (const train::RankPlan& plan : checked.plans)
+      for (const train::MemoryRow& row : plan.memory) out[row.what] += row.bytes;
+    return out;
+  };
+  const auto trains = memory();
+  config.evaluates = true;
+  EXPECT_THAT(train({2, 2, 1}, 0), IsEmpty()); // a checkpoint, without which preflight plans nothing
+  const auto evaluates = memory();
+  EXPECT_EQ(evaluates.at("weights"), trains.at("weights"));
+  EXPECT_EQ(evaluates.at("optimizer state"), 0u);
+  EXPECT_LT(2 * evaluates.at("activations"), trains.at("activations"));
 }
 
 class RefusedEvaluation : public Evaluated {

@@ -16,7 +16,10 @@ void add_evaluate(CLI::App& program, int& status) {
   arguments->evaluates = true;
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   verb->add_option("--checkpoint", arguments->checkpoint, "folder of the checkpoint; default: the newest of the run")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(CLI::Validator(
+          [](const std::string& folder) { return folder.empty() ? std::string("must name a folder") : std::string(); },
+          {}));
   const auto data = std::make_shared<std::string>();
   verb->add_option("--data", *data, "token files to evaluate on, without .bin and .idx, instead of data.validation")
       ->type_name("PREFIX");

@@ -27,7 +27,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     recorder_ = find_extension<Recorder>(parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
   }
-  {
+  if (parts_.training.has(Kind::opt_step)) {
     const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(parts_.optimizer));
     parts_.optimizer.prepare(parts_.state.shards());
   }

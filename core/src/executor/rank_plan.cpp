@@ -134,6 +134,7 @@ class Planner {
   }
 
   void prepare_optimizer() {
+    if (!training_.has(Kind::opt_step)) return;
     const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
     optimizer_.prepare(state_.shards());
   }

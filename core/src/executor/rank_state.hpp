@@ -30,8 +30,9 @@ struct RankRequest {
 
 class RankState {
  public:
-  /// `training` determines the stages and slots of this rank; there are enough slots for `evaluation` too. Layers of
-  /// other pipeline ranks are created as well, for their descriptions.
+  /// `training` determines the stages and slots of this rank; there are enough slots for `evaluation` too. Both may be
+  /// the same program, which has no backward. Layers of other pipeline ranks are created as well, for their
+  /// descriptions.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
   /// Runs one action of each kind of each stage with a planning kernel set, device and communicators. Only before

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of this process (fork) that does its work, so that this one can tell how it ended, and do it again.
+// A copy of this process (fork) that does its work, so that this one knows how it ended, and can do it again.
 //
 // Signals that stop a run (os/stop_signals.hpp) and SIGQUIT go to the copy. A terminal or a batch system may have sent
 // them to both; StopSignals in the copy counts the two as one.

@@ -2,6 +2,8 @@
 // Labels and lookups of a program.
 #include "schedule/program.hpp"
 
+#include <algorithm>
+
 #include "triax/error.hpp"
 
 namespace triax::schedule {
@@ -20,6 +22,10 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
     const std::string label = action_text(action.kind, action.stage, action.microbatch);
     labels_.insert(labels_.end(), label.c_str(), label.c_str() + label.size() + 1);
   }
+}
+
+bool Program::has(Kind kind) const {
+  return std::ranges::find(actions_, kind, &ProgramAction::kind) != actions_.end();
 }
 
 int Program::slots(int stage, Pool pool) const {

@@ -43,6 +43,7 @@ class Program {
           Posts posts = Posts::one_by_one, Boundaries boundaries = Boundaries::whole);
 
   std::span<const ProgramAction> actions() const { return actions_; }
+  bool has(Kind kind) const;
   /// Text of an action, NUL-terminated: "3F1".
   const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
   const StageMap& stage_map() const { return stage_map_; }

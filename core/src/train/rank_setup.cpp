@@ -107,10 +107,12 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
 
 Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
                          const Programs& programs)
-    : training(programs.training.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
+    : training((run.evaluates ? programs.evaluation : programs.training)
+                   .at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
       evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))) {
   const Model& model = plugins.model();
-  const OptimizerTraits traits = plugins.optimizer_traits();
+  OptimizerTraits traits = plugins.optimizer_traits();
+  if (run.evaluates) traits.state.clear(); // it does not step
   const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.index};

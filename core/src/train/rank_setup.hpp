@@ -44,7 +44,7 @@ struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
               const Programs& programs);
 
-  const schedule::Program& training;
+  const schedule::Program& training; // the same as `evaluation` if the run does not train
   const schedule::Program& evaluation;
   std::unique_ptr<executor::RankState> state;
 };
