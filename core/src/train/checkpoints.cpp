@@ -144,7 +144,7 @@ struct Checkpoints::Impl {
       changed.wait_for(lock, kPoll);
       rank.device().abort_flag().check();
       const bool progresses =
-          blocks.load() != seen || awaits_others; // of ranks that do not write, their watchdogs tell
+          blocks.load() != seen || awaits_others; // a rank whose disk hangs has its own watchdog
       seen = blocks.load();
       if (RankActivity* const activity = RankActivity::current(); activity && progresses) activity->make_progress();
     }
