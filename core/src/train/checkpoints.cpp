@@ -143,8 +143,7 @@ struct Checkpoints::Impl {
     while (job) {
       changed.wait_for(lock, kPoll);
       rank.device().abort_flag().check();
-      const bool progresses =
-          blocks.load() != seen || awaits_others; // a rank whose disk hangs has its own watchdog
+      const bool progresses = blocks.load() != seen || awaits_others; // a rank whose disk hangs has its own watchdog
       seen = blocks.load();
       if (RankActivity* const activity = RankActivity::current(); activity && progresses) activity->make_progress();
     }
