@@ -90,7 +90,7 @@ A run is its folder, its TOML, or the folder of its checkpoints:
   > of = json.load(sys.stdin)
   > print(*of)
   > print(of["step"], of["tokens"], of["parameters"], of["layout"], of["tensors"][1], of["config"]["train.steps"])'
-  folder step samples tokens optimizer_steps loss_scale created engine parameters layout plugins mean_of files tensors config
+  folder step samples tokens optimizer_steps loss_scale plugin_states created engine parameters layout plugins mean_of files tensors config
   8 1024 34720 {'data': 2, 'pipeline': 1, 'tensor': 1} {'parameter': 'embedding/positions.weight', 'state': 'master', 'dtype': 'f32', 'shape': [32, 32]} 8
 
 ## verify
