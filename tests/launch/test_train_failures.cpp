@@ -31,7 +31,8 @@ TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
     const std::string log = job.err();
     EXPECT_THAT(log, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
-    EXPECT_THAT(log, ContainsRegex(", pid " + std::to_string(ranks[victim]) + "\\) was lost (during or )?after step "));
+    EXPECT_THAT(log, ContainsRegex(", pid " + std::to_string(ranks[victim]) +
+                                   "\\) was lost ((during or )?after step |before the end of step 1)"));
     EXPECT_THAT(log, ContainsRegex(
                          ": killed by signal 9 \\(Killed\\)\n  last position: (unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
     EXPECT_THAT(log, ContainsRegex("\n  rank 1: (after )?step "));

@@ -100,6 +100,13 @@ TEST_F(TrainResume, UnderALauncherItContinuesWithFewerRanks) {
   EXPECT_EQ(records("run").size(), 5u);
 }
 
+TEST_F(TrainResume, ARunThatOnlyModelsTimeSavesNothing) {
+  TrainProcess job = go({"kernels.plugin=kernels-sim", "train.steps=2", "checkpoint.every=1"});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.out(), HasSubstr("kernels-sim does not compute"));
+  EXPECT_TRUE(checkpoints().empty());
+}
+
 TEST_F(TrainResume, ATimeLimitEndsTheRunInTimeWithACheckpoint) {
   TrainProcess job = go({"train.steps=1000000", "train.time_limit=3s"});
   EXPECT_EQ(job.wait(), 75) << job.err();

@@ -15,7 +15,9 @@ void add_evaluate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<TrainArguments>();
   arguments->evaluates = true;
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
-  verb->add_option("--checkpoint", arguments->checkpoint, "folder of the checkpoint; default: the newest of the run")
+  verb->add_option("--checkpoint", arguments->checkpoint,
+                   "a folder step-N, or for its newest checkpoint a run's folder or TOML; default: the newest "
+                   "of RUN.toml")
       ->type_name("DIR")
       ->check(CLI::Validator(
           [](const std::string& folder) { return folder.empty() ? std::string("must name a folder") : std::string(); },

@@ -2,6 +2,7 @@
 #include "train/train_files.hpp"
 
 #include "config/run_files.hpp"
+#include "train/find_checkpoint.hpp"
 #include "train/machine_memory.hpp"
 
 namespace triax::app {
@@ -22,8 +23,14 @@ config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> 
   config::LoadResult out = config::load(arguments.file, arguments.overrides, world, purpose, first_load);
   if (!out.run || arguments.checkpoint.empty()) return out;
   out.run->checkpoint.resume = "never";
-  out.run->checkpoint.from = std::filesystem::absolute(arguments.checkpoint);
   out.run->checkpoint.load = "weights";
+  try {
+    out.run->checkpoint.from = std::filesystem::absolute(train::find_checkpoint(arguments.checkpoint));
+  } catch (const Error& error) {
+    out.run.reset();
+    out.refusals.push_back(config::diagnostic(
+        ErrorCode::kMissing, text("--checkpoint: {}: {}", error.where(), error.message()), error.hint()));
+  }
   return out;
 }
 

@@ -240,8 +240,7 @@ class LaunchedRank {
 } // namespace
 
 int train_launched(const TrainArguments& arguments, const launch::Environment& environment) {
-  if (environment.launcher == launch::Launcher::triax)
-    os::end_with_parent(environment.launcher_process);
+  if (environment.launcher == launch::Launcher::triax) os::end_with_parent(environment.launcher_process);
   return LaunchedRank(arguments, environment).run();
 }
 

@@ -58,15 +58,8 @@ std::size_t staging_bytes(std::span<const KeptTensor> kept) {
 
 struct Checkpoints::Impl {
   Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Rank& of, Store& shared, Log& to)
-      : run(config),
-        layout(ranks),
-        number(this_rank),
-        rank(of),
-        store(shared),
-        log(to),
-        kept(of.kept()),
-        is_simulated(of.device().kind() == DeviceKind::sim) {
-    if (is_simulated || run.evaluates) return;
+      : run(config), layout(ranks), number(this_rank), rank(of), store(shared), log(to), kept(of.kept()) {
+    if (run.evaluates) return;
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
     prepare();
@@ -110,7 +103,6 @@ struct Checkpoints::Impl {
   }
 
   void save() {
-    if (is_simulated) return;
     finish_writing(true);
     began = Clock::now();
     rank.finish();
@@ -207,7 +199,6 @@ struct Checkpoints::Impl {
   }
 
   std::string restore() {
-    if (is_simulated) return {};
     const std::string decided = agreed(kResumeKey, [this] { return decision(); });
     if (decided.empty()) return {};
     ResumePoint point{run.checkpoint.from, 0, run.checkpoint.load == "weights"};
@@ -229,7 +220,6 @@ struct Checkpoints::Impl {
   }
 
   std::optional<Rewound> rewind() {
-    if (is_simulated) return std::nullopt;
     finish_writing(false);
     const std::string key = text("checkpoint/rewind/{}", ++rewinds);
     const std::filesystem::path folder = agreed(key.c_str(), [this] { return newest(); });
@@ -260,7 +250,6 @@ struct Checkpoints::Impl {
   Store& store;
   Log& log;
   const std::vector<KeptTensor> kept;
-  const bool is_simulated; // the device has no values to save
   std::string attempt;
   std::optional<CheckpointCommit> commit; // on rank 0
   std::unique_ptr<Memory> staging;

@@ -88,10 +88,13 @@ class Loop {
     return elapsed + 2 * longest_step_s_ + save >= limit;
   }
 
+  /// Kernels that only model time compute no loss, and their weights are those of the start.
+  bool has_trained() const { return result_.skipped > 0 || result_.first_loss != 0 || result_.last_loss != 0; }
+
   /// A stop before the first step leaves what was there.
   void end_checkpoints() {
     if (!checkpoints_) return;
-    if (result_.steps > 0 && saved_ != rank_.steps_done()) checkpoints_->save();
+    if (result_.steps > 0 && saved_ != rank_.steps_done() && has_trained()) checkpoints_->save();
     checkpoints_->wait();
     result_.checkpoint = checkpoints_->newest();
     result_.missing.checkpoints = checkpoints_->missing();
@@ -145,7 +148,7 @@ class Loop {
     }
     write(record, recorded);
     if (reports_.step) reports_.step(record);
-    if (!checkpoints_ || !checkpoints_->is_due(done.step)) return;
+    if (!checkpoints_ || !checkpoints_->is_due(done.step) || !has_trained()) return;
     checkpoints_->save();
     saved_ = done.step;
   }
