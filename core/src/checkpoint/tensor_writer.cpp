@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kChunk = std::size_t{8} << 20; // hashed while it is in the cache, then written
+constexpr std::size_t kChunk = std::size_t{1} << 20; // hashed while it is in the cache, then written
 
 std::span<const std::byte> bytes_in(std::string_view content) {
   return std::as_bytes(std::span(content.data(), content.size()));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -14,7 +15,8 @@
 
 namespace triax::os {
 
-/// A new file, complete on the disk after finish().
+/// A new file, complete on the disk after finish(). A large file is written to the disk while more of it arrives, and
+/// then takes no memory of the page cache.
 class DurableFile {
  public:
   /// Throws Error if there is a file of this name.
@@ -23,8 +25,13 @@ class DurableFile {
   void finish();
 
  private:
+  void start_writeback();
+
   const std::filesystem::path file_;
   const Descriptor descriptor_;
+  std::uint64_t written_ = 0;
+  std::uint64_t started_ = 0; // up to here, the kernel writes to the disk
+  std::uint64_t on_disk_ = 0;
 };
 
 /// Creates a file with this content.
