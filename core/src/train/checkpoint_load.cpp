@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint_load.hpp"
 
+#include <chrono>
+#include <future>
 #include <optional>
 #include <string>
 
+#include "base/caught_error.hpp"
 #include "train/rank_setup.hpp"
 
 namespace triax::train {
@@ -11,26 +14,42 @@ namespace triax::train {
 using checkpoint::TensorReader;
 using executor::KeptTensor;
 
+namespace {
+
+constexpr std::chrono::milliseconds kAbortPoll{50};
+
+} // namespace
+
 CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layout, int number, Rank& rank,
                                std::span<const KeptTensor> kept)
     : run_(run), layout_(layout), number_(number), rank_(rank), kept_(kept) {}
 
-checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only,
-                                          const std::atomic<bool>& stop) {
+checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only) {
   TensorReader reader(folder);
-  verify(reader, stop);
-  for (const KeptTensor& tensor : kept_)
-    if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
+  const AbortFlag& abort = rank_.device().abort_flag();
+  std::atomic<bool> stop{false};
+  std::future<std::vector<Error>> damage = std::async(std::launch::async, [&] { return verify(folder, stop); });
+  std::optional<Error> failure;
+  try {
+    for (const KeptTensor& tensor : kept_)
+      if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
+  } catch (...) {
+    failure = caught_error();
+  }
+  while (damage.wait_for(kAbortPoll) != std::future_status::ready) stop = abort.raised();
+  const std::vector<Error> problems = damage.get(); // they may be why loading has failed
+  if (!problems.empty()) throw Error(problems.front());
+  if (failure) throw Error(*failure);
+  abort.check(); // not all bytes were compared
   checkpoint::Manifest out = reader.manifest();
   keep_loss_scale(out);
   return out;
 }
 
 /// The files are shared out over the ranks.
-void CheckpointLoad::verify(TensorReader& reader, const std::atomic<bool>& stop) const {
-  const std::vector<Error> problems =
-      reader.verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), stop);
-  if (!problems.empty()) throw Error(problems.front());
+std::vector<Error> CheckpointLoad::verify(const std::filesystem::path& folder, const std::atomic<bool>& stop) const {
+  return TensorReader(folder).verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()),
+                                     stop);
 }
 
 void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {

@@ -222,7 +222,7 @@ struct Checkpoints::Impl {
 
   checkpoint::Manifest read(const std::filesystem::path& folder, bool weights_only) {
     const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
-    return CheckpointLoad(run, layout, number, rank, kept).load(folder, weights_only, stop);
+    return CheckpointLoad(run, layout, number, rank, kept).load(folder, weights_only);
   }
 
   std::optional<Rewound> rewind() {
