@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are written to the disk while more of them arrives.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,6 +33,22 @@ TEST(DurableFile, HasTheBytesOfAllParts) {
     written.read_at(0, read);
     EXPECT_EQ(std::memcmp(read.data(), content.data(), content.size()), 0) << part;
   }
+}
+
+/// Reserved space does not change the file, except that a file system without as much space refuses it at once.
+TEST(DurableFile, FindsAFullDiskBeforeItWrites) {
+  const test::TempFolder folder;
+  {
+    DurableFile file(folder / "file");
+    file.reserve(3 * kMiB);
+    const std::vector<std::byte> content(3 * kMiB, std::byte{7});
+    file.write(content);
+    file.finish();
+    EXPECT_EQ(InputFile(folder / "file").bytes(), content.size());
+  }
+  DurableFile huge(folder / "huge");
+  const std::string error = test::error_of([&] { huge.reserve(std::uint64_t{1} << 62); });
+  EXPECT_THAT(error, ::testing::HasSubstr("cannot be written: "));
 }
 
 TEST(DurableFile, DoesNotReplaceAFile) {

@@ -30,6 +30,15 @@ DurableFile::DurableFile(std::filesystem::path file)
   if (!descriptor_) fail_durable(file_, errno);
 }
 
+/// Space that is allocated at once costs less than block by block, and a full disk is found before anything is written.
+void DurableFile::reserve(std::uint64_t bytes) {
+  int error = 0;
+  do {
+    error = ::fallocate(descriptor_.number(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) fail_durable(file_, error);
+}
+
 void DurableFile::write(std::span<const std::byte> bytes) {
   const std::string_view chars(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (const int error = write_all(descriptor_.number(), chars)) fail_durable(file_, error);

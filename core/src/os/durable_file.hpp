@@ -21,6 +21,8 @@ class DurableFile {
  public:
   /// Throws Error if there is a file of this name.
   explicit DurableFile(std::filesystem::path file);
+  /// Allocates space for the first `bytes` bytes, if the file system can. Throws Error if there is not enough.
+  void reserve(std::uint64_t bytes);
   void write(std::span<const std::byte> bytes);
   void finish();
 
