@@ -3,6 +3,7 @@
 // be continued is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 
@@ -242,6 +243,34 @@ TEST_F(RefusedResume, AStateThatAPluginNeedsOrDoesNotReadIsNamed) {
   EXPECT_EQ(refusal("optimizer.forgets", "true"),
             "the checkpoint has a state of optim-counting 0.1.0 that optim-counting does not read");
 }
+
+#ifndef __SANITIZE_THREAD__ // which uses memory of its own for each byte that is copied
+/// The kernel provides memory at its first use. A step waits for a copy, and must not wait for that.
+TEST(Staging, IsProvidedBeforeTheFirstSave) {
+  TinyRun tiny;
+  tiny.keys["model.hidden"] = "256";
+  tiny.keys["checkpoint.every"] = "1";
+  const config::RunConfig config = tiny.config();
+  test::TinyRank rank(config);
+  const Layout layout = Layout::ptd(1, 1, 1);
+  control::LocalStore store;
+  train::Checkpoints checkpoints(config, layout, 0, *rank, store, null_log());
+  rank->step();
+  const auto faults = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_minflt;
+  };
+  const long before = faults();
+  checkpoints.save();
+  const long during = faults() - before;
+  checkpoints.wait();
+  constexpr std::size_t kPage = 4096;
+  const auto pages = static_cast<long>(train::staging_bytes(rank->kept()) / kPage);
+  EXPECT_GT(pages, 1000);
+  EXPECT_LT(during, pages / 10);
+}
+#endif
 
 } // namespace
 } // namespace triax

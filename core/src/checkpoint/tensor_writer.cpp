@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kChunk = std::size_t{8} << 20; // hashed while it is in the cache, then written
+constexpr std::size_t kChunk = std::size_t{1} << 20; // hashed while it is in the cache, then written
 
 std::span<const std::byte> bytes_in(std::string_view content) {
   return std::as_bytes(std::span(content.data(), content.size()));
@@ -41,11 +41,13 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
     for (const BoxData& box : tensor.boxes) entries.push_back({key_of(tensor, box), tensor.dtype, box.size, 0});
   if (entries.empty()) return out;
   const std::string header = make_header(entries);
+  const std::uint64_t bytes = header.size() + entries.back().begin + entries.back().bytes();
   os::DurableFile file(folder / name);
+  file.reserve(bytes);
   file.write(bytes_in(header));
   Checksum of_header;
   of_header.add(bytes_in(header));
-  out.files.push_back({name, header.size() + entries.back().begin + entries.back().bytes(), of_header.text()});
+  out.files.push_back({name, bytes, of_header.text()});
   std::size_t next = 0;
   for (const TensorData& tensor : tensors) {
     if (tensor.boxes.empty()) continue;

@@ -19,6 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t kWindow = std::uint64_t{8} << 20; // two are in memory
+constexpr std::uint64_t kPage = 4096;
+
 [[noreturn]] void fail_durable(const fs::path& path, int error, const std::string& hint = WriteErrorText().hint) {
   throw Error("cannot be written: " + errno_text(error), path.string(), hint);
 }
@@ -49,9 +52,39 @@ void DurableFile::fail(int error) const {
   fail_durable(errors_.file.empty() ? file_ : errors_.file, error, errors_.hint);
 }
 
+/// Space that is allocated at once costs less than block by block, and a full disk is found before anything is written.
+void DurableFile::reserve(std::uint64_t bytes) {
+  int error = 0;
+  do {
+    error = ::fallocate(descriptor_.number(), 0, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) fail(error);
+}
+
 void DurableFile::write(std::span<const std::byte> bytes) {
   const std::string_view chars(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (const int error = write_all(descriptor_.number(), chars)) fail(error);
+  written_ += bytes.size();
+  if (written_ - started_ >= kWindow) start_writeback();
+}
+
+/// Without it, the kernel keeps gigabytes in memory that training needs, and the disk idles until finish(). Waiting for
+/// the window before bounds that memory.
+void DurableFile::start_writeback() {
+  const std::uint64_t end = written_ - written_ % kPage;
+  const auto sync = [this](std::uint64_t from, std::uint64_t to, unsigned how) {
+    if (from == to) return; // 0 bytes would mean: up to the end of the file
+    const int result =
+        ::sync_file_range(descriptor_.number(), static_cast<off_t>(from), static_cast<off_t>(to - from), how);
+    if (result != 0 && errno != ENOSYS) fail(errno); // it is reported once: finish() would not see it
+  };
+  sync(started_, end, SYNC_FILE_RANGE_WRITE);
+  sync(on_disk_, started_, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  if (on_disk_ < started_)
+    ::posix_fadvise(descriptor_.number(), static_cast<off_t>(on_disk_), static_cast<off_t>(started_ - on_disk_),
+                    POSIX_FADV_DONTNEED);
+  on_disk_ = started_;
+  started_ = end;
 }
 
 void DurableFile::finish() {

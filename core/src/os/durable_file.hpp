@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -21,20 +22,27 @@ struct WriteErrorText {
   std::string hint = "free space there, or choose another folder with run.dir";
 };
 
-/// A new file, complete on the disk after finish().
+/// A new file, complete on the disk after finish(). A large file is written to the disk while more of it arrives, and
+/// then takes no memory of the page cache.
 class DurableFile {
  public:
   /// Throws Error if there is a file of this name.
   explicit DurableFile(std::filesystem::path file, WriteErrorText errors = {});
+  /// Allocates space for the first `bytes` bytes, if the file system can. Throws Error if there is not enough.
+  void reserve(std::uint64_t bytes);
   void write(std::span<const std::byte> bytes);
   void finish();
 
  private:
   [[noreturn]] void fail(int error) const;
+  void start_writeback();
 
   const std::filesystem::path file_;
   const WriteErrorText errors_;
   const Descriptor descriptor_;
+  std::uint64_t written_ = 0;
+  std::uint64_t started_ = 0; // up to here, the kernel writes to the disk
+  std::uint64_t on_disk_ = 0;
 };
 
 /// A new file that has a hidden name beside its own until it is complete. The destructor removes it unless commit() has

@@ -1,26 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint_load.hpp"
 
+#include <chrono>
+#include <future>
 #include <optional>
 #include <string>
 
+#include "base/caught_error.hpp"
 #include "train/rank_setup.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::train {
 
 using checkpoint::TensorReader;
 using executor::KeptTensor;
 
+namespace {
+
+constexpr std::chrono::milliseconds kAbortPoll{50};
+
+/// A checkpoint may take longer to read than train.stall_timeout_s.
+void note_progress() {
+  if (RankActivity* const activity = RankActivity::current()) activity->make_progress();
+}
+
+} // namespace
+
 CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layout, int number, Rank& rank,
                                std::span<const KeptTensor> kept)
     : run_(run), layout_(layout), number_(number), rank_(rank), kept_(kept) {}
 
-checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only,
-                                          const std::atomic<bool>& stop) {
+checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only) {
   TensorReader reader(folder);
-  verify(reader, weights_only, stop);
-  for (const KeptTensor& tensor : kept_)
-    if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
+  const AbortFlag& abort = rank_.device().abort_flag();
+  std::atomic<bool> stop{false};
+  std::future<std::vector<Error>> damage =
+      std::async(std::launch::async, [&] { return verify(folder, weights_only, stop); });
+  std::optional<Error> failure;
+  try {
+    for (const KeptTensor& tensor : kept_)
+      if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
+  } catch (...) {
+    failure = caught_error();
+  }
+  for (std::uint64_t seen = 0; damage.wait_for(kAbortPoll) != std::future_status::ready; seen = compared_) {
+    stop = abort.raised();
+    if (compared_ != seen) note_progress();
+  }
+  const std::vector<Error> problems = damage.get(); // they may be why loading has failed
+  if (!problems.empty()) throw Error(problems.front());
+  if (failure) throw Error(*failure);
+  abort.check(); // not all bytes were compared
   checkpoint::Manifest out = reader.manifest();
   if (weights_only) std::erase_if(out.training.plugins, [](const auto& state) { return state.first != "model"; });
   rank_.load_plugins(out.training.plugins);
@@ -29,11 +59,14 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
 }
 
 /// The files are shared out over the ranks.
-void CheckpointLoad::verify(TensorReader& reader, bool weights_only, const std::atomic<bool>& stop) const {
-  const std::vector<Error> problems = reader.verify(
-      static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()), [&stop] { return stop.load(); },
-      weights_only ? executor::kMasterName : "");
-  if (!problems.empty()) throw Error(problems.front());
+std::vector<Error> CheckpointLoad::verify(const std::filesystem::path& folder, bool weights_only,
+                                          const std::atomic<bool>& stop) {
+  const auto gives_up = [&] {
+    ++compared_;
+    return stop.load();
+  };
+  return TensorReader(folder).verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()),
+                                     gives_up, weights_only ? executor::kMasterName : "");
 }
 
 void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
@@ -47,6 +80,7 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
                 reader.folder().string(), "run triax check, which compares it with the run");
   Device& device = rank_.device();
   device.abort_flag().check();
+  note_progress();
   const bool direct = device.kind() == DeviceKind::host;
   if (!direct) host_.resize(tensor.view.bytes());
   std::byte* const to = direct ? tensor.view.as<std::byte>() : host_.data();

@@ -2,8 +2,9 @@
 // Reads the state of a rank from a checkpoint. All ranks do it at the same time: they share out the comparison of all
 // bytes with what was written.
 //
-// Threads: the rank's main thread. Ownership: owns a buffer; run, layout, rank and the kept tensors must outlive it.
-// Blocking: reads. Errors: Error with the file and the tensor.
+// Threads: the rank's main thread; during load(), one more compares, so that the disk does not wait for checksums.
+// Ownership: owns a buffer; run, layout, rank and the kept tensors must outlive it. Blocking: reads. Errors: Error with
+// the file and the tensor.
 #pragma once
 
 #include <atomic>
@@ -26,12 +27,12 @@ class CheckpointLoad {
                  std::span<const executor::KeptTensor> kept);
 
   /// Fills the rank's tensors; with `weights_only`, its weights, and other files are not read. The state in the result
-  /// continues in this run: a loss scale that was saved in another precision is replaced by a new one. Gives up once
-  /// `stop` is true.
-  checkpoint::Manifest load(const std::filesystem::path& folder, bool weights_only, const std::atomic<bool>& stop);
+  /// continues in this run: a loss scale that was saved in another precision is replaced by a new one. Throws Error if
+  /// the rank is aborted.
+  checkpoint::Manifest load(const std::filesystem::path& folder, bool weights_only);
 
  private:
-  void verify(checkpoint::TensorReader& reader, bool weights_only, const std::atomic<bool>& stop) const;
+  std::vector<Error> verify(const std::filesystem::path& folder, bool weights_only, const std::atomic<bool>& stop);
   void load(checkpoint::TensorReader& reader, const executor::KeptTensor& tensor);
   void keep_loss_scale(checkpoint::Manifest& manifest) const;
 
@@ -40,7 +41,8 @@ class CheckpointLoad {
   const int number_;
   Rank& rank_;
   const std::span<const executor::KeptTensor> kept_;
-  std::vector<std::byte> host_; // for uploads
+  std::vector<std::byte> host_;            // for uploads
+  std::atomic<std::uint64_t> compared_{0}; // blocks
 };
 
 } // namespace triax::train

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -31,6 +32,13 @@ constexpr std::chrono::milliseconds kPoll{50};
 
 TensorView saved_view(const KeptTensor& tensor) {
   return tensor.view.slice(0, tensor.saved.first, tensor.saved.first + tensor.saved.count);
+}
+
+/// The kernel provides memory at its first use, which takes many times as long as a copy: a step must not wait for it.
+void touch_pages(const Memory& memory, const std::atomic<bool>& stop) {
+  constexpr std::size_t kPage = 4096;
+  auto* const bytes = static_cast<std::byte*>(memory.data());
+  for (std::size_t at = 0; at < memory.bytes() && !stop; at += kPage) bytes[at] = std::byte{0};
 }
 
 /// The saved part of a tensor, which lies at `data` in host memory.
@@ -90,6 +98,7 @@ struct Checkpoints::Impl {
     if (uses_staging(run, rank.device().kind())) {
       const bool pinned = rank.device().kind() != DeviceKind::host;
       staging = rank.device().allocate(staging_bytes(kept), pinned ? MemoryKind::pinned : MemoryKind::host);
+      if (!pinned) touched = std::async(std::launch::async, [this] { touch_pages(*staging, stop); });
     }
     auto* next = staging ? static_cast<std::byte*>(staging->data()) : nullptr;
     for (const KeptTensor& tensor : kept) {
@@ -119,6 +128,7 @@ struct Checkpoints::Impl {
   void copy_to_staging() {
     if (copies.empty()) return;
     const ActivityScope phase(ActivityScope::Kind::engine, "copying the state for a checkpoint");
+    if (touched.valid()) touched.get();
     Device& device = rank.device();
     for (const auto& [to, from] : copies) device.download(to, from, rank.stream());
     device.wait(rank.stream().record(), deadline_in(run.train.stall_timeout_s));
@@ -216,7 +226,7 @@ struct Checkpoints::Impl {
 
   checkpoint::Manifest read(const std::filesystem::path& folder, bool weights_only) {
     const ActivityScope wait(ActivityScope::Kind::wait, "reading a checkpoint");
-    return CheckpointLoad(run, layout, number, rank, kept).load(folder, weights_only, stop);
+    return CheckpointLoad(run, layout, number, rank, kept).load(folder, weights_only);
   }
 
   std::optional<Rewound> rewind() {
@@ -253,6 +263,7 @@ struct Checkpoints::Impl {
   std::string attempt;
   std::optional<CheckpointCommit> commit; // on rank 0
   std::unique_ptr<Memory> staging;
+  std::future<void> touched;                             // before the first copy
   std::vector<std::pair<TensorView, TensorView>> copies; // to, from
   std::vector<TensorData> weights, states;
   std::int64_t rewinds = 0;
