@@ -62,6 +62,17 @@ TEST_F(CheckpointFolder, ACommitMakesItVisibleAndKeepsWhatHasItsName) {
   EXPECT_THAT(steps(), ElementsAre(5));
 }
 
+/// A run that has gone back saves a step again.
+TEST_F(CheckpointFolder, ACommitReplacesACompleteOneOfItsStep) {
+  make("step-00000005", true);
+  test::write_file(folder_ / "step-00000005/earlier", "x");
+  const fs::path partial = partial_folder(folder_.path(), 5, "ab");
+  make(partial.filename(), true);
+  commit(partial, folder_.path(), 5);
+  EXPECT_EQ(names(), (std::set<std::string>{"step-00000005"}));
+  EXPECT_FALSE(fs::exists(folder_ / "step-00000005/earlier"));
+}
+
 TEST_F(CheckpointFolder, LeftoversAreRemoved) {
   for (const char* name : {".step-00000004.partial-ab", ".step-00000001.removed", "step-00000003", "other"})
     make(name, true);

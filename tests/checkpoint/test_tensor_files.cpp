@@ -161,7 +161,7 @@ TEST_F(TensorFiles, AFolderThatDoesNotExistAndAStopAreReported) {
   EXPECT_THAT(test::error_of([&] {
                 write_tensors(folder_.path(), "x", {&tensor, 1}, stop);
               }),
-              HasSubstr("the checkpoint was given up"));
+              HasSubstr("stopped before it was complete"));
 }
 
 } // namespace

@@ -131,7 +131,6 @@ All damage is reported:
        4  512     426 kB  {time}  {version}
        6  768     426 kB  {time}  {version}
        8  ?       ?       not readable
-  triax train continues after step 8
   [1]
   $ triax checkpoint show damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON

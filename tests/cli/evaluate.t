@@ -111,8 +111,8 @@ A kernel set that models time has no loss:
 ## Refusals
 
   $ triax evaluate run.toml --checkpoint run/checkpoints/step-00000007
-  --checkpoint: {folder}/run/checkpoints/step-00000007/manifest.json: does not exist
-    a checkpoint without this file was not completed: use another
+  --checkpoint: run/checkpoints/step-00000007: does not exist
+    name a folder step-N, a run's folder, or a run's TOML
   [2]
   $ triax evaluate run.toml --data gone
   --set: data.validation: {folder}/gone.bin does not exist

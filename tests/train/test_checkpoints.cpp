@@ -138,7 +138,7 @@ TEST_F(Resumed, DamageIsFoundBeforeAnythingStarts) {
 TEST_F(Resumed, AFolderThatCannotBeWrittenIsCountedAndTrainingContinues) {
   run_.keys["checkpoint.every"] = "4";
   fs::create_directories(run_.folder() / "run");
-  test::write_file(run_.folder() / "run/checkpoints", "a file");
+  fs::create_symlink("gone", run_.folder() / "run/checkpoints");
   ASSERT_THAT(train({1, 1, 2}, 0), IsEmpty());
   EXPECT_EQ(result_.steps, 8);
   EXPECT_EQ(result_.missing.checkpoints, 2);
@@ -222,6 +222,18 @@ TEST_F(RefusedResume, ACheckpointToBeginWithMustExistUntilTheRunHasItsOwn) {
                                                                      HasSubstr("gone/manifest.json: does not exist")));
   ASSERT_THAT(train({}, 2), IsEmpty());
   EXPECT_THAT(refusal("checkpoint.from", "\"gone\""), HasSubstr("continues after step 2 from "));
+}
+
+TEST_F(RefusedResume, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  fs::create_directories(run_.folder() / "run");
+  test::write_file(run_.folder() / "run/checkpoints", "a file");
+  EXPECT_THAT(refusal("log.level", "\"warn\""), HasSubstr("run/checkpoints: cannot be read: "));
+}
+
+TEST_F(RefusedResume, KernelsThatOnlyModelTimeDoNotContinueATraining) {
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_EQ(refusal("kernels.plugin", "\"kernels-sim\""),
+            "run.dir has the checkpoints of a training, and kernels-sim does not compute");
 }
 
 TEST_F(RefusedResume, OptimizerStateThatIsNotThereIsNamed) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 TEST_F(PreflightTest, AnEvaluationOfAnyLengthIsSized) {
   run_.keys["data.validation"] = "\"text\"";
   run_.keys["eval.every"] = "1";
-  run_.keys["eval.batches"] = "9223372036854775807";
+  run_.keys["eval.batches"] = "2147483647";
   const config::RunConfig config = run_.config();
   EXPECT_TRUE(train::preflight(config, train::choose_placement(config), null_log()).refusals.empty());
 }

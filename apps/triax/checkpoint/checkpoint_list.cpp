@@ -59,8 +59,9 @@ std::string list_text(const train::RunCheckpoints& run, const std::vector<Listed
     cells.push_back({step, grouped(row.manifest->tokens), report::bytes_text(total_bytes(row.manifest->content)),
                      row.manifest->created, row.manifest->engine});
   }
-  return printable_line(run.folder.string()) + '\n' + table(cells) +
-         text("triax train continues after step {}\n", grouped(rows.back().found.step));
+  const std::string continues =
+      rows.back().manifest ? text("triax train continues after step {}\n", grouped(rows.back().found.step)) : "";
+  return printable_line(run.folder.string()) + '\n' + table(cells) + continues;
 }
 
 std::string list_json(const train::RunCheckpoints& run, const std::vector<ListedCheckpoint>& rows) {
@@ -78,7 +79,7 @@ std::string list_json(const train::RunCheckpoints& run, const std::vector<Listed
     listed.push_back(std::move(of));
   }
   const Json out = {{"folder", run.folder.string()},
-                    {"continues_from", rows.back().found.folder.string()},
+                    {"continues_from", rows.back().manifest ? Json(rows.back().found.folder.string()) : Json(nullptr)},
                     {"checkpoints", std::move(listed)}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }

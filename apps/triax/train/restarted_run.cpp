@@ -25,6 +25,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kMaxIdleStarts = 3;
+
 /// What is known of a start of the run that has ended.
 struct Ended {
   int status = 0;      // exit status, in a shell's form
@@ -45,6 +47,7 @@ Ended ended(const os::SupervisedProcess::End& end, const TrainArguments& argumen
     out.failed = true;
     out.object = sent;
     out.reason = object.value("reason", "");
+    if (out.reason.empty()) out.reason = "no rank was named; failure.json has what is known";
     if (const Json& rank = object["rank"]; rank.is_number())
       out.reason = text("rank {}: {}", rank.get<int>(), out.reason);
   } else if (killed) {
@@ -64,12 +67,14 @@ std::vector<config::Override> continuing(std::vector<config::Override> overrides
 
 /// Errors are located at their step. The error of a lost rank is not: it may happen again at another step.
 bool is_same_error(const std::string& reason, const std::string& before) {
-  return reason == before && reason.find("step ") != std::string::npos;
+  const std::size_t at = reason.find("step "), at_before = before.find("step "); // another rank may report it first
+  return at != std::string::npos && at_before != std::string::npos && reason.substr(at) == before.substr(at_before);
 }
 
 /// Why there is no other start, or empty.
-std::string why_not(const Ended& end, const std::string& before, int restarts, int most) {
+std::string why_not(const Ended& end, const std::string& before, int restarts, int most, int idle_starts) {
   if (is_same_error(end.reason, before)) return "the same error at the same step";
+  if (idle_starts == kMaxIdleStarts) return text("{} starts have failed before a step ended", idle_starts);
   if (restarts == most) return text("{} of {} restarts are used", restarts, most);
   return {};
 }
@@ -108,6 +113,7 @@ int train_with_restarts(const TrainArguments& arguments, int most,
     return TrainReport(arguments).refused({*refused});
   }
   TrainArguments now = arguments;
+  int idle_starts = 0; // one after another
   while (true) {
     os::SupervisedProcess process;
     if (process.is_copy()) {
@@ -117,11 +123,13 @@ int train_with_restarts(const TrainArguments& arguments, int most,
     const os::SupervisedProcess::End end = process.wait();
     const Ended of = ended(end, now);
     if (!of.failed || end.signal) {
+      if (of.failed) print_problem(of.reason);
       if (of.failed && arguments.json) result_out() << of.object;
       return of.status;
     }
     const std::string before = now.restart.reason;
-    if (const std::string why = why_not(of, before, now.restart.number, most); !why.empty()) {
+    idle_starts = of.begun ? 0 : idle_starts + 1;
+    if (const std::string why = why_not(of, before, now.restart.number, most, idle_starts); !why.empty()) {
       print_problem("not restarted: " + why);
       if (arguments.json) result_out() << of.object;
       return of.status;

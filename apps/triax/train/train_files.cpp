@@ -29,7 +29,8 @@ config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> 
   } catch (const Error& error) {
     out.run.reset();
     out.refusals.push_back(config::diagnostic(
-        ErrorCode::kMissing, text("--checkpoint: {}: {}", error.where(), error.message()), error.hint()));
+        ErrorCode::kMissing, "--checkpoint: " + (error.where().empty() ? "" : error.where() + ": ") + error.message(),
+        error.hint()));
   }
   return out;
 }

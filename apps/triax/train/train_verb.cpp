@@ -30,7 +30,7 @@ namespace triax::app {
 
 namespace {
 
-constexpr int kMostRestarts = 1'000'000;
+constexpr int kMaxRestarts = 1'000'000;
 
 /// Shared by all parts of a local run.
 struct LocalRun {
@@ -226,7 +226,7 @@ void add_train(CLI::App& program, int& status) {
   verb->add_option("--max-restarts", *restarts,
                    "how often a run that lost a rank starts again from its last checkpoint")
       ->type_name("N")
-      ->check(CLI::Range(0, kMostRestarts));
+      ->check(CLI::Range(0, kMaxRestarts));
   verb->callback([arguments, fresh, restarts, &status] {
     if (*fresh) arguments->overrides.push_back({"checkpoint.resume", "never"});
     status = *restarts > 0 ? train_with_restarts(*arguments, *restarts, run_ranks) : run_ranks(*arguments);

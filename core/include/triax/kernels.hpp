@@ -94,6 +94,9 @@ class TRIAX_API KernelSet : public Extensible {
   virtual void prepare(const OpCall& call);
   /// CPU threads that compute an operation on the host, for reports. The default is 1: the rank's main thread.
   virtual int threads() const noexcept;
+  /// Whether operations compute: false for a set that models their time, of which nothing is saved. The default is
+  /// true.
+  virtual bool computes() const noexcept;
 
 #define TRIAX_OP(Args, name)                              \
   void name(const Args& args, const OpContext& context) { \

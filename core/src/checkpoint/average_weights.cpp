@@ -25,10 +25,13 @@ constexpr const char* kNameAnother = "free space there, or name another folder";
 using Readers = std::vector<std::unique_ptr<TensorReader>>;
 
 void refuse_output(const fs::path& output) {
+  std::error_code unknown;
+  if (output.empty()) throw Error("OUTPUT is empty", {}, "name the folder to write");
+  if (fs::exists(output.parent_path() / kManifestFile, unknown))
+    throw Error("is in a checkpoint", output.string(), "name a folder beside it");
   if (step_of(output.filename().string()))
     throw Error("has the name of a run's own checkpoint, which a run would continue from", output.string(),
                 "choose a name that is not step-N");
-  std::error_code unknown;
   if (fs::symlink_status(output, unknown).type() != fs::file_type::not_found)
     throw Error("exists", output.string(), "remove it, or name another folder");
 }

@@ -19,7 +19,11 @@ namespace fs = std::filesystem;
 /// A folder or a device is never replaced.
 void refuse_existing(const fs::path& file, bool replace) {
   std::error_code unknown;
+  if (file.empty()) throw Error("FILE is empty", {}, "name the file to write");
+  if (fs::exists(file.parent_path() / kManifestFile, unknown))
+    throw Error("is in a checkpoint, which it would damage", file.string(), "name a file in another folder");
   if (fs::symlink_status(file, unknown).type() == fs::file_type::not_found) return;
+  if (fs::is_symlink(file, unknown)) throw Error("is a symbolic link", file.string(), "name the file that it leads to");
   const std::string problem = os::why_not_a_file(file);
   if (!problem.empty()) throw Error(problem, file.string(), "name another file");
   if (!replace) throw Error("exists", file.string(), "--force replaces it");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/folder.hpp"
 
+#include <fcntl.h>
+#include <stdio.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -71,8 +74,12 @@ std::optional<std::int64_t> step_of(std::string_view name) {
 
 std::vector<FoundCheckpoint> checkpoints_in(const fs::path& dir) {
   std::vector<FoundCheckpoint> out;
-  std::error_code unreadable;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir, unreadable)) {
+  std::error_code failed;
+  const fs::directory_iterator entries(dir, failed);
+  if (failed && failed != std::errc::no_such_file_or_directory)
+    throw Error("cannot be read: " + failed.message(), dir.string(),
+                "let this user read it, or choose another run.dir");
+  for (const fs::directory_entry& entry : entries) {
     const std::optional<std::int64_t> step = step_of(entry.path().filename().string());
     if (step && is_there(entry.path() / kManifestFile)) out.push_back({*step, entry.path()});
   }
@@ -92,8 +99,24 @@ void remove_leftovers(const fs::path& dir) {
   for (const fs::path& folder : found) remove_folder(folder);
 }
 
+namespace {
+
+/// At no time is there no complete checkpoint of the name. False: the file system cannot.
+bool exchange(const fs::path& partial, const fs::path& folder) {
+  return ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+} // namespace
+
 void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
   const fs::path folder = dir / folder_name(step);
+  if (is_there(folder / kManifestFile)) {
+    os::sync_folder(partial);
+    if (exchange(partial, folder)) {
+      os::sync_folder(dir);
+      return remove_folder(partial); // now the earlier one
+    }
+  }
   if (is_there(folder)) {
     int number = 1;
     const auto aside = [&] { return dir / text("{}-{}", folder_name(step), number); };

@@ -26,15 +26,16 @@ struct FoundCheckpoint {
   std::int64_t step = 0;
   std::filesystem::path folder;
 };
-/// The complete checkpoints in `dir`, oldest first. Empty if there is no such folder.
+/// The complete checkpoints in `dir`, oldest first. Empty if there is no such folder; throws Error if it cannot be
+/// read.
 std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::path& dir);
 
 /// Where a checkpoint of this step is written before it is complete. `attempt` distinguishes runs.
 std::filesystem::path partial_folder(const std::filesystem::path& dir, std::int64_t step, const std::string& attempt);
 /// Removes what earlier runs have not completed or not quite removed.
 void remove_leftovers(const std::filesystem::path& dir);
-/// Makes the checkpoint visible. A folder that has its name already, which cannot be a complete checkpoint of this run,
-/// is renamed first.
+/// Makes the checkpoint visible. A complete checkpoint of the same step, which a run that has gone back saves again, is
+/// replaced in one call and removed. Another folder of the name is renamed first.
 void commit(const std::filesystem::path& partial, const std::filesystem::path& dir, std::int64_t step);
 /// Removes all complete checkpoints but the newest `keep`, and those whose step is a multiple of `keep_every` (0:
 /// none).

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "base/printable.hpp"
+#include "checkpoint/checksum.hpp"
+#include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/shape_json.hpp"
 #include "os/input_file.hpp"
@@ -19,6 +22,8 @@ namespace {
 
 constexpr const char* kFormat = "triax-checkpoint";
 constexpr std::uint64_t kMaxManifest = std::uint64_t{1} << 30;
+
+constexpr const char* kDamagedHint = "the manifest was damaged: restore it, or use another checkpoint";
 
 /// A value of a JSON text, with its place for errors: "tensors[3].pieces[0].file".
 class Value {
@@ -138,15 +143,14 @@ SavedPart part_of(const Value& value) {
 }
 
 Json parse(std::string_view json, const std::string& from) {
-  constexpr const char* kHint = "the manifest was damaged: restore it, or use another checkpoint";
   const auto limit = [&from](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kMaxJsonDepth) throw Error("has too many lists in lists", from, kHint);
+    if (depth > kMaxJsonDepth) throw Error("has too many lists in lists", from, kDamagedHint);
     return true;
   };
   try {
     return Json::parse(json, limit);
   } catch (const Json::exception&) {
-    throw Error("is not valid JSON", from, kHint);
+    throw Error("is not valid JSON", from, kDamagedHint);
   }
 }
 
@@ -174,9 +178,19 @@ TrainingState training_of(const Value& value) {
   return out;
 }
 
+/// Of all but the checksum itself.
+std::string checksum_of(Json manifest) {
+  manifest.erase("checksum");
+  const std::string json = manifest.dump(1, ' ', false, Json::error_handler_t::replace);
+  Checksum out;
+  out.add(std::as_bytes(std::span(json)));
+  return out.text();
+}
+
 Manifest manifest_of(const Value& top) {
   if (top.at("format").string() != kFormat) top.at("format").fail(text("is not \"{}\"", kFormat));
   const std::int64_t version = top.at("version").whole();
+  if (version < 1) top.at("version").fail("is not a version");
   if (version > kManifestVersion)
     throw Error(text("has version {} of the format, and this program reads up to {}", version, kManifestVersion),
                 top.from(), "use the version of Triax that wrote it, or a later one");
@@ -237,6 +251,7 @@ std::string to_json(const Manifest& manifest) {
               {"config", manifest.config}};
   if (!manifest.mean_of.empty()) out["mean_of"] = manifest.mean_of;
   put(out, manifest.content);
+  out["checksum"] = checksum_of(out);
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -248,8 +263,15 @@ Manifest read_manifest(const std::filesystem::path& path) {
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   const Json parsed = parse(bytes, path.string());
-  Manifest out = manifest_of(Value(parsed, path.string()));
+  const Value top(parsed, path.string());
+  Manifest out = manifest_of(top);
   check_whole(out.content, path.string());
+  if (top.at("checksum").string() != checksum_of(parsed))
+    throw Error("is not what was written", path.string(), kDamagedHint);
+  const std::optional<std::int64_t> step = step_of(path.parent_path().filename().string());
+  if (step && *step != out.training.step)
+    throw Error(text("is of step {}, in a folder of step {}", out.training.step, *step), path.string(),
+                "give the folder its own name, or use another checkpoint");
   return out;
 }
 
@@ -272,7 +294,9 @@ void PartMerger::add(SavedPart part) {
 
 void check_whole(const SavedPart& all, const std::string& from) {
   std::set<std::string> files;
-  for (const SavedFile& file : all.files) files.insert(file.name);
+  for (const SavedFile& file : all.files)
+    if (!files.insert(file.name).second)
+      throw Error(text("{} is listed twice", file.name), from, "use another checkpoint");
   std::set<std::pair<std::string, std::string>> tensors;
   for (const SavedTensor& tensor : all.tensors) {
     if (!tensors.insert({tensor.parameter, tensor.state}).second)

@@ -57,7 +57,8 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
       const TensorEntry& entry = entries[next++];
       Checksum checksum;
       for (std::span<const std::byte> rest(box.data, entry.bytes()); !rest.empty();) {
-        if (is_stopped(stop)) throw Error("the checkpoint was given up", (folder / name).string());
+        if (is_stopped(stop))
+          throw Error("stopped before it was complete", (folder / name).string(), "the checkpoint before stays");
         const std::span<const std::byte> chunk = rest.first(std::min(rest.size(), kChunk));
         checksum.add(chunk);
         file.write(chunk);

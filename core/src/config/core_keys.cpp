@@ -213,8 +213,8 @@ constexpr CoreKey kCheckpoint[] = {
 constexpr CoreKey kEval[] = {
     {option_int("every", "0", 0, kMany, "steps between two evaluations; 0: none"), nullptr,
      &to<&RunConfig::eval, &RunConfig::EvalKeys::every>},
-    {option_int("batches", "0", 0, kMany, "global batches per evaluation; 0: in triax evaluate, every sample"), nullptr,
-     &to<&RunConfig::eval, &RunConfig::EvalKeys::batches>},
+    {option_int("batches", "0", 0, kMaxCount, "global batches per evaluation; 0: in triax evaluate, every sample"),
+     nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::batches>},
 };
 
 constexpr CoreKey kLog[] = {

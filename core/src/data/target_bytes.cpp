@@ -7,6 +7,7 @@
 
 #include "data/tokenizer_choice.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::data {
 
@@ -48,6 +49,7 @@ TargetBytes target_bytes(const Corpora& corpora, const BlendedDataset& samples, 
   for (std::int64_t first = 0; first < count; first += kSamplesPerRead) {
     std::vector<std::int64_t> numbers;
     for (std::int64_t n = first; n < std::min(count, first + kSamplesPerRead); ++n) numbers.push_back(n);
+    if (RankActivity* const activity = RankActivity::current()) activity->make_progress(); // may take minutes
     const Shape shape{sequence, static_cast<std::int64_t>(numbers.size())};
     samples.microbatch(numbers, TensorView(tokens.data(), DType::i32, shape),
                        TensorView(targets.data(), DType::i32, shape));

@@ -29,7 +29,7 @@ std::int64_t count_on_host(const TensorView& values) {
 NonfiniteSearch::NonfiniteSearch(Device& device, Stream& stream, int layers)
     : device_(device), stream_(stream), layers_(layers), block_(device.allocate(kBlock, MemoryKind::pinned)) {}
 
-void NonfiniteSearch::look(const LayerResults& of) {
+void NonfiniteSearch::inspect(const LayerResults& of) {
   const int order = of.kind == Kind::forward ? of.number : 2 * layers_ - 1 - of.number;
   if (order >= order_) return;
   find_in_results(of, order, of.kind == Kind::forward ? "output" : "gradient of the input");
@@ -56,8 +56,10 @@ void NonfiniteSearch::find_in_results(const LayerResults& of, int order, const c
     const std::int64_t found = count(values);
     if (found == 0) continue;
     order_ = order;
+    const std::string in_weights = this->in_weights(of);
+    is_in_weights_ = !in_weights.empty();
     text_ = triax::text("the {} of {} in microbatch {} ({} of {} values){}", what, of.layer.name(), of.microbatch,
-                        found, values.elements(), in_weights(of));
+                        found, values.elements(), in_weights);
   }
 }
 
@@ -79,6 +81,7 @@ void NonfiniteSearch::find_in_gradients(const LayerResults& of, int order) {
     const std::int64_t found = count(values);
     if (found == 0) continue;
     order_ = order;
+    is_in_weights_ = false;
     text_ = triax::text("the gradient of {}/{} in microbatch {} ({} of {} values)", of.layer.name(),
                         of.layer.params()[i].name, of.microbatch, found, values.elements());
   }

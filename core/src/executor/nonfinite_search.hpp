@@ -2,8 +2,8 @@
 // Finds where values that are not finite first appear: a step is computed again, and the host looks at what each layer
 // writes. Slow, and only for the report of a step that failed.
 //
-// Threads: the rank's main thread. Ownership: owns a block of host memory; borrows device and stream. Blocking: look()
-// waits for the stream. Errors: Error of the wait.
+// Threads: the rank's main thread. Ownership: owns a block of host memory; borrows device and stream. Blocking:
+// inspect() waits for the stream. Errors: Error of the wait.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,13 @@ class NonfiniteSearch {
   /// `layers`: of the whole model.
   NonfiniteSearch(Device& device, Stream& stream, int layers);
 
-  void look(const LayerResults& of);
+  void inspect(const LayerResults& of);
 
   /// The position of the first layer with such a value in the order of a step: forward from the first layer to the
   /// last, then backward. kNothing: all values are finite.
   int order() const { return order_; }
+  /// Whether a weight of that layer has such a value on this rank.
+  bool is_in_weights() const { return is_in_weights_; }
   /// "the output of block 3 in microbatch 0 (5 of 64 values); block 3/mlp.up.weight has 1 such value"
   const std::string& text() const { return text_; }
 
@@ -54,6 +56,7 @@ class NonfiniteSearch {
   const int layers_;
   const std::unique_ptr<Memory> block_; // for downloads
   int order_ = kNothing;
+  bool is_in_weights_ = false;
   std::string text_;
 };
 

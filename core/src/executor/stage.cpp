@@ -153,7 +153,7 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
     collect(at, action, batch);
     run_layer(at, action.kind, call);
-    if (search) search->look(results(at, action));
+    if (search) search->inspect(results(at, action));
   }
 }
 

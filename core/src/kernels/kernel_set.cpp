@@ -52,6 +52,10 @@ int KernelSet::threads() const noexcept {
   return 1;
 }
 
+bool KernelSet::computes() const noexcept {
+  return true;
+}
+
 Refusals KernelSet::supports(const OpCall& call) const {
   Refusals answer;
   kernels::Scratch none = kernels::Scratch::planning();

@@ -63,7 +63,7 @@ class OneTraining {
       result = trained(rank, checkpoints);
     } catch (...) {
       const Error error = observed_.activity().with_failed_call(caught_error());
-      if (rank && !of_.run.evaluates) await_record(rank->steps_done() - earlier_steps_);
+      if (rank && !of_.run.evaluates) await_record(rank->steps_done());
       failed(error);
     }
     observed_.set_rank(nullptr);
@@ -83,7 +83,6 @@ class OneTraining {
     observed_.set_rank(&*rank);
     checkpoints.emplace(of_.run, of_.layout, of_.number, *rank, store_, of_.log);
     if (const std::string note = checkpoints->restore(); !note.empty() && of_.reports.note) of_.reports.note(note);
-    earlier_steps_ = rank->steps_done();
     if (of_.made) {
       const ActivityScope wait(ActivityScope::Kind::wait, "reporting to the job that the rank is ready");
       of_.made();
@@ -122,7 +121,6 @@ class OneTraining {
   }
 
   const RankTraining& of_;
-  std::int64_t earlier_steps_ = 0; // of the run, before this start
   MarkedStore store_;
   ObservedRank observed_;
   const RankActivity::Binding bound_;

@@ -23,7 +23,7 @@ namespace triax::launch {
 
 namespace {
 
-constexpr const char* kRecorded = "launch/recorded"; // counts the steps that rank 0 records in any case
+constexpr const char* kRecorded = "launch/recorded"; // the last step that rank 0 has recorded in any case
 
 FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
                       const train::RunFolder* folder) {
@@ -96,7 +96,9 @@ class OneRank {
 
   /// Once for each step: before the evaluation after it, if there is one.
   void count_record(std::int64_t step) {
-    if (last_step_.exchange(step) != step) of_.job.count(kRecorded);
+    const std::int64_t before = last_step_.exchange(step);
+    if (before == 0 && step > 1) of_.job.store().add(kRecorded, step - 1); // of earlier starts of the run
+    if (before != step) of_.job.count(kRecorded);
   }
 
   void await_record(std::int64_t steps) {

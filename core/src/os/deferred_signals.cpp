@@ -4,17 +4,15 @@
 #include <pthread.h>
 
 #include <ctime>
-#include <initializer_list>
+
+#include "os/stop_signals.hpp"
 
 namespace triax::os {
 
 DeferredSignals::DeferredSignals() {
   sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    const bool ignored = sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-    if (!ignored) sigaddset(&signals_, signal);
-  }
+  for (const int signal : kStopSignals)
+    if (!is_ignored(signal)) sigaddset(&signals_, signal);
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
 }
 

@@ -76,7 +76,8 @@ void DurableFile::start_writeback() {
     if (from == to) return; // 0 bytes would mean: up to the end of the file
     const int result =
         ::sync_file_range(descriptor_.number(), static_cast<off_t>(from), static_cast<off_t>(to - from), how);
-    if (result != 0 && errno != ENOSYS) fail(errno); // it is reported once: finish() would not see it
+    if (result == 0) return;
+    if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail(errno); // reported once: finish() would not see it
   };
   sync(started_, end, SYNC_FILE_RANGE_WRITE);
   sync(on_disk_, started_, SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
@@ -100,13 +101,12 @@ StagedFile::~StagedFile() {
 
 void StagedFile::commit(bool replace) {
   out_.finish();
-  if (!replace) {
-    rename_to_new(hidden_, file_, hint_);
-  } else {
-    if (::rename(hidden_.c_str(), file_.c_str()) != 0) fail_durable(file_, errno, hint_);
-    sync_folder(parent_of(file_));
-  }
-  committed_ = true;
+  const int error = !replace                                        ? try_rename_to_new(hidden_, file_)
+                    : ::rename(hidden_.c_str(), file_.c_str()) == 0 ? 0
+                                                                    : errno;
+  if (error != 0) fail_durable(file_, error, hint_);
+  committed_ = true; // it has its name, also if what follows fails
+  sync_folder(parent_of(file_));
 }
 
 void write_durable_file(const fs::path& file, std::string_view content) {

@@ -26,6 +26,11 @@ void close_one(int& descriptor) {
   descriptor = -1;
 }
 
+[[noreturn]] void fail_to_wait(const char* what) {
+  throw Error(text("cannot wait for the process of the run: {}: {}", what, errno_text(errno)), {},
+              "allow this user more open files (ulimit -n), or leave out --max-restarts");
+}
+
 [[noreturn]] void fail(const char* what) {
   throw Error(text("cannot start a process for the run: {}: {}", what, errno_text(errno)), {},
               "allow this user more processes (ulimit -u) or open files (ulimit -n), or leave out --max-restarts");
@@ -38,7 +43,7 @@ SupervisedProcess::SupervisedProcess() : supervisor_(::getpid()) {
   sigaddset(&signals_, SIGCHLD);
   for (const int signal : kStopSignals)
     if (!is_ignored(signal)) sigaddset(&signals_, signal);
-  sigaddset(&signals_, SIGQUIT);
+  if (!is_ignored(SIGQUIT)) sigaddset(&signals_, SIGQUIT);
   if (::pipe2(pipe_, O_CLOEXEC) != 0) fail("pipe");
   std::cout.flush(); // else both would write it
   ::sigprocmask(SIG_BLOCK, &signals_, &mask_before_);
@@ -83,10 +88,10 @@ void SupervisedProcess::send(const std::string& sent) {
 SupervisedProcess::End SupervisedProcess::wait() {
   End end;
   signals_read_ = ::signalfd(-1, &signals_, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals_read_ < 0) fail("signalfd");
+  if (signals_read_ < 0) fail_to_wait("signalfd");
   while (true) {
     std::array<pollfd, 2> ready{pollfd{signals_read_, POLLIN, 0}, pollfd{pipe_[0], POLLIN, 0}};
-    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
+    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail_to_wait("poll");
     if (ready[1].revents != 0) read(end.sent);
     pass_signal(end);
     if (::waitpid(pid_, &end.status, WNOHANG) != pid_) continue;

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 constexpr double kNoDeadline = 1e8; // an abort of the job ends the wait
 constexpr char kWritten = '+', kFailed = '-';
 
-std::string key_of(std::int64_t step, int rank) {
-  return text("checkpoint/{}/{}", step, rank);
+std::string key_of(std::int64_t save, int rank) {
+  return text("checkpoint/save {}/{}", save, rank);
 }
 
 std::string plugin_text(const config::PluginChoice& choice) {
@@ -43,8 +43,8 @@ void check_visible(const fs::path& folder, const checkpoint::SavedPart& part, in
 
 } // namespace
 
-void publish(Store& store, std::int64_t step, int rank, const PartOrError& part) {
-  store.set(key_of(step, rank), part.error.empty() ? kWritten + checkpoint::to_json(part.part) : kFailed + part.error);
+void publish(Store& store, std::int64_t save, int rank, const PartOrError& part) {
+  store.set(key_of(save, rank), part.error.empty() ? kWritten + checkpoint::to_json(part.part) : kFailed + part.error);
 }
 
 std::string new_attempt() {
@@ -60,14 +60,14 @@ CheckpointCommit::CheckpointCommit(const config::RunConfig& run, const Layout& l
   checkpoint::remove_leftovers(run.checkpoints());
 }
 
-void CheckpointCommit::complete(const fs::path& partial, const checkpoint::TrainingState& state, const PartOrError& own,
-                                const std::atomic<bool>& stop) {
+void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
+                                const PartOrError& own, const std::atomic<bool>& stop) {
   const Clock::time_point began = Clock::now();
-  const std::vector<std::string> others = reports_of_others(state.step); // after an abort, nothing is reported here
+  const std::vector<std::string> others = reports_of_others(save); // after an abort, nothing is reported here
   try {
     const checkpoint::Manifest all = manifest(state, merged(partial, own, others));
     checkpoint::check_whole(all.content, (partial / checkpoint::kManifestFile).string());
-    if (stop) throw Error("the checkpoint was given up");
+    if (stop) throw Error("stopped before it was complete", {}, "the checkpoint before stays");
     os::write_durable_file(partial / checkpoint::kManifestFile, checkpoint::to_json(all));
     checkpoint::commit(partial, run_.checkpoints(), state.step);
     newest_ = (run_.checkpoints() / checkpoint::folder_name(state.step)).string();
@@ -88,12 +88,17 @@ void CheckpointCommit::complete(const fs::path& partial, const checkpoint::Train
 }
 
 /// Waits for all ranks, also if one has failed: they still write to the folder.
-std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t step) {
+std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t save) {
+  struct Awaiting {
+    std::atomic<bool>& flag;
+    explicit Awaiting(std::atomic<bool>& of) : flag(of) { flag = true; }
+    ~Awaiting() { flag = false; }
+  } const awaiting(awaits_others_);
   std::vector<std::string> out;
   for (int rank = 1; rank < layout_.world(); ++rank)
-    out.push_back(store_.get(key_of(step, rank), deadline_in(kNoDeadline)));
+    out.push_back(store_.get(key_of(save, rank), deadline_in(kNoDeadline)));
   for (int rank = 1; rank < layout_.world(); ++rank)
-    store_.set(key_of(step, rank), ""); // releases the memory of the server
+    store_.set(key_of(save, rank), ""); // releases the memory of the server
   return out;
 }
 
@@ -113,7 +118,8 @@ checkpoint::SavedPart CheckpointCommit::merged(const fs::path& partial, const Pa
   int rank = 0;
   for (const std::string& report : others) {
     ++rank;
-    const std::string_view content = std::string_view(report).substr(report.empty() ? 0 : 1);
+    TRIAX_REQUIRE(!report.empty(), "rank {} has reported an empty text", rank);
+    const std::string_view content = std::string_view(report).substr(1);
     add(rank, report.starts_with(kWritten) ? PartOrError{checkpoint::part_from_json(content, text("rank {}", rank)), {}}
                                            : PartOrError{{}, std::string(content)});
   }

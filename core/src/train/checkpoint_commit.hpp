@@ -28,8 +28,9 @@ struct PartOrError {
   std::string error; // empty: none
 };
 
-/// Sends rank 0 what this rank has written.
-void publish(Store& store, std::int64_t step, int rank, const PartOrError& part);
+/// Sends rank 0 what this rank has written. `save`: number of the save in this start of the run, from 1: after a
+/// rewind, a step is saved again.
+void publish(Store& store, std::int64_t save, int rank, const PartOrError& part);
 
 /// A name that no other run has.
 std::string new_attempt();
@@ -39,14 +40,16 @@ class CheckpointCommit {
   /// Removes what an earlier run has not completed.
   CheckpointCommit(const config::RunConfig& run, const Layout& layout, std::int64_t sequence, Store& store, Log& log);
 
-  void complete(const std::filesystem::path& partial, const checkpoint::TrainingState& state, const PartOrError& own,
-                const std::atomic<bool>& stop);
+  void complete(const std::filesystem::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
+                const PartOrError& own, const std::atomic<bool>& stop);
+  /// While complete() waits for the parts of other ranks. Any thread.
+  bool awaits_others() const { return awaits_others_; }
   std::int64_t failed() const { return failed_; } // checkpoints
   /// The newest complete checkpoint that this object has made.
   const std::string& newest() const { return newest_; }
 
  private:
-  std::vector<std::string> reports_of_others(std::int64_t step);
+  std::vector<std::string> reports_of_others(std::int64_t save);
   static checkpoint::SavedPart merged(const std::filesystem::path& partial, const PartOrError& own,
                                       std::span<const std::string> others);
   checkpoint::Manifest manifest(const checkpoint::TrainingState& state, checkpoint::SavedPart content) const;
@@ -56,6 +59,7 @@ class CheckpointCommit {
   const std::int64_t sequence_;
   Store& store_;
   Log& log_;
+  std::atomic<bool> awaits_others_{false};
   std::int64_t failed_ = 0;
   std::string newest_;
 };

@@ -27,7 +27,8 @@ using checkpoint::TensorData;
 using executor::KeptTensor;
 
 constexpr const char *kAttemptKey = "checkpoint/attempt", *kResumeKey = "checkpoint/resume";
-constexpr std::string_view kOfRun = "run ", kFrom = "from"; // values of kResumeKey; empty: begin at step 1
+// Values of kResumeKey, with the folder; empty: begin at step 1.
+constexpr std::string_view kOfRun = "run ", kFrom = "from ";
 constexpr std::chrono::milliseconds kPoll{50};
 
 TensorView saved_view(const KeptTensor& tensor) {
@@ -52,8 +53,8 @@ TensorData data_of(const KeptTensor& tensor, const std::byte* data) {
 
 } // namespace
 
-bool uses_staging(const config::RunConfig& run, DeviceKind device) {
-  if (device == DeviceKind::sim || run.evaluates) return false; // has no values, or saves none
+bool uses_staging(const config::RunConfig& run, DeviceKind device, bool computes) {
+  if (!computes || run.evaluates) return false; // nothing is saved
   return device != DeviceKind::host || (run.checkpoint.async && run.checkpoint.every > 0);
 }
 
@@ -67,7 +68,7 @@ std::size_t staging_bytes(std::span<const KeptTensor> kept) {
 struct Checkpoints::Impl {
   Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Rank& of, Store& shared, Log& to)
       : run(config), layout(ranks), number(this_rank), rank(of), store(shared), log(to), kept(of.kept()) {
-    if (run.evaluates) return;
+    if (run.evaluates || !rank.computes()) return;
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
     prepare();
@@ -95,7 +96,7 @@ struct Checkpoints::Impl {
 
   /// Allocates, and describes what this rank saves, once.
   void prepare() {
-    if (uses_staging(run, rank.device().kind())) {
+    if (uses_staging(run, rank.device().kind(), rank.computes())) {
       const bool pinned = rank.device().kind() != DeviceKind::host;
       staging = rank.device().allocate(staging_bytes(kept), pinned ? MemoryKind::pinned : MemoryKind::host);
       if (!pinned) touched = std::async(std::launch::async, [this] { touch_pages(*staging, stop); });
@@ -112,6 +113,7 @@ struct Checkpoints::Impl {
   }
 
   void save() {
+    if (!writer.joinable()) return; // nothing is saved
     finish_writing(true);
     began = Clock::now();
     rank.finish();
@@ -119,6 +121,7 @@ struct Checkpoints::Impl {
     {
       const std::lock_guard lock(mutex);
       job = rank.training_state();
+      ++saves;
       last_saved = (run.checkpoints() / checkpoint::folder_name(job->step)).string();
     }
     changed.notify_all();
@@ -145,7 +148,8 @@ struct Checkpoints::Impl {
     while (job) {
       changed.wait_for(lock, kPoll);
       rank.device().abort_flag().check();
-      const bool progresses = blocks.load() != seen || awaits_others; // a rank whose disk hangs has its own watchdog
+      // A rank whose disk hangs is found by its own watchdog.
+      const bool progresses = blocks.load() != seen || (commit && commit->awaits_others());
       seen = blocks.load();
       if (RankActivity* const activity = RankActivity::current(); activity && progresses) activity->make_progress();
     }
@@ -172,16 +176,11 @@ struct Checkpoints::Impl {
     const std::filesystem::path folder = checkpoint::partial_folder(run.checkpoints(), state.step, attempt);
     try {
       const PartOrError part = written(folder);
-      if (commit) {
-        awaits_others = true;
-        commit->complete(folder, state, part, stop);
-        awaits_others = false;
-        return;
-      }
+      if (commit) return commit->complete(folder, saves, state, part, stop);
       try {
-        publish(store, state.step, number, part);
+        publish(store, saves, number, part);
       } catch (...) { // too large for the store: rank 0 must not wait for it
-        publish(store, state.step, number, {{}, caught_error().what()});
+        publish(store, saves, number, {{}, caught_error().what()});
       }
     } catch (...) { // the store, after a failure of the job
       log.debug("{}", caught_error().what());
@@ -209,10 +208,11 @@ struct Checkpoints::Impl {
   }
 
   std::string restore() {
+    if (!rank.computes()) return {};
     const std::string decided = agreed(kResumeKey, [this] { return decision(); });
     if (decided.empty()) return {};
-    ResumePoint point{run.checkpoint.from, 0, run.checkpoint.load == "weights"};
     continues_run = decided.starts_with(kOfRun);
+    ResumePoint point{decided.substr(kFrom.size()), 0, run.checkpoint.load == "weights"};
     if (continues_run) point = {run.checkpoints() / decided.substr(kOfRun.size()), 0, run.evaluates, true};
     const checkpoint::Manifest manifest = read(point.folder, point.weights_only);
     if (point.weights_only && !run.evaluates) {
@@ -250,7 +250,8 @@ struct Checkpoints::Impl {
   std::string decision() const {
     const std::optional<ResumePoint> point = resume_point(run);
     if (!point) return {};
-    return point->is_of_run ? std::string(kOfRun) + point->folder.filename().string() : std::string(kFrom);
+    return point->is_of_run ? std::string(kOfRun) + point->folder.filename().string()
+                            : std::string(kFrom) + point->folder.string();
   }
 
   const config::RunConfig& run;
@@ -263,21 +264,22 @@ struct Checkpoints::Impl {
   std::string attempt;
   std::optional<CheckpointCommit> commit; // on rank 0
   std::unique_ptr<Memory> staging;
-  std::future<void> touched;                             // before the first copy
   std::vector<std::pair<TensorView, TensorView>> copies; // to, from
   std::vector<TensorData> weights, states;
   std::int64_t rewinds = 0;
   bool continues_run = false; // restored from a checkpoint of this run
-  std::atomic<bool> stop{false}, awaits_others{false};
+  std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> blocks{0}; // that have been written
   Clock::time_point began{};
   std::mutex mutex; // protects the members below
   std::condition_variable changed;
   std::optional<checkpoint::TrainingState> job; // being written
   std::string last_saved, restored;             // folders
+  std::int64_t saves = 0;                       // begun; written while there is no job
   bool ends = false;
   double seconds = 0;
-  std::thread writer; // last: uses all others
+  std::future<void> touched; // before the first copy; uses `stop`
+  std::thread writer;        // last: uses all others
 };
 
 Checkpoints::Checkpoints(const config::RunConfig& run, const Layout& layout, int rank, Rank& of, Store& store, Log& log)

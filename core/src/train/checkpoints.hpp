@@ -66,7 +66,7 @@ class Checkpoints {
 
 /// Whether checkpoints are written from a copy of the state, in the host's memory: on a device that is not the host,
 /// and while training continues. Else they are written from the state itself.
-bool uses_staging(const config::RunConfig& run, DeviceKind device);
+bool uses_staging(const config::RunConfig& run, DeviceKind device, bool computes);
 /// The size of that copy.
 std::size_t staging_bytes(std::span<const executor::KeptTensor> kept);
 

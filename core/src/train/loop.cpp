@@ -88,13 +88,10 @@ class Loop {
     return elapsed + 2 * longest_step_s_ + save >= limit;
   }
 
-  /// Kernels that only model time compute no loss, and their weights are those of the start.
-  bool has_trained() const { return result_.skipped > 0 || result_.first_loss != 0 || result_.last_loss != 0; }
-
   /// A stop before the first step leaves what was there.
   void end_checkpoints() {
     if (!checkpoints_) return;
-    if (result_.steps > 0 && saved_ != rank_.steps_done() && has_trained()) checkpoints_->save();
+    if (result_.steps > 0 && saved_ != rank_.steps_done()) checkpoints_->save();
     checkpoints_->wait();
     result_.checkpoint = checkpoints_->newest();
     result_.missing.checkpoints = checkpoints_->missing();
@@ -148,7 +145,7 @@ class Loop {
     }
     write(record, recorded);
     if (reports_.step) reports_.step(record);
-    if (!checkpoints_ || !checkpoints_->is_due(done.step) || !has_trained()) return;
+    if (!checkpoints_ || !checkpoints_->is_due(done.step)) return;
     checkpoints_->save();
     saved_ = done.step;
   }
@@ -172,11 +169,19 @@ class Loop {
     if (!to)
       throw Error(found.message() + "; there is no checkpoint to go back to", found.where(),
                   text("save more often: checkpoint.every = {} is after this step", run_.checkpoint.every));
-    saved_ = to->step;
     note(text("{}: {}; goes back to step {} ({}) and leaves out the samples {} to {} (rewind {} of {})", found.where(),
               found.message(), to->step, to->folder, to->begin, to->end - 1, ++rewinds_, run_.train.max_rewinds));
-    if (!reports_.records) return;
-    if (const std::string moved = reports_.records->begin(to->step); !moved.empty()) note(moved);
+    if (reports_.records) continue_records(to->step);
+    checkpoints_->save(); // a stop or a loss of a rank before the next save must not bring the samples back
+    saved_ = to->step;
+  }
+
+  void continue_records(std::int64_t done) {
+    try {
+      if (const std::string moved = reports_.records->begin(done); !moved.empty()) note(moved);
+    } catch (...) { // does not end training: the file then has these steps twice
+      note(text("the records after step {} could not be moved aside: {}", done, caught_error().what()));
+    }
   }
 
   void note(const std::string& line) const {

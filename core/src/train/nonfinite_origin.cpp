@@ -11,14 +11,18 @@ std::string nonfinite_origin(const RepeatedStep& of) {
   using executor::NonfiniteSearch;
   NonfiniteSearch search(of.device, of.stream, of.layers);
   of.executor.repeat(of.step, search);
-  // Of the ranks with the earliest layer, the first: the largest of what is left of kMost.
-  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  // Of the ranks with the earliest layer, those whose weights are the cause come first: the smallest place, as the
+  // largest of what is left of kMaxPlace.
+  constexpr std::int32_t kMaxPlace = std::numeric_limits<std::int32_t>::max();
   const bool found = search.order() != NonfiniteSearch::kNothing;
-  const std::int32_t left = found ? kMost - (search.order() * of.world + of.rank) : 0;
+  const std::int32_t left =
+      found ? kMaxPlace - ((2 * search.order() + (search.is_in_weights() ? 0 : 1)) * of.world + of.rank) : 0;
   const std::int32_t most_left = of.agreement.largest(left, deadline_in(of.timeout_s));
   if (most_left == 0)
-    return "computed again, all values are finite: suspect the memory of a device, or a plugin whose results change";
-  const int first = (kMost - most_left) % of.world;
+    return "computed again, the values of every layer are finite: a sum over ranks overflows, or the memory of a "
+           "device or "
+           "a plugin gives other values each time";
+  const int first = (kMaxPlace - most_left) % of.world;
   if (first == of.rank) of.store.set(of.key, search.text());
   return text("first on rank {}: {}", first, of.store.get(of.key, deadline_in(of.timeout_s)));
 }

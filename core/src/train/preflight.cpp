@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/caught_error.hpp"
+#include "checkpoint/folder.hpp"
 #include "data/blended_dataset.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
@@ -162,13 +163,20 @@ class Check {
   /// What checkpoints are written from, if that is a copy.
   void add_staging(const executor::RankState& state, RankPlan& row) const {
     const DeviceKind device = out_.device.value_or(DeviceKind::cuda); // a kernel set that is not installed here
-    if (!uses_staging(run_, device)) return;
+    if (!uses_staging(run_, device, computes())) return;
     row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
   }
 
+  /// A kernel set that is not installed here does.
+  bool computes() const { return !plugins_ || plugins_->kernels().computes(); }
+
   /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(const executor::RankState& state) {
-    if (out_.device == DeviceKind::sim) return; // has no weights
+    if (!computes() && !run_.evaluates && !checkpoint::checkpoints_in(run_.checkpoints()).empty())
+      refuse(make_refusal(ErrorCode::kConflict, {"kernels.plugin", "run.dir"},
+                          "run.dir has the checkpoints of a training, and {} does not compute", run_.kernels.name)
+                 .with_hint("choose another run.dir"));
+    if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
     std::optional<ResumePoint> point;
     bool is_readable = false;
     guarded(run_.evaluates ? "--checkpoint" : "checkpoint.from", [&] {

@@ -122,10 +122,18 @@ struct Rank::Impl final : control::JobAbort::Listener {
   /// What is not finite in this step, and where first.
   Error located(const Error& nonfinite, std::int64_t step) {
     const std::string key = text("nonfinite/{}", ++searches);
-    const std::string origin = noting_failure([&] {
-      return nonfinite_origin({*walker, *device, *stream, step, plugins.model().count(), number, layout.world(),
-                               *agreement, store, key, wait_timeout_s()});
-    });
+    std::string origin;
+    try {
+      origin = noting_failure([&] {
+        return nonfinite_origin({*walker, *device, *stream, step, plugins.model().count(), number, layout.world(),
+                                 *agreement, store, key, wait_timeout_s()});
+      });
+    } catch (...) { // must not hide what it should explain
+      if (device->abort_flag().raised()) throw;
+      const Error error = caught_error();
+      throw Error(text("{}; where first is not known: {}", nonfinite.message(), error.what()), nonfinite.where(),
+                  nonfinite.hint());
+    }
     return Error(text("{}; {}", nonfinite.message(), origin), nonfinite.where(), nonfinite.hint());
   }
 
@@ -310,6 +318,10 @@ std::int64_t Rank::sequence() const {
 
 std::int64_t Rank::global_batch() const {
   return impl_->run.batch.global;
+}
+
+bool Rank::computes() const {
+  return impl_->plugins.kernels().computes();
 }
 
 Device& Rank::device() {

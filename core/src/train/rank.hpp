@@ -144,7 +144,8 @@ class Rank {
   std::int64_t sequence() const;     // tokens per sample
   std::int64_t global_batch() const; // samples per step
   Device& device();
-  Stream& stream(); // of computations
+  bool computes() const; // see KernelSet::computes()
+  Stream& stream();      // of computations
   /// Totals since the start, one entry per group.
   std::vector<report::GroupTraffic> traffic() const;
   /// Contents of its arenas.

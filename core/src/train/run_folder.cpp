@@ -179,6 +179,10 @@ std::string RunRecords::begin(std::int64_t done) {
   os::commit_temporary(resolved);
   std::error_code none;
   fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed
+  if (metrics_) {                                   // the run has gone back
+    earlier_records_ += metrics_->records();
+    earlier_missing_ += metrics_->missing();
+  }
   metrics_.emplace(run_.log.metrics, [this](const Error& problem, bool lost) {
     lost ? log_.error("{}", problem.what()) : log_.warn("{}", problem.what());
   });
@@ -198,11 +202,11 @@ fs::path RunRecords::metrics() const {
 }
 
 std::int64_t RunRecords::records() const {
-  return metrics_ ? metrics_->records() : 0;
+  return earlier_records_ + (metrics_ ? metrics_->records() : 0);
 }
 
 std::int64_t RunRecords::missing() const {
-  return metrics_ ? metrics_->missing() : 0;
+  return earlier_missing_ + (metrics_ ? metrics_->missing() : 0);
 }
 
 } // namespace triax::train

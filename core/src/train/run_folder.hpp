@@ -66,6 +66,7 @@ class RunRecords {
   const std::string resolved_toml_;
   Log& log_;
   std::optional<report::MetricsFile> metrics_;
+  std::int64_t earlier_records_ = 0, earlier_missing_ = 0; // before a rewind
 };
 
 } // namespace triax::train

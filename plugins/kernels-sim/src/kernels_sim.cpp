@@ -67,6 +67,7 @@ class SimKernels final : public KernelSet {
   }
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
+  bool computes() const noexcept override { return false; }
   Refusals supports(const KernelRequest&) const override { return {}; }
   Refusals supports(const OpCall&) const override { return {}; }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }

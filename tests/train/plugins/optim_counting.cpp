@@ -24,7 +24,7 @@ class CountingDescent final : public Optimizer, public SavedState {
   void prepare(std::span<const ParameterShard>) override {}
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
     if (shards.empty() || !shards.front().master.data()) return; // planning
-    if (args.scalars->step != at_) ++count_; // once for all stages of the rank
+    if (args.scalars->step != at_) ++count_;                     // once for all stages of the rank
     at_ = args.scalars->step;
     const float rate = args.scalars->lr * args.scalars->clip / static_cast<float>(count_);
     for (const ParameterShard& shard : shards)
@@ -36,6 +36,7 @@ class CountingDescent final : public Optimizer, public SavedState {
   void load(std::string_view state) override {
     if (std::from_chars(state.data(), state.data() + state.size(), count_).ec != std::errc())
       throw Error(text("\"{}\" is not a count", state));
+    at_ = -1;
   }
 
  private:
