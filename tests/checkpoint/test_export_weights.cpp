@@ -92,6 +92,7 @@ TEST_F(WeightsExports, RefuseAFileThatExists) {
   EXPECT_EQ(test::read_file(folder_ / "w.safetensors"), "mine");
   std::filesystem::create_symlink("w.safetensors", folder_ / "link"); // such as /dev/stdout
   EXPECT_THAT(refusal("a", "link"), HasSubstr("link: is a symbolic link\n  name the file that it leads to"));
+  std::filesystem::remove(folder_ / "link");
   EXPECT_THAT(refusal("a", "a/manifest.json"), HasSubstr("a/manifest.json: is in a checkpoint, which it would damage"));
   EXPECT_THAT(refusal("a", "a", {{}, true}), HasSubstr("is a folder, not a regular file"));
   EXPECT_EQ(refusal("a", "w.safetensors", {{}, true}), "no error");

@@ -88,6 +88,17 @@ TEST_F(TrainRestarts, ALostRankOrLauncherRestartsTheRunFromItsLastCheckpoint) {
   EXPECT_EQ(done, losses("whole"));
 }
 
+TEST_F(TrainRestarts, TheTimeLimitIsForAllStarts) {
+  TrainProcess job = go(1, {"train.steps=1000000", "checkpoint.every=1", "train.time_limit=1h"});
+  wait_for_steps(job, 0, 3);
+  ::sleep(1); // of the limit in seconds
+  send_signal(ranks(job).at(0), SIGKILL);
+  wait_for_restart(job, "restart 1 of 1: ");
+  send_signal(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 75) << job.err();
+  EXPECT_THAT(read_file(work_ / "run/resolved.toml"), ContainsRegex("time_limit = \"3[0-5][0-9][0-9]s\""));
+}
+
 TEST_F(TrainRestarts, TheRunEndsWhenTheyAreUsed) {
   TrainProcess job = go_on(1, {"--json"});
   for (int kill = 0; kill < 2; ++kill) {

@@ -2,6 +2,8 @@
 // triax train: checks a run, then trains it with ranks as threads or processes of this machine. Or it is one of the
 // ranks that a launcher has started (train_launched.cpp). `triax evaluate` starts ranks in the same way.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -65,7 +67,7 @@ std::optional<train::LoopResult> train_threads(const LocalRun& here) {
                               here.placement,
                               here.logs,
                               here.signals,
-                              {here.folder ? &records : nullptr, here.step(), note},
+                              {here.folder ? &records : nullptr, here.step(), note, here.arguments.restart.began},
                               {},
                               nullptr,
                               here.failed,
@@ -74,13 +76,21 @@ std::optional<train::LoopResult> train_threads(const LocalRun& here) {
                               here.ends_at_start});
 }
 
-std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
+/// What earlier starts of the run have left of train.time_limit.
+std::string time_left(double limit_s, Clock::time_point began) {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - began).count();
+  return text("{}s", static_cast<std::int64_t>(std::max(1.0, limit_s - elapsed)));
+}
+
+std::vector<std::string> rank_arguments(const TrainArguments& arguments, const config::RunConfig& run) {
   std::vector<std::string> out = {arguments.evaluates ? "evaluate" : "train"};
   if (!arguments.checkpoint.empty()) out.insert(out.end(), {"--checkpoint", arguments.checkpoint});
   for (const config::Override& override : arguments.overrides) {
     out.emplace_back("--set");
     out.push_back(override.key + "=" + override.value);
   }
+  if (arguments.restart.number > 0 && run.train.time_limit_s > 0)
+    out.insert(out.end(), {"--set", "train.time_limit=" + time_left(run.train.time_limit_s, arguments.restart.began)});
   out.insert(out.end(), {"--", arguments.file}); // the file name may begin with '-'
   return out;
 }
@@ -91,8 +101,8 @@ std::optional<train::LoopResult> train_processes(const LocalRun& here) {
   const auto line = [&output](int rank, const std::string& written) { output.write(rank, written); };
   report::StartProgress start = report::StartProgress::for_stderr();
   const auto starting = [&start](const report::StartState& state) { start.update(state); };
-  return launch::spawn_workers({here.run(), rank_arguments(here.arguments), here.folder, here.log(), here.signals,
-                                here.step(), line, here.failed, starting});
+  return launch::spawn_workers({here.run(), rank_arguments(here.arguments, here.run()), here.folder, here.log(),
+                                here.signals, here.step(), line, here.failed, starting});
 }
 
 /// Rank processes open their own logs.
