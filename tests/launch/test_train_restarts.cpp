@@ -126,15 +126,19 @@ TEST_F(TrainRestarts, AnErrorThatRepeatsEndsTheRun) {
   EXPECT_THAT(job.err(), HasSubstr("\nnot restarted: the same error at the same step\n"));
 }
 
-/// The process of all ranks crashes.
+#ifndef __SANITIZE_THREAD__ // which turns the signal into an exit
+/// The process of all ranks crashes. With AddressSanitizer, it does not report how.
 TEST_F(TrainRestarts, RanksAsThreadsAreRestartedToo) {
   TrainProcess job =
-      go(5, {"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+      go(1, {"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
              "optimizer.rank=1", "optimizer.where=step", "optimizer.crashes=abort", "comm.plugin=comm-local"});
   EXPECT_EQ(job.wait(), 128 + SIGABRT) << job.err();
-  EXPECT_THAT(job.err(), ContainsRegex(" warning rank 0: restart 1 of 5: rank 1: (step 2, .*|.*SIGABRT.*)\n"));
-  EXPECT_THAT(job.err(), HasSubstr("\nnot restarted: the same error at the same step\n"));
+  EXPECT_THAT(job.err(), ContainsRegex(" warning rank 0: restart 1 of 1: (rank 1: crashed with SIGABRT \\(Aborted\\): "
+                                       "step 2, |the process of the run was killed by signal 6 \\(Aborted\\)\n)"));
+  EXPECT_THAT(job.err(),
+              ContainsRegex("\nnot restarted: (the same error at the same step|1 of 1 restarts are used)\n"));
 }
+#endif
 
 TEST_F(TrainRestarts, ASignalEndsTheRunAsWithoutThem) {
   for (const bool to_all : {false, true}) {
