@@ -161,3 +161,9 @@ A kernel set that models time has no loss:
   triax: --checkpoint must name a folder
     more: triax evaluate --help
   [2]
+
+More samples than can be counted are refused:
+
+  $ triax evaluate run.toml --set eval.batches=9223372036854775807
+  --set: eval.batches = 9223372036854775807 is outside 0..2147483647
+  [2]

@@ -53,7 +53,7 @@ class ResumedRun : public ::testing::Test {
     run_.keys["run.dir"] = text("\"{}\"", folder);
     const config::RunConfig config = this->config(where, stop_at);
     const train::RunFolder reserved(config, "# resolved\n");
-    return start(config, [&](train::Rank& rank, train::Checkpoints& checkpoints, int index) {
+    return start(config, TinySource(), [&](train::Rank& rank, train::Checkpoints& checkpoints, int index, TinySource&) {
       train::RunRecords records(config, "# resolved\n", null_log());
       train::Reports reports;
       if (index == 0) reports.records = &records;
@@ -67,7 +67,7 @@ class ResumedRun : public ::testing::Test {
     config::RunConfig config = this->config(where, 0);
     config.evaluates = true;
     if (!has_corpora_) config.data.validation = {};
-    return start(config, [&](train::Rank& rank, train::Checkpoints& checkpoints, int index) {
+    return start(config, TinySource(), [&](train::Rank& rank, train::Checkpoints& checkpoints, int index, TinySource&) {
       return train::run_evaluation(config, index, rank, signals_, {}, checkpoints);
     });
   }
@@ -93,14 +93,10 @@ class ResumedRun : public ::testing::Test {
     return checkpoint::read_manifest(checkpoint(folder, step) / "manifest.json").training;
   }
 
-  TinyRun run_;
-  train::LoopResult result_; // of rank 0
-  bool has_corpora_ = false; // the ranks read the run's corpora, not a TinySource
-
- private:
-  /// Restores the ranks of a job and calls body(rank, checkpoints, index) for each on its thread. Returns their errors.
-  template <class Body>
-  std::vector<std::string> start(const config::RunConfig& config, Body body) {
+  /// Restores the ranks of a job, each with its own copy of `source`, and calls body(rank, checkpoints, index, its
+  /// source) for each on its thread. Returns their errors.
+  template <class Source, class Body>
+  std::vector<std::string> start(const config::RunConfig& config, const Source& source, Body body) {
     const Layout layout = train::layout_of(config);
     control::LocalStore store;
     control::JobAbort abort;
@@ -108,16 +104,15 @@ class ResumedRun : public ::testing::Test {
     std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
     std::vector<std::thread> threads;
     for (int index = 0; index < layout.world(); ++index)
-      threads.emplace_back([&, index] {
+      threads.emplace_back([&, index, own = source]() mutable {
         try {
-          TinySource source;
           train::RankOptions options{.threads = 1, .abort = &abort};
-          if (!has_corpora_) options.training = options.held_out = &source;
+          if (!has_corpora_) options.training = options.held_out = &own;
           train::Rank rank(config, layout, index, store, null_log(), options);
           train::Checkpoints checkpoints(config, layout, index, rank, store, null_log());
           try {
             checkpoints.restore();
-            const train::LoopResult result = body(rank, checkpoints, index);
+            const train::LoopResult result = body(rank, checkpoints, index, own);
             if (index == 0) result_ = result;
           } catch (const Error& error) {
             abort.raise(index, error.what());
@@ -132,6 +127,9 @@ class ResumedRun : public ::testing::Test {
     return errors;
   }
 
+  TinyRun run_;
+  train::LoopResult result_; // of rank 0
+  bool has_corpora_ = false; // the ranks read the run's corpora, not a TinySource
   const os::StopSignals signals_{null_log()};
 };
 

@@ -5,15 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "checkpoint/folder.hpp"
-#include "checkpoint/manifest.hpp"
 #include "support/error_of.hpp"
-#include "train/loop.hpp"
+#include "train/resumed_run.hpp"
 #include "train/tiny_ranks.hpp"
 
 namespace triax {
@@ -21,8 +18,8 @@ namespace {
 
 using test::error_of;
 using test::TinyRank;
-using test::TinyRun;
 using test::TinySource;
+using test::Where;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -68,60 +65,29 @@ class SourceWithout final : public executor::BatchSource {
   TinySource inner_;
 };
 
-class Nonfinite : public ::testing::Test {
+class Nonfinite : public test::ResumedRun {
  protected:
   Nonfinite() {
-    run_.keys["train.steps"] = "8";
-    run_.keys["model.layers"] = "4";
     run_.keys["model.dropout"] = "0"; // depends on sample numbers
-    run_.keys["batch.global"] = "8";
     run_.keys["checkpoint.every"] = "3";
     run_.keys["checkpoint.keep"] = "9";
     run_.keys["eval.batches"] = "1";
   }
 
-  void use(int pipeline, int tensor, int data) {
-    run_.keys["parallel.pipeline"] = std::to_string(pipeline);
-    run_.keys["parallel.tensor"] = std::to_string(tensor);
-    run_.keys["parallel.data"] = std::to_string(data);
-  }
-
-  /// All ranks of the run, each with a source of its own. Returns the errors of ranks.
+  /// Trains the run with data from `source`. Returns the errors of ranks.
   template <class Source>
-  std::vector<std::string> train(Source source) {
-    const config::RunConfig config = run_.config();
-    const Layout layout = train::layout_of(config);
+  std::vector<std::string> train(const Source& source, const Where& where = {}, int stop_at = 0) {
+    const config::RunConfig config = this->config(where, stop_at);
     const train::RunFolder reserved(config, "# resolved\n");
-    const os::StopSignals signals(null_log());
-    control::LocalStore store;
-    control::JobAbort abort;
-    const control::JobAbort::Listening listening(abort, store);
-    std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
-    std::vector<std::thread> threads;
-    for (int index = 0; index < layout.world(); ++index)
-      threads.emplace_back([&, index, own = source]() mutable {
-        try {
-          train::Rank rank(config, layout, index, store, null_log(),
-                           {.training = &own, .held_out = &own, .threads = 1, .abort = &abort});
-          if constexpr (std::is_same_v<Source, PoisoningSource>) own.set(rank);
-          train::Checkpoints checkpoints(config, layout, index, rank, store, null_log());
-          checkpoints.restore();
-          train::RunRecords records(config, "# resolved\n", null_log());
-          train::Reports reports;
-          if (index == 0) reports = {.records = &records, .note = [this](const std::string& line) { note(line); }};
-          const train::LoopResult result = train::run_loop(config, rank, signals, reports, &checkpoints);
-          if (index == 0) result_ = result;
-        } catch (const std::exception& error) {
-          abort.raise(index, error.what());
-          errors[static_cast<std::size_t>(index)] = error.what();
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-    std::erase(errors, "");
-    return errors;
+    return start(config, source, [&](train::Rank& rank, train::Checkpoints& checkpoints, int index, Source& own) {
+      if constexpr (std::is_same_v<Source, PoisoningSource>) own.set(rank);
+      train::RunRecords records(config, "# resolved\n", null_log());
+      train::Reports reports;
+      if (index == 0)
+        reports = {.records = &records, .note = [this](const std::string& line) { notes_.push_back(line); }};
+      return train::run_loop(config, rank, signals_, reports, &checkpoints);
+    });
   }
-
-  void note(const std::string& line) { notes_.push_back(line); }
 
   /// By step: loss and norm with all bits.
   std::map<std::int64_t, std::string> records(const std::string& file = "metrics.jsonl") const {
@@ -133,21 +99,14 @@ class Nonfinite : public ::testing::Test {
     }
     return out;
   }
+  std::int64_t samples_at(std::int64_t step) const { return state("run", step).samples; }
 
-  std::int64_t samples_at(std::int64_t step) const {
-    const auto folder = run_.folder() / "run/checkpoints" / checkpoint::folder_name(step);
-    return checkpoint::read_manifest(folder / "manifest.json").training.samples;
-  }
-
-  TinyRun run_;
-  train::LoopResult result_;
   std::vector<std::string> notes_;
 };
 
 /// Each rank reports the same, and no weight has changed.
 TEST_F(Nonfinite, TheFirstLayerParameterAndRankAreNamedOnAllRanks) {
-  use(2, 2, 1);
-  const config::RunConfig config = run_.config();
+  const config::RunConfig config = this->config({2, 2, 1}, 0);
   std::mutex mutex;
   std::vector<std::string> errors;
   test::run_ranks(config, train::layout_of(config), [&](train::Rank& rank, int index) {
@@ -217,8 +176,7 @@ TEST_F(Nonfinite, ARunThatSkipsEveryStepEnds) {
 /// The losses are those of a run without these samples.
 TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
-  use(2, 2, 2);
-  ASSERT_THAT(train(PoisoningSource(35)), IsEmpty()); // step 5; the last checkpoint is of step 3
+  ASSERT_THAT(train(PoisoningSource(35), {2, 2, 2}), IsEmpty()); // step 5; the last checkpoint is of step 3
   ASSERT_EQ(notes_.size(), 2u);
   EXPECT_THAT(notes_[0], HasSubstr("step 5, NORM: the loss of sample 33 "));
   EXPECT_THAT(notes_[0], HasSubstr("; first on rank "));
@@ -232,7 +190,7 @@ TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
   const auto rewound = records();
   EXPECT_EQ(samples_at(3), 40) << "saved again: a later start must not use the samples";
   run_.keys["checkpoint.resume"] = "\"never\"";
-  ASSERT_THAT(train(SourceWithout(24, 40)), IsEmpty());
+  ASSERT_THAT(train(SourceWithout(24, 40), {2, 2, 2}), IsEmpty());
   EXPECT_EQ(rewound, records());
 }
 
@@ -241,11 +199,9 @@ TEST_F(Nonfinite, ARunThatStopsAfterItHasGoneBackContinuesWithoutTheSamples) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
   run_.keys["optimizer.plugin"] = "\"optim-counting\""; // its state goes back too
-  run_.keys["train.stop_at"] = "4";
   run_.keys["checkpoint.every"] = "2";
-  ASSERT_THAT(train(PoisoningSource(27)), IsEmpty()); // step 4; the last checkpoint is of step 2
+  ASSERT_THAT(train(PoisoningSource(27), {}, 4), IsEmpty()); // step 4; the last checkpoint is of step 2
   EXPECT_EQ(samples_at(2), 32);
-  run_.keys["train.stop_at"] = "8";
   ASSERT_THAT(train(TinySource()), IsEmpty());
   EXPECT_EQ(samples_at(8), 80);
   const auto rewound = records();

@@ -72,20 +72,20 @@ bool is_same_error(const std::string& reason, const std::string& before) {
 }
 
 /// Why there is no other start, or empty.
-std::string why_not(const Ended& end, const std::string& before, int restarts, int most, int idle_starts) {
+std::string why_not(const Ended& end, const std::string& before, int restarts, int max, int idle_starts) {
   if (is_same_error(end.reason, before)) return "the same error at the same step";
   if (idle_starts == kMaxIdleStarts) return text("{} starts have failed before a step ended", idle_starts);
-  if (restarts == most) return text("{} of {} restarts are used", restarts, most);
+  if (restarts == max) return text("{} of {} restarts are used", restarts, max);
   return {};
 }
 
 /// Why this process cannot start the run again.
-std::optional<config::Diagnostic> refusal(const TrainArguments& arguments, int most,
+std::optional<config::Diagnostic> refusal(const TrainArguments& arguments, int max,
                                           const std::optional<launch::Environment>& environment) {
   if (environment)
     return config::diagnostic(
         ErrorCode::kUnsupported,
-        text("--max-restarts = {}: {} has started the ranks, so Triax cannot start them again", most,
+        text("--max-restarts = {}: {} has started the ranks, so Triax cannot start them again", max,
              launch::name_of(environment->launcher)),
         "leave it out, and let the launcher repeat the command: it continues from the last checkpoint (torchrun "
         "--max-restarts, sbatch --requeue)");
@@ -100,7 +100,7 @@ std::optional<config::Diagnostic> refusal(const TrainArguments& arguments, int m
 
 } // namespace
 
-int train_with_restarts(const TrainArguments& arguments, int most,
+int train_with_restarts(const TrainArguments& arguments, int max,
                         const std::function<int(const TrainArguments&)>& train) {
   std::optional<launch::Environment> environment;
   try {
@@ -108,7 +108,7 @@ int train_with_restarts(const TrainArguments& arguments, int most,
   } catch (const Error&) { // one start reports it
     return train(arguments);
   }
-  if (const auto refused = refusal(arguments, most, environment)) {
+  if (const auto refused = refusal(arguments, max, environment)) {
     if (environment && environment->rank != 0) return kRefused; // rank 0 prints it
     return TrainReport(arguments).refused({*refused});
   }
@@ -129,12 +129,12 @@ int train_with_restarts(const TrainArguments& arguments, int most,
     }
     const std::string before = now.restart.reason;
     idle_starts = of.begun ? 0 : idle_starts + 1;
-    if (const std::string why = why_not(of, before, now.restart.number, most, idle_starts); !why.empty()) {
+    if (const std::string why = why_not(of, before, now.restart.number, max, idle_starts); !why.empty()) {
       print_problem("not restarted: " + why);
       if (arguments.json) result_out() << of.object;
       return of.status;
     }
-    now.restart = {now.restart.number + 1, most, of.reason};
+    now.restart = {now.restart.number + 1, max, of.reason, now.restart.began};
     if (of.begun) now.overrides = continuing(arguments.overrides);
   }
 }

@@ -13,7 +13,7 @@
 namespace triax::app {
 
 /// The exit status of the last start. `train` runs in copies of this process.
-int train_with_restarts(const TrainArguments& arguments, int most,
+int train_with_restarts(const TrainArguments& arguments, int max,
                         const std::function<int(const TrainArguments&)>& train);
 
 } // namespace triax::app

@@ -131,7 +131,7 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   const std::vector<std::unique_ptr<Log>>& logs = files.logs;
   const os::StopSignalLog signals_to(signals, *logs.front());
   if (const Restart& restart = arguments.restart; restart.number > 0)
-    logs.front()->warn("restart {} of {}: {}", restart.number, restart.most,
+    logs.front()->warn("restart {} of {}: {}", restart.number, restart.max,
                        restart.reason.substr(0, restart.reason.find('\n')));
   logs.front()->info("{}", start_line(run, checked, placement));
   for (const std::string& note : notes(run)) logs.front()->warn("{}", note);

@@ -80,7 +80,7 @@ void check_weights(TensorReader& reader, const StopRequest& stop) {
 }
 
 void check_stop(const StopRequest& stop) {
-  if (stop && stop()) throw Error("stopped by a signal");
+  if (is_stopped(stop)) throw Error("stopped by a signal");
 }
 
 } // namespace triax::checkpoint

@@ -101,9 +101,12 @@ StagedFile::~StagedFile() {
 
 void StagedFile::commit(bool replace) {
   out_.finish();
-  const int error = !replace                                        ? try_rename_to_new(hidden_, file_)
-                    : ::rename(hidden_.c_str(), file_.c_str()) == 0 ? 0
-                                                                    : errno;
+  int error = 0;
+  if (!replace) {
+    error = try_rename_to_new(hidden_, file_);
+  } else if (::rename(hidden_.c_str(), file_.c_str()) != 0) {
+    error = errno;
+  }
   if (error != 0) fail_durable(file_, error, hint_);
   committed_ = true; // it has its name, also if what follows fails
   sync_folder(parent_of(file_));
