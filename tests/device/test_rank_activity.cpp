@@ -35,37 +35,58 @@ TEST_F(Activity, ScopesNestAndTheInnermostIsRead) {
   EXPECT_EQ(activity_.kind(), Kind::engine);
 }
 
+/// Its destructor calls a plugin, also while an exception is in progress.
+struct CallsPlugin {
+  ~CallsPlugin() {
+    call_plugin("abort", "comm-x", [] {});
+  }
+};
+
 TEST_F(Activity, TheInnermostCallThatAnExceptionLeftIsAddedToItsLocation) {
-  const auto located = [this](auto body) {
+  const auto located = [this](const auto& body) {
     try {
-      const ActivityScope outer(Kind::plugin_call, "forward", "model-x");
-      body();
+      call_plugin("forward", "model-x", body);
     } catch (...) {
       return activity_.with_failed_call(Error("failed", "step 2")).where();
     }
     return std::string();
   };
-  EXPECT_EQ(located([] { throw 42; }), "step 2, in forward() of plugin \"model-x\"");
-  EXPECT_EQ(located([] {
-              const ActivityScope inner(Kind::plugin_call, "gemm", "kernels-x");
-              const ActivityScope phase(Kind::engine, "allocating memory");
-              throw 42;
+  const auto fail = [] { throw 42; };
+  EXPECT_EQ(located(fail), "step 2, in forward() of plugin \"model-x\"");
+  EXPECT_EQ(located([&] {
+              call_plugin("gemm", "kernels-x", [&] {
+                const ActivityScope phase(Kind::engine, "allocating memory");
+                fail();
+              });
             }),
             "step 2, in gemm() of plugin \"kernels-x\"");
-  EXPECT_EQ(located([] { // a call that has returned, and an exception that a plugin has handled
+  EXPECT_EQ(located([&] {
+              const CallsPlugin at_the_end;
+              call_plugin("gemm", "kernels-x", fail);
+            }),
+            "step 2, in gemm() of plugin \"kernels-x\"");
+  EXPECT_EQ(located([&] { // a call that has returned, and an exception that a plugin has handled
               try {
-                const ActivityScope inner(Kind::plugin_call, "gemm", "kernels-x");
-                throw 42;
+                call_plugin("gemm", "kernels-x", fail);
               } catch (int) {
               }
-              { const ActivityScope next(Kind::plugin_call, "norm", "kernels-x"); }
-              throw 42;
+              call_plugin("norm", "kernels-x", [] {});
+              fail();
             }),
             "step 2, in forward() of plugin \"model-x\"");
   try { // not within a call
     throw 42;
   } catch (int) {
-    const ActivityScope call(Kind::plugin_call, "abort", "comm-x"); // of a destructor or handler
+    call_plugin("abort", "comm-x", [] {}); // of a destructor or handler
+  }
+  EXPECT_EQ(activity_.with_failed_call(Error("failed", "step 2")).where(), "step 2");
+}
+
+TEST_F(Activity, ACallOfADestructorIsNotTheOneThatFailed) {
+  try {
+    const CallsPlugin at_the_end;
+    throw 42;
+  } catch (int) {
   }
   EXPECT_EQ(activity_.with_failed_call(Error("failed", "step 2")).where(), "step 2");
 }
@@ -76,12 +97,20 @@ TEST_F(Activity, AFailedWaitIsNotBlamedOnThePluginThatWaits) {
   const Event event = never.arm();
   device->abort_flag().raise("rank 2 failed");
   try {
-    const ActivityScope call(Kind::plugin_call, "forward", "model-x");
-    device->wait(event, Deadline::max());
+    call_plugin("forward", "model-x", [&] { device->wait(event, Deadline::max()); });
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(activity_.with_failed_call(error).where(), error.where());
   }
+}
+
+TEST_F(Activity, AFailedWaitForAPluginNamesIt) {
+  try {
+    const WaitScope wait("join", Deadline::max(), "comm-x");
+    throw 42;
+  } catch (int) {
+  }
+  EXPECT_EQ(activity_.with_failed_call(Error("failed", "rank 2")).where(), "rank 2, in join() of plugin \"comm-x\"");
 }
 
 TEST_F(Activity, EachScopeIsProgressAndNothingElseIs) {

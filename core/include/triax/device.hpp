@@ -272,6 +272,8 @@ class TRIAX_API Device : public Extensible {
 
  private:
   friend class Stream; // adds and removes itself
+  void poll_until(const Work& work, Deadline deadline);
+
   std::vector<Stream*> streams_;
   std::vector<ProgressSource*> sources_;
   AbortFlag abort_flag_;

@@ -66,7 +66,7 @@ class TRIAX_API RankActivity {
   /// The parts of to_text(), without allocating.
   Call call() const noexcept;
 
-  // For the bound thread, while an exception is in progress or is handled.
+  // For the bound thread, while an exception is handled.
   /// Adds the innermost plugin call that the exception has left to the location of `error`, unless the location names
   /// the plugin: "step 2, 0OPT_STEP, in step() of plugin \"optim-x\"".
   Error with_failed_call(const Error& error) const;
@@ -93,10 +93,16 @@ class TRIAX_API RankActivity {
   void count_polled_wait(std::uint64_t by) noexcept { // written by one thread
     polled_wait_.store(polled_wait_.load(std::memory_order_relaxed) + by, std::memory_order_release);
   }
-  void set_call(const Call& call) noexcept;
-  void begin_scope() noexcept;
-  /// `exceptions`: those in progress when the scope began.
-  void end_scope(const Call& around, int exceptions) noexcept;
+  void set_call(const Call& call) noexcept {
+    what_.store(call.what, std::memory_order_relaxed);
+    plugin_.store(call.plugin, std::memory_order_relaxed);
+    object_.store(call.object, std::memory_order_relaxed);
+    set_kind(call.kind);
+  }
+  /// The innermost scope, which is of a plugin, is left by an exception.
+  void fail() noexcept;
+  /// Unless an exception is in progress.
+  void forget_failed_call() noexcept;
 
   static constexpr std::uint64_t kKindBits = 3;
   std::atomic<std::uint64_t> state_{0}; // a count of changes above the bits of the kind
@@ -107,8 +113,14 @@ class TRIAX_API RankActivity {
   Call failed_; // used by the bound thread: the call that an exception has left; `what` is null if there is none
 };
 
-/// Brackets a plugin call, a wait or a phase of the engine. Scopes nest: the innermost is what the rank is doing.
-class TRIAX_API ActivityScope {
+inline RankActivity::Call RankActivity::call() const noexcept {
+  return {kind(), what_.load(std::memory_order_relaxed), plugin_.load(std::memory_order_relaxed),
+          object_.load(std::memory_order_relaxed)};
+}
+
+/// Brackets a plugin call, a wait or a phase of the engine. Scopes nest: the innermost is what the rank is doing. Every
+/// operation of a kernel set has one, so it is inline. A plugin call that may throw goes through call_plugin().
+class ActivityScope {
  public:
   using Kind = RankActivity::Kind;
 
@@ -117,17 +129,45 @@ class TRIAX_API ActivityScope {
       : ActivityScope({kind, what, nullptr, &object}) {}
   ActivityScope(Kind kind, const char* what, const char* plugin = nullptr) noexcept
       : ActivityScope({kind, what, plugin, nullptr}) {}
-  ~ActivityScope();
+  ~ActivityScope() {
+    if (!activity_) return;
+    if (activity_->failed_.what) [[unlikely]]
+      activity_->forget_failed_call();
+    activity_->set_call(before_);
+  }
   ActivityScope(const ActivityScope&) = delete;
   ActivityScope& operator=(const ActivityScope&) = delete;
 
+  /// An exception leaves this scope, of a plugin.
+  void fail() const noexcept {
+    if (activity_) activity_->fail();
+  }
+
  private:
-  explicit ActivityScope(const RankActivity::Call& call) noexcept;
+  explicit ActivityScope(const RankActivity::Call& call) noexcept : activity_(RankActivity::current()) {
+    if (!activity_) return;
+    if (activity_->failed_.what) [[unlikely]]
+      activity_->forget_failed_call();
+    before_ = activity_->call();
+    activity_->set_call(call);
+  }
 
   RankActivity* const activity_;
   RankActivity::Call before_; // of the scope around this one
-  int exceptions_ = 0;        // in progress when this one began
 };
+
+/// Calls a function `what` of a plugin, in a scope. If it throws, RankActivity::with_failed_call() names it. `plugin`:
+/// its name, or the type of the object whose function it is.
+template <class Plugin, class Body>
+decltype(auto) call_plugin(const char* what, const Plugin& plugin, const Body& body) {
+  const ActivityScope scope(RankActivity::Kind::plugin_call, what, plugin);
+  try {
+    return body();
+  } catch (...) {
+    scope.fail();
+    throw;
+  }
+}
 
 /// A call that waits until its deadline without polling the device. Left by an exception after it, the rank has timed
 /// out.

@@ -20,9 +20,16 @@ namespace triax {
 
 enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64, u8 };
 
-TRIAX_API std::size_t bytes_of(DType type) noexcept;
+// Every operation of every step checks its views, so what the checks read is inline.
+
+constexpr std::size_t bytes_of(DType type) noexcept {
+  constexpr std::uint8_t kBytes[] = {4, 8, 2, 2, 4, 8, 1};
+  return kBytes[static_cast<std::size_t>(type)];
+}
+constexpr bool is_floating(DType type) noexcept {
+  return type <= DType::f16;
+}
 TRIAX_API std::string_view name_of(DType type) noexcept; // "f32"
-TRIAX_API bool is_floating(DType type) noexcept;
 
 inline constexpr int kMaxRank = 4;
 
@@ -35,7 +42,12 @@ class TRIAX_API Shape {
   int rank() const noexcept { return rank_; }
   std::int64_t operator[](int dim) const noexcept { return sizes_[dim < 0 ? rank_ + dim : dim]; }
   std::int64_t& operator[](int dim) noexcept { return sizes_[dim < 0 ? rank_ + dim : dim]; }
-  std::int64_t elements() const noexcept; // 1 if there are no dimensions
+  /// 1 if there are no dimensions.
+  std::int64_t elements() const noexcept {
+    std::int64_t product = 1;
+    for (int dim = 0; dim < rank_; ++dim) product *= sizes_[static_cast<std::size_t>(dim)];
+    return product;
+  }
   bool operator==(const Shape&) const = default;
 
  private:
@@ -66,7 +78,14 @@ class TRIAX_API TensorView {
   std::int64_t stride(int dim) const noexcept { return strides_[dim < 0 ? shape_.rank() + dim : dim]; }
   std::int64_t elements() const noexcept { return shape_.elements(); }
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * bytes_of(dtype_); }
-  bool contiguous() const noexcept;
+  bool contiguous() const noexcept {
+    std::int64_t step = 1;
+    for (int dim = rank() - 1; dim >= 0; --dim) {
+      if (size(dim) != 1 && stride(dim) != step) return false;
+      step *= size(dim);
+    }
+    return true;
+  }
 
   /// Elements [begin, end) of dimension `dim`. Throws Error if the range is outside the dimension.
   TensorView slice(int dim, std::int64_t begin, std::int64_t end) const;

@@ -78,7 +78,10 @@ void Device::wait(const Event& event, Deadline deadline) {
 }
 
 void Device::wait(const Work& work, Deadline deadline) {
-  const device::WaitFailure marked;
+  device::wait_for_others([&] { poll_until(work, deadline); });
+}
+
+void Device::poll_until(const Work& work, Deadline deadline) {
   const auto has_ended = [&] {
     const bool fired = work.event.fired();
     if (fired && work.event.failure()) throw Error(work.event.failure(), location_of(work.action));

@@ -65,7 +65,6 @@ void HostQueue::drop() noexcept {
 
 template <class Done>
 void HostQueue::progress_while(Done done) {
-  const WaitFailure marked;
   device_.abort_flag().check();
   if (done()) return;
   const PolledWait wait;
@@ -83,13 +82,14 @@ void HostQueue::progress_while(Done done) {
 }
 
 void HostQueue::progress_until(const Event& event) {
-  const WaitFailure marked;
-  progress_while([&] { return event.fired(); });
-  if (const char* why = event.failure()) throw Error(why, location_);
+  wait_for_others([&] {
+    progress_while([&] { return event.fired(); });
+    if (const char* why = event.failure()) throw Error(why, location_);
+  });
 }
 
 void HostQueue::finish_all() {
-  progress_while([this] { return empty(); });
+  wait_for_others([this] { progress_while([this] { return empty(); }); });
 }
 
 } // namespace triax::device

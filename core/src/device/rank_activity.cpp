@@ -10,7 +10,8 @@ namespace triax {
 
 namespace {
 
-constinit thread_local RankActivity* bound = nullptr;
+/// The core is loaded at the start of a program, never later, so the variable needs no call to be found.
+[[gnu::tls_model("initial-exec")]] constinit thread_local RankActivity* bound = nullptr;
 
 bool is_of_plugin(const RankActivity::Call& call) noexcept {
   return call.plugin || call.object;
@@ -38,18 +39,6 @@ RankActivity* RankActivity::current() noexcept {
   return bound;
 }
 
-RankActivity::Call RankActivity::call() const noexcept {
-  return {kind(), what_.load(std::memory_order_relaxed), plugin_.load(std::memory_order_relaxed),
-          object_.load(std::memory_order_relaxed)};
-}
-
-void RankActivity::set_call(const Call& call) noexcept {
-  what_.store(call.what, std::memory_order_relaxed);
-  plugin_.store(call.plugin, std::memory_order_relaxed);
-  object_.store(call.object, std::memory_order_relaxed);
-  set_kind(call.kind);
-}
-
 std::string RankActivity::to_text() const {
   const Call call = this->call();
   if (!call.what) return {};
@@ -65,30 +54,13 @@ void RankActivity::fail_in_wait() noexcept {
   failed_ = {Kind::wait, "", nullptr, nullptr};
 }
 
-void RankActivity::begin_scope() noexcept {
-  if (failed_.what && std::uncaught_exceptions() == 0) failed_ = {}; // its exception has been handled
+void RankActivity::fail() noexcept {
+  if (failed_.what) return; // in a call within it
+  if (const Call left = call(); is_of_plugin(left)) failed_ = left;
 }
 
-void RankActivity::end_scope(const Call& around, int exceptions) noexcept {
-  const int now = std::uncaught_exceptions();
-  if (now == 0) {
-    failed_ = {};
-  } else if (now > exceptions && !failed_.what) {
-    if (const Call left = call(); is_of_plugin(left)) failed_ = left;
-  }
-  set_call(around);
-}
-
-ActivityScope::ActivityScope(const RankActivity::Call& call) noexcept : activity_(RankActivity::current()) {
-  if (!activity_) return;
-  activity_->begin_scope();
-  before_ = activity_->call();
-  exceptions_ = std::uncaught_exceptions();
-  activity_->set_call(call);
-}
-
-ActivityScope::~ActivityScope() {
-  if (activity_) activity_->end_scope(before_, exceptions_);
+void RankActivity::forget_failed_call() noexcept {
+  if (std::uncaught_exceptions() == 0) failed_ = {}; // its exception has been handled
 }
 
 WaitScope::WaitScope(const char* what, Deadline deadline, const char* plugin) noexcept
@@ -96,7 +68,9 @@ WaitScope::WaitScope(const char* what, Deadline deadline, const char* plugin) no
 
 WaitScope::~WaitScope() {
   RankActivity* const activity = RankActivity::current();
-  if (activity && std::uncaught_exceptions() > exceptions_ && Clock::now() >= deadline_) activity->time_out();
+  if (!activity || std::uncaught_exceptions() <= exceptions_) return;
+  scope_.fail();
+  if (Clock::now() >= deadline_) activity->time_out();
 }
 
 } // namespace triax

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Marks an exception that leaves a wait for others: a plugin that waits is not at fault.
 //
-// Threads: the rank's main thread. Blocking: never.
+// Threads: the rank's main thread. Blocking: as the wait. Errors: those of the wait.
 #pragma once
-
-#include <exception>
 
 #include "triax/rank_activity.hpp"
 
 namespace triax::device {
 
-class WaitFailure {
- public:
-  WaitFailure() noexcept : exceptions_(std::uncaught_exceptions()) {}
-  ~WaitFailure() {
-    RankActivity* const activity = RankActivity::current();
-    if (activity && std::uncaught_exceptions() > exceptions_) activity->fail_in_wait();
+/// Runs `body`, which waits for others.
+template <class Body>
+decltype(auto) wait_for_others(const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    if (RankActivity* const activity = RankActivity::current()) activity->fail_in_wait();
+    throw;
   }
-  WaitFailure(const WaitFailure&) = delete;
-  WaitFailure& operator=(const WaitFailure&) = delete;
-
- private:
-  const int exceptions_; // in progress when it began
-};
+}
 
 } // namespace triax::device

@@ -27,10 +27,8 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     recorder_ = find_extension<Recorder>(parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
   }
-  if (parts_.training.has(Kind::opt_step)) {
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(parts_.optimizer));
-    parts_.optimizer.prepare(parts_.state.shards());
-  }
+  if (parts_.training.has(Kind::opt_step))
+    call_plugin("prepare", typeid(parts_.optimizer), [&] { parts_.optimizer.prepare(parts_.state.shards()); });
   for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
     shards_[stage->index()] = parts_.state.shards(stage->index());
   StepScalars first;
@@ -360,15 +358,13 @@ void Executor::send_request(const Request& request) {
 void Executor::step_optimizer(int stage, ActionId id) {
   const std::vector<ParameterShard>& shards = shards_.at(stage);
   if (shards.empty()) return;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", typeid(parts_.optimizer));
-  parts_.optimizer.step(shards,
-                        {.scalars = parts_.state.values().on_device(),
-                         .weight_decay = settings_.weight_decay,
-                         .groups = parts_.groups,
-                         .scratch = parts_.state.optimizer_scratch(),
-                         .op = {parts_.stream, parts_.state.scratch()},
-                         .action = id},
-                        parts_.kernels);
+  const StepArgs step{.scalars = parts_.state.values().on_device(),
+                      .weight_decay = settings_.weight_decay,
+                      .groups = parts_.groups,
+                      .scratch = parts_.state.optimizer_scratch(),
+                      .op = {parts_.stream, parts_.state.scratch()},
+                      .action = id};
+  call_plugin("step", typeid(parts_.optimizer), [&] { parts_.optimizer.step(shards, step, parts_.kernels); });
 }
 
 } // namespace triax::executor

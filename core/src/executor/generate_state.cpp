@@ -29,9 +29,9 @@ const GenerateRequest& checked(const GenerateRequest& request) {
                 text("use at most {} positions", positions));
   const ModelRequest needed{
       .vocab = context.vocab, .micro = context.micro, .compute = context.compute, .purpose = Purpose::generate};
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "supports", typeid(request.model));
-  if (const Refusals refusals = request.model.supports(needed, context.layout); !refusals.empty())
-    throw to_error(refusals);
+  const Refusals refusals =
+      call_plugin("supports", typeid(request.model), [&] { return request.model.supports(needed, context.layout); });
+  if (!refusals.empty()) throw to_error(refusals);
   return request;
 }
 

@@ -135,17 +135,17 @@ class Planner {
 
   void prepare_optimizer() {
     if (!training_.has(Kind::opt_step)) return;
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
-    optimizer_.prepare(state_.shards());
+    call_plugin("prepare", typeid(optimizer_), [&] { optimizer_.prepare(state_.shards()); });
   }
 
   void step_optimizer(int stage, ActionId id) {
     const std::vector<ParameterShard> shards = state_.shards(stage);
     if (shards.empty()) return;
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "step", typeid(optimizer_));
-    out_.scratch.optimizer = std::max(out_.scratch.optimizer, optimizer_.scratch_bytes(shards));
-    optimizer_.step(
-        shards, {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id}, notes_);
+    call_plugin("step", typeid(optimizer_), [&] {
+      out_.scratch.optimizer = std::max(out_.scratch.optimizer, optimizer_.scratch_bytes(shards));
+      optimizer_.step(
+          shards, {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id}, notes_);
+    });
   }
 
   /// Adds what the last action has communicated, `times` times.

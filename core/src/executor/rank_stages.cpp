@@ -16,8 +16,9 @@ std::vector<std::unique_ptr<Layer>> make_layers(const Model& model, const LayerC
                                                 const StageLayers& of) {
   std::vector<std::unique_ptr<Layer>> layers;
   layers.reserve(static_cast<std::size_t>(of.count));
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "layer", typeid(model));
-  for (int i = 0; i < of.count; ++i) layers.push_back(model.layer(of.first + i, context));
+  call_plugin("layer", typeid(model), [&] {
+    for (int i = 0; i < of.count; ++i) layers.push_back(model.layer(of.first + i, context));
+  });
   return layers;
 }
 

@@ -36,16 +36,17 @@ TensorView Stage::view(const Location& home, const ProgramAction& action, const 
   return of_call(largest_view(home, action, batch), home.row_dim);
 }
 
-TensorView Stage::largest_view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) {
+const TensorView& Stage::largest_view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) {
+  static const TensorView kNone;
   switch (home.where) {
     case Location::Where::tokens:
       return batch.tokens;
     case Location::Where::targets:
       return batch.targets;
     case Location::Where::shared:
-      if (home.input_only) return runs_input_gradient(action.kind) ? home.shared : TensorView{};
+      if (home.input_only) return runs_input_gradient(action.kind) ? home.shared : kNone;
       return action.kind == Kind::forward || (home.recomputed && runs_input_gradient(action.kind)) ? home.shared
-                                                                                                   : TensorView{};
+                                                                                                   : kNone;
     case Location::Where::sequence:
       return home.slots[static_cast<std::size_t>(action.microbatch)];
     case Location::Where::pool:
@@ -53,8 +54,7 @@ TensorView Stage::largest_view(const Location& home, const ProgramAction& action
   }
   if (schedule::touches(action.kind, home.pool))
     return home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
-  return action.kind == Kind::backward || (home.recomputed && action.kind == Kind::forward) ? home.shared
-                                                                                            : TensorView{};
+  return action.kind == Kind::backward || (home.recomputed && action.kind == Kind::forward) ? home.shared : kNone;
 }
 
 TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction& action,
@@ -112,22 +112,23 @@ void Stage::repeat_forward(std::size_t at, const LayerCall& call) {
   LayerCall again = call;
   again.again = true;
   call_views_.out.assign(held.consumer.size(), {});
-  const ActivityScope scope(ActivityScope::Kind::plugin_call, "forward", typeid(*held.layer));
-  held.layer->forward(again, held.working, call_views_.in, call_views_.out, call_views_.stash);
+  call_plugin("forward", typeid(*held.layer),
+              [&] { held.layer->forward(again, held.working, call_views_.in, call_views_.out, call_views_.stash); });
 }
 
 void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
   LayerSlot& held = layers_[at];
   if (held.recomputes && runs_input_gradient(kind)) repeat_forward(at, call);
   const char* const name = kind == Kind::forward ? "forward" : "backward";
-  const ActivityScope scope(ActivityScope::Kind::plugin_call, name, typeid(*held.layer));
-  if (kind == Kind::forward)
-    held.layer->forward(call, held.working, call_views_.in, call_views_.out, call_views_.stash);
-  if (kind == Kind::backward || kind == Kind::backward_input)
-    held.layer->backward_input(call, held.working, call_views_.in, call_views_.dout, call_views_.din, call_views_.stash,
-                               held.accumulators);
-  if (kind == Kind::backward || kind == Kind::backward_weight)
-    held.layer->backward_weight(call, call_views_.in, call_views_.stash, held.accumulators);
+  call_plugin(name, typeid(*held.layer), [&] {
+    if (kind == Kind::forward)
+      held.layer->forward(call, held.working, call_views_.in, call_views_.out, call_views_.stash);
+    if (kind == Kind::backward || kind == Kind::backward_input)
+      held.layer->backward_input(call, held.working, call_views_.in, call_views_.dout, call_views_.din,
+                                 call_views_.stash, held.accumulators);
+    if (kind == Kind::backward || kind == Kind::backward_weight)
+      held.layer->backward_weight(call, call_views_.in, call_views_.stash, held.accumulators);
+  });
 }
 
 LayerResults Stage::results(std::size_t at, const ProgramAction& action) const {

@@ -122,8 +122,8 @@ class Stage {
   /// With the rows of the call.
   TensorView of_call(const TensorView& largest, int row_dim) const;
   TensorView view(const Location& home, const schedule::ProgramAction& action, const MicrobatchViews& batch) const;
-  static TensorView largest_view(const Location& home, const schedule::ProgramAction& action,
-                                 const MicrobatchViews& batch);
+  static const TensorView& largest_view(const Location& home, const schedule::ProgramAction& action,
+                                        const MicrobatchViews& batch);
   TensorView output(std::size_t at, std::size_t index, const schedule::ProgramAction& action,
                     const MicrobatchViews& batch) const;
   TensorView output_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;

@@ -173,8 +173,8 @@ Work Communicator::post(const Collective& collective, const TensorView& in, cons
   check_collective(collective, group_, in, out);
   ++stats_.ops;
   const char* name = name_of(collective.kind);
-  const ActivityScope call(ActivityScope::Kind::plugin_call, name, typeid(*this));
-  return posted(name, do_collective(collective, in, out, stream, action));
+  return call_plugin(name, typeid(*this),
+                     [&] { return posted(name, do_collective(collective, in, out, stream, action)); });
 }
 
 Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
@@ -208,8 +208,8 @@ Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream,
     check.not_self(transfer.peer);
   }
   ++stats_.ops;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "exchange", typeid(*this));
-  return posted("exchange", do_exchange(transfers, stream, action));
+  return call_plugin("exchange", typeid(*this),
+                     [&] { return posted("exchange", do_exchange(transfers, stream, action)); });
 }
 
 } // namespace triax

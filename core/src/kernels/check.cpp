@@ -14,15 +14,6 @@ void Check::fail(const std::string& what) const {
   throw Error(triax::text("{}: {}", name_of(op_), what));
 }
 
-void Check::given(const Named& a) const {
-  require(!a.view.empty(), "{} is missing", a.name);
-}
-
-void Check::type(const Named& a, DType type) const {
-  given(a);
-  require(a.view.dtype() == type, "{} must be {}", a, name_of(type));
-}
-
 void Check::same_type(const Named& a, const Named& b) const {
   require(a.view.dtype() == b.view.dtype(), "{} and {} differ in type", a, b);
 }
@@ -32,21 +23,6 @@ void Check::accumulator_type(const Named& a, const Named& data) const {
   const bool narrow = type == DType::bf16 || type == DType::f16;
   require(a.view.dtype() == type || (narrow && a.view.dtype() == DType::f32),
           narrow ? "{} must be f32 or have the type of {}" : "{} must have the type of {}", a, data);
-}
-
-void Check::rank(const Named& a, int rank) const {
-  given(a);
-  require(a.view.rank() == rank, "{} must have {} dimensions", a, rank);
-}
-
-void Check::dense(const Named& a) const {
-  require(a.view.size(-1) <= 1 || a.view.stride(-1) == 1, "{} has the last stride {}; it must be 1", a,
-          a.view.stride(-1));
-}
-
-void Check::contiguous(const Named& a) const {
-  given(a);
-  require(a.view.contiguous(), "{} is strided; it must be contiguous", a);
 }
 
 void Check::same_shape(const Named& a, const Named& b) const {

@@ -41,15 +41,27 @@ class Check {
   }
   [[noreturn]] void fail(const std::string& what) const;
 
-  void given(const Named& a) const;
-  void type(const Named& a, DType type) const;
+  void given(const Named& a) const { require(!a.view.empty(), "{} is missing", a.name); }
+  void type(const Named& a, DType type) const {
+    given(a);
+    require(a.view.dtype() == type, "{} must be {}", a, name_of(type));
+  }
   void same_type(const Named& a, const Named& b) const;
   /// The type of `data`; f32 is also allowed if `data` is bf16 or f16.
   void accumulator_type(const Named& a, const Named& data) const;
-  void rank(const Named& a, int rank) const;
+  void rank(const Named& a, int rank) const {
+    given(a);
+    require(a.view.rank() == rank, "{} must have {} dimensions", a, rank);
+  }
   /// The last stride is 1.
-  void dense(const Named& a) const;
-  void contiguous(const Named& a) const;
+  void dense(const Named& a) const {
+    require(a.view.size(-1) <= 1 || a.view.stride(-1) == 1, "{} has the last stride {}; it must be 1", a,
+            a.view.stride(-1));
+  }
+  void contiguous(const Named& a) const {
+    given(a);
+    require(a.view.contiguous(), "{} is strided; it must be contiguous", a);
+  }
   void same_shape(const Named& a, const Named& b) const;
 
   /// A floating contiguous view of at least one dimension.

@@ -82,10 +82,7 @@ void KernelSet::prepare(const OpCall& call) {
 void KernelSet::issue(const OpCall& call, const OpContext& context) {
   // Host operations run inside this call, so everything that the stream waits for must have finished.
   if (device_kind() == DeviceKind::host) context.stream.ready();
-  {
-    const ActivityScope scope(ActivityScope::Kind::plugin_call, name_of(call.op).data(), typeid(*this));
-    run(call, context);
-  }
+  call_plugin(name_of(call.op).data(), typeid(*this), [&] { run(call, context); });
   OpStats& stats = stats_[static_cast<std::size_t>(call.op)];
   ++stats.calls;
   stats.flops += call.flops;
@@ -131,14 +128,16 @@ TRIAX_FUSED(TRIAX_OP)
 #undef TRIAX_OP
 
 void PlanKernels::run(const OpCall& call, const OpContext&) {
-  const ActivityScope scope(ActivityScope::Kind::plugin_call, "prepare", typeid(real_));
-  if (Refusals answer = real_.supports(call); !answer.empty()) {
-    for (Refusal& refusal : answer)
-      if (std::find(refusals_.begin(), refusals_.end(), refusal) == refusals_.end()) refusals_.add(std::move(refusal));
-    return;
-  }
-  scratch_ = std::max(scratch_, real_.scratch_bytes(call));
-  real_.prepare(call);
+  call_plugin("prepare", typeid(real_), [&] {
+    if (Refusals answer = real_.supports(call); !answer.empty()) {
+      for (Refusal& refusal : answer)
+        if (std::find(refusals_.begin(), refusals_.end(), refusal) == refusals_.end())
+          refusals_.add(std::move(refusal));
+      return;
+    }
+    scratch_ = std::max(scratch_, real_.scratch_bytes(call));
+    real_.prepare(call);
+  });
 }
 
 } // namespace triax

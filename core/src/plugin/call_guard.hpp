@@ -18,10 +18,9 @@ namespace triax::plugin {
 template <class Call>
 auto guarded_call(const std::string& plugin, const char* function, Call call, CallKind kind = CallKind::call) {
   const CallScope scope(plugin, text("{}()", function), {}, kind);
-  const ActivityScope activity(ActivityScope::Kind::plugin_call, function, plugin.c_str());
   const std::string location = text("{}, {}()", plugin, function);
   try {
-    return call();
+    return call_plugin(function, plugin.c_str(), call);
   } catch (const Error& error) {
     throw Error(error.message(), error.where().empty() ? location : location + ", " + error.where(), error.hint());
   } catch (const std::exception& error) {

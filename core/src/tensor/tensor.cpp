@@ -7,22 +7,7 @@ namespace triax {
 
 namespace {
 
-struct TypeRow {
-  DType type;
-  std::size_t bytes;
-  std::string_view name;
-  bool floating;
-};
-
-constexpr TypeRow kTypes[] = {
-    {DType::f32, 4, "f32", true}, {DType::f64, 8, "f64", true},  {DType::bf16, 2, "bf16", true},
-    {DType::f16, 2, "f16", true}, {DType::i32, 4, "i32", false}, {DType::i64, 8, "i64", false},
-    {DType::u8, 1, "u8", false},
-};
-
-const TypeRow& row_of(DType type) noexcept {
-  return kTypes[static_cast<std::size_t>(type)];
-}
+constexpr std::string_view kNames[] = {"f32", "f64", "bf16", "f16", "i32", "i64", "u8"};
 
 std::array<std::int64_t, kMaxRank> dense_strides(const Shape& shape) {
   std::array<std::int64_t, kMaxRank> strides{};
@@ -36,14 +21,8 @@ std::array<std::int64_t, kMaxRank> dense_strides(const Shape& shape) {
 
 } // namespace
 
-std::size_t bytes_of(DType type) noexcept {
-  return row_of(type).bytes;
-}
 std::string_view name_of(DType type) noexcept {
-  return row_of(type).name;
-}
-bool is_floating(DType type) noexcept {
-  return row_of(type).floating;
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 Shape::Shape(std::initializer_list<std::int64_t> sizes) {
@@ -52,12 +31,6 @@ Shape::Shape(std::initializer_list<std::int64_t> sizes) {
     TRIAX_REQUIRE(size >= 0, "a dimension cannot have the size {}", size);
     sizes_[static_cast<std::size_t>(rank_++)] = size;
   }
-}
-
-std::int64_t Shape::elements() const noexcept {
-  std::int64_t product = 1;
-  for (int dim = 0; dim < rank_; ++dim) product *= sizes_[static_cast<std::size_t>(dim)];
-  return product;
 }
 
 std::string to_text(const Shape& shape) {
@@ -71,15 +44,6 @@ TensorView::TensorView(void* data, DType dtype, const Shape& shape)
 
 TensorView::TensorView(void* data, DType dtype, const Shape& shape, const std::array<std::int64_t, kMaxRank>& strides)
     : data_(data), dtype_(dtype), shape_(shape), strides_(strides) {}
-
-bool TensorView::contiguous() const noexcept {
-  std::int64_t step = 1;
-  for (int dim = rank() - 1; dim >= 0; --dim) {
-    if (size(dim) != 1 && stride(dim) != step) return false;
-    step *= size(dim);
-  }
-  return true;
-}
 
 TensorView TensorView::slice(int dim, std::int64_t begin, std::int64_t end) const {
   if (dim < 0) dim += rank();

@@ -30,8 +30,7 @@ std::map<std::string, std::string> PluginStates::save() const {
   for (const auto& [use, state] : of_) {
     if (!state) continue;
     const std::string& plugin = plugin_used_as(run_, use).name;
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "save", plugin.c_str());
-    std::string& text_of = out[use] = state->save();
+    std::string& text_of = out[use] = call_plugin("save", plugin.c_str(), [&state = state] { return state->save(); });
     if (text_of.size() > kMaxState || !is_utf8(text_of))
       throw Error(text("save() of plugin \"{}\" returned {}", plugin,
                        text_of.size() > kMaxState ? text("{} bytes", text_of.size()) : "invalid UTF-8"),
@@ -44,8 +43,7 @@ void PluginStates::load(const std::map<std::string, std::string>& states) const 
   for (const auto& [use, saved] : states) {
     const auto found = of_.find(use);
     if (found == of_.end() || !found->second) continue;
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "load", plugin_used_as(run_, use).name.c_str());
-    found->second->load(saved);
+    call_plugin("load", plugin_used_as(run_, use).name.c_str(), [&, &saved = saved] { found->second->load(saved); });
   }
 }
 

@@ -17,8 +17,9 @@ template <class Interface>
 plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layout& layout, int rank, int threads,
                                  Log& log) {
   TRIAX_REQUIRE(choice.library, "{}.plugin \"{}\" is not loaded", choice.table, choice.name);
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "create", choice.name.c_str());
-  return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
+  return call_plugin("create", choice.name.c_str(), [&] {
+    return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
+  });
 }
 
 constexpr const char* kDefectHint = "this is a defect of the plugin: report it to its author";

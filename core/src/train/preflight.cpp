@@ -99,12 +99,11 @@ class Check {
   void count_parameters() {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
     const Model& model = plugins_->model();
-    const ActivityScope activity(ActivityScope::Kind::plugin_call, "layer", typeid(model));
     std::set<std::pair<int, std::string>> tied;
     for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
     const LayerContext context = layer_context(run_, model, layout_, 0);
     for (int number = 0; number < model.count(); ++number) {
-      const std::unique_ptr<Layer> layer = model.layer(number, context);
+      const auto layer = call_plugin("layer", typeid(model), [&] { return model.layer(number, context); });
       for (const ParamSpec& spec : layer->params())
         if (!tied.contains({number, spec.name})) out_.parameters += spec.global.elements();
     }

@@ -77,10 +77,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   }
 
   void start() {
-    {
-      const ActivityScope call(ActivityScope::Kind::plugin_call, "start", run.kernels.name.c_str());
-      plugins.kernels().start(*device);
-    }
+    call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });
     if (layout.world() > 1)
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),

@@ -19,10 +19,7 @@ void RankGroups::join(RankPlugins& plugins, Device& device, std::span<const std:
     const std::string& slowest = of.back(); // its table serves a product of axes
     CommBackend& backend = plugins.comm(slowest);
     const config::PluginChoice& choice = run_.comm.at(slowest);
-    if (started.insert(choice.table).second) {
-      const ActivityScope call(ActivityScope::Kind::plugin_call, "start", choice.name.c_str());
-      backend.start(device);
-    }
+    if (started.insert(choice.table).second) call_plugin("start", choice.name.c_str(), [&] { backend.start(device); });
     const Deadline deadline = deadline_in(timeout_s);
     const WaitScope waits("join", deadline, choice.name.c_str());
     Communicator& joined = add(backend.join(layout_.group(rank_, of), store, deadline), device);
@@ -44,8 +41,9 @@ void RankGroups::register_memory(std::span<const std::span<std::byte>> blocks) {
   for (const std::unique_ptr<Communicator>& communicator : all_) {
     auto* const registration = find_extension<Registration>(*communicator);
     if (!registration) continue;
-    const ActivityScope call(ActivityScope::Kind::plugin_call, "add", typeid(*registration));
-    for (const std::span<std::byte> block : blocks) registration->add(block.data(), block.size());
+    call_plugin("add", typeid(*registration), [&] {
+      for (const std::span<std::byte> block : blocks) registration->add(block.data(), block.size());
+    });
   }
 }
 
