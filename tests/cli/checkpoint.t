@@ -43,7 +43,20 @@ A run is its folder, its TOML, or the folder of its checkpoints:
   $ for run in run run/ run/checkpoints; do triax checkpoint list $run | tail -n +2 | cksum; done | uniq | wc -l
   1
   $ triax checkpoint list run --json | timeless
-  {"folder":"run/checkpoints","continues_from":"run/checkpoints/step-00000008","checkpoints":[{"step":4,"folder":"run/checkpoints/step-00000004","tokens":512,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":6,"folder":"run/checkpoints/step-00000006","tokens":768,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":8,"folder":"run/checkpoints/step-00000008","tokens":1024,"bytes":425504,"created":"{time}","engine":"{version}"}]}
+  {"folder":"run/checkpoints","continues_from":"run/checkpoints/step-00000008","checkpoints":[{"step":4,"folder":"run/checkpoints/step-00000004","tokens":512,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":6,"folder":"run/checkpoints/step-00000006","tokens":768,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":8,"folder":"run/checkpoints/step-00000008","tokens":1024,"bytes":425504,"created":"{time}","engine":"{version}"}],"incomplete":[]}
+
+One that was copied in part is named, and not used:
+
+  $ cp -r run part
+  $ mkdir part/checkpoints/step-00000012
+  $ triax checkpoint list part | tail -n 2
+  step-00000012 has no manifest.json: it is not complete, and not used
+  triax train continues after step 8
+  $ triax checkpoint list part --json | grep -o '"incomplete.*'
+  "incomplete":["part/checkpoints/step-00000012"]}
+  $ triax train run.toml --set run.dir=part --set train.steps=9 2>&1 | grep -oE 'step-00000012 is.*|continues after step .'
+  step-00000012 is not used: it has no manifest.json, so it is not complete
+  continues after step 8
 
   $ triax checkpoint show run | timeless
   run/checkpoints/step-00000008

@@ -189,6 +189,16 @@ TEST_F(Resumed, PluginsContinueFromTheirSavedState) {
   EXPECT_EQ(state("run", 3).plugins, (std::map<std::string, std::string>{{"optimizer", "3"}}));
 }
 
+/// Rank 0's text would be saved for all.
+TEST_F(Resumed, AStateThatDiffersBetweenRanksIsNotSaved) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["optimizer.plugin"] = "\"optim-counting\"";
+  run_.keys["optimizer.differs"] = "true";
+  ASSERT_THAT(train({1, 2, 2}, 3), IsEmpty());
+  EXPECT_EQ(result_.missing.checkpoints, 1);
+  EXPECT_FALSE(fs::exists(checkpoint("run", 3)));
+}
+
 class RefusedResume : public Resumed {
  protected:
   RefusedResume() { test::prepare_text(run_, std::string(400, 'a')); }

@@ -61,7 +61,12 @@ std::string list_text(const train::RunCheckpoints& run, const std::vector<Listed
   }
   const std::string continues =
       rows.back().manifest ? text("triax train continues after step {}\n", grouped(rows.back().found.step)) : "";
-  return printable_line(run.folder.string()) + '\n' + table(cells) + continues;
+  std::string incomplete;
+  for (const std::filesystem::path& folder : run.incomplete)
+    incomplete += printable_line(text("{} has no {}: it is not complete, and not used", folder.filename().string(),
+                                      checkpoint::kManifestFile)) +
+                  '\n';
+  return printable_line(run.folder.string()) + '\n' + table(cells) + incomplete + continues;
 }
 
 std::string list_json(const train::RunCheckpoints& run, const std::vector<ListedCheckpoint>& rows) {
@@ -78,9 +83,12 @@ std::string list_json(const train::RunCheckpoints& run, const std::vector<Listed
     }
     listed.push_back(std::move(of));
   }
+  Json incomplete = Json::array();
+  for (const std::filesystem::path& folder : run.incomplete) incomplete.push_back(folder.string());
   const Json out = {{"folder", run.folder.string()},
                     {"continues_from", rows.back().manifest ? Json(rows.back().found.folder.string()) : Json(nullptr)},
-                    {"checkpoints", std::move(listed)}};
+                    {"checkpoints", std::move(listed)},
+                    {"incomplete", std::move(incomplete)}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

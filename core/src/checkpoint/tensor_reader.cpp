@@ -14,6 +14,8 @@ namespace triax::checkpoint {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{8} << 20;
+/// Ranks as threads share the process's limit, and a checkpoint has two files for each rank that wrote it.
+constexpr std::size_t kMaxOpenFiles = 16;
 constexpr const char* kDamaged =
     "the checkpoint was damaged: restore it, or move its folder away to continue from the one before";
 
@@ -79,6 +81,7 @@ const SavedTensor* TensorReader::find(const std::string& parameter, const std::s
 TensorReader::OpenFile& TensorReader::open(const std::string& name) {
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
+  if (files_.size() == kMaxOpenFiles) files_.clear(); // what is still needed is opened again
   const std::filesystem::path path = folder_ / name;
   OpenFile file{os::InputFile(path, kDamaged), 0, {}};
   SafetensorsHeader header = read_header(file.file, path);

@@ -46,6 +46,7 @@ class TensorReader {
   };
 
   std::vector<const SavedFile*> files_with(const std::string& state) const;
+  /// Valid until the next call.
   OpenFile& open(const std::string& name);
   const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
   [[noreturn]] void fail_whole(const SavedTensor& tensor) const;
@@ -57,7 +58,7 @@ class TensorReader {
   const std::filesystem::path folder_;
   const Manifest manifest_;
   std::map<std::pair<std::string, std::string>, const SavedTensor*> tensors_;
-  std::map<std::string, OpenFile> files_;
+  std::map<std::string, OpenFile> files_; // that are open
   std::vector<std::byte> buffer_;
 };
 

@@ -59,8 +59,9 @@ RunCheckpoints find_checkpoints(const fs::path& run) {
                 "use another checkpoint");
   if (is_folder(named) && is_checkpoint(named))
     throw Error("is a checkpoint, not a run", named.string(), "triax checkpoint show describes it");
-  RunCheckpoints out{folder_of_checkpoints(named), {}};
+  RunCheckpoints out{folder_of_checkpoints(named), {}, {}};
   out.found = checkpoint::checkpoints_in(out.folder);
+  out.incomplete = checkpoint::incomplete_in(out.folder);
   if (out.found.empty())
     throw Error("has no complete checkpoint", out.folder.string(),
                 "a run saves one at its end, when it is stopped, and every checkpoint.every steps");
