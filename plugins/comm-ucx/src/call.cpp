@@ -119,7 +119,7 @@ void Call::started(Request& request) noexcept {
   }
 }
 
-void Call::ended(Request& request) noexcept {
+void Call::completed(Request& request) noexcept {
   --in_progress_;
   check_status(request);
   if (!cancelled_) endpoints_.transport().make_ready(*this);

@@ -25,7 +25,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   /// member's buffers.
   void dropped() noexcept final;
   void resume() noexcept final;
-  void ended(Request& request) noexcept final;
+  void completed(Request& request) noexcept final;
   /// Call it after an abort only. Fails the event as soon as no operation is in progress; true if it has failed.
   bool fail_when_quiet() noexcept;
   /// The stream or the communicator is destroyed: finishes the call if it is complete, else aborts the group and fails

@@ -92,8 +92,7 @@ void Exchange::check_messages() noexcept {
     std::size_t bytes = 0;
     const bool open = pending.requests[0].open() || pending.requests[1].open();
     if (pending.transfer.direction == Direction::send || !open) continue;
-    if (endpoints_.transport().waiting(tag(pending), kAnyType, found, bytes) &&
-        type_of(found) != type_of(tag(pending))) {
+    if (endpoints_.transport().probe(tag(pending), kAnyType, found, bytes) && type_of(found) != type_of(tag(pending))) {
       return mismatch(pending, bytes, type_of(found), staged_ && bytes == kStagedPiece);
     }
   }

@@ -73,7 +73,7 @@ void PeerEndpoints::handle_message(int member) noexcept {
   }
 }
 
-void PeerEndpoints::ended(Request& request) noexcept {
+void PeerEndpoints::completed(Request& request) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(request.member)];
   if (request.status == UCS_ERR_CANCELED) return;
   if (request.status != UCS_OK) return failed(request.member, request.status);
@@ -88,7 +88,7 @@ void PeerEndpoints::send_control(ControlKind kind) noexcept {
     peer.outgoing.length = 0;
     const Tag tag = control_tag(number_, index());
     if (kind == ControlKind::hello) {
-      transport_.send_met(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
+      transport_.send_sync(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
     } else {
       transport_.send(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
     }

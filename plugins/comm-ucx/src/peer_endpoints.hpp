@@ -60,7 +60,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   /// Reports an operation with `member` that has failed.
   void failed(int member, ucs_status_t status) noexcept;
 
-  void ended(Request& request) noexcept override;
+  void completed(Request& request) noexcept override;
   void lost(const Endpoint& endpoint) noexcept override;
   void retired(std::string_view why) noexcept override;
 

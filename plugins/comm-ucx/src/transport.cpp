@@ -15,8 +15,9 @@ namespace triax::comm_ucx {
 
 namespace {
 
-constexpr const char* kNotCarried = "device_memory = \"direct\", but UCX on this machine does not support CUDA memory";
-constexpr const char* kNotCarriedHint =
+constexpr const char* kCudaUnsupported =
+    "device_memory = \"direct\", but UCX on this machine does not support CUDA memory";
+constexpr const char* kCudaUnsupportedHint =
     "use device_memory = \"staged\" (or \"auto\"), or a UCX built with CUDA, and cuda in transports";
 constexpr int kMaxPolls = 256; // per poll: its caller checks deadlines and the abort flag in between
 constexpr double kCloseS = 2;  // seconds for sent messages to leave
@@ -33,8 +34,8 @@ std::string host_text() {
   return boot;
 }
 
-void check_carries(bool carries) {
-  if (!carries) throw Error(kNotCarried, "comm-ucx", kNotCarriedHint);
+void require_cuda_memory(bool supported) {
+  if (!supported) throw Error(kCudaUnsupported, "comm-ucx", kCudaUnsupportedHint);
 }
 
 } // namespace
@@ -42,9 +43,9 @@ void check_carries(bool carries) {
 Refusals Transport::supports(const Settings& settings, bool direct) {
   try {
     ucp_context_h context = make_context(settings);
-    const bool carries = UcxMemory::carries(context);
+    const bool supports_cuda = UcxMemory::supports_cuda(context);
     ucp_cleanup(context);
-    if (direct) check_carries(carries);
+    if (direct) require_cuda_memory(supports_cuda);
     return {};
   } catch (const Error& error) {
     return make_refusal(ErrorCode::kUnsupported, {}, "comm-ucx: {}", error.message()).with_hint("{}", error.hint());
@@ -84,15 +85,15 @@ void Transport::open() {
 void Transport::report_unused_variables() {
   if (!settings_.logs || !settings_.quiet) return; // UCX's own log has them
   if (const std::string unused = take_unused_variables(); !unused.empty())
-    log_.warn("comm-ucx: UCX does not know these variables of the environment: {}; correct or unset them", unused);
+    log_.warn("comm-ucx: unknown UCX environment variables: {}; correct or unset them", unused);
 }
 
 void Transport::prepare_device_memory() {
-  const bool carries = UcxMemory::carries(context_);
-  if (settings_.device_memory == DeviceMemory::direct) check_carries(carries);
-  const bool direct = carries && settings_.device_memory != DeviceMemory::staged;
+  const bool supports_cuda = UcxMemory::supports_cuda(context_);
+  if (settings_.device_memory == DeviceMemory::direct) require_cuda_memory(supports_cuda);
+  const bool direct = supports_cuda && settings_.device_memory != DeviceMemory::staged;
   staging_.emplace(device_, settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
-  if (direct) wire_.emplace(staging_->stream());
+  if (direct) ucx_memory_.emplace(staging_->stream());
   if (settings_.logs) {
     log_.info("comm-ucx: transfers GPU memory {} (device_memory = \"{}\")",
               direct ? "directly" : "through pinned host memory", memory_word());
@@ -139,8 +140,8 @@ Endpoint& Transport::connect(std::string_view address, std::string_view host, in
     auto* failed = static_cast<Endpoint*>(arg);
     failed->transport->endpoint_failed(*failed, status);
   };
-  // Shared memory cannot detect the death of a peer, and UCX does not use it if peer error handling is requested. So
-  // this requests it only between machines, and where shared memory is excluded.
+  // UCX's shared-memory transports do not support peer error handling, and UCX drops them if it is requested. So
+  // request it only for peers that shared memory cannot reach: another host or namespace, or shared memory disabled.
   params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
   if (!settings_.memory || host != host_) params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   const UcxLogCapture log(settings_.quiet);
@@ -187,7 +188,7 @@ void Transport::send(Request& request, Endpoint& endpoint, const void* data, std
   param.cb.send = on_sent;
   param.user_data = &request;
   param.memory_type = side == Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
-  if (side == Side::device) data = wire_->address(data);
+  if (side == Side::device) data = ucx_memory_->address(data);
   begin(request, ucp_tag_send_nbx(endpoint.handle, data, bytes, tag, &param));
 }
 
@@ -213,17 +214,17 @@ void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag
   if (retired_) return;
   prepare(request, true);
   ucp_request_param_t param{};
-  // Always complete through the callback, which gets the length: UCX 1.13 provides it no other way.
+  // Always complete through the callback, so that one path sets the length.
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
   param.user_data = &request;
   param.memory_type = side == Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
-  if (side == Side::device) data = const_cast<void*>(wire_->address(data));
+  if (side == Side::device) data = const_cast<void*>(ucx_memory_->address(data));
   begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~Tag{0}, &param));
 }
 
-void Transport::send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept {
+void Transport::send_sync(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept {
   request.status = UCS_ERR_CANCELED;
   if (retired_ || endpoint.status != UCS_OK) return;
   prepare(request, false);
@@ -239,7 +240,7 @@ void Transport::on_sent(void* handle, ucs_status_t status, void* user_data) {
   request.handle = nullptr;
   request.status = status;
   ucp_request_free(handle);
-  if (!request.posting) request.owner->ended(request);
+  if (!request.posting) request.owner->completed(request);
 }
 
 void Transport::on_received(void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info, void* user_data) {
@@ -252,7 +253,7 @@ void Transport::cancel(Request& request) noexcept {
   if (request.open() && !retired_) ucp_request_cancel(worker_, request.handle);
 }
 
-bool Transport::waiting(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept {
+bool Transport::probe(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept {
   ucp_tag_recv_info_t info{};
   if (retired_ || !ucp_tag_probe_nb(worker_, tag, mask, 0, &info)) return false;
   found = info.sender_tag;

@@ -3,7 +3,7 @@
 //
 // Threads: the rank's main thread only; UCX's thread mode is "single". Ownership: outlives the groups; UCX uses an
 // operation's Request and buffer until the Request completes. Blocking: only the destructor, for a bounded time, so
-// that sent messages leave. Errors: start() and connect() throw; a lost endpoint aborts the groups that use it.
+// that sent messages leave. Errors: the constructor and connect() throw; a lost endpoint aborts the groups that use it.
 //
 // UCX writes into buffers only inside poll(). If an aborted group has operations in progress that UCX cannot cancel (a
 // large send whose receiver is gone), retire() therefore ends all polling: the buffers may be freed, and every group of
@@ -39,7 +39,7 @@ class RequestOwner {
  public:
   virtual ~RequestOwner() = default;
   /// The request has completed or failed, inside poll(). May post more operations; must not poll.
-  virtual void ended(Request& request) noexcept = 0;
+  virtual void completed(Request& request) noexcept = 0;
 };
 
 /// A UCX operation: in progress, or complete with a status.
@@ -102,9 +102,9 @@ class Transport final : public ProgressSource {
   /// For device memory; null if the device is the host.
   Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
   /// True if UCX transfers device memory directly.
-  bool direct() const noexcept { return wire_.has_value(); }
+  bool direct() const noexcept { return ucx_memory_.has_value(); }
   /// How memory is transferred; must be equal on all members.
-  std::string_view memory_word() const noexcept { return !staging_ ? "host" : wire_ ? "direct" : "staged"; }
+  std::string_view memory_word() const noexcept { return !staging_ ? "host" : ucx_memory_ ? "direct" : "staged"; }
   const std::string& address() const noexcept { return address_; }
   /// Ranks with equal text can reach each other through shared memory.
   const std::string& host() const noexcept { return host_; }
@@ -121,11 +121,11 @@ class Transport final : public ProgressSource {
             std::size_t second_bytes, Tag tag) noexcept;
   void receive(Request& request, void* data, std::size_t bytes, Tag tag, Side side = Side::host) noexcept;
   /// Completes when its receive has matched; completes the connection, which UCX would otherwise do later.
-  void send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept;
+  void send_sync(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept;
   /// Completes at once an operation that UCX can cancel: a receive that has not matched yet.
   void cancel(Request& request) noexcept;
   /// True if an unexpected message matches tag and mask; returns its tag and length.
-  bool waiting(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept;
+  bool probe(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept;
 
   /// Progresses UCX until nothing moves, or for a limited number of rounds; true if there was progress.
   bool poll() noexcept;
@@ -164,7 +164,7 @@ class Transport final : public ProgressSource {
   const Settings& settings_;
   std::string address_, host_;
   std::optional<Staging> staging_;
-  std::optional<UcxMemory> wire_;
+  std::optional<UcxMemory> ucx_memory_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
