@@ -20,8 +20,9 @@ __global__ void embedding_forward(T* y, const T* table, const std::int32_t* toke
   }
 }
 
-/// A block takes a token and kThreads columns of its row. If a token repeats, the block of its first occurrence adds
-/// all occurrences in order. So the sum has one order, and no other block writes the row.
+/// Each block handles one position and kThreads columns of that token's row of dtable. For a repeated token, the block
+/// of its first occurrence adds all occurrences in order, so the summation order is fixed and no two blocks write the
+/// same element.
 template <class To, class T>
 __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
                          std::int64_t h, std::int64_t positions) {
@@ -92,7 +93,8 @@ __global__ void sum_exponentials(float* sum_of, float* target_of, const T* logit
   }
 }
 
-/// A block takes a sample: its threads make kThreads terms at a time, and one of them adds these in row order.
+/// One block per sample: the threads compute kThreads terms in parallel; thread 0 adds them in row order. Rows are
+/// [positions, samples].
 __global__ void sum_losses(double* loss_of, const float* sum_of, const float* target_of, std::int64_t rows,
                            std::int64_t samples) {
   __shared__ double terms[kThreads];
