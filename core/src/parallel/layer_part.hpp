@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers of the tensor-parallel layers.
+// Helpers of the layer parts for tensor parallelism.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ inline const TensorView& view(Views views, int index) {
   return views[static_cast<std::size_t>(index)];
 }
 
-/// The view, or an empty one for index -1: a parameter or a stash that the piece does not have.
+/// The view, or an empty one for index -1: a parameter or a stash that the layer part does not have.
 inline TensorView view_or_empty(Views views, int index) {
   return index < 0 ? TensorView{} : view(views, index);
 }
