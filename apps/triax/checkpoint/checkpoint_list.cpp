@@ -49,7 +49,7 @@ std::vector<ListedCheckpoint> read_listed(const std::vector<checkpoint::FoundChe
 }
 
 std::string list_text(const train::RunCheckpoints& run, const std::vector<ListedCheckpoint>& rows) {
-  std::vector<std::vector<std::string>> cells = {{"step", "tokens", "size", "created", "triax"}};
+  std::vector<std::vector<std::string>> cells = {{"step", "tokens", "size", "created", "triax version"}};
   for (const ListedCheckpoint& row : rows) {
     const std::string step = grouped(row.found.step);
     if (!row.manifest) {
@@ -117,7 +117,7 @@ int list_checkpoints(const ListArguments& arguments) {
 void add_checkpoint_list(CLI::App& checkpoint, int& status) {
   const auto arguments = std::make_shared<ListArguments>();
   CLI::App* verb = checkpoint.add_subcommand("list", "lists the complete checkpoints of a run, oldest first");
-  verb->add_option("RUN", arguments->run, "the run's folder, its TOML, or a folder of checkpoints")->required();
+  verb->add_option("RUN", arguments->run, "a run's folder or TOML file, or a folder of checkpoints")->required();
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] { status = list_checkpoints(*arguments); });
 }

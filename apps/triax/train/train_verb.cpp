@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
 #include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
@@ -253,10 +254,11 @@ void add_train(CLI::App& program, int& status) {
   const auto fresh = std::make_shared<bool>(false);
   verb->add_flag("--fresh", *fresh, "begins at step 1; checkpoints and metrics of an earlier run are moved aside");
   const auto restarts = std::make_shared<int>(0);
-  verb->add_option("--max-restarts", *restarts,
-                   "how often a run that lost a rank starts again from its last checkpoint")
+  verb->add_option(
+          "--max-restarts", *restarts,
+          "maximum number of restarts from the last checkpoint after a rank or the launcher fails or is lost [0]")
       ->type_name("N")
-      ->check(CLI::Range(0, kMaxRestarts));
+      ->check(integer_in(0, kMaxRestarts));
   verb->callback([arguments, fresh, restarts, &status] {
     if (*fresh) arguments->overrides.push_back({"checkpoint.resume", "never"});
     status = *restarts > 0 ? train_with_restarts(*arguments, *restarts, run_ranks) : run_ranks(*arguments);
