@@ -194,7 +194,7 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
     open_file.file.read_at(0, header);
     Checksum checksum;
     checksum.add(header);
-    if (checksum.text() != saved.header_checksum) throw Error("its header is not what was written", path, kDamaged);
+    if (checksum.text() != saved.header_checksum) throw Error("checksum mismatch in the header", path, kDamaged);
   });
   if (!opened) return;
   for (const SavedTensor& tensor : manifest_.content.tensors)
@@ -215,7 +215,7 @@ void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const
     checksum.add(chunk);
   }
   if (checksum.text() != piece.checksum)
-    throw Error(text("tensor \"{}\" is not what was written", piece.key), (folder_ / piece.file).string(), kDamaged);
+    throw Error(text("checksum mismatch in tensor \"{}\"", piece.key), (folder_ / piece.file).string(), kDamaged);
 }
 
 } // namespace triax::checkpoint
