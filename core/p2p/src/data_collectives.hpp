@@ -6,7 +6,7 @@
 
 #include "collective.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 class Movement final : public CollectiveCall {
  public:
@@ -37,4 +37,4 @@ class Movement final : public CollectiveCall {
   int agreed_ = 0; // members below it agree
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

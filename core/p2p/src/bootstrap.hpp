@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the members of a group join: each publishes its worker's address (triax/rendezvous.hpp), and all connect in the
-// order of the group. They then exchange messages that UCX acknowledges, so that no connection is made during a step.
+// order of the group. They then exchange messages that are acknowledged, so that no connection is made during a step.
 //
 // Threads: the rank's main thread. Blocking: until the deadline; runs the progress loop, and checks the rank's abort
 // flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others have left.
@@ -12,7 +12,7 @@
 
 #include "peer_endpoints.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 class Bootstrap {
  public:
@@ -31,4 +31,4 @@ class Bootstrap {
   Rendezvous rendezvous_;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

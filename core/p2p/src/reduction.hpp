@@ -10,15 +10,15 @@
 //
 // Staged device memory: the chunks go through buffers in pinned memory. A member's parts and its own chunks are copied
 // there in advance, the host adds them, and results are copied back while others are in flight. The bits equal those of
-// host memory. If UCX transfers device memory directly, the device adds large sums, with the same bits. Small sums and
-// all maxima are staged even then, because the device interface has no maximum.
+// host memory. If the library transfers device memory itself, the device adds large sums, with the same bits. Small
+// sums and all maxima are staged even then, because the device interface has no maximum.
 #pragma once
 
 #include <vector>
 
 #include "collective.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 class Reduction final : public CollectiveCall {
  public:
@@ -90,4 +90,4 @@ class Reduction final : public CollectiveCall {
   std::vector<const std::byte*> sources_;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

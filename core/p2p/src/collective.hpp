@@ -11,7 +11,7 @@
 #include "signature.hpp"
 #include "staged_message.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 /// Staged device memory: largest piece that is copied and sent at a time.
 inline constexpr std::size_t kStagedPiece = std::size_t{512} << 10;
@@ -23,7 +23,7 @@ struct Plan {
   std::size_t small_bytes;         // all_reduce: up to here, each member sends its whole vector to all
   std::size_t chunk_bytes;         // part of a slice that is sent at a time
   static constexpr int kDepth = 2; // chunks in flight
-  /// Up to this size, an opening and its data are one message. Larger data are separate, so that UCX does not copy
+  /// Up to this size, an opening and its data are one message. Larger data are separate, so that nothing copies
   /// them.
   static constexpr std::size_t kWithOpening = std::size_t{32} << 10;
 };
@@ -56,7 +56,7 @@ class CollectiveCall : public Call {
               StreamScratch& scratch);
   /// How a call moves device memory, and how much memory it needs for that. Queried before start().
   struct StagingNeed {
-    bool direct = false; // UCX transfers it directly, with buffers on the device
+    bool direct = false; // the library transfers it, with buffers on the device
     std::size_t bytes = 0;
   };
   virtual StagingNeed staging_need(const Collective& of) const noexcept = 0;
@@ -92,7 +92,7 @@ class CollectiveCall : public Call {
   std::byte* out_ = nullptr;
   std::int64_t width_ = 0; // bytes of an element
   StreamScratch* scratch_ = nullptr;
-  /// Device memory moves in pieces through pinned memory; with direct(), UCX transfers it.
+  /// Device memory moves in pieces through pinned memory; with direct(), the library transfers it.
   bool staged() const noexcept { return buffers_ && !direct_; }
   bool direct() const noexcept { return direct_; }
   Side side() const noexcept { return direct_ ? Side::device : Side::host; }
@@ -103,4 +103,4 @@ class CollectiveCall : public Call {
   std::uint64_t sequence_ = 0;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

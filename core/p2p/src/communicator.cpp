@@ -7,7 +7,7 @@
 
 #include "triax/wait_deadline.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 namespace {
 
@@ -16,11 +16,12 @@ constexpr std::size_t kCalls = 64;
 
 } // namespace
 
-UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> endpoints)
+MessageCommunicator::MessageCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> endpoints)
     : Communicator(group),
       endpoints_(*endpoints),
       transport_(endpoints->transport()),
       plan_(group.size(), endpoints->transport().staging() != nullptr),
+      channels_(endpoints->transport().limits().channels),
       pool_(std::make_shared<Pool>()) {
   pool_->endpoints = std::move(endpoints);
   idle_reduction();
@@ -29,7 +30,7 @@ UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoin
   transport_.device().add_source(*this);
 }
 
-UcxCommunicator::~UcxCommunicator() {
+MessageCommunicator::~MessageCommunicator() {
   transport_.device().remove_source(*this);
   for_queued([&](Call& call) {
     call.end();
@@ -40,7 +41,7 @@ UcxCommunicator::~UcxCommunicator() {
 }
 
 template <class Body>
-void UcxCommunicator::for_queued(Body body) {
+void MessageCommunicator::for_queued(Body body) {
   for (const auto& call : pool_->reductions)
     if (call->queued()) body(*call);
   for (const auto& call : pool_->movements)
@@ -50,7 +51,7 @@ void UcxCommunicator::for_queued(Body body) {
 }
 
 template <class Some, class Make>
-Some& UcxCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make) {
+Some& MessageCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make) {
   for (const auto& call : calls)
     if (call->reusable()) return *call;
   // Add many at once: the number in flight depends on the timing of other ranks.
@@ -59,15 +60,15 @@ Some& UcxCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make
   return *calls[first];
 }
 
-Reduction& UcxCommunicator::idle_reduction() {
+Reduction& MessageCommunicator::idle_reduction() {
   return idle(pool_->reductions, [&] { return std::make_unique<Reduction>(endpoints_, plan_); });
 }
 
-Movement& UcxCommunicator::idle_movement() {
+Movement& MessageCommunicator::idle_movement() {
   return idle(pool_->movements, [&] { return std::make_unique<Movement>(endpoints_, plan_); });
 }
 
-Exchange& UcxCommunicator::idle_exchange() {
+Exchange& MessageCommunicator::idle_exchange() {
   return idle(pool_->exchanges, [&] {
     auto call = std::make_unique<Exchange>(endpoints_);
     call->reserve(most_transfers_);
@@ -76,30 +77,30 @@ Exchange& UcxCommunicator::idle_exchange() {
 }
 
 /// Creates it at the first call on a stream.
-StreamScratch& UcxCommunicator::scratch_of(const Stream& stream) {
+StreamScratch& MessageCommunicator::scratch_of(const Stream& stream) {
   for (const auto& scratch : pool_->scratches)
     if (scratch->stream == &stream) return *scratch;
   pool_->scratches.push_back(std::make_unique<StreamScratch>(stream, transport_.device(), size(), index(), plan_));
   return *pool_->scratches.back();
 }
 
-void UcxCommunicator::progress() noexcept {
+void MessageCommunicator::progress() noexcept {
   if (!endpoints_.aborted()) return;
   endpoints_.announce();
   for_queued([](Call& call) { call.fail_when_quiet(); });
 }
 
-void UcxCommunicator::abort(std::string_view why) noexcept {
+void MessageCommunicator::abort(std::string_view why) noexcept {
   endpoints_.abort(text("rank {} aborted group {}: {}", endpoints_.rank(index()), endpoints_.id(), why));
 }
 
-CollectiveCall& UcxCommunicator::idle_call(const Collective& collective) {
+CollectiveCall& MessageCommunicator::idle_call(const Collective& collective) {
   if (collective.reduces()) return idle_reduction();
   return idle_movement();
 }
 
-Work UcxCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
-                                    Stream& stream, ActionId action) {
+Work MessageCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
+                                        Stream& stream, ActionId action) {
   if (endpoints_.aborted()) return failed_post(endpoints_.reason(), action);
   CollectiveCall& call = idle_call(collective);
   if (Staging* staging = transport_.staging()) {
@@ -117,11 +118,11 @@ Work UcxCommunicator::do_collective(const Collective& collective, const TensorVi
   return {event, action};
 }
 
-Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
+Work MessageCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   if (endpoints_.aborted()) return failed_post(endpoints_.reason(), action);
   for (const Transfer& transfer : transfers) {
-    if (transfer.channel >= 0 && transfer.channel < kMaxChannels) continue;
-    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, kMaxChannels - 1),
+    if (transfer.channel >= 0 && transfer.channel < channels_) continue;
+    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, channels_ - 1),
                 text("group {}", group().id), "number channels from 0");
   }
   if (transfers.size() > most_transfers_) {
@@ -146,7 +147,7 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
   return {event, action};
 }
 
-UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
+MessageCommunicator::Port& MessageCommunicator::port(const Transfer& transfer) {
   for (Port& port : ports_) {
     if (port.direction == transfer.direction && port.peer == transfer.peer && port.channel == transfer.channel) {
       return port;
@@ -155,7 +156,7 @@ UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
   return ports_.emplace_back(Port{transfer.direction, transfer.peer, transfer.channel, 0});
 }
 
-void UcxCommunicator::barrier(Deadline deadline) {
+void MessageCommunicator::barrier(Deadline deadline) {
   const auto location = [&] { return text("barrier of group {}", endpoints_.id()); };
   WaitDeadline until(deadline);
   const auto wait_for = [&](int member, auto ready) {
@@ -183,4 +184,4 @@ void UcxCommunicator::barrier(Deadline deadline) {
   }
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

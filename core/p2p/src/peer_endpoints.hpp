@@ -14,11 +14,16 @@
 #include <string_view>
 #include <vector>
 
-#include "tags.hpp"
-#include "transport.hpp"
 #include "triax/communicator.hpp"
+#include "triax/p2p/tags.hpp"
+#include "triax/p2p/transport.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
+
+/// Why an operation was not completed.
+inline const char* reason_of(const Request& request) noexcept {
+  return request.why ? request.why : "cancelled";
+}
 
 class PeerEndpoints final : public RequestOwner, public TransportUser {
  public:
@@ -58,7 +63,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   void close() noexcept;
 
   /// Reports an operation with `member` that has failed.
-  void failed(int member, ucs_status_t status) noexcept;
+  void failed(int member, const char* why) noexcept;
 
   void completed(Request& request) noexcept override;
   void lost(const Endpoint& endpoint) noexcept override;
@@ -102,4 +107,4 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   Clock::time_point grace_end_{};
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -5,7 +5,7 @@
 #include "staging.hpp"
 #include "triax/error.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 template <class Copy>
 bool Call::begin_copy(Event& event, Copy copy) noexcept {
@@ -109,9 +109,9 @@ bool Call::pull(StagedMessage& flow) noexcept {
 
 bool Call::whole(StagedMessage& flow) noexcept {
   const Request& received = flow.request(flow.copies, flow.first);
-  if (received.status == UCS_OK && received.length == flow.bytes_of(flow.copies)) return true;
+  if (received.status == Status::ok && received.length == flow.bytes_of(flow.copies)) return true;
   other_length(flow, flow.begin_of(flow.copies) + received.length, received.length == flow.piece);
   return false;
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -5,7 +5,7 @@
 
 #include "triax/error.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 namespace {
 
@@ -101,9 +101,9 @@ bool Call::fail_when_quiet() noexcept {
   if (!copies_ended()) return false; // soon: copies do not depend on peers
   if (in_progress_ > 0 && !endpoints_.transport().retired()) {
     if (!endpoints_.grace_expired()) return false;
-    endpoints_.transport().retire(
-        text("{}; sends of rank {} cannot be cancelled, so all its groups of comm-ucx are aborted", endpoints_.reason(),
-             endpoints_.rank(endpoints_.index())));
+    endpoints_.transport().retire(text("{}; sends of rank {} cannot be cancelled, so all its groups of {} are aborted",
+                                       endpoints_.reason(), endpoints_.rank(endpoints_.index()),
+                                       endpoints_.transport().plugin()));
   }
   failed_ = true;
   if (launched_) endpoints_.transport().end_waiting();
@@ -127,15 +127,14 @@ void Call::completed(Request& request) noexcept {
 
 /// Truncation is not handled here: the call reports a message longer than its buffer.
 void Call::check_status(const Request& request) noexcept {
-  const ucs_status_t status = request.status;
-  if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED || cancelled_) return;
-  endpoints_.failed(request.member, status);
+  if (request.status == Status::ok || request.status == Status::truncated || cancelled_) return;
+  endpoints_.failed(request.member, reason_of(request));
 }
 
 void Call::send(Request& request, int member, const void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.owner = this;
   request.member = member;
-  endpoints_.transport().send(request, endpoints_.endpoint(member), data, bytes, tag, side);
+  endpoints_.transport().send(request, endpoints_.endpoint(member), {data, bytes}, tag, side);
   started(request);
 }
 
@@ -143,15 +142,15 @@ void Call::send(Request& request, int member, const void* first, std::size_t fir
                 std::size_t second_bytes, Tag tag) noexcept {
   request.owner = this;
   request.member = member;
-  endpoints_.transport().send(request, endpoints_.endpoint(member), first, first_bytes, second, second_bytes, tag);
+  endpoints_.transport().send(request, endpoints_.endpoint(member), {first, first_bytes}, {second, second_bytes}, tag);
   started(request);
 }
 
 void Call::receive(Request& request, int member, void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.owner = this;
   request.member = member;
-  endpoints_.transport().receive(request, data, bytes, tag, side);
+  endpoints_.transport().receive(request, endpoints_.endpoint(member), data, bytes, tag, side);
   started(request);
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

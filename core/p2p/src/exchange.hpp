@@ -11,7 +11,7 @@
 #include "call.hpp"
 #include "staged_message.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 /// A transfer and its number on its edge, from 0.
 struct PendingTransfer {
@@ -33,7 +33,7 @@ class Exchange final : public Call {
   /// Pinned memory that the transfers need; set_buffers() provides it. Call both before start().
   std::size_t staging_bytes() const noexcept;
   void set_buffers(std::byte* buffers) noexcept;
-  /// UCX transfers the device memory directly.
+  /// The library transfers the device memory itself.
   void go_direct() noexcept { side_ = Side::device; }
 
  private:
@@ -49,10 +49,10 @@ class Exchange final : public Call {
   Tag tag(const PendingTransfer& pending) const noexcept;
   void mismatch(const PendingTransfer& pending, std::size_t bytes, DType dtype, bool more = false) noexcept;
 
-  std::deque<PendingTransfer> pending_; // a deque does not move its elements: UCX holds their addresses
+  std::deque<PendingTransfer> pending_; // a deque does not move its elements: the library holds their addresses
   std::size_t count_ = 0;
   bool staged_ = false;
   Side side_ = Side::host;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

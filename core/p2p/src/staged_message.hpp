@@ -4,19 +4,19 @@
 //
 // Ownership: the call that advances it; the buffers belong to the staging.
 //
-// All pieces have the same tag, and UCX keeps the order of messages with equal tags. All pieces but the last have full
-// size; the last is shorter, and may be empty. So both sides know the number of pieces from the number of bytes, and a
-// message of another length is detected.
+// All pieces have the same tag, and the library keeps the order of messages with equal tags. All pieces but the last
+// have full size; the last is shorter, and may be empty. So both sides know the number of pieces from the number of
+// bytes, and a message of another length is detected.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "tags.hpp"
-#include "transport.hpp"
+#include "triax/p2p/tags.hpp"
+#include "triax/p2p/transport.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 struct StagedMessage {
   static constexpr int kBuffers = 2;
@@ -54,4 +54,4 @@ struct StagedMessage {
   }
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

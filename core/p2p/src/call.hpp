@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One posted call of one member, as a host task: posts UCX operations, continues when one of them completes, and fires
-// its event when all are complete, or fails it after an abort.
+// One posted call of one member, as a host task: posts operations of the transport, continues when one of them
+// completes, and fires its event when all are complete, or fails it after an abort.
 //
 // Ownership: the communicator's pool, which reuses the call when it has finished. Blocking: only dropped(), for a
 // bounded time, until the operations are cancelled or complete.
@@ -12,7 +12,7 @@
 
 #include "peer_endpoints.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 struct StagedMessage;
 
@@ -21,7 +21,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   explicit Call(PeerEndpoints& endpoints) : endpoints_(endpoints) {}
 
   bool advance() noexcept final;
-  /// The stream is destroyed before the call is complete: aborts the group. After it returns, UCX does not use this
+  /// The stream is destroyed before the call is complete: aborts the group. After it returns, nothing uses this
   /// member's buffers.
   void dropped() noexcept final;
   void resume() noexcept final;
@@ -95,4 +95,4 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   bool queued_ = false, launched_ = false, complete_ = false, cancelled_ = false, failed_ = false, finished_ = false;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -4,7 +4,7 @@
 #include "collective.hpp"
 #include "triax/error.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 void Exchange::reserve(std::size_t transfers) {
   while (pending_.size() < transfers) pending_.emplace_back();
@@ -78,7 +78,7 @@ bool Exchange::run() noexcept {
     const PendingTransfer& pending = pending_[i];
     if (pending.transfer.direction == Direction::send) continue;
     const Request& received = pending.requests[0];
-    const bool whole = received.status == UCS_OK && received.length == pending.transfer.view.bytes();
+    const bool whole = received.status == Status::ok && received.length == pending.transfer.view.bytes();
     if (!whole) mismatch(pending, received.length, pending.transfer.view.dtype());
   }
   return true;
@@ -92,7 +92,8 @@ void Exchange::check_messages() noexcept {
     std::size_t bytes = 0;
     const bool open = pending.requests[0].open() || pending.requests[1].open();
     if (pending.transfer.direction == Direction::send || !open) continue;
-    if (endpoints_.transport().probe(tag(pending), kAnyType, found, bytes) && type_of(found) != type_of(tag(pending))) {
+    if (endpoints_.transport().probe(endpoints_.endpoint(pending.transfer.peer), tag(pending), found, bytes) &&
+        type_of(found) != type_of(tag(pending))) {
       return mismatch(pending, bytes, type_of(found), staged_ && bytes == kStagedPiece);
     }
   }
@@ -112,4 +113,4 @@ void Exchange::mismatch(const PendingTransfer& pending, std::size_t bytes, DType
                         name_of(view.dtype())));
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

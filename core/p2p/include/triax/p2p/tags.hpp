@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 64-bit tags by which UCX matches a send with its receive. Every bit is significant: there are no wildcards.
+// The 64-bit tags by which a send is matched with its receive. Every bit is significant: there are no wildcards.
 //
 //   kind 2 | group 14 | source 12 | control:    0
 //                                 | collective: sequence 20, phase 2, chunk 14
 //                                 | transfer:   channel 14, type 3, number 19
 //
 // Sequence, chunk and number wrap at their number of bits. This is safe: far fewer messages are in flight between two
-// ranks at a time, and UCX keeps the order of messages with equal tags.
+// ranks at a time, and messages with equal tags keep their order.
 #pragma once
 
 #include <cstdint>
 
 #include "triax/tensor.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 using Tag = std::uint64_t;
 
@@ -55,4 +55,4 @@ constexpr triax::DType type_of(Tag transfer) noexcept {
   return static_cast<triax::DType>((transfer >> 19) & 7);
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -5,11 +5,11 @@
 
 #include "triax/error.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 namespace {
 
-constexpr double kGraceS = 0.2; // for operations that UCX cannot cancel
+constexpr double kGraceS = 0.2; // for operations that cannot be cancelled
 
 } // namespace
 
@@ -43,9 +43,9 @@ void PeerEndpoints::for_others(Body body) noexcept {
 void PeerEndpoints::post_receive(int member) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
   while (!closed_) {
-    transport_.receive(peer.receiving, &peer.incoming, sizeof(Message), control_tag(number_, member));
+    transport_.receive(peer.receiving, endpoint(member), &peer.incoming, sizeof(Message), control_tag(number_, member));
     if (peer.receiving.open()) return;
-    if (peer.receiving.status != UCS_OK) return failed(member, peer.receiving.status);
+    if (peer.receiving.status != Status::ok) return failed(member, reason_of(peer.receiving));
     handle_message(member); // it has already arrived
   }
 }
@@ -75,8 +75,8 @@ void PeerEndpoints::handle_message(int member) noexcept {
 
 void PeerEndpoints::completed(Request& request) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(request.member)];
-  if (request.status == UCS_ERR_CANCELED) return;
-  if (request.status != UCS_OK) return failed(request.member, request.status);
+  if (request.status == Status::cancelled) return;
+  if (request.status != Status::ok) return failed(request.member, reason_of(request));
   if (&request != &peer.receiving) return;
   handle_message(request.member);
   post_receive(request.member);
@@ -88,11 +88,11 @@ void PeerEndpoints::send_control(ControlKind kind) noexcept {
     peer.outgoing.length = 0;
     const Tag tag = control_tag(number_, index());
     if (kind == ControlKind::hello) {
-      transport_.send_sync(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
+      transport_.send_sync(peer.sending, endpoint(member), {&peer.outgoing, peer.outgoing.bytes()}, tag);
     } else {
-      transport_.send(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
+      transport_.send(peer.sending, endpoint(member), {&peer.outgoing, peer.outgoing.bytes()}, tag);
     }
-    if (!peer.sending.open() && peer.sending.status != UCS_OK) failed(member, peer.sending.status);
+    if (!peer.sending.open() && peer.sending.status != Status::ok) failed(member, reason_of(peer.sending));
   });
 }
 
@@ -104,7 +104,7 @@ void PeerEndpoints::send_last(ControlKind kind, std::string_view text) noexcept 
   std::copy_n(text.data(), last_message_.length, last_message_.text);
   for_others([&](int member, Peer& peer) {
     if (peer.left) return;
-    transport_.send(peer.sending_last, endpoint(member), &last_message_, last_message_.bytes(),
+    transport_.send(peer.sending_last, endpoint(member), {&last_message_, last_message_.bytes()},
                     control_tag(number_, index()));
   });
 }
@@ -120,14 +120,14 @@ bool PeerEndpoints::grace_expired() noexcept {
   return Clock::now() >= grace_end_;
 }
 
-void PeerEndpoints::failed(int member, ucs_status_t status) noexcept {
+void PeerEndpoints::failed(int member, const char* why) noexcept {
   if (left(member) || closed_) return;
-  abort(text("group {}: rank {} is lost to rank {}: {}", id(), rank(member), rank(index()), ucs_status_string(status)));
+  abort(text("group {}: rank {} is lost to rank {}: {}", id(), rank(member), rank(index()), why));
 }
 
 void PeerEndpoints::lost(const Endpoint& endpoint) noexcept {
   for_others([&](int member, Peer&) {
-    if (endpoints_[static_cast<std::size_t>(member)] == &endpoint) failed(member, endpoint.status);
+    if (endpoints_[static_cast<std::size_t>(member)] == &endpoint) failed(member, endpoint.failure);
   });
 }
 
@@ -144,7 +144,7 @@ void PeerEndpoints::close() noexcept {
   }
   closed_ = true;
   for_others([&](int, Peer& peer) { transport_.cancel(peer.receiving); });
-  // Messages that are still in progress are short, and leave as soon as UCX can send them.
+  // Messages that are still in progress are short, and leave as soon as the library can send them.
   const auto open = [&] {
     return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return peer.receiving.open() || peer.sending.open() || peer.sending_last.open();
@@ -158,4 +158,4 @@ void PeerEndpoints::close() noexcept {
         text("rank {} left group {}, but a member did not receive its last messages", rank(index()), id()));
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 Movement::Movement(PeerEndpoints& endpoints, const Plan& plan) : CollectiveCall(endpoints), piece_(plan.chunk_bytes) {
   if (!endpoints.transport().staging()) return;
@@ -135,4 +135,4 @@ bool Movement::run() noexcept {
   return moved && in_progress() == 0;
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -6,7 +6,7 @@
 
 #include "triax/error.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 namespace {
 
@@ -78,4 +78,4 @@ bool CollectiveCall::agrees(int member) noexcept {
   return false;
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

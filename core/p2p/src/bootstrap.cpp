@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "join.hpp"
+#include "bootstrap.hpp"
 
 #include <algorithm>
 
 #include "triax/error.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 namespace {
 
@@ -20,7 +20,7 @@ Bootstrap::Bootstrap(Transport& transport, const Group& group, Store& store, Dea
     : transport_(transport),
       group_(group),
       next_(next),
-      rendezvous_("comm-ucx", kProtocol, {group, store, transport.device(), deadline}) {}
+      rendezvous_(transport.plugin(), kProtocol, {group, store, transport.device(), deadline}) {}
 
 std::shared_ptr<PeerEndpoints> Bootstrap::join() {
   check_limits();
@@ -29,7 +29,7 @@ std::shared_ptr<PeerEndpoints> Bootstrap::join() {
                          std::string(transport_.address())});
     const std::vector<Rendezvous::Entry> members = rendezvous_.collect();
     rendezvous_.require_equal(members, Value::memory, "device_memory",
-                              "set device_memory = \"staged\", or give all ranks the same UCX");
+                              "set device_memory = \"staged\", or give all ranks the same libraries");
     std::shared_ptr<PeerEndpoints> endpoints = connect(members);
     try {
       warm_up_connections(*endpoints);
@@ -43,10 +43,11 @@ std::shared_ptr<PeerEndpoints> Bootstrap::join() {
 }
 
 void Bootstrap::check_limits() const {
-  TRIAX_REQUIRE(group_.size() <= kMaxMembers, "comm-ucx: group {} has {} members; the maximum is {}", group_.id,
-                group_.size(), kMaxMembers);
-  if (next_ < kMaxGroups) return;
-  throw Error(text("this rank has joined {} groups, which is the maximum", kMaxGroups), rendezvous_.where());
+  const TagLimits limits = transport_.limits();
+  TRIAX_REQUIRE(group_.size() <= limits.members, "{}: group {} has {} members; the maximum is {}", transport_.plugin(),
+                group_.id, group_.size(), limits.members);
+  if (next_ < limits.groups) return;
+  throw Error(text("this rank has joined {} groups, which is the maximum", limits.groups), rendezvous_.where());
 }
 
 std::shared_ptr<PeerEndpoints> Bootstrap::connect(const std::vector<Rendezvous::Entry>& members) {
@@ -79,4 +80,4 @@ void Bootstrap::warm_up_connections(PeerEndpoints& endpoints) {
   }
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

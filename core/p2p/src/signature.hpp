@@ -7,7 +7,7 @@
 
 #include "triax/communicator.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 /// Must be equal on all members of a collective. Sent as it is in memory.
 struct Signature {
@@ -17,4 +17,4 @@ struct Signature {
 };
 static_assert(sizeof(Signature) == 32);
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

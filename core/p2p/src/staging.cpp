@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
-namespace triax::comm_ucx {
+#include "triax/text.hpp"
+
+namespace triax::p2p {
 
 namespace {
 
@@ -13,10 +15,10 @@ TensorView bytes_at(const std::byte* data, std::size_t bytes) {
 
 } // namespace
 
-Staging::Staging(Device& device, std::size_t bytes, std::size_t device_bytes)
+Staging::Staging(Device& device, std::string_view plugin, std::size_t bytes, std::size_t device_bytes)
     : device_(device),
-      downloads_(device.make_stream("comm-ucx downloads")),
-      uploads_(device.make_stream("comm-ucx uploads")) {
+      downloads_(device.make_stream(text("{} downloads", plugin))),
+      uploads_(device.make_stream(text("{} uploads", plugin))) {
   pinned_.blocks.push_back(device_.allocate(bytes, MemoryKind::pinned));
   on_device_.blocks.push_back(device_.allocate(device_bytes, MemoryKind::device));
 }
@@ -69,4 +71,4 @@ Event Staging::sum(DType dtype, std::span<const std::byte* const> sources, std::
   return uploads_->record();
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Staging of device memory: pinned host buffers for the messages of each stream's calls, and copies between them and
-// the device on two separate streams, one per direction, so that both directions run at once. If UCX transfers device
-// memory directly: buffers on the device, and sums there.
+// the device on two separate streams, one per direction, so that both directions run at once. If the library transfers
+// device memory directly: buffers on the device, and sums there.
 //
 // Ownership: owned by the transport; buffers live as long as it does. Blocking: none; the events of copies are polled.
 // Errors: Error, from the device.
@@ -14,16 +14,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "triax/device.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 class Staging {
  public:
   /// Allocates `bytes` of pinned memory and `device_bytes` of device memory at once; later allocations may synchronise.
-  Staging(Device& device, std::size_t bytes, std::size_t device_bytes);
+  Staging(Device& device, std::string_view plugin, std::size_t bytes, std::size_t device_bytes);
 
   /// Buffers for the calls of a stream, which run one after another. Allocates more if there is not enough.
   std::byte* buffers(const Stream& stream, std::size_t bytes) { return pinned_.buffers(device_, stream, bytes); }
@@ -65,4 +66,4 @@ class Staging {
   std::unique_ptr<Stream> downloads_, uploads_;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

@@ -6,7 +6,7 @@
 
 #include "triax/reduce.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
 namespace {
 
@@ -298,4 +298,4 @@ bool Reduction::finished() noexcept {
   return copies_ended();
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p

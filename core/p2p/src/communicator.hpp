@@ -14,12 +14,12 @@
 #include "exchange.hpp"
 #include "reduction.hpp"
 
-namespace triax::comm_ucx {
+namespace triax::p2p {
 
-class UcxCommunicator final : public Communicator {
+class MessageCommunicator final : public Communicator {
  public:
-  UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> endpoints);
-  ~UcxCommunicator() override;
+  MessageCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> endpoints);
+  ~MessageCommunicator() override;
 
   void barrier(Deadline deadline) override;
   void abort(std::string_view why) noexcept override;
@@ -62,6 +62,7 @@ class UcxCommunicator final : public Communicator {
   PeerEndpoints& endpoints_;
   Transport& transport_;
   const Plan plan_;
+  const int channels_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;
   std::size_t most_transfers_ = 4; // largest exchange so far
@@ -69,4 +70,4 @@ class UcxCommunicator final : public Communicator {
   std::uint64_t barriers_ = 0;
 };
 
-} // namespace triax::comm_ucx
+} // namespace triax::p2p
