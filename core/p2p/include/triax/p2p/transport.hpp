@@ -45,6 +45,9 @@ class RequestOwner {
   virtual void completed(Request& request) noexcept = 0;
 };
 
+/// Largest message of two pieces, in bytes.
+inline constexpr std::size_t kMaxTwoPieces = (std::size_t{32} << 10) + 256;
+
 /// Of a message: one part, or two that are sent as one.
 struct Piece {
   const void* data = nullptr;
