@@ -24,11 +24,11 @@ constexpr double kCloseS = 2;                           // seconds for sent mess
 } // namespace
 
 MpiTransport::MpiTransport(Device& of, int world, std::size_t staging_bytes, int polls)
-    : Transport(of), polls_(polls), process_(mpi_process(world)), tags_(process_.tag_bits) {
-  if (process_.tag_bits < TagLayout::kMinBits)
-    throw Error(text("this MPI has tags of {} bits, and {} are needed", process_.tag_bits, TagLayout::kMinBits),
+    : Transport(of), polls_(polls), process_(world), tags_(process_.tag_bits()) {
+  if (process_.tag_bits() < TagLayout::kMinBits)
+    throw Error(text("this MPI has tags of {} bits, and {} are needed", process_.tag_bits(), TagLayout::kMinBits),
                 "comm-mpi", "use another MPI, or another transport of it");
-  address_ = std::to_string(process_.rank);
+  address_ = std::to_string(process_.rank());
   for (std::size_t i = 0; i < kOperations; ++i) free_.push_back(&operations_.emplace_back());
   handles_.reserve(kOperations);
   operations_of_.reserve(kOperations);
@@ -47,13 +47,13 @@ void MpiTransport::close() noexcept {
   const Deadline deadline = deadline_in(skips_flush() ? 0 : kCloseS);
   while (!retired() && !handles_.empty() && Clock::now() < deadline)
     if (!advance()) sched_yield();
-  if (!handles_.empty()) leave_unfinalized();
+  if (!handles_.empty() || skips_flush()) MpiProcess::leave_unfinalized();
 }
 
 p2p::Endpoint& MpiTransport::connect(std::string_view address, std::string_view, int rank) {
   int found = -1;
   const auto [end, error] = std::from_chars(address.data(), address.data() + address.size(), found);
-  if (error != std::errc() || end != address.data() + address.size() || found < 0 || found >= process_.size)
+  if (error != std::errc() || end != address.data() + address.size() || found < 0 || found >= process_.size())
     throw Error(text("rank {} has published \"{}\", which is no MPI rank", rank, address), "comm-mpi",
                 "start all ranks of the run with one launcher");
   for (const auto& endpoint : endpoints_)
@@ -177,7 +177,7 @@ bool MpiTransport::advance() noexcept {
   const int code =
       MPI_Testsome(static_cast<int>(handles_.size()), handles_.data(), &count, done_.data(), statuses_.data());
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
-    retire(text("MPI_Testsome of rank {}: {}", process_.rank, error_text(code)));
+    retire(text("MPI_Testsome of rank {}: {}", process_.rank(), error_text(code)));
   if (count == MPI_UNDEFINED || count == 0) return false;
   // Completions may post operations, so the completed ones are taken out first; from the end, where nothing moves that
   // is still to go.

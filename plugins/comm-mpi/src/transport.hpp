@@ -65,7 +65,7 @@ class MpiTransport final : public p2p::Transport {
   void close() noexcept;
 
   const int polls_;
-  const MpiProcess& process_;
+  const MpiProcess process_;
   const TagLayout tags_;
   std::string address_, host_;
   std::vector<std::unique_ptr<MpiEndpoint>> endpoints_;
