@@ -80,6 +80,15 @@ TEST_F(ManifestFile, RefusesWhatIsDamaged) {
                         "wrote it, or a later one"));
   EXPECT_THAT(refusal("\"samples\": 1600", "\"samples\": -1"),
               HasSubstr("training.samples is not a whole number of at least 0"));
+  for (const char* count : {"samples", "optimizer_steps"})
+    EXPECT_THAT(refusal(text("\"{}\": 1", count), text("\"{}\": 99999999999999", count)),
+                HasSubstr(text("training.{} is too large", count)));
+  for (const char* scale : {"-1", "0", "1e308"})
+    EXPECT_THAT(refusal("\"loss_scale\": 32768.0", text("\"loss_scale\": {}", scale)),
+                HasSubstr("training.loss_scale is not a positive fp32 number"));
+  EXPECT_THAT(refusal("{", "\xef\xbb\xbf{"), HasSubstr("manifest.json: is not valid JSON"));
+  EXPECT_THAT(refusal("weights-1.safetensors\",\n     \"key\"", "weights-1.safetensors\\u0000x\",\n     \"key\""),
+              HasSubstr("tensors[0].pieces[1].file is not a file's name"));
   EXPECT_THAT(refusal("\"step\"", "\"stop\""), HasSubstr("training has no \"step\""));
   EXPECT_THAT(refusal("\"F32\"", "\"F31\""), HasSubstr("tensors[0].dtype is not a type that this version knows"));
   EXPECT_THAT(refusal("weights-1.safetensors\",\n     \"key\"", "../x\",\n     \"key\""),
@@ -91,6 +100,10 @@ TEST_F(ManifestFile, RefusesATensorThatIsNotWhole) {
   less.content.tensors[0].pieces.pop_back();
   EXPECT_THAT(test::error_of([&] { read(to_json(less)); }),
               HasSubstr("the pieces of w (master) have 6 of its 12 elements"));
+  Manifest overlapping = manifest();
+  overlapping.content.tensors[0].pieces[1].begin[0] = 1; // rows 1 and 2, and row 3 is missing
+  EXPECT_THAT(test::error_of([&] { read(to_json(overlapping)); }),
+              HasSubstr("the pieces of w (master) overlap: w of weights-1.safetensors is also in another"));
   Manifest outside = manifest();
   outside.content.tensors[0].pieces[1].begin[0] = 3;
   EXPECT_THAT(test::error_of([&] { read(to_json(outside)); }),

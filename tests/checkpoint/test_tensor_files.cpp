@@ -130,6 +130,18 @@ TEST_F(TensorFiles, NamesAndKeysSayWhatAPieceIs) {
   EXPECT_EQ(reader.find("block 0/w", "v"), nullptr);
 }
 
+/// Its bytes have no checksum.
+TEST_F(TensorFiles, ATensorThatTheManifestDoesNotNameIsFound) {
+  write(uneven_);
+  Manifest manifest = read_manifest(folder_ / kManifestFile);
+  manifest.content.tensors.clear();
+  test::write_file(folder_ / kManifestFile, to_json(manifest));
+  const std::vector<Error> found = damage();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_THAT(found[1].what(), HasSubstr("optimizer-1.safetensors: tensor \"block 0/w/m["));
+  EXPECT_THAT(found[1].what(), HasSubstr("]\" is not in manifest.json"));
+}
+
 TEST_F(TensorFiles, AChangedBitIsFoundAndNamed) {
   write(uneven_);
   flip("optimizer-1.safetensors", 3);
@@ -163,7 +175,10 @@ TEST_F(TensorFiles, AFileThatIsShortMissingOrAnotherIsFound) {
 
 TEST_F(TensorFiles, PiecesThatOverlapAndLeaveAGapAreRefused) {
   write({{{{0, 0, 0}, {4, 4, 5}}}, {{{3, 0, 0}, {2, 4, 5}}}});
-  EXPECT_THAT(test::error_of([&] { read({0, 0, 0}, {6, 4, 5}); }), HasSubstr("do not make up the whole"));
+  EXPECT_THAT(test::error_of([&] {
+                read({0, 0, 0}, {6, 4, 5});
+              }),
+              HasSubstr("manifest.json: the pieces of block 0/w (m) overlap: "));
 }
 
 TEST_F(TensorFiles, AFileIsNotReplaced) {

@@ -83,6 +83,21 @@ TEST(SupervisedProcess, ASecondSignalIsPassedOnToo) {
   EXPECT_EQ(WEXITSTATUS(end.status), 128 + SIGTERM);
 }
 
+TEST(SupervisedProcess, AStoppedCopyGetsASignalToo) {
+  const SupervisedProcess::End end = supervise([](SupervisedProcess& process) {
+    StopSignals signals(StopSignals::From::user, process.supervisor());
+    if (::fork() == 0) { // sends it while the copy is stopped
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      ::kill(process.supervisor(), SIGTERM);
+      ::_exit(0);
+    }
+    ::raise(SIGSTOP);
+    return caught_by(signals);
+  });
+  ASSERT_TRUE(WIFEXITED(end.status));
+  EXPECT_EQ(WEXITSTATUS(end.status), SIGTERM);
+}
+
 TEST(SupervisedProcess, TheCopyEndsWithIt) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -145,6 +145,73 @@ TEST_F(Resumed, AFolderThatCannotBeWrittenIsCountedAndTrainingContinues) {
   EXPECT_EQ(result_.checkpoint, "");
 }
 
+/// Saves after steps 1 and 2, and calls `between` after the first.
+class SavedTwice : public Resumed {
+ protected:
+  template <class Between>
+  void run_once(const Between& between) {
+    run_.keys["run.dir"] = "\"run\"";
+    run_.keys["checkpoint.keep"] = "1";
+    const config::RunConfig config = this->config({}, 0);
+    const train::RunFolder reserved(config, "# resolved\n");
+    const auto errors =
+        start(config, test::TinySource(), [&](train::Rank& rank, train::Checkpoints& checkpoints, int, auto&) {
+          rank.step();
+          checkpoints.save();
+          checkpoints.wait();
+          between();
+          rank.step();
+          checkpoints.save();
+          checkpoints.wait();
+          newest_ = checkpoints.newest();
+          missing_ = checkpoints.missing();
+          return train::LoopResult();
+        });
+    EXPECT_THAT(errors, IsEmpty());
+  }
+  std::vector<std::int64_t> steps_in(const std::string& folder) const {
+    std::vector<std::int64_t> out;
+    for (const auto& found : checkpoint::checkpoints_in(run_.folder() / folder / "checkpoints"))
+      out.push_back(found.step);
+    return out;
+  }
+  /// A run that has the folder's name, with a checkpoint.
+  void make_another_run() const {
+    fs::create_directories(checkpoint("run", 9));
+    test::write_file(checkpoint("run", 9) / "manifest.json", "x");
+    test::write_file(run_.folder() / "run/resolved.toml", "x");
+  }
+  std::string newest_;
+  std::int64_t missing_ = 0;
+};
+
+TEST_F(SavedTwice, AFolderThatIsMovedIsFollowed) {
+  run_once([this] {
+    fs::rename(run_.folder() / "run", run_.folder() / "moved");
+    make_another_run();
+  });
+  EXPECT_EQ(missing_, 0);
+  EXPECT_EQ(newest_, (run_.folder() / "moved/checkpoints/step-00000002").string());
+  EXPECT_THAT(steps_in("moved"), ElementsAre(2));
+  EXPECT_THAT(steps_in("run"), ElementsAre(9)) << "checkpoints of another run";
+}
+
+TEST_F(SavedTwice, AFolderThatWasRemovedIsMadeAgain) {
+  run_once([this] { fs::remove_all(run_.folder() / "run"); });
+  EXPECT_EQ(missing_, 0);
+  EXPECT_THAT(steps_in("run"), ElementsAre(2));
+}
+
+TEST_F(SavedTwice, NotIfAnotherRunHasItsName) {
+  run_once([this] {
+    fs::remove_all(run_.folder() / "run");
+    make_another_run();
+  });
+  EXPECT_EQ(missing_, 1);
+  EXPECT_THAT(steps_in("run"), ElementsAre(9));
+  EXPECT_EQ(std::distance(fs::directory_iterator(run_.folder() / "run/checkpoints"), {}), 1) << "nothing is left there";
+}
+
 /// A checkpoint of another branch of the run must be neither the newest nor a reason to remove a new one.
 TEST_F(Resumed, FromAnOlderCheckpointOfItsOwnTheOthersAreMovedAside) {
   run_.keys["checkpoint.every"] = "2";

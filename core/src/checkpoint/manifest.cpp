@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr const char* kFormat = "triax-checkpoint";
 constexpr std::uint64_t kMaxManifest = std::uint64_t{1} << 30;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 
 constexpr const char* kDamagedHint = "the manifest was damaged: restore it, or use another checkpoint";
 
@@ -59,6 +61,11 @@ class Value {
       fail("is not a whole number of at least 0");
     return json_.get<std::int64_t>();
   }
+  /// A count of steps, samples or tokens. A larger one would overflow where it is multiplied.
+  std::int64_t count() const {
+    if (whole() > kMaxCount) fail("is too large");
+    return whole();
+  }
   std::int32_t small() const {
     if (whole() > INT32_MAX) fail("is too large");
     return static_cast<std::int32_t>(whole());
@@ -86,7 +93,10 @@ class Value {
 /// A file of the folder itself.
 std::string local_name(const Value& value) {
   std::string name = value.string();
-  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.')) value.fail("is not a file's name");
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (name.empty() || name.find('/') != std::string::npos || name.starts_with('.') ||
+      std::ranges::any_of(name, is_control))
+    value.fail("is not a file's name");
   return name;
 }
 
@@ -147,6 +157,8 @@ Json parse(std::string_view json, const std::string& from) {
     if (depth > kMaxJsonDepth) throw Error("has too many lists in lists", from, kDamagedHint);
     return true;
   };
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; // which the parser would skip
+  if (json.starts_with(kByteOrderMark)) throw Error("is not valid JSON", from, kDamagedHint);
   try {
     return Json::parse(json, limit);
   } catch (const Json::exception&) {
@@ -166,13 +178,15 @@ Json json_of(const TrainingState& state) {
 }
 
 TrainingState training_of(const Value& value) {
-  TrainingState out = {value.at("step").whole(),
-                       value.at("samples").whole(),
-                       value.at("optimizer_steps").whole(),
+  TrainingState out = {value.at("step").count(),
+                       value.at("samples").count(),
+                       value.at("optimizer_steps").count(),
                        value.at("loss_scale").number(),
                        value.at("good_steps").small(),
                        value.at("hysteresis").small(),
                        {}};
+  if (!(out.loss_scale > 0 && out.loss_scale <= static_cast<double>(std::numeric_limits<float>::max())))
+    value.at("loss_scale").fail("is not a positive fp32 number");
   if (value.has("plugins"))
     for (const auto& [use, state] : value.at("plugins").object()) out.plugins[use] = state.string();
   return out;
@@ -196,7 +210,7 @@ Manifest manifest_of(const Value& top) {
                 top.from(), "use the version of Triax that wrote it, or a later one");
   Manifest out;
   out.training = training_of(top.at("training"));
-  out.tokens = top.at("tokens").whole();
+  out.tokens = top.at("tokens").count();
   out.created = top.at("created").string();
   out.engine = top.at("engine").string();
   for (const auto& [key, value] : top.at("plugins").object()) out.plugins[key] = value.string();
@@ -291,6 +305,29 @@ void PartMerger::add(SavedPart part) {
   }
 }
 
+namespace {
+
+bool overlap(const Piece& a, const Piece& b) {
+  for (int dim = 0; dim < a.begin.rank(); ++dim)
+    if (a.begin[dim] + a.size[dim] <= b.begin[dim] || b.begin[dim] + b.size[dim] <= a.begin[dim]) return false;
+  return a.size.elements() > 0 && b.size.elements() > 0;
+}
+
+/// Two pieces with common elements, or null. Compares pieces whose rows meet: few, of what ranks write.
+const Piece* find_overlap(const SavedTensor& tensor) {
+  if (tensor.shape.rank() == 0) return nullptr;
+  std::vector<const Piece*> by_row;
+  for (const Piece& piece : tensor.pieces) by_row.push_back(&piece);
+  std::ranges::sort(by_row, {}, [](const Piece* piece) { return piece->begin[0]; });
+  for (std::size_t i = 0; i < by_row.size(); ++i)
+    for (std::size_t j = i + 1; j < by_row.size() && by_row[j]->begin[0] < by_row[i]->begin[0] + by_row[i]->size[0];
+         ++j)
+      if (overlap(*by_row[i], *by_row[j])) return by_row[j];
+  return nullptr;
+}
+
+} // namespace
+
 void check_whole(const SavedPart& all, const std::string& from) {
   std::set<std::string> files;
   for (const SavedFile& file : all.files)
@@ -311,6 +348,10 @@ void check_whole(const SavedPart& all, const std::string& from) {
     if (elements != tensor.shape.elements())
       throw Error(
           text("the pieces of {} have {} of its {} elements", name_of(tensor), elements, tensor.shape.elements()), from,
+          "use another checkpoint");
+    if (const Piece* const twice = find_overlap(tensor))
+      throw Error(
+          text("the pieces of {} overlap: {} of {} is also in another", name_of(tensor), twice->key, twice->file), from,
           "use another checkpoint");
   }
 }

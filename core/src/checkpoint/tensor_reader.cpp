@@ -103,29 +103,13 @@ const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& ten
 }
 
 void TensorReader::read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out) {
-  std::int64_t copied = 0;
-  std::vector<const Piece*> read;
-  for (const Piece& piece : tensor.pieces) {
-    const Overlap common = overlap_of(piece, begin, size);
-    if (common.is_empty) continue;
-    for (const Piece* other : read)
-      if (!overlap_of(*other, common.begin, common.size).is_empty) fail_whole(tensor);
-    read.push_back(&piece);
-    copied += copy(tensor, piece, begin, size, out);
-  }
-  if (copied != size.elements()) fail_whole(tensor);
+  for (const Piece& piece : tensor.pieces) copy(tensor, piece, begin, size, out); // they make up the whole
 }
 
-void TensorReader::fail_whole(const SavedTensor& tensor) const {
-  throw Error(text("the pieces of {} do not make up the whole", name_of(tensor)), (folder_ / kManifestFile).string(),
-              kDamaged);
-}
-
-/// Returns the number of elements.
-std::int64_t TensorReader::copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
-                                std::byte* out) {
+void TensorReader::copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
+                        std::byte* out) {
   const Overlap common = overlap_of(piece, begin, size);
-  if (common.is_empty) return 0;
+  if (common.is_empty) return;
   OpenFile& file = open(piece.file);
   const TensorEntry& entry = entry_of(file, tensor, piece);
   const std::uint64_t data = file.data + entry.begin;
@@ -152,7 +136,6 @@ std::int64_t TensorReader::copy(const SavedTensor& tensor, const Piece& piece, c
       position[dim] = common.begin[dim];
     }
   }
-  return common.size.elements();
 }
 
 std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, const StopRequest& stop,
@@ -197,10 +180,22 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
     if (checksum.text() != saved.header_checksum) throw Error("checksum mismatch in the header", path, kDamaged);
   });
   if (!opened) return;
+  guarded([&] { check_named(open(saved.name), saved); });
   for (const SavedTensor& tensor : manifest_.content.tensors)
     for (const Piece& piece : tensor.pieces)
       if (piece.file == saved.name && !is_stopped(stop))
         guarded([&] { verify_piece(open(saved.name), tensor, piece, stop); });
+}
+
+/// Bytes of a tensor that no piece names have no checksum.
+void TensorReader::check_named(const OpenFile& file, const SavedFile& saved) const {
+  std::set<std::string> named;
+  for (const SavedTensor& tensor : manifest_.content.tensors)
+    for (const Piece& piece : tensor.pieces)
+      if (piece.file == saved.name) named.insert(piece.key);
+  for (const auto& [key, entry] : file.entries)
+    if (!named.contains(key))
+      throw Error(text("tensor \"{}\" is not in {}", key, kManifestFile), (folder_ / saved.name).string(), kDamaged);
 }
 
 void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece,

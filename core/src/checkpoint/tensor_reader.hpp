@@ -48,10 +48,9 @@ class TensorReader {
   /// Valid until the next call.
   OpenFile& open(const std::string& name);
   const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
-  [[noreturn]] void fail_whole(const SavedTensor& tensor) const;
-  std::int64_t copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size,
-                    std::byte* out);
+  void copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size, std::byte* out);
   void verify_file(const SavedFile& saved, std::vector<Error>& problems, const StopRequest& stop);
+  void check_named(const OpenFile& file, const SavedFile& saved) const;
   void verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece, const StopRequest& stop);
 
   const std::filesystem::path folder_;

@@ -114,6 +114,7 @@ void SupervisedProcess::pass_signal(End& end) const {
     if (got.ssi_signo == SIGCHLD) continue;
     end.signal = true;
     ::kill(pid_, static_cast<int>(got.ssi_signo));
+    ::kill(pid_, SIGCONT); // a stopped process would not get it
   }
 }
 

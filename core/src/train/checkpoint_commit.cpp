@@ -10,6 +10,7 @@
 #include "base/caught_error.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
+#include "config/run_files.hpp"
 #include "os/durable_file.hpp"
 #include "report/units.hpp"
 #include "train/plugin_states.hpp"
@@ -84,6 +85,19 @@ CheckpointCommit::CheckpointCommit(const config::RunConfig& run, const Layout& l
   checkpoint::remove_leftovers(run.checkpoints());
 }
 
+void CheckpointCommit::own_folder(os::FollowedFolder& folder) {
+  if (!folder.is_gone()) return;
+  std::error_code failed;
+  fs::create_directories(run_.folder, failed); // if it cannot be made, it cannot be locked
+  lock_.reset();
+  lock_.emplace(run_.folder);
+  if (fs::exists(run_.folder / config::kResolvedFile, failed))
+    throw Error("is the folder of another run: the folder of this run was removed", run_.folder.string(),
+                "remove or rename it, and the next checkpoint is written in a new folder");
+  folder.reopen();
+  log_.warn("the folder of the run was removed; {} is made again for checkpoints", run_.folder.string());
+}
+
 void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
                                 const PartOrError& own, const std::atomic<bool>& stop) {
   const Clock::time_point began = Clock::now();
@@ -93,16 +107,17 @@ void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, cons
     checkpoint::check_whole(all.content, (partial / checkpoint::kManifestFile).string());
     if (stop) throw Error("stopped before it was complete", {}, "the checkpoint before stays");
     os::write_durable_file(partial / checkpoint::kManifestFile, checkpoint::to_json(all));
-    checkpoint::commit(partial, run_.checkpoints(), state.step);
-    newest_ = (run_.checkpoints() / checkpoint::folder_name(state.step)).string();
-    log_.info("step {} is saved in {}", state.step, newest_);
-    checkpoint::remove_old(run_.checkpoints(), run_.checkpoint.keep, run_.checkpoint.keep_every);
+    const fs::path checkpoints = partial.parent_path();
+    checkpoint::commit(partial, checkpoints, state.step);
+    newest_ = checkpoint::folder_name(state.step);
+    log_.info("step {} is saved in {}", state.step, (checkpoints / newest_).string());
+    checkpoint::remove_old(checkpoints, run_.checkpoint.keep, run_.checkpoint.keep_every);
   } catch (...) {
     const Error error = caught_error();
     std::error_code none;
     fs::remove_all(partial, none);
     if (stop) return log_.debug("{}", error.what());
-    if (newest_.ends_with(checkpoint::folder_name(state.step)))
+    if (newest_ == checkpoint::folder_name(state.step))
       return log_.warn("an old checkpoint was not removed: {}", error.what());
     ++failed_;
     log_.error("step {} was not saved: {}", state.step, error.what());

@@ -11,12 +11,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "config/run_config.hpp"
+#include "os/folder_lock.hpp"
+#include "os/followed_folder.hpp"
 #include "triax/communicator.hpp"
 #include "triax/layout.hpp"
 #include "triax/log.hpp"
@@ -45,12 +48,15 @@ class CheckpointCommit {
   /// Removes what an earlier run has not completed.
   CheckpointCommit(const config::RunConfig& run, const Layout& layout, std::int64_t sequence, Store& store, Log& log);
 
+  /// Call it before anything is written. If the run's folder was removed, its name is used again, unless another run
+  /// has it: then throws Error, because the checkpoints of that run must not be removed as old ones of this.
+  void own_folder(os::FollowedFolder& folder);
   void complete(const std::filesystem::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
                 const PartOrError& own, const std::atomic<bool>& stop);
   /// While complete() waits for the parts of other ranks. Any thread.
   bool awaits_others() const { return awaits_others_; }
   std::int64_t failed() const { return failed_; } // checkpoints
-  /// The newest complete checkpoint that this object has made.
+  /// The name of the newest complete checkpoint that this object has made.
   const std::string& newest() const { return newest_; }
 
  private:
@@ -68,6 +74,7 @@ class CheckpointCommit {
   std::atomic<bool> awaits_others_{false};
   std::int64_t failed_ = 0;
   std::string newest_;
+  std::optional<os::FolderLock> lock_; // of a folder that was made again
 };
 
 } // namespace triax::train

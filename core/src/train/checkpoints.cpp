@@ -15,6 +15,7 @@
 #include "base/caught_error.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/tensor_writer.hpp"
+#include "os/followed_folder.hpp"
 #include "train/checkpoint_commit.hpp"
 #include "train/checkpoint_load.hpp"
 #include "triax/rank_activity.hpp"
@@ -67,7 +68,14 @@ std::size_t staging_bytes(std::span<const KeptTensor> kept) {
 
 struct Checkpoints::Impl {
   Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Rank& of, Store& shared, Log& to)
-      : run(config), layout(ranks), number(this_rank), rank(of), store(shared), log(to), kept(of.kept()) {
+      : run(config),
+        layout(ranks),
+        number(this_rank),
+        rank(of),
+        store(shared),
+        log(to),
+        kept(of.kept()),
+        run_folder(config.folder) {
     if (run.evaluates || !rank.computes()) return;
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
@@ -122,7 +130,7 @@ struct Checkpoints::Impl {
       const std::lock_guard lock(mutex);
       job = rank.training_state();
       ++saves;
-      last_saved = (run.checkpoints() / checkpoint::folder_name(job->step)).string();
+      last_saved = checkpoint::folder_name(job->step);
     }
     changed.notify_all();
     if (!staging || !run.checkpoint.async) finish_writing(false);
@@ -173,9 +181,15 @@ struct Checkpoints::Impl {
 
   /// Other ranks report a failure to rank 0, which reports it.
   void write(const checkpoint::TrainingState& state) {
-    const std::filesystem::path folder = checkpoint::partial_folder(run.checkpoints(), state.step, attempt);
     try {
-      const PartOrError part = written(folder, state);
+      std::string refused; // as an error of this rank, since the others write all the same
+      try {
+        if (commit) commit->own_folder(run_folder);
+      } catch (...) {
+        refused = caught_error().what();
+      }
+      const std::filesystem::path folder = checkpoint::partial_folder(checkpoints(), state.step, attempt);
+      const PartOrError part = refused.empty() ? written(folder, state) : PartOrError{{}, {}, refused};
       if (commit) return commit->complete(folder, saves, state, part, stop);
       try {
         publish(store, saves, number, part);
@@ -244,8 +258,11 @@ struct Checkpoints::Impl {
 
   std::string newest() const {
     const std::string& made = commit ? commit->newest() : last_saved;
-    return made.empty() ? restored : made;
+    return made.empty() ? restored : (checkpoints() / made).string();
   }
+
+  /// The run's folder may be moved while it trains.
+  std::filesystem::path checkpoints() const { return run_folder.now() / config::kCheckpointFolder; }
 
   std::string decision() const {
     for (const std::filesystem::path& folder : checkpoint::incomplete_in(run.checkpoints()))
@@ -263,6 +280,7 @@ struct Checkpoints::Impl {
   Store& store;
   Log& log;
   const std::vector<KeptTensor> kept;
+  os::FollowedFolder run_folder;
   std::string attempt;
   std::optional<CheckpointCommit> commit; // on rank 0
   std::unique_ptr<Memory> staging;
@@ -276,7 +294,7 @@ struct Checkpoints::Impl {
   std::mutex mutex; // protects the members below
   std::condition_variable changed;
   std::optional<checkpoint::TrainingState> job; // being written
-  std::string last_saved, restored;             // folders
+  std::string last_saved, restored;             // the name in checkpoints(), and a folder
   std::int64_t saves = 0;                       // begun; written while there is no job
   bool ends = false;
   double seconds = 0;

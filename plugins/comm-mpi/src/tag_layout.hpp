@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// p2p tags in the few bits of an MPI tag: 31 with Open MPI's usual transports, 23 with its UCX.
+// p2p tags in the bits of an MPI tag: 31 with Open MPI's usual transports, 23 with its UCX.
 //
 //   31 bits: kind 2 | group 9 | collective: sequence 17, phase 2, chunk 1  | transfer: channel 10, type 3, number 7
 //   23 bits: kind 2 | group 5 | collective: sequence 13, phase 2, chunk 1  | transfer: channel  8, type 3, number 5
 //
 // The source is not in it: MPI matches it apart. Sequence, chunk and number are the lowest bits of the p2p tag's. That
-// is safe, because MPI keeps the order of messages with equal source and tag; the bits that are left tell apart what
-// different streams post at a time.
+// is safe, because MPI keeps the order of messages with equal source and tag; the bits that are left differ for what
+// several streams post at a time.
 #pragma once
 
 #include <algorithm>

@@ -54,7 +54,7 @@ p2p::Endpoint& MpiTransport::connect(std::string_view address, std::string_view,
   int found = -1;
   const auto [end, error] = std::from_chars(address.data(), address.data() + address.size(), found);
   if (error != std::errc() || end != address.data() + address.size() || found < 0 || found >= process_.size())
-    throw Error(text("rank {} has published \"{}\", which is no MPI rank", rank, address), "comm-mpi",
+    throw Error(text("rank {} has published \"{}\", which is not an MPI rank", rank, address), "comm-mpi",
                 "start all ranks of the run with one launcher");
   for (const auto& endpoint : endpoints_)
     if (endpoint->rank == found) return *endpoint;

@@ -3,7 +3,7 @@
 // MPI_COMM_WORLD: its collectives add in no fixed order (docs in README.md), cannot be cancelled, and have no deadline.
 //
 // Threads: the rank's main thread only. Blocking: the destructor, for a bounded time, so that sent messages leave.
-// Errors: the constructor and connect() throw. MPI does not tell that a peer was lost: its heartbeat does.
+// Errors: the constructor and connect() throw. MPI does not report a lost peer; its heartbeat does.
 #pragma once
 
 #include <mpi.h>
