@@ -24,12 +24,12 @@ void run_backward(const Attention& attention, const AttentionGradients& gradient
   launch_attention(attention_backward_delta<T>,
                    cuda::grid_of_rows(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.width))), stream,
                    attention, gradients);
-  with_width(size.width, [&](auto width) {
-    using Dq = typename TilesFor<T, width()>::BackwardDq;
-    launch_attention(attention_backward_dq<Dq>, {query_blocks<Dq>(size), Dq::kThreads, kBackwardDqShared<Dq>}, stream,
+  with_tiles<T>(size.width, max_shared_bytes(), [&]<class For>(For) {
+    using Dq = typename For::BackwardDq;
+    launch_attention(attention_backward_dq<Dq>, {query_blocks<Dq>(size), Dq::kThreads, kBackwardShared<Dq>}, stream,
                      attention, gradients);
-    using Dkdv = typename TilesFor<T, width()>::BackwardDkdv;
-    launch_attention(attention_backward_dkdv<Dkdv>, {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardDkdvShared<Dkdv>},
+    using Dkdv = typename For::BackwardDkdv;
+    launch_attention(attention_backward_dkdv<Dkdv>, {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardShared<Dkdv>},
                      stream, attention, gradients);
   });
 }

@@ -24,19 +24,26 @@ __device__ __forceinline__ QueryPass query_pass(const Attention& attention, std:
   return {static_cast<int>(from), static_cast<int>(tiles), static_cast<int>(tiles * size.group())};
 }
 
+/// The k-th statistic (Tile::statistic()) of the queries of the lane's two columns in a tile of eight.
+template <class Tile>
+__device__ __forceinline__ float2 statistics_of_lane(const float* statistics, int tile, int k) {
+  return *reinterpret_cast<const float2*>(statistics + Tile::statistic(8 * tile + lane_index() % 4 * 2, k));
+}
+
 /// Replaces P (in scores) by dropout(P) without its scale, and dP = dout v^T by dS.
 template <class Tile, bool kDrops>
 __device__ __forceinline__ void score_gradients(Fragment<Tile::kStrips, Tile::kColumns>& scores,
-                                                Fragment<Tile::kStrips, Tile::kColumns>& dp, const float* delta,
+                                                Fragment<Tile::kStrips, Tile::kColumns>& dp, const float* statistics,
                                                 const std::uint16_t* bits, int row, float keep_scale) {
 #pragma unroll
   for (int i = 0; i < Tile::kStrips * Tile::kColumns / 4; ++i) { // two rows of one column
     const FragmentIndex upper{i / (Tile::kColumns / 4), i / 2 % (Tile::kColumns / 8), i % 2};
     const int query = upper.column();
-    const float delta_of_query = delta[query];
+    const float2 delta = statistics_of_lane<Tile>(statistics, upper.tile, 1);
+    const float delta_of_query = upper.reg == 0 ? delta.x : delta.y;
     int kept = 0;
     if constexpr (kDrops)
-      kept = bits[query * (Tile::kRows / kKeptTogether) + row / kKeptTogether + upper.strip] >> (lane_index() / 4);
+      kept = bits[query * Tile::kBitsStride + row / kKeptTogether + upper.strip] >> (lane_index() / 4);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float& p = scores[upper.strip][upper.tile][upper.reg + 2 * half];
@@ -85,10 +92,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
                                     begin, size.queries, size.width);
     load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, at.sample, head),
                                     gradients.dout, begin, size.queries, size.width);
-    load_statistics<Tile>(Shared::statistics(stage, 0), attention.lse + row_of_head, begin, size.queries);
-    load_statistics<Tile>(Shared::statistics(stage, 1), gradients.delta + row_of_head, begin, size.queries);
+    load_statistics<Tile>(Shared::statistics(stage), 0, attention.lse + row_of_head, begin, size.queries);
+    load_statistics<Tile>(Shared::statistics(stage), 1, gradients.delta + row_of_head, begin, size.queries);
     if (drops)
-      make_dropout_bits<Tile, Tile::kColumns, Tile::kRows>(Shared::bits(stage), attention, sample, head, begin, first);
+      make_dropout_bits<Tile, Tile::kColumns, Tile::kRows>(Shared::streamed_bits(stage), attention, sample, head, begin,
+                                                           first);
   };
 
   const int row = warp_index() * Tile::kWarpRows; // first row of the warp
@@ -106,22 +114,23 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     const int stage = step & 1;
     const std::int64_t begin = (pass.first_tile + loaded_tile) * Tile::kColumns; // of this step
     if (step + 1 < pass.steps) load_next_step(stage ^ 1);
-    const float* lse = Shared::statistics(stage, 0);
+    const float* statistics = Shared::statistics(stage);
     Fragment<Tile::kStrips, Tile::kColumns> scores{}, dp{};
     add_abt<Tile>(scores, Shared::resident(0) + Tile::offset(row, 0), Shared::streamed(stage, 0));
     for_each_element<Tile::kStrips, Tile::kColumns>([&](FragmentIndex i) {
       float& score = scores[i.strip][i.tile][i.reg];
-      const float lse_of_query = lse[i.column()] * kFromNatural<T>;
+      const float2 lse = statistics_of_lane<Tile>(statistics, i.tile, 0);
+      const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kFromNatural<T>;
       score = exponential<T>(score * scale - lse_of_query);
     });
     const TileMask mask = tile_mask(attention.mask, begin, first, visible);
     if (!mask.hides_none(Tile::kRows)) mask_scores<Tile, true>(scores, mask, row, 0);
     add_abt<Tile>(dp, Shared::resident(1) + Tile::offset(row, 0), Shared::streamed(stage, 1));
     if (drops) {
-      score_gradients<Tile, true>(scores, dp, Shared::statistics(stage, 1), Shared::bits(stage), row,
+      score_gradients<Tile, true>(scores, dp, statistics, Shared::streamed_bits(stage), row,
                                   attention.drop.scale);
     } else {
-      score_gradients<Tile, false>(scores, dp, Shared::statistics(stage, 1), nullptr, row, 1);
+      score_gradients<Tile, false>(scores, dp, statistics, nullptr, row, 1);
     }
     add_ab<Tile>(dv, scores, Shared::streamed(stage, 1) + part);
     add_ab<Tile>(dk, dp, Shared::streamed(stage, 0) + part);

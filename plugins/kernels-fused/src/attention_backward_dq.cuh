@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     Fragment<Tile::kStrips, Tile::kColumns> scores{}, dp{};
     add_abt<Tile>(scores, Shared::resident(0) + Tile::offset(row, 0), Shared::streamed(stage, 0));
     add_abt<Tile>(dp, Shared::resident(1) + Tile::offset(row, 0), Shared::streamed(stage, 1));
-    if (tile.drops) drop_scores<Tile>(dp, Shared::bits(stage), row);
+    if (tile.drops) drop_scores<Tile>(dp, Shared::resident_bits(stage), row);
     for_each_element<Tile::kStrips, Tile::kColumns>([&](FragmentIndex i) {
       float& score = scores[i.strip][i.tile][i.reg];
       const float p = exponential<T>(score * scale - lse[i.strip][i.reg / 2]);

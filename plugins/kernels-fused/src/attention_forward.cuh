@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     const TileMask mask = tile.mask(attention, index);
     if (!mask.hides_none(Tile::kColumns)) mask_scores<Tile>(scores, mask, row, -INFINITY);
     online_softmax<Tile>(scores, out, rows, scale);
-    if (tile.drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
+    if (tile.drops) drop_scores<Tile>(scores, Shared::resident_bits(stage), row);
     add_ab<Tile>(out, scores, Shared::streamed(stage, 1));
   }
   write_rows<Tile>(attention, tile.at, out, rows, scale, tile.first + row);
@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
 
 template <class T>
 void run_forward(const Attention& attention, cudaStream_t stream) {
-  with_width(attention.size.width, [&](auto width) {
-    using Tile = typename TilesFor<T, width()>::Forward;
+  with_tiles<T>(attention.size.width, max_shared_bytes(), [&]<class For>(For) {
+    using Tile = typename For::Forward;
     launch_attention(attention_forward<Tile>,
                      {query_blocks<Tile>(attention.size), Tile::kThreads, kForwardShared<Tile>}, stream, attention);
   });

@@ -9,13 +9,23 @@
 
 namespace triax::kernels_fused {
 
-/// A block needs up to 131 KiB of shared memory, more than the default of 48 KiB (sm_80 has 163 KiB). Every launch sets
-/// the attribute, because it belongs to the context of the current device.
+/// Shared memory that a block may have on the current GPU.
+inline std::size_t max_shared_bytes() {
+  int gpu = 0, bytes = 0;
+  TRIAX_CUDA(cudaGetDevice(&gpu));
+  TRIAX_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu));
+  return static_cast<std::size_t>(bytes);
+}
+
+/// Every launch with more than the default of 48 KiB sets the attribute, because it belongs to the context of the
+/// current device.
 template <class... Params, class... Args>
 void launch_attention(void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream, const Args&... args) {
   if (grid.blocks == 0) return;
-  TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(grid.shared_bytes)));
+  if (grid.shared_bytes > 48 * 1024) {
+    TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(grid.shared_bytes)));
+  }
   cuda::check(cuda::launch_kernel(kernel, grid, stream, args...), "kernel attention", __FILE__, __LINE__);
 }
 

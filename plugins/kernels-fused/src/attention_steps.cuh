@@ -41,11 +41,16 @@ struct SharedMemory {
   __device__ __forceinline__ static T* streamed(int stage, int k) {
     return at_byte<T>(Tile::streamed(kResident, stage, k));
   }
-  __device__ __forceinline__ static std::uint16_t* bits(int stage) {
-    return at_byte<std::uint16_t>(Tile::bits(kResident, stage));
+  // In the padding of rows, Tile::kBitsStride apart: a query's bits of a stage, if queries are resident or streamed.
+  __device__ __forceinline__ static std::uint16_t* resident_bits(int stage) {
+    return reinterpret_cast<std::uint16_t*>(resident(0) + Tile::kWidth) + stage * (Tile::kColumns / kKeptTogether);
   }
-  __device__ __forceinline__ static float* statistics(int stage, int k) {
-    return at_byte<float>(Tile::statistics(kResident, stage, k));
+  __device__ __forceinline__ static std::uint16_t* streamed_bits(int stage) {
+    return reinterpret_cast<std::uint16_t*>(streamed(stage, 0) + Tile::kWidth);
+  }
+  /// At the indices Tile::statistic().
+  __device__ __forceinline__ static float* statistics(int stage) {
+    return reinterpret_cast<float*>(streamed(stage, 1) + Tile::kWidth);
   }
 
  private:
@@ -90,17 +95,19 @@ __device__ __forceinline__ void load_tile(typename Tile::T* tile, const typename
   }
 }
 
-/// Loads kColumns statistics of the rows from `first` on; zeros from `end` on.
+/// Loads the k-th statistic of kColumns rows from `first` on; zeros from `end` on.
 template <class Tile>
-__device__ __forceinline__ void load_statistics(float* to, const float* from, std::int64_t first, std::int64_t end) {
+__device__ __forceinline__ void load_statistics(float* to, int k, const float* from, std::int64_t first,
+                                                std::int64_t end) {
 #pragma unroll 1
   for (int i = thread_index(); i < Tile::kColumns; i += Tile::kThreads) {
     const bool there = first + i < end;
-    cp_async_4(to + i, there ? from + first + i : from, there);
+    cp_async_4(to + Tile::statistic(i, k), there ? from + first + i : from, there);
   }
 }
 
-/// Dropout bits of kQueries x kKeys scores: number [query][key / 16], bit key % 16.
+/// Dropout bits of kQueries x kKeys scores: number [query][key / 16], bit key % 16; the numbers of a query are
+/// Tile::kBitsStride apart from those of the next.
 template <class Tile, int kQueries, int kKeys>
 __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Attention& attention, std::uint32_t sample,
                                                   std::int64_t head, std::int64_t first_query, std::int64_t first_key) {
@@ -109,7 +116,8 @@ __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Att
   for (int i = thread_index(); i < kQueries * kNumbers; i += Tile::kThreads) {
     const std::uint64_t first = score_element(attention.drop, attention.mask, head, first_query + i / kNumbers,
                                               first_key + i % kNumbers * kKeptTogether);
-    bits[i] = static_cast<std::uint16_t>(kept_bits(attention.drop, sample, first));
+    const std::uint32_t kept = kept_bits(attention.drop, sample, first);
+    bits[i / kNumbers * Tile::kBitsStride + i % kNumbers] = static_cast<std::uint16_t>(kept);
   }
 }
 
@@ -145,8 +153,8 @@ struct QueryTile {
     load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(attention.v, at.sample, key_head),
                                     attention.v, begin, seen, width);
     if (drops)
-      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::bits(stage), attention, sample, at.head, first,
-                                                           begin);
+      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::resident_bits(stage), attention, sample, at.head,
+                                                           first, begin);
   }
   __device__ __forceinline__ TileMask mask(const Attention& attention, int index) const {
     return tile_mask(attention.mask, first, std::int64_t{index} * Tile::kColumns, visible);
@@ -323,8 +331,7 @@ __device__ __forceinline__ void drop_scores(Fragment<Tile::kStrips, Tile::kColum
 #pragma unroll
   for (int i = 0; i < Tile::kStrips * Tile::kColumns / 4; ++i) { // two columns of one row
     const FragmentIndex even{i / (Tile::kColumns / 4), i / 2 % (Tile::kColumns / 8), i % 2 * 2};
-    const int query = row + even.row(), numbers = Tile::kColumns / kKeptTogether;
-    const int kept = bits[query * numbers + even.tile / 2] >> (even.column() % kKeptTogether);
+    const int kept = bits[(row + even.row()) * Tile::kBitsStride + even.tile / 2] >> (even.column() % kKeptTogether);
     if (!(kept & 1)) scores[even.strip][even.tile][even.reg] = 0;
     if (!(kept & 2)) scores[even.strip][even.tile][even.reg + 1] = 0;
   }

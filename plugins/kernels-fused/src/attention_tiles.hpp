@@ -6,9 +6,12 @@
 // A block has resident tiles of kRows rows (queries, or keys for their gradients), and iterates over the others, which
 // are streamed in tiles of kColumns. Shared memory has two stages of these: one is used while the next is copied. Each
 // warp works on kStrips strips of 16 rows. Rows are padded by 16 bytes to an odd number of 16-byte vectors. So eight
-// consecutive rows, read at the same column by one instruction, are in different banks.
+// consecutive rows, read at the same column by one instruction, are in different banks. The padding is not wasted: it
+// holds the dropout bits and the statistics of queries. So a block needs no more than the 99 KiB that GPUs of compute
+// capability 8.6, 8.9 and 12.x allow; sm_80 allows 163 KiB.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -19,8 +22,13 @@
 
 namespace triax::kernels_fused {
 
-/// kMinBlocks: minimum of resident blocks per multiprocessor, as in __launch_bounds__. kParts: number of blocks that
-/// share the columns of a tile's results, if the registers of one block cannot hold them all.
+/// Shared memory of a block that every GPU of compute capability 8.0 or later allows (CUDA C++ Programming Guide,
+/// technical specifications).
+inline constexpr std::size_t kMinSharedLimit = 99 * 1024;
+
+/// kMinBlocks: resident blocks per multiprocessor for which nvcc limits registers (__launch_bounds__). Shared memory
+/// may allow fewer: sm_80 has 164 KiB per multiprocessor, so one block of fp32 heads of more than 96 elements. kParts:
+/// number of blocks that share the columns of a tile's results, if the registers of one block cannot hold them all.
 template <class Element, int kWidth_, int kRows_, int kColumns_, int kWarps_, int kMinBlocks_, int kParts_ = 1>
 struct Tiles {
   using T = Element;
@@ -35,23 +43,23 @@ struct Tiles {
 
   TRIAX_HD static constexpr int offset(int row, int column) { return row * kStride + column; }
 
-  // Offsets in shared memory, in bytes: resident tiles, then both stages of streamed tiles, of bits and of statistics.
+  // Offsets in shared memory, in bytes: resident tiles, then both stages of streamed tiles.
   static constexpr std::size_t kResidentBytes = sizeof(T) * kRows * kStride;
   static constexpr std::size_t kStreamedBytes = sizeof(T) * kColumns * kStride;
-  static constexpr int kBits = kRows * kColumns / kKeptTogether; // 16-bit numbers per tile
-  static constexpr std::size_t kBitsBytes = sizeof(std::uint16_t) * kBits;
-  static constexpr std::size_t kStatisticsBytes = sizeof(float) * kColumns;
-  static_assert(kResidentBytes % 16 == 0 && kStreamedBytes % 16 == 0 && kBitsBytes % 16 == 0);
+  static_assert(kResidentBytes % 16 == 0 && kStreamedBytes % 16 == 0);
   /// The k-th of a stage's two streamed tiles.
   static constexpr std::size_t streamed(int resident_tiles, int stage, int k) {
     return resident_tiles * kResidentBytes + (2 * stage + k) * kStreamedBytes;
   }
-  static constexpr std::size_t bits(int resident_tiles, int stage) {
-    return streamed(resident_tiles, 2, 0) + stage * kBitsBytes;
+  static constexpr std::size_t shared_bytes(int resident_tiles) { return streamed(resident_tiles, 2, 0); }
+
+  // In the padding of a row: eight 16-bit numbers of dropout bits, or four statistics.
+  static constexpr int kBitsStride = kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // to the next row
+  /// Of query `query` of a streamed tile; k: 0 lse, 1 delta. Two queries share a row, as they share a lane.
+  TRIAX_HD static constexpr int statistic(int query, int k) {
+    return (query >> 1) * (kStride * static_cast<int>(sizeof(T)) / 4) + 2 * k + (query & 1);
   }
-  static constexpr std::size_t statistics(int resident_tiles, int stage, int k) {
-    return bits(resident_tiles, 2) + (2 * stage + k) * kStatisticsBytes;
-  }
+  static_assert(2 * kColumns / kKeptTogether <= 8 && kRows / kKeptTogether <= 8, "both stages of a query's bits");
 };
 
 /// The sizes for heads of up to kWidth elements: as large as registers allow without spilling.
@@ -72,12 +80,23 @@ struct TilesFor<float, kWidth> {
   using BackwardDkdv = BackwardDq;
 };
 
+/// The same bits in 99 KiB of shared memory, with fewer warps: they differ in the rows of a block only.
+struct SmallTiles {
+  using Forward = Tiles<float, kMaxWidth, 32, 16, 2, 1>;
+  using BackwardDq = Tiles<float, kMaxWidth, 16, 16, 1, 1, 2>;
+  using BackwardDkdv = BackwardDq;
+};
+
 template <class Size>
-inline constexpr std::size_t kForwardShared = Size::bits(1, 2);
+inline constexpr std::size_t kForwardShared = Size::shared_bytes(1);
 template <class Size>
-inline constexpr std::size_t kBackwardDqShared = Size::bits(2, 2);
-template <class Size>
-inline constexpr std::size_t kBackwardDkdvShared = Size::statistics(2, 2, 0);
+inline constexpr std::size_t kBackwardShared = Size::shared_bytes(2);
+template <class For>
+inline constexpr std::size_t kMaxShared = std::max({kForwardShared<typename For::Forward>,
+                                                    kBackwardShared<typename For::BackwardDq>,
+                                                    kBackwardShared<typename For::BackwardDkdv>});
+
+static_assert(kMaxShared<SmallTiles> <= kMinSharedLimit);
 
 // One block per tile; none if a size is 0. attention_supported() refuses more than a grid has.
 template <class Size>
@@ -89,17 +108,18 @@ unsigned key_blocks(const AttentionSizes& size) {
   return static_cast<unsigned>(size.samples * size.key_heads * tiles_of(size.keys, Size::kRows) * Size::kParts);
 }
 
-// The largest of all, as attention_launch.cuh says.
-static_assert(kBackwardDkdvShared<TilesFor<float, kMaxWidth>::BackwardDkdv> <= 131 * 1024);
-
-/// Calls `use` with an integral constant: the tile width for heads of `width`.
-template <class Use>
-void with_width(int width, Use&& use) {
-  if (width <= 32) return use(std::integral_constant<int, 32>{});
-  if (width <= 64) return use(std::integral_constant<int, 64>{});
-  if (width <= 96) return use(std::integral_constant<int, 96>{});
-  if (width <= 128) return use(std::integral_constant<int, 128>{});
-  use(std::integral_constant<int, kMaxWidth>{});
+/// Calls use(TilesFor<...>{}) with the sizes for heads of `width`, in the shared memory that a block may have.
+template <class T, class Use>
+void with_tiles(int width, std::size_t max_shared_bytes, Use&& use) {
+  if (width <= 32) return use(TilesFor<T, 32>{});
+  if (width <= 64) return use(TilesFor<T, 64>{});
+  if (width <= 96) return use(TilesFor<T, 96>{});
+  if (width <= 128) return use(TilesFor<T, 128>{});
+  using Widest = TilesFor<T, kMaxWidth>;
+  if constexpr (kMaxShared < Widest >> kMinSharedLimit) {
+    if (max_shared_bytes < kMaxShared<Widest>) return use(SmallTiles{});
+  }
+  use(Widest{});
 }
 
 } // namespace triax::kernels_fused

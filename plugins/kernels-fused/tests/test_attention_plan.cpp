@@ -91,33 +91,64 @@ TEST(AttentionPlan, EveryTileHasItsBlock) {
   EXPECT_EQ(tile_of_block(0, 5, 3, false).tile, 0);
 }
 
-/// A block on sm_80 has 163 KiB of shared memory. Eight rows read at one column, 16 bytes each, must cover all 32
-/// banks.
+/// Eight rows read at one column, 16 bytes each, must cover all 32 banks.
 template <class Size>
-void expect_fits(std::size_t shared) {
-  EXPECT_LE(shared, 163u << 10);
+void expect_all_banks() {
   for (int column = 0; column < Size::kWidth; column += kVec<typename Size::T>) {
     std::bitset<8> banks; // groups of four banks
     for (int row = 0; row < 8; ++row) banks.set(Size::offset(row, column) * sizeof(typename Size::T) / 16 % 8);
     EXPECT_TRUE(banks.all());
   }
 }
+/// What is in the padding of rows is in no other place: the bits of both stages, and two statistics per query.
+template <class Size>
+void expect_in_padding() {
+  const int padding = Size::kStride - Size::kWidth;
+  std::set<int> statistics;
+  for (int query = 0; query < Size::kColumns; ++query) {
+    for (const int k : {0, 1}) {
+      const int at = Size::statistic(query, k), stride = Size::kStride * static_cast<int>(sizeof(typename Size::T)) / 4;
+      EXPECT_TRUE(at % stride < 4 && at / stride < Size::kColumns);
+      EXPECT_TRUE(statistics.insert(at).second);
+    }
+  }
+  EXPECT_EQ(padding * sizeof(typename Size::T), 16u);
+  EXPECT_EQ(Size::kBitsStride * 2u, Size::kStride * sizeof(typename Size::T));
+}
 template <class T>
-void expect_all_fit() {
-  for (int most : {32, 64, 96, 128, 256}) {
-    with_width(most, [&](auto width) {
-      EXPECT_EQ(width(), most);
-      using For = TilesFor<T, width()>;
-      expect_fits<typename For::Forward>(kForwardShared<typename For::Forward>);
-      expect_fits<typename For::BackwardDq>(kBackwardDqShared<typename For::BackwardDq>);
-      expect_fits<typename For::BackwardDkdv>(kBackwardDkdvShared<typename For::BackwardDkdv>);
+void expect_all_fit(std::size_t limit) {
+  for (int width : {32, 64, 96, 128, 256}) {
+    with_tiles<T>(width, limit, [&]<class For>(For) {
+      EXPECT_EQ(For::Forward::kWidth, width);
+      EXPECT_LE(kMaxShared<For>, limit) << width;
+      expect_all_banks<typename For::Forward>();
+      expect_all_banks<typename For::BackwardDq>();
+      expect_all_banks<typename For::BackwardDkdv>();
+      expect_in_padding<typename For::Forward>();
+      expect_in_padding<typename For::BackwardDkdv>();
     });
   }
 }
 TEST(AttentionPlan, TilesFitIntoSharedMemoryAndItsBanks) {
-  expect_all_fit<float>();
-  expect_all_fit<Bf16>();
-  expect_all_fit<F16>();
+  for (const std::size_t limit : {99u << 10, 163u << 10, 227u << 10}) { // sm_86, sm_80, sm_90
+    expect_all_fit<float>(limit);
+    expect_all_fit<Bf16>(limit);
+    expect_all_fit<F16>(limit);
+  }
+}
+
+/// With less shared memory a block has fewer rows. What changes the order of a sum is the same.
+TEST(AttentionPlan, SmallTilesHaveTheSameOrderOfSums) {
+  const auto expect_same_order = []<class Small, class Large>(Small, Large) {
+    EXPECT_EQ(Small::kWidth, Large::kWidth);
+    EXPECT_EQ(Small::kColumns, Large::kColumns);
+    EXPECT_EQ(Small::kPartWidth, Large::kPartWidth);
+    EXPECT_LE(Small::kRows, Large::kRows);
+  };
+  using Large = TilesFor<float, kMaxWidth>;
+  expect_same_order(SmallTiles::Forward{}, Large::Forward{});
+  expect_same_order(SmallTiles::BackwardDq{}, Large::BackwardDq{});
+  expect_same_order(SmallTiles::BackwardDkdv{}, Large::BackwardDkdv{});
 }
 
 TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
