@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "triax/cuda/primitives.hpp"
 
@@ -112,8 +113,8 @@ void LtProducts::start(bool tf32) {
 }
 
 const LtProducts::Plan* LtProducts::find(const ProductShape& shape) const {
-  const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) { return plan.shape == shape; });
-  return known == plans_.end() ? nullptr : &*known;
+  const auto known = std::ranges::find_if(plans_, [&](const auto& plan) { return plan->shape == shape; });
+  return known == plans_.end() ? nullptr : known->get();
 }
 
 void LtProducts::describe(Plan& plan) const {
@@ -125,7 +126,7 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
   if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
-  // An address with the required alignment only: the heuristic uses nothing else of it.
+  // Aligned to 16 bytes and not to 32, so that the heuristic assumes no more.
   alignas(32) static std::byte target[32];
   set_pointers(plan.product, shape, target + 16, target + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
@@ -150,10 +151,10 @@ void LtProducts::choose(Plan& plan) const {
 
 bool LtProducts::prepare(const ProductShape& shape) {
   if (const Plan* known = find(shape)) return known->found;
-  Plan& plan = plans_.emplace_back(shape);
-  describe(plan);
-  choose(plan);
-  return plan.found;
+  auto plan = std::make_unique<Plan>(shape);
+  describe(*plan);
+  choose(*plan);
+  return plans_.emplace_back(std::move(plan))->found;
 }
 
 void LtProducts::run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream) {
