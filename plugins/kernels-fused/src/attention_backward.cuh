@@ -21,16 +21,16 @@ template <class T>
 void run_backward(const Attention& attention, const AttentionGradients& gradients, cudaStream_t stream) {
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
-  launch_attention(attention_backward_delta<T>,
+  launch_attention("attention_backward_delta", attention_backward_delta<T>,
                    cuda::grid_of_rows(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.width))), stream,
                    attention, gradients);
   with_tiles<T>(size.width, max_shared_bytes(), [&]<class For>(For) {
     using Dq = typename For::BackwardDq;
-    launch_attention(attention_backward_dq<Dq>, {query_blocks<Dq>(size), Dq::kThreads, kBackwardShared<Dq>}, stream,
-                     attention, gradients);
+    launch_attention("attention_backward_dq", attention_backward_dq<Dq>,
+                     {query_blocks<Dq>(size), Dq::kThreads, kBackwardShared<Dq>}, stream, attention, gradients);
     using Dkdv = typename For::BackwardDkdv;
-    launch_attention(attention_backward_dkdv<Dkdv>, {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardShared<Dkdv>},
-                     stream, attention, gradients);
+    launch_attention("attention_backward_dkdv", attention_backward_dkdv<Dkdv>,
+                     {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardShared<Dkdv>}, stream, attention, gradients);
   });
 }
 

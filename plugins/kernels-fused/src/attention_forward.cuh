@@ -129,7 +129,7 @@ template <class T>
 void run_forward(const Attention& attention, cudaStream_t stream) {
   with_tiles<T>(attention.size.width, max_shared_bytes(), [&]<class For>(For) {
     using Tile = typename For::Forward;
-    launch_attention(attention_forward<Tile>,
+    launch_attention("attention_forward", attention_forward<Tile>,
                      {query_blocks<Tile>(attention.size), Tile::kThreads, kForwardShared<Tile>}, stream, attention);
   });
 }

@@ -4,6 +4,9 @@
 // Threads: any. Ownership: none. Blocking: never. Errors: Error if CUDA rejects the launch.
 #pragma once
 
+#include <source_location>
+#include <string>
+
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 
@@ -17,16 +20,26 @@ inline std::size_t max_shared_bytes() {
   return static_cast<std::size_t>(bytes);
 }
 
+/// The name of a kernel, and the caller's file and line, for errors. A string literal converts to it.
+struct LaunchName {
+  LaunchName(const char* of, std::source_location at = std::source_location::current()) : kernel(of), where(at) {}
+  const char* kernel;
+  std::source_location where;
+};
+
 /// Every launch with more than the default of 48 KiB sets the attribute, because it belongs to the context of the
 /// current device.
 template <class... Params, class... Args>
-void launch_attention(void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream, const Args&... args) {
+void launch_attention(LaunchName name, void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream,
+                      const Args&... args) {
   if (grid.blocks == 0) return;
   if (grid.shared_bytes > 48 * 1024) {
     TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(grid.shared_bytes)));
   }
-  cuda::check(cuda::launch_kernel(kernel, grid, stream, args...), "kernel attention", __FILE__, __LINE__);
+  if (const cudaError_t error = cuda::launch_kernel(kernel, grid, stream, args...); error != cudaSuccess)
+    cuda::fail(error, (std::string("kernel ") + name.kernel).c_str(), name.where.file_name(),
+               static_cast<int>(name.where.line()));
 }
 
 } // namespace triax::kernels_fused

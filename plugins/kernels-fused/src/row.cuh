@@ -60,10 +60,11 @@ __device__ __forceinline__ unsigned thread_of_row() {
 
 /// kernel(args...) over `rows` rows, each of which gets Mapping::kThreads threads.
 template <class Mapping, class... Params, class... Args>
-void launch_rows(Op op, const OpContext& context, std::int64_t rows, void (*kernel)(Params...), const Args&... args) {
+void launch_rows(cuda::LaunchSite site, const OpContext& context, std::int64_t rows, void (*kernel)(Params...),
+                 const Args&... args) {
   if (rows == 0) return;
   constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  cuda::Launch(op, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
+  cuda::Launch(site, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
 }
 
 /// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
