@@ -4,7 +4,6 @@
 // parts in order.
 #include "flat.cuh"
 #include "kernels.hpp"
-#include "reduce.cuh"
 #include "scratch.hpp"
 
 namespace triax::kernels_fused {
@@ -53,7 +52,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     sum_columns(float* plain, float* normed, const __grid_constant__ ColumnTerms<T> terms, std::int64_t tiles,
                 cuda::Parts parts) {
   constexpr unsigned kWarps = kBlockSize / kWarpSize;
-  __shared__ ColumnSums<T> of_threads[kBlockSize];
+  __shared__ float of_warps[kWarps][2 * kVec<T>][kWarpSize]; // lanes are in different banks
   const unsigned lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
     const std::int64_t part = item / tiles, column = item % tiles * kTile<T> + lane * kVec<T>;
@@ -64,14 +63,18 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       for (std::int64_t row = begin + warp; row < end; row += kWarps) add_row(sums, terms, row, column);
     }
     __syncthreads(); // the previous item's sums have been read
-    of_threads[threadIdx.x] = sums;
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) {
+      of_warps[warp][i][lane] = sums.plain.values[i];
+      of_warps[warp][kVec<T> + i][lane] = sums.normed.values[i];
+    }
     __syncthreads();
-    if (warp != 0 || column >= terms.n) continue;
-    for (int i = 0; i < valid_elements<T>(terms.n, column); ++i) {
+    for (int i = static_cast<int>(warp); i < valid_elements<T>(terms.n, column); i += kWarps) {
       float of_plain = 0, of_normed = 0;
-      for (unsigned w = 0; w < kWarps; ++w) {
-        of_plain += of_threads[w * kWarpSize + lane].plain.values[i];
-        of_normed += of_threads[w * kWarpSize + lane].normed.values[i];
+#pragma unroll
+      for (unsigned other = 0; other < kWarps; ++other) {
+        of_plain += of_warps[other][i][lane];
+        of_normed += of_warps[other][kVec<T> + i][lane];
       }
       if (plain) plain[part * terms.n + column + i] = of_plain;
       if (normed) normed[part * terms.n + column + i] = of_normed;
