@@ -2,13 +2,11 @@
 // Converts the operations of a linear layer to column-major products.
 #include "product.hpp"
 
+#include "triax/cuda/types.hpp"
+
 namespace triax::kernels_fused {
 
 namespace {
-
-std::int64_t rows_of(const TensorView& x) {
-  return x.size(-1) == 0 ? 0 : x.elements() / x.size(-1);
-}
 
 Epilogue epilogue_of(const LinearFwd& args) {
   const bool gelu = applies(args.act, args.x.dtype());
@@ -31,7 +29,7 @@ Product product_of(const LinearFwd& args) {
   const TensorView& to = args.act == Activation::none || gelu ? args.y : args.z;
   Product out;
   out.shape = {.m = args.w.size(0),
-               .n = rows_of(args.x),
+               .n = cuda::rows_of(args.x),
                .k = args.w.size(1),
                .transpose_a = true,
                .in = args.x.dtype(),
@@ -48,7 +46,7 @@ Product product_of(const LinearFwd& args) {
 Product product_of(const LinearBwdInput& args) {
   Product out;
   out.shape = {.m = args.w.size(1),
-               .n = rows_of(args.dy),
+               .n = cuda::rows_of(args.dy),
                .k = args.w.size(0),
                .in = args.dy.dtype(),
                .out = args.dx.dtype(),
@@ -64,7 +62,7 @@ Product product_of(const LinearBwdWeight& args) {
   Product out;
   out.shape = {.m = args.dw.size(1),
                .n = args.dw.size(0),
-               .k = rows_of(args.dy),
+               .k = cuda::rows_of(args.dy),
                .transpose_b = true,
                .accumulates = true,
                .in = args.dy.dtype(),
