@@ -2,7 +2,6 @@
 // GELU (tanh form) and its gradient. silu_mul is the primitives'.
 #include "flat.cuh"
 #include "kernels.hpp"
-#include "reduce.cuh"
 #include "triax/cuda/activations.cuh"
 
 namespace triax::kernels_fused {

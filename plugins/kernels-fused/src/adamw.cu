@@ -2,7 +2,6 @@
 // AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch.
 #include "adamw_table.hpp"
 #include "kernels.hpp"
-#include "reduce.cuh"
 #include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradient of an embedding. The occurrences of tokens are sorted by token, equal tokens by row. Then one thread per
 // vector of a token's row adds the token's occurrences in that order. The sorted position of an occurrence is the
-// number of occurrences before it. A warp counts these by comparing with all occurrences: no atomics, and some hundred
-// microseconds for 32768 occurrences.
+// number of occurrences before it. A warp counts these by comparing with all occurrences, without atomics.
 #include "flat.cuh"
 #include "kernels.hpp"
 #include "row.cuh"

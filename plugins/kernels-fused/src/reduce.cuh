@@ -75,6 +75,9 @@ __device__ __forceinline__ T warp_reduce(T value, Op op) {
 ///
 ///   RowReduce<Mapping::kThreads> reduce;
 ///   const float sum = reduce(sum_of_thread, Sum{});
+///
+/// One object per kernel: two would use the same shared memory, and one could write a buffer that threads still read
+/// for the other.
 template <unsigned kThreads>
 class RowReduce {
   static_assert(kThreads == kWarpSize || kThreads == kBlockSize);

@@ -61,8 +61,8 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* de
   }
 }
 
-/// A thread rotates one pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
-/// float cannot represent each position past 2^24 / 2 pi.
+/// A thread rotates one pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are computed
+/// in double. In float, the angle's error grows to position * 2^-24 radians.
 template <class T>
 __global__ void rotate_pairs(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count,
                              std::int64_t position0, double base, bool inverse) {
