@@ -58,9 +58,9 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 /// `bias`: the bias to add, or the memory for its gradient.
-void set_pointers(cublasLtMatmulDesc_t product, const ProductShape& shape, const void* bias, void* before_gelu) {
+void set_pointers(cublasLtMatmulDesc_t product, const ProductShape& shape, const void* bias, void* gelu_aux) {
   if (shape.has_bias() || shape.epilogue == Epilogue::bias_bwd) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  if (shape.has_gelu()) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
+  if (shape.has_gelu()) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gelu_aux);
 }
 
 cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t columns) {
@@ -159,7 +159,7 @@ bool LtProducts::prepare(const ProductShape& shape) {
 
 void LtProducts::run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream) {
   const Plan& plan = *find(product.shape);
-  set_pointers(plan.product, product.shape, product.dbias ? product.dbias : product.bias, product.before_gelu);
+  set_pointers(plan.product, product.shape, product.dbias ? product.dbias : product.bias, product.gelu_aux);
   const float alpha = 1, beta = product.shape.accumulates ? 1 : 0;
   TRIAX_LT(cublasLtMatmul(handle_, plan.product, &alpha, product.a, plan.a, product.b, plan.b, &beta, product.d, plan.d,
                           product.d, plan.d, &plan.algorithm, workspace.data(), cuda::kWorkspace, stream));

@@ -39,7 +39,7 @@ Product product_of(const LinearFwd& args) {
   out.b = args.x.data();
   out.bias = args.bias.data();
   out.d = to.data();
-  out.before_gelu = gelu ? args.z.data() : nullptr;
+  out.gelu_aux = gelu ? args.z.data() : nullptr;
   return out;
 }
 
@@ -54,7 +54,7 @@ Product product_of(const LinearBwdInput& args) {
   out.a = args.w.data();
   out.b = args.dy.data();
   out.d = args.dx.data();
-  if (out.shape.has_gelu()) out.before_gelu = args.before.data();
+  if (out.shape.has_gelu()) out.gelu_aux = args.before.data();
   return out;
 }
 
@@ -83,8 +83,8 @@ bool suits_lt(const Product& product) {
   const ProductShape& shape = product.shape;
   if (shape.m == 0 || shape.n == 0 || shape.k == 0) return false;
   if (shape.has_gelu() && shape.m % 8 != 0) return false; // required by CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
-  const void *d = product.d, *before_gelu = product.before_gelu, *dbias = product.dbias;
-  for (const void* data : {product.a, product.b, product.bias, d, before_gelu, dbias}) {
+  const void *d = product.d, *gelu_aux = product.gelu_aux, *dbias = product.dbias;
+  for (const void* data : {product.a, product.b, product.bias, d, gelu_aux, dbias}) {
     if (!at_16_bytes(data)) return false;
   }
   return true;
