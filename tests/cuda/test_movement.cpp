@@ -141,7 +141,7 @@ TEST_F(Moved, BetweenHostAndDeviceInAllStrides) {
   });
 }
 
-/// The native stream has room for a limited number of calls behind a wait for the host. Each piece of a copy is a call.
+/// The native stream takes a limited number of calls behind a wait for the host. Each piece of a copy is a call.
 TEST_F(Moved, PiecesBehindAWaitForTheHostAreCounted) {
   const TensorView from = place(DType::f32, {2, 300}, MemoryKind::pinned), to = place(DType::f32, {300, 2});
   std::memset(from.data(), 0, from.bytes());

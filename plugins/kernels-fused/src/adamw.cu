@@ -58,6 +58,7 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
   }
 }
 
+/// One block per part of a shard, one thread per vector of 16 bytes.
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     step_adamw(const __grid_constant__ AdamWTable table, std::int64_t parts) {
   __shared__ BiasCorrections correction;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches a kernel of attention.
 //
-// Threads: any. Ownership: none. Blocking: never. Errors: Error if CUDA rejects the launch.
+// Host threads: any. Ownership: none. Blocking: never. Errors: Error if CUDA rejects the launch.
 #pragma once
 
 #include <source_location>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contiguous elements, vector by vector; the last vector may be incomplete.
 //
-// Threads: device functions are pure functions of the calling thread; host functions: any thread.
+// Host threads: any.
 #pragma once
 
 #include "triax/cuda/host_device.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions of sm_80 and later, as functions: mma, ldmatrix, cp.async and ex2 (PTX ISA 7.0).
 //
-// Threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
+// GPU threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
 // calling thread's copies.
 #pragma once
 
@@ -76,9 +76,9 @@ __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/// To base e for f32, to base 2 for 16-bit types.
+/// exp(x) for f32, 2^x for 16-bit types.
 template <class T>
-__device__ __forceinline__ float exponential(float x) {
+__device__ __forceinline__ float exp_or_exp2(float x) {
   if constexpr (std::is_same_v<T, float>) {
     return expf(x);
   } else {
@@ -87,10 +87,10 @@ __device__ __forceinline__ float exponential(float x) {
     return y;
   }
 }
-/// Factors from an exponent to base e to the base of exponential<T>(), and back.
+/// exp(x) is exp_or_exp2<T>(x * kLog2EOr1<T>); kLn2Or1 is the inverse.
 template <class T>
-inline constexpr float kFromNatural = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
+inline constexpr float kLog2EOr1 = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
 template <class T>
-inline constexpr float kToNatural = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
+inline constexpr float kLn2Or1 = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
 
 } // namespace triax::kernels_fused

@@ -7,18 +7,19 @@ namespace triax::kernels_fused {
 
 namespace {
 
+/// One warp or block per row.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     add_residual(const __grid_constant__ ResidualRows<T> input, std::int64_t rows) {
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
-    const DropRow here = input.template row<Mapping>(row);
+    const DropRow drop_row = input.template begin_row<Mapping>(row);
     // Two vectors in flight, not kInFlight: in 16 bits this takes 52 registers instead of 72 (sm_80), so four blocks
     // are resident on a multiprocessor instead of three.
-    constexpr int kTogether = 2;
-    for_each_vec<T, Mapping, kTogether>(
+    constexpr int kBatch = 2;
+    for_each_vec<T, Mapping, kBatch>(
         input.n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
         [&](int, std::int64_t column, const Vecs<T, ResidualRows<T>::kLoaded>& loaded) {
-          input.template add_and_store<Mapping>(row, here, column, loaded);
+          input.template compute_and_store<Mapping>(row, drop_row, column, loaded);
         });
   });
 }

@@ -9,6 +9,7 @@ namespace triax::kernels_fused {
 
 namespace {
 
+/// One warp or block per row.
 /// y = softmax(scale * x) over the keys that a row sees, else 0. x, y [b, heads, queries, keys]; y may be x: the thread
 /// that reads a vector last writes it. lse may be null.
 template <class T, class Mapping>
@@ -62,6 +63,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   });
 }
 
+/// One warp or block per row.
 /// dx = scale * y * (dy - delta); dx may be dy. delta may be null: then it is the sum of dy * y.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)

@@ -5,7 +5,7 @@
 //     launch(add_elements<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(), count);
 //   });
 //
-// Threads: the rank's main thread. Ownership: none. Blocking: may run the progress loop (launch_stream()). Errors:
+// Host threads: the rank's main thread. Ownership: none. Blocking: may run the progress loop (launch_stream()). Errors:
 // Error with the operation, for a type without kernels and for a failed launch. Nothing is launched for an empty view.
 #pragma once
 
