@@ -14,11 +14,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "attention_plan.hpp"
 #include "kernel_sizes.hpp"
-#include "triax/half.hpp"
 
 namespace triax::kernels_fused {
 
@@ -27,8 +25,8 @@ namespace triax::kernels_fused {
 inline constexpr std::size_t kMinSharedLimit = 99 * 1024;
 
 /// kMinBlocks: resident blocks per multiprocessor for which nvcc limits registers (__launch_bounds__). Shared memory
-/// may allow fewer: sm_80 has 164 KiB per multiprocessor, so one block of fp32 heads of more than 96 elements. kParts:
-/// number of blocks that share the columns of a tile's results, if the registers of one block cannot hold them all.
+/// may allow fewer, as sm_80 does for the backward of fp32 heads of more than 96 elements. kParts: number of blocks
+/// that share the columns of a tile's results, if the registers of one block cannot hold them all.
 template <class Element, int kHeadDim_, int kBlockM_, int kBlockN_, int kWarps_, int kMinBlocks_, int kParts_ = 1>
 struct AttentionConfig {
   using T = Element;

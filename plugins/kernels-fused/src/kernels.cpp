@@ -2,6 +2,8 @@
 // Construction of the set, its scratch, and linear layers with cuBLASLt.
 #include "kernels.hpp"
 
+#include <algorithm>
+
 #include "attention_plan.hpp"
 #include "scratch.hpp"
 #include "triax/cuda/device.hpp"

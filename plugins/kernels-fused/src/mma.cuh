@@ -5,7 +5,6 @@
 // calling thread's copies.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "attention_config.hpp"
+#include "triax/half.hpp"
 
 namespace triax::kernels_fused {
 namespace {
