@@ -21,9 +21,8 @@ const std::vector<ManualText>& manual_texts() {
         "the name of the file without .toml.",
         "SIGINT, SIGTERM, SIGHUP and SIGUSR1 stop all ranks after the same step, with a checkpoint in the folder of "
         "the "
-        "run. The same command continues the run; --fresh begins anew. --max-restarts starts it again after the loss "
-        "of a "
-        "rank."},
+        "run. The same command continues the run; --fresh begins anew. --max-restarts restarts it from its last "
+        "checkpoint after a rank or the launcher fails or is lost."},
        {{"Train on this machine:", "triax train run.toml"},
         {"Train with another optimizer and learning rate:",
          "triax train run.toml --set optimizer.plugin=optim-sgd --set optimizer.lr=0.1"},
@@ -37,17 +36,18 @@ const std::vector<ManualText>& manual_texts() {
         {"Evaluate one on other token files:",
          "triax evaluate run.toml --checkpoint runs/run/checkpoints/step-00000200 --data data/other"}}},
       {"triax check",
-       {"Prints every value with its origin, the layout, and the memory of each rank; all errors at once. Nothing is "
-        "trained, and no file is written."},
+       {"Prints every value with its origin, the layout, and the memory of each rank. Reports the errors of the keys "
+        "and data files together, and when there are none, those of the layout and plugins. Nothing is trained, and no "
+        "file is written."},
        {{"Check a run:", "triax check run.toml"},
         {"Plan a run for GPUs that this machine does not have:", "triax check run.toml --no-device --memory 80GiB"}}},
       {"triax checkpoint",
-       {"A checkpoint is a folder step-N of a run, or one that triax checkpoint average made. Where a checkpoint is "
-        "expected, a run's folder or its TOML stand for the newest one.",
-        "Tensors are read in blocks: the memory does not depend on the size of the model. A file or a folder that is "
-        "written has its name only when it is complete.",
-        "The exit status of triax checkpoint diff is 0 for equal checkpoints, 1 for others, and 2 if they cannot be "
-        "compared."},
+       {"A checkpoint is a folder step-N of a run, or one that triax checkpoint average made. A run's "
+        "folder or TOML file stands for its newest checkpoint.",
+        "Tensors are read in blocks: the memory does not depend on the size of the model. Files and folders are "
+        "written under a temporary name, and renamed when complete.",
+        "The exit status of triax checkpoint diff is 0 if the checkpoints are equal, 1 if they differ, and 2 if they "
+        "cannot be compared."},
        {{"List the checkpoints of a run, and describe the newest:", "triax checkpoint list run.toml"},
         {"", "triax checkpoint show run.toml"},
         {"Write the weights as one file in bf16:",
@@ -65,7 +65,7 @@ const std::vector<ManualText>& manual_texts() {
       {"triax simulate",
        {"The times of the passes are those of one microbatch on one stage. The output is the time of a step, the "
         "bubble, "
-        "and the largest number of microbatches in flight on each rank."},
+        "and the largest number of microbatch chunks in flight on each rank."},
        {{"Predict the time of a step:",
          "triax simulate run.toml --forward-ms 10 --input-ms 10 --weight-ms 10 --link-ms 1"}}},
       {"triax plugins",

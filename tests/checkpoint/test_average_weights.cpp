@@ -79,14 +79,14 @@ TEST_F(WeightsAverages, OutputsAreNotReplacedAndNotNamedAsThoseOfARun) {
   write_checkpoint(folder_ / "a", {{"w", {2}, {}}});
   EXPECT_THAT(refusal({"a"}, "a"), HasSubstr("/a: exists"));
   EXPECT_THAT(refusal({"a"}, "step-00000009"), HasSubstr("has the name of a run's own checkpoint"));
-  EXPECT_THAT(refusal({"a"}, "none/mean"), HasSubstr("none/mean: cannot be made: No such file or directory"));
+  EXPECT_THAT(refusal({"a"}, "none/mean"), HasSubstr("none/mean: cannot be created: No such file or directory"));
 }
 
 TEST_F(WeightsAverages, ThatFailLeaveNoFolder) {
   write_checkpoint(folder_ / "a", {{"w", {2}, {}}});
   write_checkpoint(folder_ / "b", {{"w", {2}, {}}});
   damage(folder_ / "b/weights-0.safetensors");
-  EXPECT_THAT(refusal({"a", "b"}, "mean"), HasSubstr("b/weights-0.safetensors: tensor \"w\" is not what was written"));
+  EXPECT_THAT(refusal({"a", "b"}, "mean"), HasSubstr("b/weights-0.safetensors: checksum mismatch in tensor \"w\""));
   const std::vector<fs::path> only = {folder_ / "a"};
   int calls = 0;
   EXPECT_EQ(test::error_of([&] { WeightsAverage(only, folder_ / "mean").write([&calls] { return ++calls == 5; }); }),

@@ -49,6 +49,7 @@ TEST_F(CheckpointFolder, OnlyCompleteOnesAreFound) {
     make(name, true);
   make("step-00000009", false);
   EXPECT_THAT(steps(), ElementsAre(1, 3));
+  EXPECT_THAT(incomplete_in(folder_.path()), ElementsAre(folder_ / "step-00000009"));
   EXPECT_TRUE(checkpoints_in(folder_ / "none").empty());
 }
 

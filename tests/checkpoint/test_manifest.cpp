@@ -69,7 +69,7 @@ TEST_F(ManifestFile, ReadsBackWhatIsWritten) {
 }
 
 TEST_F(ManifestFile, RefusesWhatIsDamaged) {
-  EXPECT_THAT(refusal("\"samples\": 1600", "\"samples\": 1601"), HasSubstr("manifest.json: is not what was written"));
+  EXPECT_THAT(refusal("\"samples\": 1600", "\"samples\": 1601"), HasSubstr("manifest.json: checksum mismatch"));
   EXPECT_THAT(refusal("{", "["), HasSubstr("manifest.json: is not valid JSON"));
   EXPECT_THAT(
       refusal("\"step\": ", "\"x\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']') + ", \"step\": "),

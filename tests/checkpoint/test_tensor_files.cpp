@@ -2,6 +2,7 @@
 // Tensors in files: any box reads back from whatever boxes were written, and all damage is found and named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <numeric>
@@ -93,6 +94,33 @@ TEST_F(TensorFiles, AnyBoxReadsBack) {
   }
 }
 
+/// Of open files, in this process.
+class OpenFileLimit {
+ public:
+  explicit OpenFileLimit(rlim_t limit) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit lower{limit, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &lower);
+  }
+  ~OpenFileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  OpenFileLimit(const OpenFileLimit&) = delete;
+  OpenFileLimit& operator=(const OpenFileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(TensorFiles, MoreFilesThanMayBeOpenAreRead) {
+  Boxes elements; // each in a file of its own
+  for (std::int64_t i = 0; i < 6; ++i)
+    for (std::int64_t j = 0; j < 4; ++j)
+      for (std::int64_t k = 0; k < 5; ++k) elements.push_back({{{i, j, k}, {1, 1, 1}}});
+  write(elements);
+  const OpenFileLimit limit(64);
+  EXPECT_EQ(read({0, 0, 0}, {6, 4, 5}), values_of({0, 0, 0}, {6, 4, 5}));
+  EXPECT_THAT(damage(), IsEmpty());
+}
+
 TEST_F(TensorFiles, NamesAndKeysSayWhatAPieceIs) {
   write(uneven_);
   const TensorReader reader(folder_.path());
@@ -105,8 +133,8 @@ TEST_F(TensorFiles, NamesAndKeysSayWhatAPieceIs) {
 TEST_F(TensorFiles, AChangedBitIsFoundAndNamed) {
   write(uneven_);
   flip("optimizer-1.safetensors", 3);
-  EXPECT_THAT(only_damage(), HasSubstr("optimizer-1.safetensors: tensor \"block 0/w/m[1:2, 3:4, 0:5]\" is not what was "
-                                       "written\n  the checkpoint was damaged: restore it, or move its folder away to "
+  EXPECT_THAT(only_damage(), HasSubstr("optimizer-1.safetensors: checksum mismatch in tensor \"block 0/w/m[1:2, 3:4, "
+                                       "0:5]\"\n  the checkpoint was damaged: restore it, or move its folder away to "
                                        "continue from the one before"));
 }
 

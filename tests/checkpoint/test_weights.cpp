@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a checkpoint: their order, and the check that they are what was written.
+// The weights of a checkpoint: their order, and the verification of their checksums.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST(CheckpointWeights, ThatAreNotWhatWasWrittenAreRefused) {
   write_checkpoint(folder / "a", {{"w", {4, 3}, {}}}, 7, 2);
   EXPECT_EQ(check(folder / "a"), "no error");
   damage(folder / "a/weights-1.safetensors");
-  EXPECT_THAT(check(folder / "a"), HasSubstr("weights-1.safetensors: tensor \"w[2:4, 0:3]\" is not what was written"));
+  EXPECT_THAT(check(folder / "a"), HasSubstr("weights-1.safetensors: checksum mismatch in tensor \"w[2:4, 0:3]\""));
   EXPECT_THAT(check(folder / "a", [] { return true; }), HasSubstr("stopped"));
 }
 

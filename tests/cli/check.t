@@ -102,11 +102,11 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    0 0 0 0 embedding, block 0-1, head
   
   memory of each rank
-   rank weights gradients optimizer state activations batches scratch together
+   rank weights gradients optimizer state activations batches scratch total
    0 149 kB 190 kB 282 kB 819 kB 6.4 kB 16.9 kB 1.46 MB
   
   memory: rank 0 needs 1.46 MB
-  activations of rank 0: 819 kB = 2 microbatches x (2 block x 133 kB + 1 head x 99.3 kB) + 90.1 kB of workspace
+  activations of rank 0: 819 kB = 2 microbatches x (2 blocks x 133 kB + 1 head x 99.3 kB) + 90.1 kB of workspace
   
   data
    corpus for share tokens epochs
@@ -116,6 +116,14 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   step: 4 sequences = 1 data rank x 2 microbatches of 2
   
   base.toml: ready to train
+
+Data that are not here, without the vocabulary:
+
+  $ triax check base.toml --no-device --set data.path=elsewhere
+  --set: data.path: {folder}/elsewhere.bin does not exist
+    prepare it with: triax data prepare --input FILE... --output {folder}/elsewhere --tokenizer byte
+    or set model.vocab, which otherwise comes from the tokenizer file, to plan without data
+  [2]
 
 ## Many ranks
 
@@ -133,19 +141,19 @@ Of many ranks, the summary comes first:
   memory: rank 23 needs most, 6.14 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
   communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.41 MB
-  a rank's part of a stage: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
-  uneven stages: a step takes 35.5 % longer than with even stages; ranks are idle 50.1 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
+  per rank: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
+  uneven stages: the step is 35.5 % longer (ranks idle 50.1 % instead of 32.4 %; by FLOPs, without transfers); set parallel.split to move layers
   
-    ranks  first  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch  together
-        1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  61.7 kB  16.6 kB   6.14 MB
-        1      0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB  61.7 kB  16.6 kB   3.75 MB
-       22      1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB    31 kB  16.6 kB   3.52 MB
+    ranks  first rank  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch    total
+        1          23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  61.7 kB  16.6 kB  6.14 MB
+        1           0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB  61.7 kB  16.6 kB  3.75 MB
+       22           1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB    31 kB  16.6 kB  3.52 MB
   
   --all prints every value, the plugins, the data, and the memory of all 24 ranks
   
   base.toml: configuration is valid; the devices and memory of this machine were not checked
   $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
-  uneven stages: a step takes 26.8 % longer than with even stages; ranks are idle 46.7 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
+  uneven stages: the step is 26.8 % longer (ranks idle 46.7 % instead of 32.4 %; by FLOPs, without transfers); set parallel.split to move layers
   $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
   [model]
       11        11     0       0  block 11

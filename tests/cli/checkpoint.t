@@ -35,7 +35,7 @@ A run is its folder, its TOML, or the folder of its checkpoints:
 
   $ triax checkpoint list run.toml | timeless
   {folder}/run/checkpoints
-    step  tokens    size               created  triax
+    step  tokens    size               created  triax version
        4     512  426 kB  {time}  {version}
        6     768  426 kB  {time}  {version}
        8   1,024  426 kB  {time}  {version}
@@ -43,7 +43,20 @@ A run is its folder, its TOML, or the folder of its checkpoints:
   $ for run in run run/ run/checkpoints; do triax checkpoint list $run | tail -n +2 | cksum; done | uniq | wc -l
   1
   $ triax checkpoint list run --json | timeless
-  {"folder":"run/checkpoints","continues_from":"run/checkpoints/step-00000008","checkpoints":[{"step":4,"folder":"run/checkpoints/step-00000004","tokens":512,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":6,"folder":"run/checkpoints/step-00000006","tokens":768,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":8,"folder":"run/checkpoints/step-00000008","tokens":1024,"bytes":425504,"created":"{time}","engine":"{version}"}]}
+  {"folder":"run/checkpoints","continues_from":"run/checkpoints/step-00000008","checkpoints":[{"step":4,"folder":"run/checkpoints/step-00000004","tokens":512,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":6,"folder":"run/checkpoints/step-00000006","tokens":768,"bytes":425504,"created":"{time}","engine":"{version}"},{"step":8,"folder":"run/checkpoints/step-00000008","tokens":1024,"bytes":425504,"created":"{time}","engine":"{version}"}],"incomplete":[]}
+
+One that was copied in part is named, and not used:
+
+  $ cp -r run part
+  $ mkdir part/checkpoints/step-00000012
+  $ triax checkpoint list part | tail -n 2
+  step-00000012 has no manifest.json: it is not complete, and not used
+  triax train continues after step 8
+  $ triax checkpoint list part --json | grep -o '"incomplete.*'
+  "incomplete":["part/checkpoints/step-00000012"]}
+  $ triax train run.toml --set run.dir=part --set train.steps=9 2>&1 | grep -oE 'step-00000012 is.*|continues after step .'
+  step-00000012 is not used: it has no manifest.json, so it is not complete
+  continues after step 8
 
   $ triax checkpoint show run | timeless
   run/checkpoints/step-00000008
@@ -96,7 +109,7 @@ A run is its folder, its TOML, or the folder of its checkpoints:
 ## verify
 
   $ triax checkpoint verify run
-  run/checkpoints/step-00000008: 426 kB in 4 files, and every byte is what was written
+  run/checkpoints/step-00000008: 426 kB in 4 files: all checksums match
   $ triax checkpoint verify run --json
   {"folder":"run/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[]}
 
@@ -108,7 +121,7 @@ All damage is reported:
   $ truncate -s -1 damaged/checkpoints/step-00000008/optimizer-00000.safetensors
   $ rm damaged/checkpoints/step-00000008/weights-00001.safetensors
   $ triax checkpoint verify damaged
-  damaged/checkpoints/step-00000008/weights-00000.safetensors: tensor "block 1/mlp.up.weight[0:60, 0:32]" is not what was written
+  damaged/checkpoints/step-00000008/weights-00000.safetensors: checksum mismatch in tensor "block 1/mlp.up.weight[0:60, 0:32]"
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
   damaged/checkpoints/step-00000008/optimizer-00000.safetensors: has 149599 bytes, and 149600 were written
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
@@ -116,7 +129,7 @@ All damage is reported:
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
   [1]
   $ triax checkpoint verify damaged --json 2> /dev/null
-  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"tensor \"block 1/mlp.up.weight[0:60, 0:32]\" is not what was written","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, and 149600 were written","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"}]}
+  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, and 149600 were written","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"}]}
   [1]
   $ sed -i '1s/{/[/' damaged/checkpoints/step-00000008/manifest.json
   $ triax checkpoint verify damaged
@@ -127,7 +140,7 @@ All damage is reported:
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON
     the manifest was damaged: restore it, or use another checkpoint
   damaged/checkpoints
-    step  tokens  size    created               triax
+    step  tokens  size    created               triax version
        4  512     426 kB  {time}  {version}
        6  768     426 kB  {time}  {version}
        8  ?       ?       not readable
@@ -151,12 +164,12 @@ All damage is reported:
     samples  24  32
     step  6  8
     tokens  768  1024
-    tensor  type  elements that differ  largest  relative
+    tensor  type  differing elements  max abs difference  max rel difference
     ... and 64 more, which differ less: --all
   84 of 84 tensors in both differ
   [1]
   $ triax checkpoint diff $(at 6) $(at 8) --all --weights | steady | grep -E 'block 1/mlp.up|differ'
-    tensor  type  elements that differ  largest  relative
+    tensor  type  differing elements  max abs difference  max rel difference
     block 1/mlp.up.bias (master)  f32[128]  {n}  {largest}  {relative}
     block 1/mlp.up.weight (master)  f32[128, 32]  {n}  {largest}  {relative}
   28 of 28 tensors of weights in both differ
@@ -184,13 +197,13 @@ Models of other sizes:
     model.hidden       32      16
     model.layers        2       1
     12 tensors are only in the first: block 1/attention.norm.bias (master), block 1/attention.norm.weight (master), block 1/attention.projection.bias (master), block 1/attention.projection.weight (master), ...
-    tensor                                        type                           elements that differ  largest  relative
-    block 0/attention.projection.weight (master)  f32[32, 32] and f32[16, 16]    ?                     ?        ?
-    block 0/attention.qkv.weight (master)         f32[96, 32] and f32[48, 16]    ?                     ?        ?
-    block 0/mlp.down.weight (master)              f32[32, 128] and f32[16, 64]   ?                     ?        ?
-    block 0/mlp.up.weight (master)                f32[128, 32] and f32[64, 16]   ?                     ?        ?
-    head/norm.bias (master)                       f32[32] and f32[16]            ?                     ?        ?
-    head/norm.weight (master)                     f32[32] and f32[16]            ?                     ?        ?
+    tensor                                        type                           differing elements  max abs difference  max rel difference
+    block 0/attention.projection.weight (master)  f32[32, 32] and f32[16, 16]    ?                   ?                   ?
+    block 0/attention.qkv.weight (master)         f32[96, 32] and f32[48, 16]    ?                   ?                   ?
+    block 0/mlp.down.weight (master)              f32[32, 128] and f32[16, 64]   ?                   ?                   ?
+    block 0/mlp.up.weight (master)                f32[128, 32] and f32[64, 16]   ?                   ?                   ?
+    head/norm.bias (master)                       f32[32] and f32[16]            ?                   ?                   ?
+    head/norm.weight (master)                     f32[32] and f32[16]            ?                   ?                   ?
   16 of 16 tensors of weights in both differ
   [1]
   $ triax checkpoint diff run small --json | python3 -c 'import json, sys
@@ -207,7 +220,7 @@ Checkpoints that cannot be compared:
   [2]
   $ triax checkpoint diff run nothing
   nothing: does not exist
-    name a folder step-N, a run's folder, or a run's TOML
+    name a folder step-N, a run's folder or its TOML file
   [2]
 
 ## convert
@@ -244,10 +257,10 @@ A file is not replaced unless you ask for that:
   [2]
   $ triax checkpoint convert run nowhere/weights.safetensors
   nowhere/weights.safetensors: cannot be written: No such file or directory
-    free space there, or name a file in a folder that exists and that this user may write to
+    create the folder nowhere, or name a file in an existing folder
   [1]
   $ triax checkpoint convert run new.safetensors --dtype int8
-  triax: --dtype: int8 not in {f32,bf16,f16,f64}
+  triax: --dtype must be f32, bf16, f16 or f64, got "int8"
     more: triax checkpoint convert --help
   [2]
 
@@ -287,7 +300,7 @@ An error leaves nothing behind:
     mean of          {folder}/run/checkpoints/step-00000008
   
   $ triax checkpoint verify mean
-  mean: 141 kB in 1 file, and every byte is what was written
+  mean: 141 kB in 1 file: all checksums match
   $ triax checkpoint convert mean mean.safetensors
   mean.safetensors: 34,720 parameters in 28 tensors, 141 kB
 
@@ -307,24 +320,24 @@ A run can begin with it, but not continue from it:
   $ triax train run.toml --set checkpoint.from=mean --set checkpoint.load=weights --set run.dir=new 2>&1 | grep -o 'begins .*'
   begins with the weights of {folder}/mean (step 8)
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer
-  --set: {folder}/mean is the mean of 3 checkpoints, which a run can only begin with
+  --set: {folder}/mean is a mean of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
-    --set checkpoint.load=weights, for a new optimizer
+    add --set checkpoint.load=weights
   [2]
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer --set optimizer.plugin=optim-sgd
-  --set: {folder}/mean is the mean of 3 checkpoints, which a run can only begin with
+  --set: {folder}/mean is a mean of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
-    --set checkpoint.load=weights, for a new optimizer
+    add --set checkpoint.load=weights
   [2]
 
 What cannot be averaged:
 
   $ triax checkpoint average no --last 4 run
-  run/checkpoints: has 3 complete checkpoints, and --last = 4
-    train with a larger checkpoint.keep, or ask for fewer
+  --last must be at most 3, the number of complete checkpoints in run/checkpoints, got 4
+    to keep more of them, train with a larger checkpoint.keep
   [2]
   $ triax checkpoint average no --last 2 run other
-  triax: --last needs one run, and no more checkpoints
+  triax: with --last, name one run; got 2
     more: triax checkpoint average --help
   [2]
   $ triax checkpoint average mean run
@@ -362,16 +375,16 @@ What cannot be averaged:
   [2]
   $ triax checkpoint show nothing
   nothing: does not exist
-    name a folder step-N, a run's folder, or a run's TOML
+    name a folder step-N, a run's folder or its TOML file
   [2]
   $ triax checkpoint show nothing --json
   nothing: does not exist
-    name a folder step-N, a run's folder, or a run's TOML
-  {"problem":"nothing: does not exist\n  name a folder step-N, a run's folder, or a run's TOML"}
+    name a folder step-N, a run's folder or its TOML file
+  {"problem":"nothing: does not exist\n  name a folder step-N, a run's folder or its TOML file"}
   [2]
   $ triax checkpoint show text.txt
   text.txt: is not a checkpoint
-    name a folder step-N, a run's folder, or a run's TOML
+    name a folder step-N, a run's folder or its TOML file
   [2]
   $ triax checkpoint list $(at 8)
   run/checkpoints/step-00000008: is a checkpoint, not a run
@@ -379,8 +392,13 @@ What cannot be averaged:
   [2]
   $ mkdir -p empty/checkpoints/step-00000002
   $ triax checkpoint list empty
-  empty/checkpoints: has no complete checkpoint
+  no complete checkpoint in empty/checkpoints
     a run saves one at its end, when it is stopped, and every checkpoint.every steps
+  [2]
+  $ mkdir nothing-saved
+  $ triax checkpoint list nothing-saved
+  no complete checkpoint in nothing-saved
+    name a folder step-N, a run's folder or its TOML file
   [2]
   $ triax checkpoint verify empty/checkpoints/step-00000002
   empty/checkpoints/step-00000002: has no manifest.json: the checkpoint is not complete

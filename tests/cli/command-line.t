@@ -34,6 +34,21 @@ Keys are not flags:
     did you mean --set train.steps=...? more: triax train --help
   [2]
 
+Values that a flag does not allow:
+
+  $ triax train base.toml --max-restarts x
+  triax: --max-restarts must be an integer in [0, 1000000], got "x"
+    more: triax train --help
+  [2]
+  $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --cap 0
+  triax: --cap must be an integer in [1, 1073741824], got "0"
+    more: triax schedule --help
+  [2]
+  $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --format svgz
+  triax: --format must be table, csv, svg, json or trace, got "svgz"
+    more: triax schedule --help
+  [2]
+
 A verb takes one run:
 
   $ triax train base.toml more.toml

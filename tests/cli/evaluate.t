@@ -112,19 +112,19 @@ A kernel set that models time has no loss:
 
   $ triax evaluate run.toml --checkpoint run/checkpoints/step-00000007
   --checkpoint: run/checkpoints/step-00000007: does not exist
-    name a folder step-N, a run's folder, or a run's TOML
+    name a folder step-N, a run's folder or its TOML file
   [2]
   $ triax evaluate run.toml --data gone
-  --set: data.validation: {folder}/gone.bin does not exist
+  --data gone: {folder}/gone.bin does not exist
     prepare it with: triax data prepare --input FILE... --output {folder}/gone --tokenizer byte
   [2]
   $ triax evaluate base.toml --set run.dir=run
-  data.validation names no token files
+  nothing to evaluate on: data.validation is empty
     data.validation = "" is the default
-    name what to evaluate on with --data PREFIX, or in data.validation
+    add --data PREFIX, or set data.validation
   [2]
   $ triax evaluate run.toml --set model.hidden=64
-  --set: parameter "embedding/tokens.weight" is [257, 32] there and [257, 64] in this run; model.hidden = 64 (was 32): this run cannot use the weights of {folder}/run/checkpoints/step-00000002
+  --set: cannot use the weights of {folder}/run/checkpoints/step-00000002: parameter "embedding/tokens.weight" has shape [257, 32] in the checkpoint and [257, 64] in this run. Changed: model.hidden = 64 (was 32)
     use the values that the checkpoint was written with, or name another with --checkpoint
   [2]
   $ triax evaluate run.toml --set model.vocab=100

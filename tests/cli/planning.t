@@ -21,21 +21,21 @@ A model of a paper is sized without data, GPUs and their plugins:
   step: 1536 sequences = 16 data ranks x 96 microbatches of 1
   
   memory: rank 0 and 127 other ranks need most, 61.8 GB each
-  activations of rank 0: 27 GB = 12 microbatches x (8 block x 277 MB) + 245 MB of workspace + 2 x 50.3 MB of transfers + 1 x 50.3 MB of transfers
+  activations of rank 0: 27 GB = 12 microbatches x (8 blocks x 277 MB) + 245 MB of workspace + 3 x 50.3 MB of transfers
   communication of a step: a rank sends at most 283 GB over tensor (rank 1415), 14.4 GB over data (rank 24), 1.21 GB over pipeline (rank 128); all ranks send 453 TB
-  a rank's part of a stage: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
-  uneven stages: a step takes 3.4 % longer than with even stages; ranks are idle 13.3 % of it instead of 10.3 % (by FLOPs, without transfers); parallel.split moves layers
+  per rank: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
+  uneven stages: the step is 3.4 % longer (ranks idle 13.3 % instead of 10.3 %; by FLOPs, without transfers); set parallel.split to move layers
   
-    ranks  first  pipeline  layers              weights  working weights  gradients  optimizer state  activations  batches  checkpoint staging  together
-      128      0         0  embedding, 8 block  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  4.47 MB             1.44 GB   61.8 GB
-      128    128         1  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      24.9 GB   535 kB             1.36 GB   57.5 GB
-      128    256         2  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      22.7 GB   535 kB             1.36 GB   55.3 GB
-      128    384         3  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      20.5 GB   535 kB             1.36 GB   53.1 GB
-      128    512         4  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      18.3 GB   535 kB             1.36 GB   50.9 GB
-      128    640         5  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      16.1 GB   535 kB             1.36 GB   48.7 GB
-      128    768         6  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      13.8 GB   535 kB             1.36 GB   46.5 GB
-      128    896         7  8 block             7.25 GB          3.63 GB    7.25 GB          14.5 GB      11.6 GB   535 kB             1.36 GB   44.3 GB
-    ... and 4 more groups that need less
+    ranks  first rank  pipeline  layers               weights  working weights  gradients  optimizer state  activations  batches  checkpoint staging    total
+      128           0         0  embedding, 8 blocks  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  4.47 MB             1.44 GB  61.8 GB
+      128         128         1  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      24.9 GB   535 kB             1.36 GB  57.5 GB
+      128         256         2  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      22.7 GB   535 kB             1.36 GB  55.3 GB
+      128         384         3  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      20.5 GB   535 kB             1.36 GB  53.1 GB
+      128         512         4  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      18.3 GB   535 kB             1.36 GB  50.9 GB
+      128         640         5  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      16.1 GB   535 kB             1.36 GB  48.7 GB
+      128         768         6  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      13.8 GB   535 kB             1.36 GB  46.5 GB
+      128         896         7  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      11.6 GB   535 kB             1.36 GB  44.3 GB
+    ... and 4 more groups that need no more
   
   --all prints every value, the plugins, the data, and the memory of all 1536 ranks
   

@@ -188,11 +188,11 @@ More microbatches in flight than --cap allows:
   > 3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F5,3B5,3F6,3B6,3F7,3B7
   > END
   $ triax schedule --file rows.csv --cap 3
-  rows.csv:1:4: 0F3: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  rows.csv:1:6: 0F4: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  rows.csv:1:8: 0F5: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  rows.csv:1:10: 0F6: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  rows.csv:1:12: 0F7: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  rows.csv:1:4: 0F3: more than 3 microbatch chunks are in flight on its rank
+  rows.csv:1:6: 0F4: more than 3 microbatch chunks are in flight on its rank
+  rows.csv:1:8: 0F5: more than 3 microbatch chunks are in flight on its rank
+  rows.csv:1:10: 0F6: more than 3 microbatch chunks are in flight on its rank
+  rows.csv:1:12: 0F7: more than 3 microbatch chunks are in flight on its rank
   [1]
 
 The same with halves of backwards:
@@ -203,10 +203,10 @@ The same with halves of backwards:
   > 2F0,2I0,2F1,2I1,2F2,2I2,2W0,2F3,2I3,2W1,2W2,2W3
   > END
   $ triax schedule --file rows.csv --cap 2
-  rows.csv:1:3: 0F2: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
-  rows.csv:1:6: 0F3: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
-  rows.csv:2:4: 1F2: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
-  rows.csv:2:7: 1F3: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
-  rows.csv:3:5: 2F2: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
-  rows.csv:3:8: 2F3: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
+  rows.csv:1:3: 0F2: more than 2 microbatch chunks are in flight on its rank
+  rows.csv:1:6: 0F3: more than 2 microbatch chunks are in flight on its rank
+  rows.csv:2:4: 1F2: more than 2 microbatch chunks are in flight on its rank
+  rows.csv:2:7: 1F3: more than 2 microbatch chunks are in flight on its rank
+  rows.csv:3:5: 2F2: more than 2 microbatch chunks are in flight on its rank
+  rows.csv:3:8: 2F3: more than 2 microbatch chunks are in flight on its rank
   [1]

@@ -189,11 +189,11 @@ A limit of the microbatches in flight:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 4 > /dev/null
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 3
-  --scheduler: sched-1f1b: rank 0, position 7, 0F3: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 11, 0F4: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 15, 0F5: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 19, 0F6: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 23, 0F7: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 7, 0F3: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, position 11, 0F4: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, position 15, 0F5: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, position 19, 0F6: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, position 23, 0F7: more than 3 microbatch chunks are in flight on its rank
   [1]
 
 ## Sizes

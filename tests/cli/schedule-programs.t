@@ -281,7 +281,7 @@ More microbatches in flight than --cap allows:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
   > END
   $ triax schedule --file rows.csv --cap 1
-  rows.csv:1:3: 0F1: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage
-  rows.csv:1:7: 0F2: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage
-  rows.csv:1:11: 0F3: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage
+  rows.csv:1:3: 0F1: more than 1 microbatch chunk is in flight on its rank
+  rows.csv:1:7: 0F2: more than 1 microbatch chunk is in flight on its rank
+  rows.csv:1:11: 0F3: more than 1 microbatch chunk is in flight on its rank
   [1]

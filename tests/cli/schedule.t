@@ -45,14 +45,14 @@ No number of microbatches:
 A size out of range:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 0 --microbatches 8
-  triax: --pipeline: Value 0 not in range 1 to 4096
+  triax: --pipeline must be an integer in [1, 4096], got "0"
     more: triax schedule --help
   [2]
 
 An unknown format:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --format picture
-  triax: --format: picture not in {table,csv,svg,json,trace}
+  triax: --format must be table, csv, svg, json or trace, got "picture"
     more: triax schedule --help
   [2]
 

@@ -95,7 +95,7 @@ One chunk for a scheduler of two:
 A group that leaves too few microbatches:
 
   $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 12 --chunks 2 --set schedule.group=5 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs p = 4
+  schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs at least p = 4
     use schedule.group 12, or another that leaves none or at least p
   [2]
 

@@ -14,7 +14,7 @@ namespace {
 
 const char* const kIntroduction = R"(# Configuration
 
-A run is one TOML file. `triax check RUN.toml` prints every value with its origin, and reports all errors at once, with
+A run is one TOML file. `triax check RUN.toml` prints every value with its origin, and reports the errors together, with
 file, line and column. `triax plugins describe NAME` prints the keys of a plugin.
 
 This page is generated from the key tables of the engine and its plugins (`UPDATE_GOLDEN=1 ctest -R ConfigurationDoc`).

@@ -45,6 +45,14 @@ TEST(Diagnose, OmitsThePositionIfNoKeyIsSet) {
   EXPECT_EQ(with_keys({"model.dropout"}).text, "a conflict\n  model.dropout = 0.0 is the default\n  a hint");
 }
 
+TEST(Diagnose, AFlagThatStandsForAKeyIsNamedInsteadOfTheKey) {
+  const std::vector<ResolvedValue> values = {{"data.validation", "text", "--data text", {}, {"--data text", 1}}};
+  const Diagnostic out =
+      diagnose({ErrorCode::kNotReadable, {"data.validation"}, "data.validation: is gone", {}}, values);
+  EXPECT_EQ(out.text, "--data text: is gone");
+  EXPECT_EQ(out.refusal.message, "is gone");
+}
+
 TEST(Diagnose, DoesNotSearchTheMessageForKeys) {
   EXPECT_EQ(diagnose({ErrorCode::kUnsupported, {}, "model.heads is odd", {}}, kValues).text, "model.heads is odd");
 }

@@ -170,7 +170,7 @@ TEST_F(Movement, RefusesOtherSizesAndTypes) {
     device->copy(a, b, *stream);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "copy from f32[3, 2] to f32[2, 3]: sizes and types must be equal");
+    EXPECT_EQ(error.message(), "copy from f32[3, 2] to f32[2, 3]: shapes and dtypes must be equal");
   }
   EXPECT_THROW(device->copy(a, c, *stream), Error);
   EXPECT_THROW(device->add(a, c, *stream), Error);

@@ -47,7 +47,7 @@ void read_whole(TensorReader& reader, const SavedTensor& tensor) {
   }
 }
 
-/// True if the checkpoint was accepted, and its files are what was written.
+/// True if the checkpoint was accepted, and the checksums of its files match.
 bool manifest_accepted(const std::filesystem::path& folder, const std::string& json) {
   std::filesystem::remove(folder / kManifestFile); // file systems write a truncated file to the disk at once
   test::write_file(folder / kManifestFile, json);

@@ -119,7 +119,7 @@ TEST_F(DamagedCheckpoint, SwappedFilesAreNamed) {
   fs::rename(saved(2) / "optimizer-00001.safetensors", saved(2) / "optimizer-00000.safetensors");
   fs::rename(work_ / "aside", saved(2) / "optimizer-00001.safetensors");
   expect_refused(
-      ContainsRegex("step-00000002/optimizer-0000[01].safetensors: (its header is not what was written|has "
+      ContainsRegex("step-00000002/optimizer-0000[01].safetensors: (checksum mismatch in the header|has "
                     "[0-9]+ bytes, and [0-9]+ were written|has no tensor \"[^\n\"]+/[mv]\\[[^\n]*\\]\")\n"));
   expect_the_one_before_continues();
 }
@@ -129,8 +129,8 @@ TEST_F(DamagedCheckpoint, AFileOfAnotherStepIsNamedWithItsTensor) {
   fs::copy_file(saved(1) / "weights-00000.safetensors", saved(2) / "weights-00000.safetensors",
                 fs::copy_options::overwrite_existing);
   expect_refused(
-      ContainsRegex("step-00000002/weights-00000.safetensors: tensor \"[^\n\"]+/[^\n\"]+\\[[^\n]*\\]\" is not "
-                    "what was written\n"));
+      ContainsRegex("step-00000002/weights-00000.safetensors: checksum mismatch in tensor "
+                    "\"[^\n\"]+/[^\n\"]+\\[[^\n]*\\]\"\n"));
   expect_the_one_before_continues();
 }
 

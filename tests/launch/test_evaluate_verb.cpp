@@ -142,7 +142,7 @@ TEST_F(EvaluateVerb, WhatCannotBeEvaluatedIsRefusedBeforeAnyRankStarts) {
   trained();
   TrainProcess other = evaluate_two({"model.hidden=32"});
   EXPECT_EQ(other.wait(), 2);
-  EXPECT_THAT(other.err(), HasSubstr("model.hidden = 32 (was 16): this run cannot use the weights of "));
+  EXPECT_THAT(other.err(), HasSubstr(" in this run. Changed: model.hidden = 32 (was 16)"));
   EXPECT_THAT(other.err(), Not(HasSubstr("rank ")));
   const Json refused = Json::parse(other.out());
   EXPECT_EQ(refused["outcome"], "refused");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax train --max-restarts: a run that lost a rank starts again and continues.
+// triax train --max-restarts: a run in which a rank fails or is lost restarts and continues.
 #include <gmock/gmock.h>
 
 #include <fstream>

@@ -19,20 +19,20 @@ using ::testing::MatchesRegex;
 TEST(StallClock, CountsTimeWithoutProgress) {
   StallClock clock;
   const Clock::time_point start{milliseconds(1000)};
-  clock.look(7, start);
+  clock.sample(7, start);
   EXPECT_EQ(clock.stalled_s(), 0);
-  clock.look(7, start + milliseconds(100));
-  clock.look(7, start + milliseconds(350));
+  clock.sample(7, start + milliseconds(100));
+  clock.sample(7, start + milliseconds(350));
   EXPECT_EQ(clock.stalled_s(), 0.35);
-  clock.look(8, start + milliseconds(400));
+  clock.sample(8, start + milliseconds(400));
   EXPECT_EQ(clock.stalled_s(), 0);
 }
 
 TEST(StallClock, AProcessThatWasStoppedIsNotStuck) {
   StallClock clock;
   const Clock::time_point start{milliseconds(1000)};
-  clock.look(7, start);
-  clock.look(7, start + milliseconds(1'000'000));
+  clock.sample(7, start);
+  clock.sample(7, start + milliseconds(1'000'000));
   EXPECT_EQ(clock.stalled_s(), 0.5);
 }
 
@@ -67,11 +67,11 @@ TEST_F(WatchdogTest, ACallThatDoesNotReturnIsReportedOnce) {
 TEST_F(WatchdogTest, ProgressRestartsTheTimeOfACall) {
   const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
   const Clock::time_point start{milliseconds(1000)};
-  rank_.look(start);
-  rank_.look(start + milliseconds(300));
+  rank_.sample(start);
+  rank_.sample(start + milliseconds(300));
   EXPECT_DOUBLE_EQ(rank_.stalled_s(), 0.3);
   rank_.activity().make_progress();
-  rank_.look(start + milliseconds(400));
+  rank_.sample(start + milliseconds(400));
   EXPECT_EQ(rank_.stalled_s(), 0);
 }
 
@@ -86,18 +86,18 @@ TEST_F(WatchdogTest, TheTimeOfAWaitEndsWithIt) {
   const Clock::time_point start{milliseconds(1000)};
   {
     const PolledWait wait;
-    rank_.look(start);
+    rank_.sample(start);
     wait.poll();
-    rank_.look(start + milliseconds(300));
+    rank_.sample(start + milliseconds(300));
     EXPECT_DOUBLE_EQ(rank_.progress().waiting_s, 0.3);
     wait.advance();
-    rank_.look(start + milliseconds(400));
+    rank_.sample(start + milliseconds(400));
     EXPECT_EQ(rank_.progress().waiting_s, 0);
-    rank_.look(start + milliseconds(500));
+    rank_.sample(start + milliseconds(500));
     EXPECT_DOUBLE_EQ(rank_.progress().waiting_s, 0.1);
   }
   const PolledWait next;
-  rank_.look(start + milliseconds(600));
+  rank_.sample(start + milliseconds(600));
   EXPECT_EQ(rank_.progress().waiting_s, 0);
 }
 

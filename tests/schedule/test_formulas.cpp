@@ -90,7 +90,7 @@ class Formulas : public ::testing::TestWithParam<int> {
   }
 };
 
-/// Bubble: (p-1) forwards and backwards of one chunk, for m*v of work. So bubble over ideal = (p-1)/(v*m); the time of
+/// Bubble: (p-1) forwards and backwards of one chunk, for m*v of work. So bubble / work = (p-1)/(v*m); the time of
 /// a chunk is 1/v of a rank's. For GPipe and 1F1B, v is 1.
 std::optional<int> ramps(const PipelineShape& shape, const Costs& costs) {
   return (shape.pipeline - 1) * costs.pass();

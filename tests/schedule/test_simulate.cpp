@@ -168,7 +168,7 @@ TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
   EXPECT_EQ(simulation.time_span.cost, 27);
   EXPECT_EQ(simulation.time_span.work, 18);
   EXPECT_DOUBLE_EQ(simulation.time_span.bubble_rate(), 9.0 / 27);
-  EXPECT_DOUBLE_EQ(simulation.time_span.bubble_over_ideal(), 0.5);
+  EXPECT_DOUBLE_EQ(simulation.time_span.bubble_over_work(), 0.5);
 }
 
 TEST(Simulate, NoBubbleIsNegativeByRounding) {

@@ -67,7 +67,7 @@ TEST(Timeline, AgreesWithTheSimulator) {
     EXPECT_NEAR(result.cost, simulation.time_span.cost, 1e-9);
     EXPECT_NEAR(result.work, simulation.time_span.work, 1e-9);
     EXPECT_NEAR(result.bubble_rate(), simulation.time_span.bubble_rate(), 1e-12);
-    EXPECT_NEAR(result.bubble_over_ideal(), simulation.time_span.bubble_over_ideal(), 1e-12);
+    EXPECT_NEAR(result.bubble_over_work(), simulation.time_span.bubble_over_work(), 1e-12);
     for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank)
       EXPECT_EQ(peak_of(in_flight(timeline.rows[rank])), simulation.peak_in_flight[rank]) << "rank " << rank;
   }

@@ -219,10 +219,9 @@ TEST(Verifier, GradientsAscend) {
 TEST(Verifier, TheCapCountsMicrobatchesOverStages) {
   const std::vector<Program> programs = one_f_one_b();
   EXPECT_THAT(reasons(verify(programs, {kShape, false, 2}, kTagged)), ElementsAre());
-  EXPECT_THAT(
-      reasons(verify(programs, {kShape, false, 1}, kTagged)),
-      ::testing::Contains(std::string(
-          "rank 0, position 3, 0F1: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage")));
+  EXPECT_THAT(reasons(verify(programs, {kShape, false, 1}, kTagged)),
+              ::testing::Contains(
+                  std::string("rank 0, position 3, 0F1: more than 1 microbatch chunk is in flight on its rank")));
 }
 
 TEST(Verifier, WrongRanksAreRefused) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "os/replace_file.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 #include "train/metrics_lock.hpp"
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 using test::read_file;
 using test::write_file;
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Not;
@@ -155,6 +157,38 @@ TEST_F(RunFolderTest, ARunThatContinuesKeepsItsRecords) {
   EXPECT_EQ(std::count(four.begin(), four.end(), '\n'), 4);
   EXPECT_TRUE(fs::exists(run_.folder / "checkpoints/keep"));
   EXPECT_THAT(train(1), HasSubstr("checkpoints to checkpoints-2"));
+}
+
+TEST_F(RunFolderTest, ARunThatGoesBackKeepsTheRecordsThatItRepeatsAside) {
+  const RunFolder folder(run_, "# a run\n");
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin();
+  write_file(run_.folder / "timeline-rank-0.json", "x");
+  for (int step = 1; step <= 3; ++step) records.write(record(step));
+  EXPECT_EQ(records.go_back(3), "");
+  const std::string three = files().at("run/metrics.jsonl");
+  EXPECT_THAT(records.go_back(1), EndsWith("metrics.jsonl: records after step 1 are only in metrics-1.jsonl"));
+  records.write(record(2));
+  EXPECT_EQ(files().at("run/metrics-1.jsonl"), three);
+  const std::string two = files().at("run/metrics.jsonl");
+  EXPECT_TRUE(three.starts_with(two));
+  EXPECT_EQ(std::count(two.begin(), two.end(), '\n'), 2);
+  EXPECT_TRUE(fs::exists(run_.folder / "timeline-rank-0.json"));
+  EXPECT_EQ(records.records(), 4);
+}
+
+/// It writes to the file as before, and the counts continue.
+TEST_F(RunFolderTest, RecordsThatCannotBeMovedStay) {
+  const RunFolder folder(run_, "# a run\n");
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin();
+  for (int step = 1; step <= 3; ++step) records.write(record(step));
+  fs::create_directories(os::temporary_name(run_.folder / "metrics.jsonl") / "in the way");
+  EXPECT_THAT(error_of([&] { records.go_back(1); }), HasSubstr("metrics.jsonl"));
+  records.write(record(2));
+  EXPECT_EQ(records.missing(), 0);
+  const std::string all = files().at("run/metrics.jsonl");
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 4);
 }
 
 TEST_F(RunFolderTest, ARunThatContinuesDoesNotReadADevice) {

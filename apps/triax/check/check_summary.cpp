@@ -18,23 +18,30 @@ namespace {
 
 using report::bytes_text;
 
-/// "16 microbatches x (6 block x 302 MB + 1 head x 20 MB) + 2 x 4 MB of transfers + 41 MB of workspace"
+/// "8 blocks", "1 head"
+std::string counted(int count, const std::string& kind) {
+  return text("{} {}{}", count, kind, count == 1 ? "" : "s");
+}
+
+/// "16 microbatches x (6 blocks x 302 MB + 1 head x 20 MB) + 41 MB of workspace + 2 x 4 MB of transfers"
 std::string formula(const std::vector<executor::ActivationPart>& parts) {
   const auto join = [](std::string& to, const std::string& more) { to += (to.empty() ? "" : " + ") + more; };
-  std::map<int, std::string, std::greater<>> layers; // by microbatches
+  std::map<int, std::string, std::greater<>> layers;    // by microbatches
+  std::map<std::size_t, int, std::greater<>> transfers; // by size
   std::string others, out;
   for (const executor::ActivationPart& part : parts) {
     const std::string bytes = bytes_text(part.bytes);
     if (part.what == "workspace") {
       join(others, text("{} of workspace", bytes));
     } else if (part.what == "transfers") {
-      join(others, text("{} x {} of transfers", part.layers * part.microbatches, bytes));
+      transfers[part.bytes] += part.layers * part.microbatches;
     } else {
-      join(layers[part.microbatches], text("{} {} x {}", part.layers, part.what, bytes));
+      join(layers[part.microbatches], text("{} x {}", counted(part.layers, part.what), bytes));
     }
   }
   for (const auto& [microbatches, of] : layers)
     join(out, text("{} microbatch{} x ({})", microbatches, microbatches == 1 ? "" : "es", of));
+  for (const auto& [bytes, count] : transfers) join(others, text("{} x {} of transfers", count, bytes_text(bytes)));
   if (!others.empty()) join(out, others);
   return out;
 }
@@ -77,16 +84,15 @@ std::string stage_lines(const train::Balance& balance) {
   constexpr double kEven = 0.005;
   if (!balance.step) return {};
   const train::StepEstimate& step = *balance.step;
-  std::string out =
-      text("a rank's part of a stage: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
-           range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
+  std::string out = text("per rank: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
+                         range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
   if (std::abs(step.longer) < kEven)
     return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n",
                       report::percent_text(step.idle));
   return out + text(
-                   "uneven stages: a step takes {} {} than with even stages; ranks are idle {} of it instead of {} (by "
-                   "FLOPs, without transfers); parallel.split moves layers\n",
-                   report::percent_text(std::abs(step.longer)), step.longer > 0 ? "longer" : "less",
+                   "uneven stages: the step is {} {} (ranks idle {} instead of {}; by FLOPs, without transfers); set "
+                   "parallel.split to move layers\n",
+                   report::percent_text(std::abs(step.longer)), step.longer > 0 ? "longer" : "shorter",
                    report::percent_text(step.idle), report::percent_text(step.even_idle));
 }
 
@@ -117,7 +123,7 @@ std::string communication_line(const std::vector<train::RankPlan>& plans) {
   return out.empty() ? out : text("{}; all ranks send {}\n", out, bytes_text(all));
 }
 
-/// "embedding, 6 block": number of layers of each kind, in order.
+/// "embedding, 6 blocks": number of layers of each kind, in order.
 std::string layer_counts(const std::vector<std::string>& layers) {
   std::vector<std::pair<std::string, int>> kinds;
   for (const std::string& layer : layers) {
@@ -130,8 +136,7 @@ std::string layer_counts(const std::vector<std::string>& layers) {
     }
   }
   std::string out;
-  for (const auto& [kind, count] : kinds)
-    out += (out.empty() ? "" : ", ") + (count == 1 ? kind : text("{} {}", count, kind));
+  for (const auto& [kind, count] : kinds) out += (out.empty() ? "" : ", ") + (count == 1 ? kind : counted(count, kind));
   return out;
 }
 
@@ -167,14 +172,14 @@ std::string summary_text(const CheckReport& report) {
 std::string groups_text(const train::Preflight& preflight) {
   constexpr std::size_t kMaxGroups = 8;
   const std::vector<Group> groups = groups_of(preflight.plans);
-  std::vector<std::vector<std::string>> rows = {{"ranks", "first", "pipeline", "layers"}};
+  std::vector<std::vector<std::string>> rows = {{"ranks", "first rank", "pipeline", "layers"}};
   const auto used = [&groups](std::size_t part) { // leaves out parts that no rank has
     return std::ranges::any_of(groups, [part](const Group& of) { return of.plans.front()->memory[part].bytes > 0; });
   };
   const std::vector<train::MemoryRow>& parts = preflight.plans.front().memory;
   for (std::size_t part = 0; part < parts.size(); ++part)
     if (used(part)) rows.front().push_back(parts[part].what);
-  rows.front().emplace_back("together");
+  rows.front().emplace_back("total");
   for (std::size_t at = 0; at < std::min(groups.size(), kMaxGroups); ++at) {
     const train::RankPlan& first = *groups[at].plans.front();
     std::vector<int> pipeline;
@@ -191,7 +196,8 @@ std::string groups_text(const train::Preflight& preflight) {
     row.push_back(bytes_text(first.bytes()));
   }
   std::string out = table(rows);
-  if (groups.size() > kMaxGroups) out += text("  ... and {} more groups that need less\n", groups.size() - kMaxGroups);
+  if (groups.size() > kMaxGroups)
+    out += text("  ... and {} more groups that need no more\n", groups.size() - kMaxGroups);
   return out;
 }
 

@@ -131,7 +131,7 @@ std::string memory_text(const train::Preflight& preflight) {
       row.push_back(report::bytes_text(plan.memory[part].bytes));
       total += plan.memory[part].bytes;
     }
-    if (rows.size() == 1) rows.front().push_back("together");
+    if (rows.size() == 1) rows.front().push_back("total");
     row.push_back(report::bytes_text(total));
     rows.push_back(row);
     ranks += plan.ranks.size();

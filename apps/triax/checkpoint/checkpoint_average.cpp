@@ -9,6 +9,7 @@
 #include "checkpoint/average_weights.hpp"
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
@@ -31,8 +32,9 @@ std::vector<std::filesystem::path> newest_of(const std::string& run, int count) 
   const train::RunCheckpoints all = train::find_checkpoints(run);
   const auto wanted = static_cast<std::size_t>(count);
   if (wanted > all.found.size())
-    throw Error(text("has {} complete checkpoints, and --last = {}", all.found.size(), count), all.folder.string(),
-                "train with a larger checkpoint.keep, or ask for fewer");
+    throw Error(text("--last must be at most {}, the number of complete checkpoints in {}, got {}", all.found.size(),
+                     all.folder, count),
+                {}, "to keep more of them, train with a larger checkpoint.keep");
   std::vector<std::filesystem::path> out;
   for (std::size_t i = all.found.size() - wanted; i < all.found.size(); ++i) out.push_back(all.found[i].folder);
   return out;
@@ -72,15 +74,18 @@ void add_checkpoint_average(CLI::App& checkpoint, int& status) {
   const auto arguments = std::make_shared<AverageArguments>();
   CLI::App* verb = checkpoint.add_subcommand(
       "average", "writes the mean of the weights of several checkpoints as a checkpoint, which a run can begin with");
-  verb->add_option("OUTPUT", arguments->output, "folder to write; complete when it has this name")
+  verb->add_option("OUTPUT", arguments->output,
+                   "output folder; written under a temporary name and renamed when complete")
       ->type_name("DIR")
       ->required();
-  verb->add_option("CHECKPOINT", arguments->checkpoints, "the checkpoints; with --last, one run")->required();
+  verb->add_option("CHECKPOINT", arguments->checkpoints,
+                   "the checkpoints, each named as in checkpoint show; with --last, one run")
+      ->required();
   CLI::Option* last = verb->add_option("--last", arguments->last, "averages the newest N checkpoints of a run");
-  last->check(CLI::Range(1, 1 << 20))->type_name("N");
+  last->check(integer_in(1, 1 << 20))->type_name("N");
   verb->callback([arguments, &status] {
     if (arguments->last > 0 && arguments->checkpoints.size() > 1)
-      throw CLI::ValidationError("--last", "needs one run, and no more checkpoints");
+      throw CLI::ValidationError(text("with --last, name one run; got {}", arguments->checkpoints.size()));
     status = average_checkpoints(*arguments);
   });
 }

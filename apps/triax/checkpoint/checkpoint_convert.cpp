@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "checkpoint/export_weights.hpp"
 #include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
@@ -55,11 +56,12 @@ void add_checkpoint_convert(CLI::App& checkpoint, int& status) {
   const auto arguments = std::make_shared<ConvertArguments>();
   CLI::App* verb = checkpoint.add_subcommand("convert", "writes the weights as one safetensors file of whole tensors");
   verb->add_option("CHECKPOINT", arguments->checkpoint, kCheckpointDoc)->required();
-  verb->add_option("FILE", arguments->file, "file to write; complete when it has this name")->required();
+  verb->add_option("FILE", arguments->file, "output file; written under a temporary name and renamed when complete")
+      ->required();
   std::vector<std::string> types;
   for (const DType type : kExportTypes) types.emplace_back(name_of(type));
   verb->add_option("--dtype", arguments->dtype, "type of the values, rounded once [that of the master weights]")
-      ->check(CLI::IsMember(types))
+      ->check(one_of(types))
       ->type_name("DTYPE");
   verb->add_flag("--force", arguments->force, "replaces an existing file");
   verb->callback([arguments, &status] { status = convert_checkpoint(*arguments); });

@@ -13,7 +13,7 @@ namespace triax::app {
 
 namespace {
 
-/// As those of diff(1): 0 for equal checkpoints, 1 for others, 2 if they cannot be compared.
+/// As those of diff(1): 0 if the checkpoints are equal, 1 if they differ, 2 if they cannot be compared.
 constexpr int kEqual = 0, kDifferent = 1;
 
 struct DiffArguments {

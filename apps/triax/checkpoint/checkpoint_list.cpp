@@ -49,7 +49,7 @@ std::vector<ListedCheckpoint> read_listed(const std::vector<checkpoint::FoundChe
 }
 
 std::string list_text(const train::RunCheckpoints& run, const std::vector<ListedCheckpoint>& rows) {
-  std::vector<std::vector<std::string>> cells = {{"step", "tokens", "size", "created", "triax"}};
+  std::vector<std::vector<std::string>> cells = {{"step", "tokens", "size", "created", "triax version"}};
   for (const ListedCheckpoint& row : rows) {
     const std::string step = grouped(row.found.step);
     if (!row.manifest) {
@@ -61,7 +61,12 @@ std::string list_text(const train::RunCheckpoints& run, const std::vector<Listed
   }
   const std::string continues =
       rows.back().manifest ? text("triax train continues after step {}\n", grouped(rows.back().found.step)) : "";
-  return printable_line(run.folder.string()) + '\n' + table(cells) + continues;
+  std::string incomplete;
+  for (const std::filesystem::path& folder : run.incomplete)
+    incomplete += printable_line(text("{} has no {}: it is not complete, and not used", folder.filename().string(),
+                                      checkpoint::kManifestFile)) +
+                  '\n';
+  return printable_line(run.folder.string()) + '\n' + table(cells) + incomplete + continues;
 }
 
 std::string list_json(const train::RunCheckpoints& run, const std::vector<ListedCheckpoint>& rows) {
@@ -78,9 +83,12 @@ std::string list_json(const train::RunCheckpoints& run, const std::vector<Listed
     }
     listed.push_back(std::move(of));
   }
+  Json incomplete = Json::array();
+  for (const std::filesystem::path& folder : run.incomplete) incomplete.push_back(folder.string());
   const Json out = {{"folder", run.folder.string()},
                     {"continues_from", rows.back().manifest ? Json(rows.back().found.folder.string()) : Json(nullptr)},
-                    {"checkpoints", std::move(listed)}};
+                    {"checkpoints", std::move(listed)},
+                    {"incomplete", std::move(incomplete)}};
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
@@ -109,7 +117,7 @@ int list_checkpoints(const ListArguments& arguments) {
 void add_checkpoint_list(CLI::App& checkpoint, int& status) {
   const auto arguments = std::make_shared<ListArguments>();
   CLI::App* verb = checkpoint.add_subcommand("list", "lists the complete checkpoints of a run, oldest first");
-  verb->add_option("RUN", arguments->run, "the run's folder, its TOML, or a folder of checkpoints")->required();
+  verb->add_option("RUN", arguments->run, "a run's folder or TOML file, or a folder of checkpoints")->required();
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] { status = list_checkpoints(*arguments); });
 }

@@ -21,10 +21,6 @@ std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& arg
 /// status.
 int run_writing(const std::function<void(const checkpoint::StopRequest& stop)>& work);
 
-/// Describes an argument that open_checkpoint() takes.
-inline constexpr const char* kCheckpointDoc =
-    "a folder step-N; or the newest checkpoint of a run: its folder or its TOML";
-
 void add_checkpoint_list(CLI::App& checkpoint, int& status);
 void add_checkpoint_show(CLI::App& checkpoint, int& status);
 void add_checkpoint_verify(CLI::App& checkpoint, int& status);

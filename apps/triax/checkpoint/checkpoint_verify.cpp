@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax checkpoint verify: whether every byte of a checkpoint is what was written.
+// triax checkpoint verify: verifies the checksums of all files of a checkpoint.
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -69,7 +69,7 @@ int verify_checkpoint(const VerifyArguments& arguments) {
   if (arguments.json) {
     result_out() << verified_json(verified);
   } else if (verified.problems.empty()) {
-    result_out() << text("{}: {} in {} file{}, and every byte is what was written\n", printable_line(folder.string()),
+    result_out() << text("{}: {} in {} file{}: all checksums match\n", printable_line(folder.string()),
                          report::bytes_text(verified.bytes), verified.files, verified.files == 1 ? "" : "s");
   }
   return verified.problems.empty() ? kDone : kFailed;
@@ -80,7 +80,7 @@ int verify_checkpoint(const VerifyArguments& arguments) {
 void add_checkpoint_verify(CLI::App& checkpoint, int& status) {
   const auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* verb =
-      checkpoint.add_subcommand("verify", "compares every byte with what was written; exit status 1 if one differs");
+      checkpoint.add_subcommand("verify", "verifies the checksums of all files; exit status 1 on a mismatch");
   verb->add_option("CHECKPOINT", arguments->checkpoint, kCheckpointDoc)->required();
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] { status = verify_checkpoint(*arguments); });

@@ -68,7 +68,8 @@ std::string tensors_table(std::vector<TensorDifference> tensors, bool all) {
   if (tensors.empty()) return {};
   const std::size_t shown = all ? tensors.size() : std::min(tensors.size(), kShownTensors);
   if (shown < tensors.size()) std::ranges::stable_sort(tensors, differs_more);
-  std::vector<std::vector<std::string>> cells = {{"tensor", "type", "elements that differ", "largest", "relative"}};
+  std::vector<std::vector<std::string>> cells = {
+      {"tensor", "type", "differing elements", "max abs difference", "max rel difference"}};
   for (std::size_t i = 0; i < shown; ++i) cells.push_back(tensor_cells(tensors[i]));
   const std::string rest =
       shown < tensors.size() ? text("  ... and {} more, which differ less: --all\n", tensors.size() - shown) : "";

@@ -11,7 +11,7 @@
 namespace triax::app {
 
 /// Exit status. 0: success, and a check found no errors; 1: the subcommand ran and failed; 2: an error before anything
-/// was started.
+/// was started. `checkpoint diff`: 1 if they differ. 75: the run stopped before its last step and saved a checkpoint.
 enum Status : int { kDone = 0, kFailed = 1, kRefused = 2, kUnfinished = 75 }; // 75: EX_TEMPFAIL of sysexits.h
 
 /// Each callback stores its exit status in `status`. main prints errors that a callback throws.
@@ -23,6 +23,10 @@ void add_schedule(CLI::App& program, int& status);
 void add_simulate(CLI::App& program, int& status);
 void add_plugins(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
+
+/// Describes an argument that names a checkpoint.
+inline constexpr const char* kCheckpointDoc =
+    "checkpoint folder (step-N); or a run's folder or TOML file, for its newest checkpoint";
 
 /// Adds `--set a.b=value`, for subcommands that read a run's TOML. Parsing the command line fills `overrides`.
 void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides);

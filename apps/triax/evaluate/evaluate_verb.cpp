@@ -7,6 +7,7 @@
 
 #include "common/verbs.hpp"
 #include "train/train_files.hpp"
+#include "triax/text.hpp"
 
 namespace triax::app {
 
@@ -15,9 +16,7 @@ void add_evaluate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<TrainArguments>();
   arguments->evaluates = true;
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
-  verb->add_option("--checkpoint", arguments->checkpoint,
-                   "a folder step-N, or for its newest checkpoint a run's folder or TOML; default: the newest "
-                   "of RUN.toml")
+  verb->add_option("--checkpoint", arguments->checkpoint, text("{} [the newest of RUN.toml]", kCheckpointDoc))
       ->type_name("DIR")
       ->check(CLI::Validator(
           [](const std::string& folder) { return folder.empty() ? std::string("must name a folder") : std::string(); },
@@ -29,9 +28,10 @@ void add_evaluate(CLI::App& program, int& status) {
   verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
   verb->callback([arguments, data, &status] {
     if (!data->empty()) {
+      const std::string flag = "--data " + *data;
       for (const char* key : {"data.validation_paths", "data.validation_weights"})
-        arguments->overrides.push_back({key, "[]"});
-      arguments->overrides.push_back({"data.validation", *data});
+        arguments->overrides.push_back({key, "[]", flag});
+      arguments->overrides.push_back({"data.validation", *data, flag});
     }
     status = run_ranks(*arguments);
   });

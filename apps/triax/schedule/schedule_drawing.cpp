@@ -77,7 +77,7 @@ ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
   what.note = text("{}; bubble / cost {} %; bubble / work {} %",
                    request.passes ? to_text(*request.passes) : unit_text(timeline),
                    report::decimals_text(100 * time_span.bubble_rate(), 1),
-                   report::decimals_text(100 * time_span.bubble_over_ideal(), 1));
+                   report::decimals_text(100 * time_span.bubble_over_work(), 1));
   return svg(what);
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "common/flag_checks.hpp"
 #include "common/missing_flags.hpp"
 #include "common/verbs.hpp"
 #include "schedule/lower.hpp"
@@ -47,7 +48,7 @@ ScheduleSource of_file(const CLI::App& verb, const ScheduleArguments& arguments)
 void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const char* run_doc) {
   ScheduleFlags& flags = arguments.flags;
   const auto size = [&verb](const char* name, int& value, int most, const char* doc) {
-    verb.add_option(name, value, doc)->check(CLI::Range(1, most))->type_name("N");
+    verb.add_option(name, value, doc)->check(integer_in(1, most))->type_name("N");
   };
   verb.add_option("RUN.toml", arguments.file, run_doc);
   add_overrides(verb, arguments.overrides);

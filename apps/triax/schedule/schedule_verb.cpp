@@ -14,6 +14,7 @@
 #include <string>
 
 #include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -123,14 +124,14 @@ void add_result(CLI::App& verb, ScheduleCommand& arguments) {
   verb.add_option("--format", arguments.format,
                   "table: text drawing in units of time; csv: the actions in PyTorch's format; svg: a picture; json: "
                   "the actions with their times; trace: events for chrome://tracing and ui.perfetto.dev")
-      ->check(CLI::IsMember({"table", "csv", "svg", "json", "trace"}))
+      ->check(one_of({"table", "csv", "svg", "json", "trace"}))
       ->type_name("FORMAT");
   verb.add_flag("--lowered", arguments.lowered,
                 "with --format csv: also the transfers and the actions that end a step");
   verb.add_flag("--measured", arguments.measured,
                 "compares the measured with the simulated timeline of a run that recorded a step (log.timeline)");
-  verb.add_option("--cap", arguments.cap, "fails if a rank has more microbatches in flight, counted per stage")
-      ->check(CLI::Range(1, 1 << 30))
+  verb.add_option("--cap", arguments.cap, "fails if more than N microbatch chunks are in flight on a rank")
+      ->check(integer_in(1, 1 << 30))
       ->type_name("N");
   verb.add_option("--output", arguments.output, "writes to this file instead of stdout, and replaces an existing file")
       ->check(CLI::Validator(names_a_file, {}))

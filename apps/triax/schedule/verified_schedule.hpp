@@ -22,7 +22,7 @@ struct VerifiedSchedule {
 
 struct VerifyOptions {
   bool evaluation = true;                // whether to verify the forward-only programs too
-  std::optional<int> cap = std::nullopt; // limit of microbatches in flight per rank, counted per stage
+  std::optional<int> cap = std::nullopt; // limit of microbatch chunks in flight per rank
 };
 
 /// Verifies for communicators with the weakest guarantees.

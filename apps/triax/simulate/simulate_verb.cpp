@@ -43,7 +43,7 @@ std::string to_json(const schedule::Simulation& simulation) {
                                       {"step_ms", simulation.step_ms()},
                                       {"cost_ms", simulation.time_span.cost},
                                       {"bubble_rate", simulation.time_span.bubble_rate()},
-                                      {"bubble_over_ideal", simulation.time_span.bubble_over_ideal()},
+                                      {"bubble_over_ideal", simulation.time_span.bubble_over_work()},
                                       {"peak_in_flight", simulation.peak_in_flight}};
   return out.dump();
 }
@@ -73,7 +73,7 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
          text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.time_span.cost),
               rounded(simulation.time_span.work)) +
          text("bubble / cost {}; bubble / work {}\n", rounded(simulation.time_span.bubble_rate()),
-              rounded(simulation.time_span.bubble_over_ideal())) +
+              rounded(simulation.time_span.bubble_over_work())) +
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `triax train --max-restarts`: trains in a copy of this process, and starts another when a rank was lost. Each start
-// continues from the last checkpoint.
+// `triax train --max-restarts`: trains in a copy of this process, and starts another if a rank or the launcher fails or
+// is lost. Each start continues from the last checkpoint.
 //
 // Threads: the only thread. Ownership: borrows its arguments. Blocking: until training ends. Errors: printed, and in
 // the exit status.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
 #include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
@@ -124,17 +125,23 @@ struct RunFiles {
   }
 };
 
+config::Diagnostic unsupported(const Error& error) {
+  return config::diagnostic(ErrorCode::kUnsupported, error);
+}
+
+void log_start(Log& log, const config::RunConfig& run, const train::CheckedRun& asked, const Restart& restart) {
+  if (restart.number > 0)
+    log.warn("restart {} of {}: {}", restart.number, restart.max, restart.reason.substr(0, restart.reason.find('\n')));
+  log.info("{}", start_line(run, asked.preflight, asked.placement));
+  for (const std::string& note : notes(run)) log.warn("{}", note);
+}
+
 int train_ranks(const TrainArguments& arguments, const config::LoadResult& loaded, const train::CheckedRun& asked,
                 RunFiles& files, os::StopSignals& signals) {
   const config::RunConfig& run = *loaded.run;
-  const auto& [placement, checked] = asked;
   const std::vector<std::unique_ptr<Log>>& logs = files.logs;
   const os::StopSignalLog signals_to(signals, *logs.front());
-  if (const Restart& restart = arguments.restart; restart.number > 0)
-    logs.front()->warn("restart {} of {}: {}", restart.number, restart.max,
-                       restart.reason.substr(0, restart.reason.find('\n')));
-  logs.front()->info("{}", start_line(run, checked, placement));
-  for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
+  log_start(*logs.front(), run, asked, arguments.restart);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
   const TrainReport report(arguments);
   const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
@@ -151,14 +158,14 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
     files.remove_lock();
     report.ended_at_once(run, signal, trained);
   });
-  const LocalRun here{arguments,     loaded,   placement, files.folder ? &*files.folder : nullptr,
-                      logs,          progress, failed,    signals,
+  const LocalRun here{arguments,     loaded,   asked.placement, files.folder ? &*files.folder : nullptr,
+                      logs,          progress, failed,          signals,
                       ends_at_start, trained};
   std::optional<train::LoopResult> result;
   try {
-    result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
+    result = asked.placement.ranks_are_threads ? train_threads(here) : train_processes(here);
   } catch (const Error& error) { // no rank was started, or all were ended at once
-    return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
+    return report.refused({unsupported(error)});
   }
   if (!result) {
     progress.clear();                  // a rank's error may have been printed before the last bar
@@ -167,6 +174,38 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   progress.finish();
   for (const std::unique_ptr<Log>& log : logs) result->missing.log_lines += report::lost_lines(*log);
   return report.ended(run, *result);
+}
+
+/// What prevents the run; empty: nothing. `asked` is set if there is a run.
+std::vector<config::Diagnostic> check_run(const TrainArguments& arguments, const config::LoadResult& loaded,
+                                          train::CheckedRun& asked) {
+  if (!loaded.run) return loaded.refusals;
+  try {
+    const auto devices = [](const train::Placement& on) { return train::CheckedDevices{0, on.ranks}; };
+    asked = ask(*loaded.run, {std::nullopt, devices});
+  } catch (const Error& error) { // the checks cannot be run
+    return {unsupported(error)};
+  }
+  auto& [placement, checked] = asked;
+  if (!placement.ranks_are_threads && config::is_piped(arguments.file))
+    return {config::diagnostic(
+        ErrorCode::kUnsupported,
+        text("{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself", arguments.file,
+             placement.ranks),
+        "write it to a file, or use comm-local, whose ranks are threads of this process")};
+  if (!placement.ranks_are_threads) checked.refusals.add(launch::check_keys(loaded.run->launch));
+  if (checked.refusals.empty()) return {};
+  return refusals(loaded, checked);
+}
+
+/// Throws Error with a file that cannot be written.
+void open_files(const TrainArguments& arguments, const config::LoadResult& loaded, const train::Placement& placement,
+                RunFiles& files) {
+  if (!arguments.evaluates) {
+    files.folder.emplace(*loaded.run, config::to_toml(loaded));
+    files.metrics.emplace(loaded.run->log.metrics);
+  }
+  files.logs = make_logs(*loaded.run, placement);
 }
 
 } // namespace
@@ -186,38 +225,20 @@ int run_ranks(const TrainArguments& arguments) {
   if (arguments.json)
     ending.emplace(result_descriptor(), [&report](int signal) { return report.ended_before(signal); });
   const config::LoadResult loaded = load_run(arguments);
-  if (!loaded.run) return report.refused(loaded.refusals);
   train::CheckedRun asked;
-  try {
-    const auto devices = [](const train::Placement& on) { return train::CheckedDevices{0, on.ranks}; };
-    asked = ask(*loaded.run, {std::nullopt, devices});
-  } catch (const Error& error) { // the checks cannot be run
-    return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
-  }
-  auto& [placement, checked] = asked;
-  if (!placement.ranks_are_threads && config::is_piped(arguments.file))
-    return report.refused({config::diagnostic(
-        ErrorCode::kUnsupported,
-        text("{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself", arguments.file,
-             placement.ranks),
-        "write it to a file, or use comm-local, whose ranks are threads of this process")});
-  if (!placement.ranks_are_threads) checked.refusals.add(launch::check_keys(loaded.run->launch));
-  if (!checked.refusals.empty()) return report.refused(refusals(loaded, checked));
+  if (const std::vector<config::Diagnostic> refused = check_run(arguments, loaded, asked); !refused.empty())
+    return report.refused(refused);
 
   std::optional<os::StopSignals> signals; // before the files: a signal must not leave a lock file
   try {
     signals.emplace(os::StopSignals::From::user, arguments.supervised ? arguments.supervised->supervisor() : 0);
     ending.reset();
   } catch (const Error& error) { // no thread
-    return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
+    return report.refused({unsupported(error)});
   }
   RunFiles files;
   try {
-    if (!arguments.evaluates) {
-      files.folder.emplace(*loaded.run, config::to_toml(loaded));
-      files.metrics.emplace(loaded.run->log.metrics);
-    }
-    files.logs = make_logs(*loaded.run, placement);
+    open_files(arguments, loaded, asked.placement, files);
   } catch (const Error& error) { // nothing was started
     return report.refused({config::diagnostic(ErrorCode::kNotWritable, error)});
   }
@@ -233,10 +254,11 @@ void add_train(CLI::App& program, int& status) {
   const auto fresh = std::make_shared<bool>(false);
   verb->add_flag("--fresh", *fresh, "begins at step 1; checkpoints and metrics of an earlier run are moved aside");
   const auto restarts = std::make_shared<int>(0);
-  verb->add_option("--max-restarts", *restarts,
-                   "how often a run that lost a rank starts again from its last checkpoint")
+  verb->add_option(
+          "--max-restarts", *restarts,
+          "maximum number of restarts from the last checkpoint after a rank or the launcher fails or is lost [0]")
       ->type_name("N")
-      ->check(CLI::Range(0, kMaxRestarts));
+      ->check(integer_in(0, kMaxRestarts));
   verb->callback([arguments, fresh, restarts, &status] {
     if (*fresh) arguments->overrides.push_back({"checkpoint.resume", "never"});
     status = *restarts > 0 ? train_with_restarts(*arguments, *restarts, run_ranks) : run_ranks(*arguments);

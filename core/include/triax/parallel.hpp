@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of layers for tensor parallelism: linear layers split by columns or rows, an embedding and a cross-entropy
+// Layer parts for tensor parallelism: linear layers split by columns or rows, an embedding and a cross-entropy
 // split by vocabulary (Shoeybi et al., "Megatron-LM", arXiv 1909.08053), and the norm between them.
 //
 // Threads, ownership, blocking: as for layers (model.hpp). Errors: Error. When it is created, each class adds its
@@ -7,7 +7,7 @@
 // With tensor size 1 they use no communicator. Communication: f and g of the paper, as all-reduces over the tensor
 // axis. With LayerContext::sequence_parallel, tensors that are otherwise equal on all tensor ranks have this rank's
 // positions, s/t of the s rows of a call ("rows" below): they are gathered where all are needed, and sums are scattered
-// (g bar of Korthikanti et al., arXiv 2205.05198, sections 4.2.2 and 4.2.3). The pieces keep the gathered tensors in
+// (g bar of Korthikanti et al., arXiv 2205.05198, sections 4.2.2 and 4.2.3). The parts keep the gathered tensors in
 // the layer's stash. Stash is described for the largest call, LayerContext::max_rows.
 #pragma once
 

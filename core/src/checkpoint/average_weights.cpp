@@ -65,8 +65,10 @@ class StagedFolder {
   explicit StagedFolder(const fs::path& folder) : folder_(folder), hidden_(os::partial_name(folder)) {
     std::error_code failed;
     if (!fs::create_directory(hidden_, failed))
-      throw Error("cannot be made: " + (failed ? failed.message() : "exists"), folder.string(),
-                  "name a folder in one that exists and that this user may write to");
+      throw Error("cannot be created: " + (failed ? failed.message() : "exists"), folder.string(),
+                  failed == std::errc::no_such_file_or_directory
+                      ? text("create the folder {}, or name one in an existing folder", folder.parent_path())
+                      : "name a folder in one that this user may write to");
   }
   ~StagedFolder() {
     std::error_code ignored;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3, 128 bits (xxHash, doc/xxhash_spec.md), of bytes that arrive in parts: finds data that is not what was written.
-// Not cryptographic.
+// XXH3, 128 bits (xxHash, doc/xxhash_spec.md), of bytes that arrive in parts. Detects damage; not
+// cryptographic.
 //
 // Threads: one per object. Ownership: owns its state. Blocking: never. Errors: none.
 #pragma once

@@ -72,18 +72,39 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   return step;
 }
 
-std::vector<FoundCheckpoint> checkpoints_in(const fs::path& dir) {
+namespace {
+
+bool is_complete(const fs::path& folder) {
+  return is_there(folder / kManifestFile);
+}
+
+/// The folders that have the name of a checkpoint, by step.
+std::vector<FoundCheckpoint> named_in(const fs::path& dir) {
   std::vector<FoundCheckpoint> out;
   std::error_code failed;
   const fs::directory_iterator entries(dir, failed);
   if (failed && failed != std::errc::no_such_file_or_directory)
     throw Error("cannot be read: " + failed.message(), dir.string(),
                 "let this user read it, or choose another run.dir");
-  for (const fs::directory_entry& entry : entries) {
-    const std::optional<std::int64_t> step = step_of(entry.path().filename().string());
-    if (step && is_there(entry.path() / kManifestFile)) out.push_back({*step, entry.path()});
-  }
+  for (const fs::directory_entry& entry : entries)
+    if (const std::optional<std::int64_t> step = step_of(entry.path().filename().string()))
+      out.push_back({*step, entry.path()});
   std::ranges::sort(out, {}, &FoundCheckpoint::step);
+  return out;
+}
+
+} // namespace
+
+std::vector<FoundCheckpoint> checkpoints_in(const fs::path& dir) {
+  std::vector<FoundCheckpoint> out = named_in(dir);
+  std::erase_if(out, [](const FoundCheckpoint& of) { return !is_complete(of.folder); });
+  return out;
+}
+
+std::vector<fs::path> incomplete_in(const fs::path& dir) {
+  std::vector<fs::path> out;
+  for (const FoundCheckpoint& of : named_in(dir))
+    if (!is_complete(of.folder)) out.push_back(of.folder);
   return out;
 }
 
@@ -110,7 +131,7 @@ bool exchange(const fs::path& partial, const fs::path& folder) {
 
 void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
   const fs::path folder = dir / folder_name(step);
-  if (is_there(folder / kManifestFile)) {
+  if (is_complete(folder)) {
     os::sync_folder(partial);
     if (exchange(partial, folder)) {
       os::sync_folder(dir);

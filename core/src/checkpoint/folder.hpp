@@ -29,6 +29,8 @@ struct FoundCheckpoint {
 /// The complete checkpoints in `dir`, oldest first. Empty if there is no such folder; throws Error if it cannot be
 /// read.
 std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::path& dir);
+/// Folders in `dir` that have the name of a checkpoint and no manifest, such as one that was copied in part.
+std::vector<std::filesystem::path> incomplete_in(const std::filesystem::path& dir);
 
 /// Where a checkpoint of this step is written before it is complete. `attempt` distinguishes runs.
 std::filesystem::path partial_folder(const std::filesystem::path& dir, std::int64_t step, const std::string& attempt);

@@ -266,8 +266,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   const Value top(parsed, path.string());
   Manifest out = manifest_of(top);
   check_whole(out.content, path.string());
-  if (top.at("checksum").string() != checksum_of(parsed))
-    throw Error("is not what was written", path.string(), kDamagedHint);
+  if (top.at("checksum").string() != checksum_of(parsed)) throw Error("checksum mismatch", path.string(), kDamagedHint);
   const std::optional<std::int64_t> step = step_of(path.parent_path().filename().string());
   if (step && *step != out.training.step)
     throw Error(text("is of step {}, in a folder of step {}", out.training.step, *step), path.string(),

@@ -54,7 +54,7 @@ struct SavedPart {
 /// the numbers of samples.
 struct TrainingState {
   std::int64_t step = 0;            // steps done
-  std::int64_t samples = 0;         // that these steps have used, or a rewind has left out
+  std::int64_t samples = 0;         // consumed, including those that a rewind dropped
   std::int64_t optimizer_steps = 0; // without skipped steps
   double loss_scale = 1;
   std::int32_t good_steps = 0, hysteresis = 1;     // of the loss scale, see StepScalars

@@ -14,6 +14,8 @@ namespace triax::checkpoint {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{8} << 20;
+/// Ranks as threads share the process's limit, and a checkpoint has two files for each rank that wrote it.
+constexpr std::size_t kMaxOpenFiles = 16;
 constexpr const char* kDamaged =
     "the checkpoint was damaged: restore it, or move its folder away to continue from the one before";
 
@@ -79,6 +81,7 @@ const SavedTensor* TensorReader::find(const std::string& parameter, const std::s
 TensorReader::OpenFile& TensorReader::open(const std::string& name) {
   const auto found = files_.find(name);
   if (found != files_.end()) return found->second;
+  if (files_.size() == kMaxOpenFiles) files_.clear(); // what is still needed is opened again
   const std::filesystem::path path = folder_ / name;
   OpenFile file{os::InputFile(path, kDamaged), 0, {}};
   SafetensorsHeader header = read_header(file.file, path);
@@ -191,7 +194,7 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
     open_file.file.read_at(0, header);
     Checksum checksum;
     checksum.add(header);
-    if (checksum.text() != saved.header_checksum) throw Error("its header is not what was written", path, kDamaged);
+    if (checksum.text() != saved.header_checksum) throw Error("checksum mismatch in the header", path, kDamaged);
   });
   if (!opened) return;
   for (const SavedTensor& tensor : manifest_.content.tensors)
@@ -212,7 +215,7 @@ void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const
     checksum.add(chunk);
   }
   if (checksum.text() != piece.checksum)
-    throw Error(text("tensor \"{}\" is not what was written", piece.key), (folder_ / piece.file).string(), kDamaged);
+    throw Error(text("checksum mismatch in tensor \"{}\"", piece.key), (folder_ / piece.file).string(), kDamaged);
 }
 
 } // namespace triax::checkpoint

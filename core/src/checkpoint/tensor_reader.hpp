@@ -32,9 +32,8 @@ class TensorReader {
   /// Fills `out` with the elements of a box, in row-major order. Reads only the pieces that have parts of it.
   void read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out);
 
-  /// Compares the files [first, first + step, ...) with what was written: sizes, headers, and the checksum of each
-  /// piece. Of all files, or of those with tensors of one state. Returns every difference; ends early once `stop`
-  /// returns true.
+  /// Verifies sizes and checksums of the files [first, first + step, ...): of all files, or of those with tensors of
+  /// one state. Returns every mismatch; ends early once `stop` returns true.
   std::vector<Error> verify(std::size_t first, std::size_t step, const StopRequest& stop = {},
                             const std::string& state = {});
 
@@ -46,6 +45,7 @@ class TensorReader {
   };
 
   std::vector<const SavedFile*> files_with(const std::string& state) const;
+  /// Valid until the next call.
   OpenFile& open(const std::string& name);
   const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
   [[noreturn]] void fail_whole(const SavedTensor& tensor) const;
@@ -57,7 +57,7 @@ class TensorReader {
   const std::filesystem::path folder_;
   const Manifest manifest_;
   std::map<std::pair<std::string, std::string>, const SavedTensor*> tensors_;
-  std::map<std::string, OpenFile> files_;
+  std::map<std::string, OpenFile> files_; // that are open
   std::vector<std::byte> buffer_;
 };
 

@@ -22,7 +22,7 @@ std::vector<const SavedTensor*> weights_of(const Manifest& manifest);
 /// The number of all their elements.
 std::int64_t parameters_of(const Manifest& manifest);
 
-/// Throws Error unless there are weights, of floating types, and every byte of their files is what was written.
+/// Throws Error unless there are weights, of floating types, and the checksums of their files match.
 void check_weights(TensorReader& reader, const StopRequest& stop);
 
 /// Throws the Error of work that was stopped if `stop` returns true.

@@ -33,6 +33,16 @@ std::string to_text(const Refusal& refusal, const Position& at, const std::vecto
   return out;
 }
 
+namespace {
+
+/// A flag that stands for a key, such as "--data text", names the key's value: the message need not name the key too.
+std::string without_key(const std::string& message, const std::string& key, const Position& at) {
+  const bool stands_for_key = at.line == 0 && at.file.starts_with("--") && at.file != "--set";
+  return stands_for_key && message.starts_with(key + ": ") ? message.substr(key.size() + 2) : message;
+}
+
+} // namespace
+
 Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& values) {
   Diagnostic out{{}, refusal, {}};
   // A default or derived value has no position: a flag leads before it, and a file before a flag.
@@ -44,12 +54,13 @@ Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& va
   const auto lead = std::ranges::min_element(refusal.keys, {}, rank);
   const bool leads = lead != refusal.keys.end() && rank(*lead) < 2;
   if (leads) out.at = find_value(values, *lead)->at;
+  if (leads) out.refusal.message = without_key(refusal.message, *lead, out.at);
   std::vector<std::string> origins;
   for (auto key = refusal.keys.begin(); key != refusal.keys.end(); ++key) {
     if (leads && key == lead) continue;
     if (std::string line = origin_line(*key, find_value(values, *key)); !line.empty()) origins.push_back(line);
   }
-  out.text = to_text(refusal, out.at, origins);
+  out.text = to_text(out.refusal, out.at, origins);
   return out;
 }
 

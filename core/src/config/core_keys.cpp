@@ -139,9 +139,10 @@ constexpr CoreKey kTrain[] = {
      &to<&RunConfig::train, &RunConfig::TrainKeys::seed>},
     {option_float("clip_grad", "1.0", 0, kMany, "maximum norm of the whole gradient; 0: no clipping"), nullptr,
      &to<&RunConfig::train, &RunConfig::TrainKeys::clip_grad>},
-    {option_string("nonfinite", "stop", "stop|skip|rewind",
-                   "what a loss or gradient that is not finite does; stop: ends the run; skip: no weight changes in "
-                   "this step; rewind: also goes back to the last checkpoint, and leaves out the samples since then"),
+    {option_string(
+         "nonfinite", "stop", "stop|skip|rewind",
+         "what a loss or gradient that is not finite does; stop: ends the run; skip: no weight changes in "
+         "this step; rewind: also goes back to the last checkpoint, and does not reuse the samples since then"),
      nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::nonfinite>},
     {option_int("max_rewinds", "3", 1, kMany, "how often nonfinite = \"rewind\" goes back, in one start of the run"),
      nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::max_rewinds>},

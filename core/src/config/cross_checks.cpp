@@ -95,8 +95,8 @@ class Checks {
   void evaluation() {
     if (purpose_ == Purpose::evaluate) {
       if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path))
-        refuse(make_refusal(ErrorCode::kMissing, {kValidation.path}, "data.validation names no token files")
-                   .with_hint("name what to evaluate on with --data PREFIX, or in data.validation"));
+        refuse(make_refusal(ErrorCode::kMissing, {kValidation.path}, "nothing to evaluate on: data.validation is empty")
+                   .with_hint("add --data PREFIX, or set data.validation"));
       return;
     }
     const Int *every = integer("eval.every"), *batches = integer("eval.batches");
@@ -318,11 +318,13 @@ class Checks {
       if (problem.empty()) continue;
       const std::string permission = os::permission_hint(file);
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
+      const bool can_plan = purpose_ == Purpose::plan && !values_.has("model.vocab") && is_absent(prefix);
+      const std::string prepare = data::how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
       refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {} {}", key, file, problem)
                  .with_hint("{}", !permission.empty() ? permission
                                   : with_ending ? text("leave out {}: the key names all files of a corpus at once",
                                                        prefix.extension().string())
-                                                : data::how_to_prepare(prefix)));
+                                                : prepare));
       return;
     }
   }

@@ -80,7 +80,7 @@ void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Dia
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
   const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "" is reported at its line
   if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
-  const char* otherwise = purpose == Purpose::plan ? "\n  or give model.vocab, to plan without data" : "";
+  const char* otherwise = purpose == Purpose::plan ? kPlanWithoutData : "";
   refusals.add({}, make_refusal(ErrorCode::kMissing, {kTraining.path},
                                 "{}: [data] lacks path (token files to train on), or paths (several of them)", file)
                        .with_hint("{}{}", data::how_to_prepare("data/mine"), otherwise));

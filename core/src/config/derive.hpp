@@ -20,6 +20,10 @@ struct CorporaKeys {
 inline constexpr CorporaKeys kTraining{"data.path", "data.paths", "data.weights"};
 inline constexpr CorporaKeys kValidation{"data.validation", "data.validation_paths", "data.validation_weights"};
 
+/// With Purpose::plan, the hint of an error that data is missing ends with this.
+inline constexpr const char* kPlanWithoutData =
+    "\n  or set model.vocab, which otherwise comes from the tokenizer file, to plan without data";
+
 /// Precision with loss scaling ([loss_scale]).
 inline constexpr const char* kScaledPrecision = "fp16";
 

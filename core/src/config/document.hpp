@@ -16,7 +16,7 @@ namespace triax::config {
 
 /// Position of an entry. Layers are numbered in the order of reading; a flag has no line.
 struct Position {
-  std::string file; // as shown in messages; "--set" for a flag; empty: no position
+  std::string file; // as shown in messages; "--set" or another flag; empty: no position
   int layer = 0;
   int line = 0, column = 0;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a RunConfig from a TOML file and overrides, with the origin of every value. Reports all errors at once.
+// Loads a RunConfig from a TOML file and overrides, with the origin of every value. Reports all errors of the keys and
+// data files together.
 //
 // Blocking: reads files, loads the named plugins. Errors: errors of the user are in LoadResult::refusals, not thrown.
 #pragma once
@@ -27,10 +28,11 @@ enum class Purpose {
   schedule,
 };
 
-/// One `--set a.b=value`.
+/// One `--set a.b=value`, or another flag that sets a key.
 struct Override {
   std::string key;
   std::string value;
+  std::string flag = "--set"; // how messages name it; "--data text" for one that stands for a key
 };
 
 /// One key after all layers, for `triax check` and resolved.toml.

@@ -178,7 +178,7 @@ std::string unquoted(const std::string& text) {
 }
 
 Layer flag_layer(const Override& flag, int layer) {
-  const Position at{"--set", layer};
+  const Position at{flag.flag, layer};
   const std::size_t dot = flag.key.rfind('.');
   const bool bare = dot == std::string::npos;
   Entry entry{

@@ -89,7 +89,7 @@ T sum_of(T a, T b) {
 void check_movement(std::string_view name, const TensorView& to, const TensorView& from, bool same_type) {
   if (to.shape() == from.shape() && (!same_type || to.dtype() == from.dtype())) return;
   throw Error(text("{} from {} to {}: {} must be equal", name, to_text(from), to_text(to),
-                   same_type ? "sizes and types" : "sizes"));
+                   same_type ? "shapes and dtypes" : "shapes"));
 }
 
 void copy_elements(const TensorView& to, const TensorView& from) {

@@ -10,7 +10,7 @@
 
 namespace triax::device {
 
-/// Throws Error with the movement and both views unless their sizes, and with `same_type` also their types, are equal.
+/// Throws Error if the shapes differ or, with `same_type`, the dtypes. The message names the operation and both views.
 void check_movement(std::string_view name, const TensorView& to, const TensorView& from, bool same_type);
 
 /// The same check for `to += from`: f32 also accepts 16-bit floating types.

@@ -18,7 +18,7 @@ struct Scale {
 
   double width = 0;       // of the longest timeline
   double row = 0;         // height of a rank's boxes
-  double strip = 0;       // height of a rank's strip of microbatches in flight
+  double strip = 0;       // height of a rank's strip of microbatch chunks in flight
   double number = 0;      // font size in boxes
   double gap = 0;         // between adjacent boxes
   int most_in_flight = 1; // of any rank

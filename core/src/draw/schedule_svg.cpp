@@ -47,7 +47,7 @@ double estimated_width(const std::string& letters) {
   return out;
 }
 
-/// One timeline: boxes, axis, and microbatches in flight.
+/// One timeline: boxes, axis, and microbatch chunks in flight.
 class PanelDrawing {
  public:
   PanelDrawing(const Timeline& timeline, const Scale& scale, Svg& svg, double top)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timelines of schedules as an SVG picture, as in papers: a row per rank, boxes with microbatch numbers, and below them
-// the microbatches in flight of each rank. The file refers to no other file.
+// the microbatch chunks in flight of each rank. The file refers to no other file.
 //
 // Threads: pure functions. Errors: those of time_span(), and Error for pictures that svg_support() rejects.
 #pragma once

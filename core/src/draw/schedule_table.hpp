@@ -20,7 +20,7 @@ struct TableStyle {
   std::string folded = {}; // last line if the drawing was folded: how to print it unfolded
 };
 
-/// The drawing, and below it the idle time and the peak of microbatches in flight of each rank. Boxes contain the
+/// The drawing, and below it the idle time and the peak of microbatch chunks in flight of each rank. Boxes contain the
 /// stage, unless stage and rank are the same number.
 ///
 /// If the drawing is wider than `columns`, it is folded into blocks of time below each other, each with its ruler and

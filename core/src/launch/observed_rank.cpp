@@ -23,11 +23,11 @@ void ObservedRank::set_finished(std::int64_t steps) {
   last_position_ = text("finished after step {}", steps);
 }
 
-void ObservedRank::look(Clock::time_point now) {
-  clock_.look(activity_.progress(), now);
+void ObservedRank::sample(Clock::time_point now) {
+  clock_.sample(activity_.progress(), now);
   stalled_s_.store(clock_.stalled_s());
   const std::uint64_t wait = activity_.polled_wait();
-  wait_clock_.look(wait, now);
+  wait_clock_.sample(wait, now);
   waiting_s_.store(wait % 2 == 1 ? wait_clock_.stalled_s() : 0);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank in training as other threads of its process see it: its position, its progress, and whether it is stuck.
 //
-// Threads: set_rank() and activity(): the rank's main thread; look(): the watchdog; the others: any. Ownership: borrows
-// the layout and the rank. Blocking: set_rank() waits while another thread reads the position.
+// Threads: set_rank() and activity(): the rank's main thread; sample(): the watchdog; the others: any. Ownership:
+// borrows the layout and the rank. Blocking: set_rank() waits while another thread reads the position.
 #pragma once
 
 #include <atomic>
@@ -26,15 +26,15 @@ class ObservedRank {
   int number() const noexcept { return number_; }
   RankActivity& activity() noexcept { return activity_; }
   const RankActivity& activity() const noexcept { return activity_; }
-  /// Sets the constructed rank; null before it is destroyed: then its last position remains.
+  /// Call with the rank after construction, and with null before its destruction; position() then keeps the last value.
   void set_rank(const train::Rank* rank);
   /// The rank has trained, and waits for the others. No later position replaces this one.
   void set_finished(std::int64_t steps);
 
-  void look(Clock::time_point now);
+  void sample(Clock::time_point now);
   /// Time without progress, also in a wait.
   double stalled_s() const noexcept { return stalled_s_.load(); }
-  /// Time without progress in one wait for other ranks that polls.
+  /// Time without progress in one polling wait for other ranks.
   double waiting_s() const noexcept { return waiting_s_.load(); }
   void set_stuck() noexcept { is_stuck_.store(true); }
 

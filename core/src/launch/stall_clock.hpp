@@ -14,20 +14,21 @@ namespace triax::launch {
 
 class StallClock {
  public:
-  /// Longest time that counts between two calls of look(): a process that was stopped meanwhile is not stuck.
+  /// Longest time that counts between two calls of sample(): a process that was stopped meanwhile is not stuck.
   static constexpr std::chrono::milliseconds kMaxGap{500};
 
   /// `progress`: RankActivity::progress().
-  void look(std::uint64_t progress, Clock::time_point now) {
-    stalled_ = progress != progress_ ? Clock::duration{} : stalled_ + std::min<Clock::duration>(now - looked_, kMaxGap);
+  void sample(std::uint64_t progress, Clock::time_point now) {
+    stalled_ =
+        progress != progress_ ? Clock::duration{} : stalled_ + std::min<Clock::duration>(now - sampled_, kMaxGap);
     progress_ = progress;
-    looked_ = now;
+    sampled_ = now;
   }
   double stalled_s() const { return std::chrono::duration<double>(stalled_).count(); }
 
  private:
   std::uint64_t progress_ = ~std::uint64_t{0}; // no value seen yet
-  Clock::time_point looked_;
+  Clock::time_point sampled_;
   Clock::duration stalled_{};
 };
 

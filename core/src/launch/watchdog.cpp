@@ -64,16 +64,16 @@ void Watchdog::run(const std::stop_token& stop) {
   std::unique_lock lock(own);
   while (!period.wait_for(lock, stop, kPeriod, [&stop] { return stop.stop_requested(); })) {
     if (request_.each_period) request_.each_period();
-    look();
+    sample();
     if (request_.end_process && is_end_overdue()) request_.end_process();
   }
 }
 
-void Watchdog::look() {
+void Watchdog::sample() {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
   for (Watched& watched : watched_) {
-    watched.rank->look(now);
+    watched.rank->sample(now);
     const double stalled_s = watched.rank->stalled_s();
     if (!watched.report || stalled_s < limit_s(watched.rank->activity().kind())) continue;
     report(watched, error_of(*watched.rank));

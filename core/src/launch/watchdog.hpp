@@ -78,7 +78,7 @@ class Watchdog {
 
  private:
   void run(const std::stop_token& stop);
-  void look();
+  void sample();
   void look_for_deadlock();
   bool is_end_overdue();
 

@@ -39,6 +39,13 @@ fs::path parent_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
+/// The next step for a file that the user named: if its folder is missing, to create it; else `other`.
+std::string named_file_hint(int error, const fs::path& file, const std::string& other) {
+  std::error_code unknown;
+  const bool lacks_folder = error == ENOENT && !fs::exists(parent_of(file), unknown);
+  return lacks_folder ? text("create the folder {}, or name a file in an existing folder", parent_of(file)) : other;
+}
+
 } // namespace
 
 DurableFile::DurableFile(fs::path file, WriteErrorText errors)
@@ -49,7 +56,8 @@ DurableFile::DurableFile(fs::path file, WriteErrorText errors)
 }
 
 void DurableFile::fail(int error) const {
-  fail_durable(errors_.file.empty() ? file_ : errors_.file, error, errors_.hint);
+  if (errors_.file.empty()) fail_durable(file_, error, errors_.hint);
+  fail_durable(errors_.file, error, named_file_hint(error, errors_.file, errors_.hint));
 }
 
 /// Space that is allocated at once costs less than block by block, and a full disk is found before anything is written.

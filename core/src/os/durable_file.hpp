@@ -18,7 +18,7 @@ namespace triax::os {
 
 /// How errors name a file that cannot be written, and the next step.
 struct WriteErrorText {
-  std::filesystem::path file; // empty: the file itself
+  std::filesystem::path file; // that the user named; empty: the file itself
   std::string hint = "free space there, or choose another folder with run.dir";
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear layers split over the tensor ranks: ColumnLinear by columns of its output, RowLinear by columns of its input.
-#include "parallel/piece.hpp"
+#include "parallel/layer_part.hpp"
 #include "triax/error.hpp"
 
 namespace triax {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward and backward of a norm as a piece of a layer.
-#include "parallel/piece.hpp"
+// Forward and backward of a norm, a layer part.
+#include "parallel/layer_part.hpp"
 
 namespace triax {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embedding, cross-entropy and logits split over the tensor ranks by vocabulary. Matrix products leave out the rows and
 // columns of padding, so their values are never read.
-#include "parallel/piece.hpp"
+#include "parallel/layer_part.hpp"
 
 namespace triax {
 

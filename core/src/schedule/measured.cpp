@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 }
 
 /// For a stage with whole backwards only, the input gradient gets the time of the backward.
-std::vector<PassTimes> usual_times(const MeasuredRows& rows, int stages) {
+std::vector<PassTimes> median_times(const MeasuredRows& rows, int stages) {
   std::vector<std::array<std::vector<double>, kPasses>> lengths(static_cast<std::size_t>(stages));
   for (const auto& row : rows)
     for (const MeasuredPass& pass : row)
@@ -98,7 +98,7 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
                     {}, kAnotherRun);
   TRIAX_REQUIRE(rows.size() == programs.size(), "passes of {} ranks, programs of {}", rows.size(), programs.size());
   Comparison out;
-  out.times = usual_times(rows, shape.stages());
+  out.times = median_times(rows, shape.stages());
   const auto simulate_with = [&](std::vector<PassTimes> times) {
     return planned(programs, simulate(programs, {std::move(times)}), shape, Timeline::Unit::ms);
   };

@@ -52,7 +52,7 @@ class Program {
   Boundaries boundaries() const { return boundaries_; }
   /// The stages of this rank, ascending.
   std::span<const int> stages() const { return stage_map_.stages_of(rank_); }
-  /// Number of slots that a stage of this rank needs in a pool, that is, its microbatches in flight.
+  /// Number of slots that a stage of this rank needs in a pool, that is, its microbatch chunks in flight.
   int slots(int stage, Pool pool) const;
 
  private:

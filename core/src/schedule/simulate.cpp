@@ -59,7 +59,7 @@ std::int64_t change(const ProgramAction& action, const PassBytes& of) {
   }
 }
 
-/// Active interval, work, microbatches in flight and memory of one rank.
+/// Active interval, work, microbatch chunks in flight and memory of one rank.
 class RankTally {
  public:
   RankTally(const Program& program, const Costs& costs)

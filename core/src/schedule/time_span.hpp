@@ -41,7 +41,7 @@ struct TimeSpan {
   double length() const { return last - first; }
   double bubble() const { return cost - work; }
   double bubble_rate() const { return cost > 0 ? bubble() / cost : 0; }
-  double bubble_over_ideal() const { return work > 0 ? bubble() / work : 0; }
+  double bubble_over_work() const { return work > 0 ? bubble() / work : 0; }
 
  private:
   bool empty_ = true;

@@ -40,14 +40,14 @@ RankTimeSpan time_span(std::span<const Span> row);
 /// Error with rank and position if a span ends before it starts, a time is not finite, or a stage is not in the map.
 TimeSpan time_span(const Timeline& timeline);
 
-/// Microbatches in flight on a rank, counted per stage. whole: with everything that the backward needs. weight: after
+/// Microbatch chunks in flight on a rank. whole: with everything that the backward needs. weight: after
 /// the input gradient, with only what the weight gradient needs.
 struct InFlight {
   double from = 0; // valid until `from` of the next entry
   int whole = 0, weight = 0;
   int all() const { return whole + weight; }
 };
-/// A forward adds a microbatch at its start; a backward removes it at its end.
+/// A forward adds a microbatch chunk at its start; a backward removes it at its end.
 std::vector<InFlight> in_flight(std::span<const Span> row);
 int peak_of(std::span<const InFlight> in_flight);
 

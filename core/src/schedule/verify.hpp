@@ -23,7 +23,7 @@ std::vector<Violation> verify(const Schedule& schedule, const PipelineShape& sha
 struct Purpose {
   PipelineShape shape;
   bool forward_only = false;
-  std::optional<int> cap = std::nullopt; // maximum microbatches in flight on a rank, counted per stage
+  std::optional<int> cap = std::nullopt; // maximum microbatch chunks in flight on a rank
 };
 
 /// Checks the programs of all pipeline ranks: no action is missing or repeated; what an action needs is before it;

@@ -10,8 +10,8 @@
 
 namespace triax::schedule {
 
-/// Checks completeness, repetition, needs, ascending gradients, slots, waits and the cap of microbatches in flight.
-/// Empty: verified.
+/// Checks completeness, repetition, needs, ascending gradients, slots, waits and the cap of microbatch chunks in
+/// flight. Empty: verified.
 std::vector<Violation> verify_rank(const Program& program, const Purpose& purpose);
 
 } // namespace triax::schedule

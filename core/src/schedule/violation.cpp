@@ -127,7 +127,8 @@ class Words {
             made_by(other().kind), other().microbatch,
             *other().position > *of_.at.position ? "comes later" : "came before", locator_.here(other()));
       case Rule::within_cap:
-        return text("it exceeds the limit of {} microbatches in flight on a rank, counted per stage", of_.wanted);
+        return text("more than {} microbatch chunk{} in flight on its rank", of_.wanted,
+                    of_.wanted == 1 ? " is" : "s are");
       case Rule::reached:
         return text("it waits for {} at {}, which is never reached", action_text(other()), locator_.there(other()));
       case Rule::no_cycle:

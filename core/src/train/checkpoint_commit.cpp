@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint_commit.hpp"
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/caught_error.hpp"
+#include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
 #include "os/durable_file.hpp"
 #include "report/units.hpp"
+#include "train/plugin_states.hpp"
 #include "triax/device.hpp"
 #include "triax/version.h"
 
@@ -41,10 +44,31 @@ void check_visible(const fs::path& folder, const checkpoint::SavedPart& part, in
   }
 }
 
+PartOrError part_from(std::string_view report, int rank) {
+  const std::string_view content = report.substr(1);
+  if (report.front() != kWritten) return {{}, {}, std::string(content)};
+  const std::size_t end = content.find('\n'); // JSON has no line end in a string
+  return {checkpoint::part_from_json(content.substr(end + 1), text("rank {}", rank)),
+          nlohmann::json::parse(content.substr(0, end)),
+          {}};
+}
+
 } // namespace
 
 void publish(Store& store, std::int64_t save, int rank, const PartOrError& part) {
-  store.set(key_of(save, rank), part.error.empty() ? kWritten + checkpoint::to_json(part.part) : kFailed + part.error);
+  store.set(key_of(save, rank),
+            part.error.empty() ? kWritten + nlohmann::json(part.plugins).dump() + '\n' + checkpoint::to_json(part.part)
+                               : kFailed + part.error);
+}
+
+std::map<std::string, std::string> checksums(const std::map<std::string, std::string>& texts) {
+  std::map<std::string, std::string> out;
+  for (const auto& [use, saved] : texts) {
+    checkpoint::Checksum checksum;
+    checksum.add(std::as_bytes(std::span(saved)));
+    out[use] = checksum.text();
+  }
+  return out;
 }
 
 std::string new_attempt() {
@@ -102,8 +126,16 @@ std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t save) 
   return out;
 }
 
+void CheckpointCommit::compare_plugins(const PartOrError& own, const PartOrError& other, int rank) const {
+  for (const auto& [use, checksum] : own.plugins)
+    if (const auto found = other.plugins.find(use); found == other.plugins.end() || found->second != checksum)
+      throw Error(text("save() of plugin \"{}\" returned another text on rank {} than on rank 0",
+                       plugin_used_as(run_, use).name, rank),
+                  {}, "this is a defect of the plugin: its state must be the same on all ranks");
+}
+
 checkpoint::SavedPart CheckpointCommit::merged(const fs::path& partial, const PartOrError& own,
-                                               std::span<const std::string> others) {
+                                               std::span<const std::string> others) const {
   checkpoint::PartMerger all;
   std::string failure;
   const auto add = [&](int rank, const PartOrError& of) {
@@ -112,6 +144,7 @@ checkpoint::SavedPart CheckpointCommit::merged(const fs::path& partial, const Pa
       return;
     }
     check_visible(partial, of.part, rank);
+    compare_plugins(own, of, rank);
     all.add(of.part);
   };
   add(0, own);
@@ -119,9 +152,7 @@ checkpoint::SavedPart CheckpointCommit::merged(const fs::path& partial, const Pa
   for (const std::string& report : others) {
     ++rank;
     TRIAX_REQUIRE(!report.empty(), "rank {} has reported an empty text", rank);
-    const std::string_view content = std::string_view(report).substr(1);
-    add(rank, report.starts_with(kWritten) ? PartOrError{checkpoint::part_from_json(content, text("rank {}", rank)), {}}
-                                           : PartOrError{{}, std::string(content)});
+    add(rank, part_from(report, rank));
   }
   if (!failure.empty()) throw Error(failure);
   return all.take();

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,8 +26,12 @@ namespace triax::train {
 /// What a rank has written, or why it could not.
 struct PartOrError {
   checkpoint::SavedPart part;
+  /// Checksums of the texts that plugins saved, by "model", "kernels", "optimizer".
+  std::map<std::string, std::string> plugins;
   std::string error; // empty: none
 };
+
+std::map<std::string, std::string> checksums(const std::map<std::string, std::string>& texts);
 
 /// Sends rank 0 what this rank has written. `save`: number of the save in this start of the run, from 1: after a
 /// rewind, a step is saved again.
@@ -50,8 +55,9 @@ class CheckpointCommit {
 
  private:
   std::vector<std::string> reports_of_others(std::int64_t save);
-  static checkpoint::SavedPart merged(const std::filesystem::path& partial, const PartOrError& own,
-                                      std::span<const std::string> others);
+  checkpoint::SavedPart merged(const std::filesystem::path& partial, const PartOrError& own,
+                               std::span<const std::string> others) const;
+  void compare_plugins(const PartOrError& own, const PartOrError& other, int rank) const;
   checkpoint::Manifest manifest(const checkpoint::TrainingState& state, checkpoint::SavedPart content) const;
 
   const config::RunConfig& run_;

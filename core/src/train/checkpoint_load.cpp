@@ -47,18 +47,18 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
     stop = abort.raised();
     if (compared_ != seen) note_progress();
   }
-  const std::vector<Error> problems = damage.get(); // they may be why loading has failed
+  const std::vector<Error> problems = damage.get(); // damage may be why loading failed
   if (!problems.empty()) throw Error(problems.front());
   if (failure) throw Error(*failure);
   abort.check(); // not all bytes were compared
   checkpoint::Manifest out = reader.manifest();
   if (weights_only) std::erase_if(out.training.plugins, [](const auto& state) { return state.first != "model"; });
   rank_.load_plugins(out.training.plugins);
-  keep_loss_scale(out);
+  reset_loss_scale_on_new_precision(out);
   return out;
 }
 
-/// The files are shared out over the ranks.
+/// The files are distributed over the ranks.
 std::vector<Error> CheckpointLoad::verify(const std::filesystem::path& folder, bool weights_only,
                                           const std::atomic<bool>& stop) {
   const auto gives_up = [&] {
@@ -91,8 +91,8 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
   device.wait(rank_.stream().record(), deadline_in(run_.train.stall_timeout_s));
 }
 
-/// A scale of another precision means nothing.
-void CheckpointLoad::keep_loss_scale(checkpoint::Manifest& manifest) const {
+/// A loss scale is valid only for the precision it was saved in.
+void CheckpointLoad::reset_loss_scale_on_new_precision(checkpoint::Manifest& manifest) const {
   const auto found = manifest.config.find("train.precision");
   const auto here = run_.values.find("train.precision");
   if (found != manifest.config.end() && here != run_.values.end() && found->second == here->second) return;

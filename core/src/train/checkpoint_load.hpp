@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the state of a rank from a checkpoint. All ranks do it at the same time: they share out the comparison of all
-// bytes with what was written.
+// Reads the state of a rank from a checkpoint. All ranks do it at the same time; each verifies the checksums of a part
+// of the files.
 //
-// Threads: the rank's main thread; during load(), one more compares, so that the disk does not wait for checksums.
+// Threads: the rank's main thread; during load(), one more verifies, so that the disk does not wait for checksums.
 // Ownership: owns a buffer; run, layout, rank and the kept tensors must outlive it. Blocking: reads. Errors: Error with
 // the file and the tensor.
 #pragma once
@@ -34,7 +34,7 @@ class CheckpointLoad {
  private:
   std::vector<Error> verify(const std::filesystem::path& folder, bool weights_only, const std::atomic<bool>& stop);
   void load(checkpoint::TensorReader& reader, const executor::KeptTensor& tensor);
-  void keep_loss_scale(checkpoint::Manifest& manifest) const;
+  void reset_loss_scale_on_new_precision(checkpoint::Manifest& manifest) const;
 
   const config::RunConfig& run_;
   const Layout& layout_;

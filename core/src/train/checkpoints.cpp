@@ -175,19 +175,19 @@ struct Checkpoints::Impl {
   void write(const checkpoint::TrainingState& state) {
     const std::filesystem::path folder = checkpoint::partial_folder(run.checkpoints(), state.step, attempt);
     try {
-      const PartOrError part = written(folder);
+      const PartOrError part = written(folder, state);
       if (commit) return commit->complete(folder, saves, state, part, stop);
       try {
         publish(store, saves, number, part);
       } catch (...) { // too large for the store: rank 0 must not wait for it
-        publish(store, saves, number, {{}, caught_error().what()});
+        publish(store, saves, number, {{}, {}, caught_error().what()});
       }
     } catch (...) { // the store, after a failure of the job
       log.debug("{}", caught_error().what());
     }
   }
 
-  PartOrError written(const std::filesystem::path& folder) {
+  PartOrError written(const std::filesystem::path& folder, const checkpoint::TrainingState& state) {
     const checkpoint::StopRequest gives_up = [this] {
       ++blocks;
       return stop.load();
@@ -201,9 +201,9 @@ struct Checkpoints::Impl {
       checkpoint::PartMerger out;
       out.add(write_tensors(folder, checkpoint::file_name("weights", number), weights, gives_up));
       out.add(write_tensors(folder, checkpoint::file_name("optimizer", number), states, gives_up));
-      return {out.take(), {}};
+      return {out.take(), checksums(state.plugins), {}};
     } catch (...) {
-      return {{}, caught_error().what()};
+      return {{}, {}, caught_error().what()};
     }
   }
 
@@ -248,6 +248,8 @@ struct Checkpoints::Impl {
   }
 
   std::string decision() const {
+    for (const std::filesystem::path& folder : checkpoint::incomplete_in(run.checkpoints()))
+      log.warn("{} is not used: it has no {}, so it is not complete", folder.string(), checkpoint::kManifestFile);
     const std::optional<ResumePoint> point = resume_point(run);
     if (!point) return {};
     return point->is_of_run ? std::string(kOfRun) + point->folder.filename().string()

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhatToName = "name a folder step-N, a run's folder, or a run's TOML";
+constexpr const char* kWhatToName = "name a folder step-N, a run's folder or its TOML file";
 
 bool is_folder(const fs::path& path) {
   std::error_code unreadable;
@@ -59,11 +59,14 @@ RunCheckpoints find_checkpoints(const fs::path& run) {
                 "use another checkpoint");
   if (is_folder(named) && is_checkpoint(named))
     throw Error("is a checkpoint, not a run", named.string(), "triax checkpoint show describes it");
-  RunCheckpoints out{folder_of_checkpoints(named), {}};
+  RunCheckpoints out{folder_of_checkpoints(named), {}, {}};
   out.found = checkpoint::checkpoints_in(out.folder);
+  out.incomplete = checkpoint::incomplete_in(out.folder);
   if (out.found.empty())
-    throw Error("has no complete checkpoint", out.folder.string(),
-                "a run saves one at its end, when it is stopped, and every checkpoint.every steps");
+    throw Error(text("no complete checkpoint in {}", out.folder), {},
+                out.folder == named
+                    ? kWhatToName
+                    : "a run saves one at its end, when it is stopped, and every checkpoint.every steps");
   return out;
 }
 

@@ -14,6 +14,7 @@ namespace triax::train {
 struct RunCheckpoints {
   std::filesystem::path folder;
   std::vector<checkpoint::FoundCheckpoint> found; // complete, oldest first; at least one
+  std::vector<std::filesystem::path> incomplete;
 };
 
 /// `run`: a run's folder, its TOML, or a folder that has checkpoints. Throws Error if there are none.

@@ -178,9 +178,9 @@ class Loop {
 
   void continue_records(std::int64_t done) {
     try {
-      if (const std::string moved = reports_.records->begin(done); !moved.empty()) note(moved);
+      if (const std::string moved = reports_.records->go_back(done); !moved.empty()) note(moved);
     } catch (...) { // does not end training: the file then has these steps twice
-      note(text("the records after step {} could not be moved aside: {}", done, caught_error().what()));
+      note(text("metrics.jsonl will have the steps after {} twice: {}", done, caught_error().what()));
     }
   }
 

@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t kMaxState = std::size_t{64} << 10;
 constexpr const char* kModel = "model";
 
+} // namespace
+
 const config::PluginChoice& plugin_used_as(const config::RunConfig& run, const std::string& use) {
   if (use == kModel) return run.model;
   return use == "kernels" ? run.kernels : run.optimizer;
 }
-
-} // namespace
 
 PluginStates::PluginStates(const config::RunConfig& run, const RankPlugins& plugins)
     : run_(run),

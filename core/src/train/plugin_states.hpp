@@ -13,6 +13,9 @@
 
 namespace triax::train {
 
+/// `use`: "model", "kernels" or "optimizer".
+const config::PluginChoice& plugin_used_as(const config::RunConfig& run, const std::string& use);
+
 class PluginStates {
  public:
   PluginStates(const config::RunConfig& run, const RankPlugins& plugins);

@@ -21,8 +21,9 @@ using checkpoint::Manifest, checkpoint::SavedTensor;
 std::string difference(const SavedTensor* saved, const ParamSpec& spec, DType master) {
   if (!saved) return "is not in the checkpoint";
   if (!(saved->shape == spec.global))
-    return text("is {} there and {} in this run", to_text(saved->shape), to_text(spec.global));
-  if (saved->dtype != master) return text("is {} there and {} in this run", name_of(saved->dtype), name_of(master));
+    return text("has shape {} in the checkpoint and {} in this run", to_text(saved->shape), to_text(spec.global));
+  if (saved->dtype != master)
+    return text("has type {} in the checkpoint and {} in this run", name_of(saved->dtype), name_of(master));
   return {};
 }
 
@@ -100,12 +101,13 @@ class Comparison {
     std::vector<std::string> keys = of_model ? responsible(run_, manifest_, {"model.", "train.precision"})
                                              : responsible(run_, manifest_, {"optimizer.plugin", "train.precision"});
     std::string changes;
-    for (const std::string& key : keys) changes += (changes.empty() ? "; " : ", ") + change(run_, manifest_, key);
+    for (const std::string& key : keys)
+      changes += (changes.empty() ? ". Changed: " : ", ") + change(run_, manifest_, key);
     if (keys.empty()) keys = {of_model ? "model.plugin" : "optimizer.plugin"};
     const std::string what = of_model ? text("parameter \"{}\"", parameter)
                                       : text("optimizer state \"{}\" of parameter \"{}\"", state, parameter);
-    out_.add(make_refusal(ErrorCode::kIncompatible, keys, "{} {}{}: this run cannot {} {}", what, why, changes,
-                          run_.evaluates ? "use the weights of" : "continue from", point_.folder)
+    out_.add(make_refusal(ErrorCode::kIncompatible, keys, "cannot {} {}: {} {}{}",
+                          run_.evaluates ? "use the weights of" : "continue from", point_.folder, what, why, changes)
                  .with_hint("{}", hint(of_model)));
   }
   std::string hint(bool of_model) const {
@@ -144,9 +146,9 @@ Refusals check_resume(const config::RunConfig& run, const ResumePoint& point, co
   // Also with an optimizer without state, which could continue: at a step that these weights never had.
   if (!manifest.mean_of.empty() && !point.weights_only)
     return make_refusal(ErrorCode::kIncompatible, {"checkpoint.load", "checkpoint.from"},
-                        "{} is the mean of {} checkpoints, which a run can only begin with", point.folder,
-                        manifest.mean_of.size())
-        .with_hint("--set checkpoint.load=weights, for a new optimizer");
+                        "{} is a mean of checkpoints: a run can load its weights, but cannot continue from it",
+                        point.folder)
+        .with_hint("add --set checkpoint.load=weights");
   Comparison comparison(run, point, manifest);
   comparison.compare(parameters, executor::kMasterName);
   comparison.find_others(parameters);

@@ -58,6 +58,14 @@ std::string content_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+void move(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  if (failed)
+    throw Error(text("cannot be moved to {}: {}", to.filename(), failed.message()), from.string(),
+                "move it yourself, or choose another folder with run.dir");
+}
+
 /// The files that an earlier run left, and new names for them.
 class EarlierFiles {
  public:
@@ -112,14 +120,6 @@ class EarlierFiles {
   }
 
   fs::path timelines(int number) const { return folder_ / text("timelines-{}", number); }
-
-  static void move(const fs::path& from, const fs::path& to) {
-    std::error_code failed;
-    fs::rename(from, to, failed);
-    if (failed)
-      throw Error(text("a file of the earlier run cannot be moved to {}: {}", to.filename(), failed.message()),
-                  from.string(), "move it yourself, or choose another folder with run.dir");
-  }
 
   const fs::path folder_, metrics_;
   const std::vector<fs::path> timelines_;
@@ -179,14 +179,32 @@ std::string RunRecords::begin(std::int64_t done) {
   os::commit_temporary(resolved);
   std::error_code none;
   fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed
-  if (metrics_) {                                   // the run has gone back
-    earlier_records_ += metrics_->records();
-    earlier_missing_ += metrics_->missing();
-  }
+  open();
+  return moved;
+}
+
+std::string RunRecords::go_back(std::int64_t done) {
+  const fs::path file = metrics_file(run_);
+  std::error_code unknown;
+  if (!fs::is_regular_file(file, unknown)) return {};
+  const report::KeptRecords kept = report::records_up_to(file, done);
+  if (kept.is_whole_file) return {};
+  int number = 1;
+  while (is_there(numbered(file, number))) ++number;
+  const fs::path whole = numbered(file, number);
+  os::write_temporary(file, kept.lines); // first: if there is no space, nothing is moved
+  move(file, whole);
+  os::commit_temporary(file);
+  earlier_records_ += metrics_->records();
+  earlier_missing_ += metrics_->missing();
+  open();
+  return text("{}: records after step {} are only in {}", file, done, whole.filename());
+}
+
+void RunRecords::open() {
   metrics_.emplace(run_.log.metrics, [this](const Error& problem, bool lost) {
     lost ? log_.error("{}", problem.what()) : log_.warn("{}", problem.what());
   });
-  return moved;
 }
 
 void RunRecords::write(const report::StepRecord& record) {

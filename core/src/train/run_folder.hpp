@@ -51,6 +51,10 @@ class RunRecords {
   /// also kept aside. If `done` is 0, checkpoints of an earlier run are moved aside too. Returns a line that says what
   /// was moved; empty if nothing was.
   std::string begin(std::int64_t done = 0);
+  /// After begin(), if the run goes back to the step `done`: records of later steps leave the metrics file, and the
+  /// whole file is kept as metrics-N.jsonl. Returns a line that says so; empty if there are none. Throws Error with the
+  /// file, and then writes to it as before.
+  std::string go_back(std::int64_t done);
   /// Appends a record. If it cannot be written, missing() counts it, and the log gives the reason, once per cause.
   void write(const report::StepRecord& record);
   /// Checks whether the metrics file was deleted or moved.
@@ -62,6 +66,8 @@ class RunRecords {
   std::int64_t missing() const; // number of these that are not in the file
 
  private:
+  void open();
+
   const config::RunConfig& run_;
   const std::string resolved_toml_;
   Log& log_;

@@ -3,12 +3,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <triax/p2p/join.hpp>
 #include <triax/plugin.hpp>
 
-#include "communicator.hpp"
-#include "join.hpp"
 #include "settings.hpp"
 #include "signals.hpp"
+#include "transport.hpp"
 
 namespace triax::comm_ucx {
 
@@ -36,15 +36,7 @@ class UcxBackend final : public CommBackend {
     leave_signals_alone();
   }
 
-  CommTraits traits() const override {
-    CommTraits traits;
-    traits.order = CommTraits::Order::tagged;
-    traits.send = CommTraits::Send::rendezvous;
-    traits.post = CommTraits::Post::nonblocking;
-    traits.reduction = CommTraits::Reduction::rank_order;
-    traits.ranks = CommTraits::Ranks::many_per_process;
-    return traits;
-  }
+  CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::many_per_process); }
 
   Refusals supports(const CommRequest& request) const override {
     if (request.device == DeviceKind::sim) {
@@ -53,7 +45,7 @@ class UcxBackend final : public CommBackend {
     }
     const bool direct = request.device == DeviceKind::cuda && settings_.device_memory == DeviceMemory::direct;
     if (!settings_.refusals.empty() || !request.on_this_machine) return settings_.refusals;
-    return Transport::supports(settings_, direct);
+    return UcxTransport::supports(settings_, direct);
   }
 
   void start(Device& device) override {
@@ -63,8 +55,7 @@ class UcxBackend final : public CommBackend {
 
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
     TRIAX_REQUIRE(transport_, "comm-ucx: join() before start()");
-    auto joined =
-        std::make_unique<UcxCommunicator>(group, Bootstrap(*transport_, group, store, deadline, next_).join());
+    std::unique_ptr<Communicator> joined = p2p::join(*transport_, group, store, deadline, next_);
     transport_->report_unused_variables(); // UCX may have reported them to another rank of this process
     return joined;
   }
@@ -72,7 +63,7 @@ class UcxBackend final : public CommBackend {
  private:
   Log& log_;
   Settings settings_;
-  std::optional<Transport> transport_;
+  std::optional<UcxTransport> transport_;
   int next_ = 0; // lowest group number that no group has used
 };
 

@@ -17,7 +17,7 @@ namespace triax::comm_ucx {
 
 ucp_context_h make_context(const Settings& settings);
 
-/// Keeps the UCX_ variables of the environment that UCX does not know. `log`: captured while a worker was created.
+/// Keeps the environment variables UCX_... that UCX does not know. `log`: captured while a worker was created.
 void keep_unused_variables(const UcxLogCapture& log);
 /// "UCX_TLSS (maybe: UCX_TLS?)", with names that UCX suggests; empty if there are none, and at later calls.
 std::string take_unused_variables();

@@ -15,11 +15,11 @@ namespace triax::comm_ucx {
 
 namespace {
 
-constexpr const char* kNotCarried = "device_memory = \"direct\", but UCX on this machine does not support CUDA memory";
-constexpr const char* kNotCarriedHint =
+constexpr const char* kCudaUnsupported =
+    "device_memory = \"direct\", but UCX on this machine does not support CUDA memory";
+constexpr const char* kCudaUnsupportedHint =
     "use device_memory = \"staged\" (or \"auto\"), or a UCX built with CUDA, and cuda in transports";
-constexpr int kMaxPolls = 256; // per poll: its caller checks deadlines and the abort flag in between
-constexpr double kCloseS = 2;  // seconds for sent messages to leave
+constexpr double kCloseS = 2; // seconds for sent messages to leave
 
 /// Shared memory works between processes with the same boot id and the same namespaces.
 std::string host_text() {
@@ -33,26 +33,26 @@ std::string host_text() {
   return boot;
 }
 
-void check_carries(bool carries) {
-  if (!carries) throw Error(kNotCarried, "comm-ucx", kNotCarriedHint);
+void require_cuda_memory(bool supported) {
+  if (!supported) throw Error(kCudaUnsupported, "comm-ucx", kCudaUnsupportedHint);
 }
 
 } // namespace
 
-Refusals Transport::supports(const Settings& settings, bool direct) {
+Refusals UcxTransport::supports(const Settings& settings, bool direct) {
   try {
     ucp_context_h context = make_context(settings);
-    const bool carries = UcxMemory::carries(context);
+    const bool supports_cuda = UcxMemory::supports_cuda(context);
     ucp_cleanup(context);
-    if (direct) check_carries(carries);
+    if (direct) require_cuda_memory(supports_cuda);
     return {};
   } catch (const Error& error) {
     return make_refusal(ErrorCode::kUnsupported, {}, "comm-ucx: {}", error.message()).with_hint("{}", error.hint());
   }
 }
 
-Transport::Transport(Device& device, const Settings& settings, Log& log)
-    : device_(device), log_(log), settings_(settings), host_(host_text()) {
+UcxTransport::UcxTransport(Device& of, const Settings& settings, Log& log)
+    : Transport(of), log_(log), settings_(settings), host_(host_text()) {
   for (const std::string& note : settings.notes) log.info("comm-ucx: {}", note);
   try {
     open();
@@ -60,10 +60,10 @@ Transport::Transport(Device& device, const Settings& settings, Log& log)
     close();
     throw;
   }
-  device_.add_source(*this);
+  device().add_source(*this);
 }
 
-void Transport::open() {
+void UcxTransport::open() {
   context_ = make_context(settings_);
   const UcxLogCapture log(settings_.quiet);
   ucp_worker_params_t params{};
@@ -78,40 +78,40 @@ void Transport::open() {
   check_ucx(ucp_worker_get_address(worker_, &address, &bytes), "cannot get the worker's address", settings_, log);
   address_.assign(reinterpret_cast<const char*>(address), bytes);
   ucp_worker_release_address(worker_, address);
-  if (device_.kind() == DeviceKind::cuda) prepare_device_memory();
+  if (device().kind() == DeviceKind::cuda) prepare_device_memory();
 }
 
-void Transport::report_unused_variables() {
+void UcxTransport::report_unused_variables() {
   if (!settings_.logs || !settings_.quiet) return; // UCX's own log has them
   if (const std::string unused = take_unused_variables(); !unused.empty())
-    log_.warn("comm-ucx: UCX does not know these variables of the environment: {}; correct or unset them", unused);
+    log_.warn("comm-ucx: unknown UCX environment variables: {}; correct or unset them", unused);
 }
 
-void Transport::prepare_device_memory() {
-  const bool carries = UcxMemory::carries(context_);
-  if (settings_.device_memory == DeviceMemory::direct) check_carries(carries);
-  const bool direct = carries && settings_.device_memory != DeviceMemory::staged;
-  staging_.emplace(device_, settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
-  if (direct) wire_.emplace(staging_->stream());
+void UcxTransport::prepare_device_memory() {
+  const bool supports_cuda = UcxMemory::supports_cuda(context_);
+  if (settings_.device_memory == DeviceMemory::direct) require_cuda_memory(supports_cuda);
+  const bool direct = supports_cuda && settings_.device_memory != DeviceMemory::staged;
+  make_staging(settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
+  if (direct) ucx_memory_.emplace(staging_stream());
   if (settings_.logs) {
     log_.info("comm-ucx: transfers GPU memory {} (device_memory = \"{}\")",
               direct ? "directly" : "through pinned host memory", memory_word());
   }
 }
 
-Transport::~Transport() {
-  device_.remove_source(*this);
+UcxTransport::~UcxTransport() {
+  device().remove_source(*this);
   close();
 }
 
-void Transport::close() noexcept {
+void UcxTransport::close() noexcept {
   // Let sent messages leave first. Not for endpoints that failed, nor after a peer was lost.
-  const Deadline deadline = deadline_in(skips_flush_ || retired_ ? 0 : kCloseS);
+  const Deadline deadline = deadline_in(skips_flush() ? 0 : kCloseS);
   for (const auto& endpoint : endpoints_) {
-    if (retired_) break;
+    if (retired()) break;
     ucp_request_param_t param{};
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    param.flags = endpoint->status == UCS_OK ? 0 : UCP_EP_CLOSE_FLAG_FORCE;
+    param.flags = endpoint->failure ? UCP_EP_CLOSE_FLAG_FORCE : 0;
     void* closing = ucp_ep_close_nbx(endpoint->handle, &param);
     if (!UCS_PTR_IS_PTR(closing)) continue;
     while (ucp_request_check_status(closing) == UCS_INPROGRESS) {
@@ -125,22 +125,24 @@ void Transport::close() noexcept {
   if (context_) ucp_cleanup(context_);
 }
 
-Endpoint& Transport::connect(std::string_view address, std::string_view host, int rank) {
+p2p::Endpoint& UcxTransport::connect(std::string_view address, std::string_view host, int rank) {
   for (const auto& endpoint : endpoints_) {
     if (endpoint->address == address) return *endpoint;
   }
-  auto endpoint = std::make_unique<Endpoint>(Endpoint{std::string(address), nullptr, UCS_OK, this});
+  auto endpoint = std::make_unique<UcxEndpoint>();
+  endpoint->address = address;
+  endpoint->transport = this;
   ucp_ep_params_t params{};
   params.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(endpoint->address.data());
   params.err_handler.arg = endpoint.get();
   params.err_handler.cb = [](void* arg, ucp_ep_h, ucs_status_t status) {
-    auto* failed = static_cast<Endpoint*>(arg);
-    failed->transport->endpoint_failed(*failed, status);
+    auto* failed = static_cast<UcxEndpoint*>(arg);
+    failed->transport->lose(*failed, ucs_status_string(status));
   };
-  // Shared memory cannot detect the death of a peer, and UCX does not use it if peer error handling is requested. So
-  // this requests it only between machines, and where shared memory is excluded.
+  // UCX's shared-memory transports do not support peer error handling, and UCX drops them if it is requested. So
+  // request it only for peers that shared memory cannot reach: another host or namespace, or shared memory disabled.
   params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
   if (!settings_.memory || host != host_) params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   const UcxLogCapture log(settings_.quiet);
@@ -154,158 +156,87 @@ Endpoint& Transport::connect(std::string_view address, std::string_view host, in
   return *endpoints_.emplace_back(std::move(endpoint));
 }
 
-void Transport::endpoint_failed(Endpoint& endpoint, ucs_status_t status) noexcept {
-  if (endpoint.status != UCS_OK) return;
-  endpoint.status = status;
-  for (TransportUser* user : users_) user->lost(endpoint);
-}
-
-void Transport::prepare(Request& request, bool receives) noexcept {
-  request.receives = receives;
-  request.posting = true;
-  request.status = UCS_INPROGRESS;
-  request.length = 0;
-}
-
 /// UCX may complete an operation inside the call that posts it, with or without calling the callback.
-void Transport::begin(Request& request, void* result) noexcept {
-  request.posting = false;
+void UcxTransport::begin(p2p::Request& request, void* result) noexcept {
   if (!UCS_PTR_IS_PTR(result)) {
-    request.status = UCS_PTR_STATUS(result);
-  } else if (request.status == UCS_INPROGRESS) {
+    end(request, UCS_PTR_STATUS(result), 0);
+  } else if (request.status == p2p::Status::in_progress) {
     request.handle = result;
   }
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag,
-                     Side side) noexcept {
-  request.status = UCS_ERR_CANCELED;
-  if (retired_ || endpoint.status != UCS_OK) return;
-  prepare(request, false);
+void UcxTransport::end(p2p::Request& request, ucs_status_t status, std::size_t length) noexcept {
+  switch (status) {
+    case UCS_OK:
+      return complete(request, p2p::Status::ok, length);
+    case UCS_ERR_CANCELED:
+      return complete(request, p2p::Status::cancelled, length);
+    case UCS_ERR_MESSAGE_TRUNCATED:
+      return complete(request, p2p::Status::truncated, length);
+    default:
+      return complete(request, p2p::Status::failed, length, ucs_status_string(status));
+  }
+}
+
+void UcxTransport::post_send(p2p::Request& request, p2p::Endpoint& endpoint, p2p::Tag tag, p2p::Side side,
+                             bool sync) noexcept {
+  static_assert(sizeof(p2p::Piece) == sizeof(ucp_dt_iov_t) &&
+                offsetof(p2p::Piece, bytes) == offsetof(ucp_dt_iov_t, length));
+  ucp_ep_h const to = static_cast<UcxEndpoint&>(endpoint).handle;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
   param.user_data = &request;
-  param.memory_type = side == Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
-  if (side == Side::device) data = wire_->address(data);
-  begin(request, ucp_tag_send_nbx(endpoint.handle, data, bytes, tag, &param));
+  param.memory_type = side == p2p::Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
+  const void* data = request.pieces[0].data;
+  std::size_t count = request.pieces[0].bytes;
+  if (request.pieces[1].data) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param.datatype = ucp_dt_make_iov();
+    data = request.pieces;
+    count = 2;
+  } else if (side == p2p::Side::device) {
+    data = ucx_memory_->address(data);
+  }
+  begin(request,
+        sync ? ucp_tag_send_sync_nbx(to, data, count, tag, &param) : ucp_tag_send_nbx(to, data, count, tag, &param));
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, const void* first, std::size_t first_bytes,
-                     const void* second, std::size_t second_bytes, Tag tag) noexcept {
-  request.status = UCS_ERR_CANCELED;
-  if (retired_ || endpoint.status != UCS_OK) return;
-  prepare(request, false);
-  request.pieces[0] = {const_cast<void*>(first), first_bytes};
-  request.pieces[1] = {const_cast<void*>(second), second_bytes};
+/// The source is in the tag.
+void UcxTransport::post_receive(p2p::Request& request, p2p::Endpoint&, void* data, std::size_t bytes, p2p::Tag tag,
+                                p2p::Side side) noexcept {
   ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
-                       UCP_OP_ATTR_FIELD_DATATYPE;
-  param.cb.send = on_sent;
-  param.user_data = &request;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
-  param.datatype = ucp_dt_make_iov();
-  begin(request, ucp_tag_send_nbx(endpoint.handle, request.pieces, 2, tag, &param));
-}
-
-void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag, Side side) noexcept {
-  request.status = UCS_ERR_CANCELED;
-  if (retired_) return;
-  prepare(request, true);
-  ucp_request_param_t param{};
-  // Always complete through the callback, which gets the length: UCX 1.13 provides it no other way.
+  // Always complete through the callback, so that one path sets the length.
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
   param.user_data = &request;
-  param.memory_type = side == Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
-  if (side == Side::device) data = const_cast<void*>(wire_->address(data));
-  begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~Tag{0}, &param));
+  param.memory_type = side == p2p::Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
+  if (side == p2p::Side::device) data = const_cast<void*>(ucx_memory_->address(data));
+  begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~p2p::Tag{0}, &param));
 }
 
-void Transport::send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept {
-  request.status = UCS_ERR_CANCELED;
-  if (retired_ || endpoint.status != UCS_OK) return;
-  prepare(request, false);
-  ucp_request_param_t param{};
-  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-  param.cb.send = on_sent;
-  param.user_data = &request;
-  begin(request, ucp_tag_send_sync_nbx(endpoint.handle, data, bytes, tag, &param));
+void UcxTransport::on_sent(void* handle, ucs_status_t status, void* user_data) {
+  ucp_tag_recv_info_t none{};
+  on_received(handle, status, &none, user_data);
 }
 
-void Transport::on_sent(void* handle, ucs_status_t status, void* user_data) {
-  auto& request = *static_cast<Request*>(user_data);
-  request.handle = nullptr;
-  request.status = status;
+void UcxTransport::on_received(void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info, void* user_data) {
+  auto& request = *static_cast<p2p::Request*>(user_data);
   ucp_request_free(handle);
-  if (!request.posting) request.owner->ended(request);
+  static_cast<UcxTransport*>(request.transport)->end(request, status, info->length);
 }
 
-void Transport::on_received(void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info, void* user_data) {
-  auto& request = *static_cast<Request*>(user_data);
-  request.length = info->length;
-  on_sent(handle, status, user_data);
+void UcxTransport::post_cancel(p2p::Request& request) noexcept {
+  ucp_request_cancel(worker_, request.handle);
 }
 
-void Transport::cancel(Request& request) noexcept {
-  if (request.open() && !retired_) ucp_request_cancel(worker_, request.handle);
-}
-
-bool Transport::waiting(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept {
+bool UcxTransport::find(p2p::Endpoint&, p2p::Tag tag, p2p::Tag& found, std::size_t& bytes) noexcept {
   ucp_tag_recv_info_t info{};
-  if (retired_ || !ucp_tag_probe_nb(worker_, tag, mask, 0, &info)) return false;
+  if (!ucp_tag_probe_nb(worker_, tag, p2p::kAnyType, 0, &info)) return false;
   found = info.sender_tag;
   bytes = info.length;
   return true;
-}
-
-void Transport::make_ready(Runnable& runnable) noexcept {
-  if (runnable.listed_ || retired_) return;
-  runnable.listed_ = true;
-  runnable.next_ = nullptr;
-  *last_ready_ = &runnable;
-  last_ready_ = &runnable.next_;
-}
-
-bool Transport::run_ready() noexcept {
-  bool ran = false;
-  while (Runnable* runnable = first_ready_) {
-    first_ready_ = runnable->next_;
-    if (!first_ready_) last_ready_ = &first_ready_;
-    runnable->listed_ = false;
-    runnable->resume();
-    ran = true;
-  }
-  return ran;
-}
-
-bool Transport::poll() noexcept {
-  bool moved = false;
-  for (int i = 0; i < kMaxPolls && !retired_; ++i) {
-    const bool progressed = ucp_worker_progress(worker_) != 0;
-    if (!run_ready() && !progressed) break;
-    moved = true;
-  }
-  return moved;
-}
-
-void Transport::progress() noexcept {
-  bool moved = poll();
-  if (waiting_ == 0) return idling_.reset();
-  for (int i = idling_.extra_polls(); i > 0 && !moved; --i) moved = poll();
-  if (moved || copying_ > 0) {
-    idling_.reset();
-  } else if (!retired_) {
-    idling_.idle();
-  }
-}
-
-void Transport::retire(std::string_view why) noexcept {
-  if (retired_) return;
-  retired_ = true;
-  skips_flush_ = true;
-  for (TransportUser* user : users_) user->retired(why);
 }
 
 } // namespace triax::comm_ucx

@@ -3,7 +3,7 @@
 
 namespace triax::comm_ucx {
 
-bool UcxMemory::carries(ucp_context_h context) {
+bool UcxMemory::supports_cuda(ucp_context_h context) {
   ucp_context_attr_t attributes{};
   attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
   if (ucp_context_query(context, &attributes) != UCS_OK) return false;

@@ -15,7 +15,7 @@ class UcxMemory {
   /// `stream`: any stream of the device.
   explicit UcxMemory(triax::Stream& stream) : stream_(&stream) {}
   /// True if this UCX supports CUDA memory.
-  static bool carries(ucp_context_h context);
+  static bool supports_cuda(ucp_context_h context);
   const void* address(const void* device) const;
   static ucs_memory_type_t type();
 

@@ -6,7 +6,7 @@
 
 namespace triax::comm_ucx {
 
-bool UcxMemory::carries(ucp_context_h) {
+bool UcxMemory::supports_cuda(ucp_context_h) {
   return true;
 }
 

@@ -8,17 +8,19 @@ namespace triax::kernels_cpu {
 
 namespace {
 
-Refusals only(bool possible, std::string_view types, std::string_view what, DType type) {
-  if (possible) return {};
-  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "kernels-cpu computes in {}, and {} is {}", types,
-                      what, precision_name(type))
+Refusals refusal_of(DType type, const std::string& message) {
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{}", message)
       .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", precision_name(type));
 }
 Refusals f32_or_half(std::string_view what, DType type) {
-  return only(type == DType::f32 || is_half(type), "fp32, or fp32 with bf16 or fp16 in memory", what, type);
+  if (type == DType::f32 || is_half(type)) return {};
+  return refusal_of(
+      type, text("kernels-cpu does not support {} {}; supported: fp32, and bf16 or fp16 with fp32 arithmetic", what,
+                 precision_name(type)));
 }
-Refusals only_f32(std::string_view what, DType type) {
-  return only(type == DType::f32, "fp32", what, type);
+Refusals f32_master(DType type) {
+  if (type == DType::f32) return {};
+  return refusal_of(type, text("master weights must be fp32 for kernels-cpu, got {}", precision_name(type)));
 }
 
 // The view that determines the type of the operation. call_of() has checked the other views against it.
@@ -107,16 +109,16 @@ const TensorView& data_of(const Sgd& args) {
 
 template <class Args>
 Refusals supports_args(const Args& args) {
-  return f32_or_half("the data", data_of(args).dtype());
+  return f32_or_half("data of type", data_of(args).dtype());
 }
 Refusals supports_args(const AdamW& args) {
-  Refusals out = only_f32("the master", args.master.dtype());
-  out.add(f32_or_half("the working copy", data_of(args).dtype()));
+  Refusals out = f32_master(args.master.dtype());
+  out.add(f32_or_half("a working copy of type", data_of(args).dtype()));
   return out;
 }
 Refusals supports_args(const Sgd& args) {
-  Refusals out = only_f32("the master", args.master.dtype());
-  out.add(f32_or_half("the working copy", data_of(args).dtype()));
+  Refusals out = f32_master(args.master.dtype());
+  out.add(f32_or_half("a working copy of type", data_of(args).dtype()));
   return out;
 }
 // Its inputs are f64 in every kernel set.
@@ -144,8 +146,8 @@ void CpuKernels::start(Device& device) {
 }
 
 Refusals CpuKernels::supports(const KernelRequest& request) const {
-  Refusals out = f32_or_half("the compute type", request.compute);
-  out.add(only_f32("the type of the master weights", request.master));
+  Refusals out = f32_or_half("compute type", request.compute);
+  out.add(f32_master(request.master));
   return out;
 }
 

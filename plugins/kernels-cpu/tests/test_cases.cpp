@@ -51,7 +51,8 @@ TEST(Operations, AreRefusedInOtherTypes) {
     try {
       run_case(tested.set(), tested.device(), one, DType::f64);
     } catch (const Error& error) {
-      EXPECT_NE(error.message().find("kernels-cpu computes in fp32"), std::string::npos) << error.what();
+      EXPECT_NE(error.message().find("kernels-cpu"), std::string::npos) << error.what();
+      EXPECT_NE(error.message().find("fp64"), std::string::npos) << error.what();
       ++refused;
       continue;
     }

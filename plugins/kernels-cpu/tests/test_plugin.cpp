@@ -50,10 +50,10 @@ TEST_F(CpuPlugin, RefusesUnsupportedTypes) {
   const Refusals layers = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f32});
   EXPECT_FALSE(layers.empty());
   EXPECT_EQ(layers.front().message,
-            "kernels-cpu computes in fp32, or fp32 with bf16 or fp16 in memory, and the compute type is fp64");
+            "kernels-cpu does not support compute type fp64; supported: fp32, and bf16 or fp16 with fp32 arithmetic");
   EXPECT_EQ(layers.front().hint, "use train.precision fp32, bf16 or fp16, or a kernel set that computes in fp64");
   const Refusals master = set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16});
-  EXPECT_EQ(master.front().message, "kernels-cpu computes in fp32, and the type of the master weights is bf16");
+  EXPECT_EQ(master.front().message, "master weights must be fp32 for kernels-cpu, got bf16");
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sched-1f1b: one forward, one backward (PipeDream-Flush; Narayanan et al., SC'21, section 2.2.1).
-// Bubble over work: (p-1)/m, as GPipe's. In flight on stage i: min(m, p-i) microbatches instead of m.
+// Bubble / work: (p-1)/m, as GPipe's. In flight on stage i: min(m, p-i) microbatches instead of m.
 #include <algorithm>
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>

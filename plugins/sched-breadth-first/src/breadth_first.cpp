@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sched-breadth-first: all microbatches of a chunk before the next chunk (Lamy-Poirier, "Breadth-first pipeline
 // parallelism", MLSys'23).
-// Bubble over work: (p-1)/(v*m) for m >= p, 1/v of GPipe's. In flight: all m microbatches on all v chunks.
+// Bubble / work: (p-1)/(v*m) for m >= p, 1/v of GPipe's. In flight: all m*v microbatch chunks.
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sched-gpipe: every forward, then every backward (Huang et al., "GPipe", NeurIPS'19).
-// Bubble over work: (p-1)/m. All m microbatches are in flight.
+// Bubble / work: (p-1)/m. All m microbatches are in flight.
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // sched-interleaved: one forward, one backward over several model chunks per rank (Narayanan et al., SC'21, section
 // 2.2.2; the order is Megatron-LM's).
-// Bubble over work: (p-1)/(v*m), 1/v of 1F1B's, with v times the transfers. In flight on rank i:
-// min(m*v, 2(p-1-i) + (v-1)g + 1) microbatches over its chunks, with groups of g microbatches; the default is g = p.
+// Bubble / work: (p-1)/(v*m), 1/v of 1F1B's. A microbatch crosses p*v-1 stage boundaries instead of p-1. In flight on
+// rank i: min(m*v, 2(p-1-i) + (v-1)g + 1) microbatch chunks, with groups of g microbatches; the default is g = p.
 #include <algorithm>
 #include <cstdint>
 #include <triax/plugin.hpp>
@@ -115,9 +115,10 @@ class Interleaved final : public Scheduler {
                           "schedule.group = {} must be in [{}, {}]: from p to m microbatches", group_, p, m)
           .with_hint("use schedule.group {}", group_ < p ? p : m);
     if (m % group_ == 0 || m % group_ >= p) return {};
-    return make_refusal(ErrorCode::kUnsupported, {"schedule.group"},
-                        "schedule.group = {} leaves {} of m = {} microbatches to the last group, which needs p = {}",
-                        group_, m % group_, m, p)
+    return make_refusal(
+               ErrorCode::kUnsupported, {"schedule.group"},
+               "schedule.group = {} leaves {} of m = {} microbatches to the last group, which needs at least p = {}",
+               group_, m % group_, m, p)
         .with_hint("use schedule.group {}, or another that leaves none or at least p", m);
   }
 

@@ -21,8 +21,9 @@ __global__ void embedding_forward(T* y, const T* table, const std::int32_t* toke
   }
 }
 
-/// One block per token and kThreads columns of its row. If a token repeats, the block of its first occurrence adds
-/// all occurrences in order. So the sum has one order, and no other block writes the row.
+/// One block per position and kThreads columns of that token's row of dtable. For a repeated token, the block
+/// of its first occurrence adds all occurrences in order, so the summation order is fixed and no two blocks write the
+/// same element.
 template <class To, class T>
 __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
                          std::int64_t h, std::int64_t positions) {
@@ -95,7 +96,8 @@ __global__ void sum_exponentials(float* row_sum, float* row_target, const T* log
   }
 }
 
-/// One block per sample: its threads make kThreads terms at a time, and one of them adds these in row order.
+/// One block per sample: the threads compute kThreads terms in parallel; thread 0 adds them in row order. Rows are
+/// [positions, samples].
 __global__ void sum_losses(double* loss_out, const float* row_sum, const float* row_target, std::int64_t rows,
                            std::int64_t samples) {
   __shared__ double terms[kThreads];

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/flag_checks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+/// "a, b or c", or with the separators of --help, "a,b,c".
+std::string joined(const std::vector<std::string>& names, const char* separator, const char* last) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += (i == 0 ? "" : i + 1 == names.size() ? last : separator) + names[i];
+  return out;
+}
+
+} // namespace
+
+CLI::Validator integer_in(long long least, long long most) {
+  const auto check = [least, most](const std::string& written) {
+    long long value = 0;
+    const char* const end = written.data() + written.size();
+    const auto [read, error] = std::from_chars(written.data(), end, value);
+    if (error == std::errc() && read == end && value >= least && value <= most) return std::string();
+    return text("must be an integer in [{}, {}], got \"{}\"", least, most, written);
+  };
+  return {check, text("INT in [{} - {}]", least, most)};
+}
+
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  const auto check = [names](const std::string& written) {
+    if (std::ranges::find(names, written) != names.end()) return std::string();
+    return text("must be {}, got \"{}\"", joined(names, ", ", " or "), written);
+  };
+  return {check, "{" + joined(names, ",", ",") + "}"};
+}
+
+} // namespace triax::app

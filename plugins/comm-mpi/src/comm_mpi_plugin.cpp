@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// comm-mpi: a communicator over MPI's messages, for ranks that are processes.
+#include <memory>
+#include <optional>
+#include <triax/p2p/join.hpp>
+#include <triax/plugin.hpp>
+
+#include "transport.hpp"
+
+namespace triax::comm_mpi {
+
+namespace {
+
+constexpr triax_option kOptions[] = {
+    option_string("wait", "yield", "yield|spin",
+                  "how a rank waits: yields its core between polls, or polls without a pause"),
+    option_int("staging_bytes", "33554432", 0, 1e12,
+               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more gets more"),
+};
+
+constexpr int kSpinPolls = 2000;
+
+class MpiBackend final : public CommBackend {
+ public:
+  explicit MpiBackend(const PluginContext& context)
+      : world_(context.layout.world()),
+        polls_(context.options.text("wait") == "spin" ? kSpinPolls : 0),
+        staging_bytes_(static_cast<std::size_t>(context.options.integer("staging_bytes"))) {}
+
+  CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::one_per_process); }
+
+  Refusals supports(const CommRequest& request) const override {
+    if (request.device == DeviceKind::sim)
+      return make_refusal(ErrorCode::kUnsupported, {},
+                          "comm-mpi moves host and GPU memory; the kernel set's device is sim");
+    return {};
+  }
+
+  void start(Device& device) override { transport_.emplace(device, world_, staging_bytes_, polls_); }
+
+  std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
+    TRIAX_REQUIRE(transport_, "comm-mpi: join() before start()");
+    return p2p::join(*transport_, group, store, deadline, next_);
+  }
+
+ private:
+  const int world_, polls_;
+  const std::size_t staging_bytes_;
+  std::optional<MpiTransport> transport_;
+  int next_ = 0; // lowest group number that no group has used
+};
+
+} // namespace
+
+} // namespace triax::comm_mpi
+
+TRIAX_PLUGIN(triax::CommBackend, triax::comm_mpi::MpiBackend, "comm-mpi", "0.1.0",
+             "ranks that are processes, over MPI: Open MPI's shared memory and networks", triax::comm_mpi::kOptions)

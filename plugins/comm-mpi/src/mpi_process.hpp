@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI in this process. A process has one MPI rank and one life of MPI: from the first user until the last one ends.
+//
+// Threads: the rank's main thread. Ownership: users share it. Blocking: the first user, until all processes of the job
+// have one; the end of the last. Errors: Error if MPI cannot be initialised, or was started for other processes than
+// the run's ranks.
+#pragma once
+
+#include <mpi.h>
+
+namespace triax::comm_mpi {
+
+class MpiProcess {
+ public:
+  /// `world`: ranks of the run.
+  explicit MpiProcess(int world);
+  ~MpiProcess();
+  MpiProcess(const MpiProcess&) = delete;
+  MpiProcess& operator=(const MpiProcess&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  /// Of MPI_TAG_UB: tags are below 2^tag_bits.
+  int tag_bits() const noexcept { return tag_bits_; }
+  /// MPI_Finalize would wait for ranks that are lost, or use buffers that have been freed.
+  static void leave_unfinalized() noexcept;
+
+ private:
+  int rank_ = 0, size_ = 1, tag_bits_ = 15;
+};
+
+/// "MPI_ERR_TRUNCATE: message truncated". Static storage.
+const char* error_text(int code) noexcept;
+
+} // namespace triax::comm_mpi

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that mpirun starts: all operations and sizes over shared memory and TCP, the end of a group when a rank is
+// killed, and ranks that MPI does not know.
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "mpi_job.hpp"
+#include "support/installation.hpp"
+#include "triax/text.hpp"
+
+namespace triax::comm_mpi::test {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string rank_program() {
+  return (triax::test::installation() / "bin/comm-mpi-rank").string();
+}
+
+class Processes : public ::testing::TestWithParam<const char*> {
+ protected:
+  MpiEnd run(const std::string& scenario, int ranks) const {
+    const triax::test::TempFolder folder;
+    return mpirun(ranks, {rank_program(), scenario, folder.path().string()}, {"--mca", "btl", GetParam()});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Over, Processes, ::testing::Values("vader,self", "tcp,self"), [](const auto& each) {
+  return std::string(each.param).substr(0, 3) == "tcp" ? "tcp" : "memory";
+});
+
+TEST_P(Processes, ReduceAndExchangeAllSizes) {
+  for (const int ranks : {2, 3, 4}) {
+    const MpiEnd end = run("everything", ranks);
+    EXPECT_EQ(end.status, 0) << ranks;
+    EXPECT_THAT(end.errors, IsEmpty()) << ranks;
+  }
+}
+
+TEST_P(Processes, DeliverMessagesAfterTheSenderHasLeft) {
+  const MpiEnd end = run("leaves-after-sending", 2);
+  EXPECT_EQ(end.status, 0);
+  EXPECT_THAT(end.errors, IsEmpty());
+}
+
+/// mpirun ends the others; or they reach their deadline.
+TEST_P(Processes, AKilledRankEndsTheOthers) {
+  for (const char* scenario : {"killed-reducing", "killed-exchanging"}) {
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_NE(run(scenario, 3).status, 0) << scenario;
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30)) << scenario;
+  }
+}
+
+/// Processes that mpirun has not started know only themselves.
+TEST(Singletons, AreRefused) {
+  const triax::test::TempFolder folder;
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"})
+    ::setenv(variable, std::string(variable).ends_with("RANK") ? "0" : "2", 1);
+  int status = 0;
+  {
+    control::test::Child child({rank_program(), "everything", folder.path().string()}, folder / "errors");
+    status = child.wait();
+  }
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
+  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_THAT(triax::test::read_file(folder / "errors"),
+              HasSubstr("comm-mpi: MPI has started this process alone, and the run has 2 ranks\n"));
+}
+
+} // namespace
+} // namespace triax::comm_mpi::test
