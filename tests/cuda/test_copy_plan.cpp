@@ -63,6 +63,22 @@ TEST_F(CopyPlan, OtherStridesTakeMorePieces) {
   expect_copied({2, 2, 2, 3}, {24, 12, 6, 2}, {0, 1, 0, 3}, 24); // no dimension is contiguous
 }
 
+/// A row of any length is one copy; rows are a copy of their own where CUDA does not take their distance.
+TEST_F(CopyPlan, NoPitchIsLargerThanCudaTakes) {
+  const std::int64_t far = (kMaxPitchBytes + 1) / 4; // in floats
+  const TensorView row(nullptr, DType::f32, {3 * far});
+  EXPECT_EQ(copy_pieces(row, row).size(), 1u);
+  EXPECT_EQ(copy_pieces(row, row).front().rows, 1u);
+  const TensorView rows(nullptr, DType::f32, {4, 3}, {far, 1}), packed(nullptr, DType::f32, {4, 3});
+  for (const auto& pieces : {copy_pieces(rows, packed), copy_pieces(packed, rows)}) {
+    EXPECT_EQ(pieces.size(), 4u);
+    for (const CopyPiece& piece : pieces) EXPECT_EQ(piece.rows, 1u);
+  }
+  EXPECT_EQ(copy_pieces(rows, packed).back().to, 3 * 4 * far);
+  const TensorView near(nullptr, DType::f32, {4, 3}, {far - 1, 1});
+  EXPECT_EQ(copy_pieces(near, packed).size(), 1u);
+}
+
 TEST_F(CopyPlan, HasNoPiecesForAnEmptyTensor) {
   EXPECT_TRUE(copy_pieces({nullptr, DType::f32, {3, 0}}, {nullptr, DType::f32, {3, 0}}).empty());
 }

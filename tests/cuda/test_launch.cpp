@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "triax/cuda/launch.hpp"
+#include "triax/cuda/launch_blocking.hpp"
 
 namespace triax::cuda {
 namespace {
@@ -70,6 +72,20 @@ TEST(Launch, PartsCoverEverythingAndAreNotMoreThanAskedFor) {
       }
     }
   }
+}
+
+TEST(LaunchBlocking, IsAnyValueButNoneAndZero) {
+  ::unsetenv("CUDA_LAUNCH_BLOCKING");
+  EXPECT_EQ(launch_blocking(), nullptr);
+  for (const char* value : {"", "0"}) {
+    ::setenv("CUDA_LAUNCH_BLOCKING", value, 1);
+    EXPECT_EQ(launch_blocking(), nullptr) << value;
+  }
+  for (const char* value : {"1", "2", "yes"}) {
+    ::setenv("CUDA_LAUNCH_BLOCKING", value, 1);
+    EXPECT_STREQ(launch_blocking(), value);
+  }
+  ::unsetenv("CUDA_LAUNCH_BLOCKING");
 }
 
 } // namespace

@@ -141,6 +141,24 @@ TEST_F(Moved, BetweenHostAndDeviceInAllStrides) {
   });
 }
 
+/// The native stream takes a limited number of calls behind a wait for the host. Each piece of a copy is a call.
+TEST_F(Moved, PiecesBehindAWaitForTheHostAreCounted) {
+  const TensorView from = place(DType::f32, {2, 300}, MemoryKind::pinned), to = place(DType::f32, {300, 2});
+  std::memset(from.data(), 0, from.bytes());
+  HostEvent event;
+  const auto copy = [&](std::int64_t columns) {
+    const TensorView transposed(from.data(), DType::f32, {columns, 2}, {1, 300});
+    device->upload(TensorView(to.data(), DType::f32, {columns, 2}), transposed, *stream);
+  };
+  stream->wait(event.arm());
+  device->set_default_timeout(0.05);
+  EXPECT_THROW(copy(300), Error) << "300 pieces, and the wait is not over";
+  device->set_default_timeout(60);
+  event.fire();
+  copy(300);
+  finish();
+}
+
 TEST_F(Moved, WhereAViewIsEmptyNothingMoves) {
   const TensorView a = place(DType::f32, {4, 0, 3}), b = place(DType::f32, {4, 0, 3});
   device->copy(a, b, *stream);

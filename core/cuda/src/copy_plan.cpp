@@ -36,7 +36,8 @@ std::vector<CopyPiece> copy_pieces(const TensorView& to, const TensorView& from)
   const Dim row = dims[0];
   Dim rows{1, row.size, row.size};
   std::size_t walked = 1; // the other dimensions: one piece per index
-  if (dims.size() > 1 && dims[1].to >= row.size && dims[1].from >= row.size) { // overlapping rows: one piece each
+  const auto has_pitch = [&](std::int64_t stride) { return stride >= row.size && stride * bytes <= kMaxPitchBytes; };
+  if (dims.size() > 1 && has_pitch(dims[1].to) && has_pitch(dims[1].from)) { // else one piece per row
     rows = dims[1];
     walked = 2;
   }

@@ -162,14 +162,17 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
                     CudaStream& stream) {
     if (to.elements() == 0) return;
     if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can set the stream's flag
-    const cudaStream_t native = stream.admitted();
-    if (to.contiguous() && from.contiguous()) {
-      TRIAX_CUDA(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), way, native));
-      return;
+    for (const CopyPiece& piece : copy_pieces(to, from)) {
+      const cudaStream_t native = stream.admitted(); // each piece is a call
+      std::byte* piece_to = to.as<std::byte>() + piece.to;
+      const std::byte* piece_from = from.as<const std::byte>() + piece.from;
+      if (piece.rows == 1) {
+        TRIAX_CUDA(cudaMemcpyAsync(piece_to, piece_from, piece.width, way, native));
+      } else {
+        TRIAX_CUDA(cudaMemcpy2DAsync(piece_to, piece.to_pitch, piece_from, piece.from_pitch, piece.width, piece.rows,
+                                     way, native));
+      }
     }
-    for (const CopyPiece& piece : copy_pieces(to, from))
-      TRIAX_CUDA(cudaMemcpy2DAsync(to.as<std::byte>() + piece.to, piece.to_pitch, from.as<std::byte>() + piece.from,
-                                   piece.from_pitch, piece.width, piece.rows, way, native));
   }
 
   int gpu_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <source_location>
+
 #include "cuda_movement.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/index.hpp"
@@ -18,9 +20,11 @@ struct alignas(4 * sizeof(T)) Pack {
 };
 constexpr std::int64_t kPack = 4;
 
+/// One thread per element, in a grid-stride loop.
 /// to[i] = body(to[i], from[i]) for views of `count` elements each.
 template <class To, class From, class Body>
-__global__ void walk_strided(To* to, Strided to_at, const From* from, Strided from_at, std::int64_t count, Body body) {
+__global__ void transform_strided(To* to, Strided to_at, const From* from, Strided from_at, std::int64_t count,
+                                  Body body) {
   const GridStride stride = grid_stride();
   for (std::int64_t i = stride.first; i < count; i += stride.step) {
     To& out = to[offset_of(to_at, i)];
@@ -28,9 +32,10 @@ __global__ void walk_strided(To* to, Strided to_at, const From* from, Strided fr
   }
 }
 
+/// One thread per four elements, in a grid-stride loop.
 /// The same for contiguous, aligned views: in packs of four, then the remaining elements.
 template <class To, class From, class Body>
-__global__ void walk_flat(To* to, const From* from, std::int64_t count, Body body) {
+__global__ void transform_contiguous(To* to, const From* from, std::int64_t count, Body body) {
   const GridStride stride = grid_stride();
   const std::int64_t packs = count / kPack;
   for (std::int64_t i = stride.first; i < packs; i += stride.step) {
@@ -49,18 +54,19 @@ bool packable(const T* data) {
 }
 
 template <class To, class From, class Body>
-cudaError_t walk(const TensorView& to, const TensorView& from, cudaStream_t stream, Body body) {
+cudaError_t transform(const TensorView& to, const TensorView& from, cudaStream_t stream, Body body) {
   const std::int64_t count = to.elements();
   To* out = to.as<To>();
   const From* in = from.as<const From>();
   if (to.contiguous() && from.contiguous() && packable(out) && packable(in)) {
     const Grid grid = grid_of_elements((count + kPack - 1) / kPack);
-    return launch_kernel(walk_flat<To, From, Body>, grid, stream, out, in, count, body);
+    return launch_kernel(transform_contiguous<To, From, Body>, grid, stream, out, in, count, body);
   }
-  return launch_kernel(walk_strided<To, From, Body>, grid_of_elements(count), stream, out, strided(to), in,
+  return launch_kernel(transform_strided<To, From, Body>, grid_of_elements(count), stream, out, strided(to), in,
                        strided(from), count, body);
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void fill_elements(T* to, Strided to_at, T element, std::int64_t count) {
   const GridStride stride = grid_stride();
@@ -95,14 +101,15 @@ void with_width(DType dtype, Body body) {
   }
 }
 
-void check_launch(const char* name, cudaError_t error) {
-  if (error != cudaSuccess) fail(error, text("kernel {}", name).c_str(), __FILE__, __LINE__);
+void check_launch(const char* name, cudaError_t error, std::source_location where = std::source_location::current()) {
+  if (error != cudaSuccess)
+    fail(error, text("kernel {}", name).c_str(), where.file_name(), static_cast<int>(where.line()));
 }
 
 } // namespace
 
 void launch_copy(const TensorView& to, const TensorView& from, cudaStream_t stream) {
-  with_width(to.dtype(), [&]<class T>(T) { check_launch("copy", walk<T, T>(to, from, stream, Copied<T>{})); });
+  with_width(to.dtype(), [&]<class T>(T) { check_launch("copy", transform<T, T>(to, from, stream, Copied<T>{})); });
 }
 
 void launch_fill(const TensorView& to, std::uint64_t element, cudaStream_t stream) {
@@ -115,7 +122,7 @@ void launch_fill(const TensorView& to, std::uint64_t element, cudaStream_t strea
 void launch_convert(const TensorView& to, const TensorView& from, cudaStream_t stream) {
   with_type(to.dtype(), [&]<class To>(To) {
     with_type(from.dtype(), [&]<class From>(From) {
-      check_launch("convert", walk<To, From>(to, from, stream, Converted<To, From>{}));
+      check_launch("convert", transform<To, From>(to, from, stream, Converted<To, From>{}));
     });
   });
 }
@@ -123,9 +130,9 @@ void launch_convert(const TensorView& to, const TensorView& from, cudaStream_t s
 void launch_add(const TensorView& to, const TensorView& from, cudaStream_t stream) {
   with_type(from.dtype(), [&]<class From>(From) {
     if (to.dtype() == from.dtype()) {
-      check_launch("add", walk<From, From>(to, from, stream, Added<From, From>{}));
+      check_launch("add", transform<From, From>(to, from, stream, Added<From, From>{}));
     } else { // check_add() allows different types only for f32
-      check_launch("add", walk<float, From>(to, from, stream, Added<float, From>{}));
+      check_launch("add", transform<float, From>(to, from, stream, Added<float, From>{}));
     }
   });
 }

@@ -2,11 +2,11 @@
 #include "host_flags.hpp"
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 
 #include "cuda_memory.hpp"
 #include "triax/cuda/check.hpp"
+#include "triax/cuda/launch_blocking.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {
@@ -17,12 +17,6 @@ constexpr std::size_t kPage = 64 * 1024;
 constexpr std::size_t kApart = 64;     // bytes between flags: one cache line each
 constexpr unsigned kDriverApi = 12000; // the CUDA version whose signature of cuStreamWaitValue32 this code uses
 
-/// With blocking launches, a launch behind a wait for a flag would never return.
-bool launches_block() {
-  const char* set = std::getenv("CUDA_LAUNCH_BLOCKING");
-  return set && std::strcmp(set, "0") != 0;
-}
-
 } // namespace
 
 void HostFlag::set(std::uint32_t number) noexcept {
@@ -30,7 +24,7 @@ void HostFlag::set(std::uint32_t number) noexcept {
 }
 
 HostFlags::HostFlags(bool wanted) {
-  if (!wanted || launches_block()) return;
+  if (!wanted || launch_blocking()) return; // a launch behind a wait for a flag would never return
   void* found = nullptr;
   cudaDriverEntryPointQueryResult state{};
   const cudaError_t asked =

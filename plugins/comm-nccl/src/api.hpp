@@ -49,11 +49,11 @@ struct NcclApi {
   cudaStream_t (*launch_stream)(Stream& stream);
   /// Name of the calling thread's GPU, unique on the machine.
   std::string (*gpu)();
-  /// A mark is a reusable position in native streams. It can be queried even after the streams are destroyed.
-  void* (*make_mark)();
-  void (*put_mark)(void* mark, cudaStream_t stream);
-  bool (*passed)(void* mark);
-  void (*free_mark)(void* mark);
+  /// CUDA events without timing. They can be recorded again, and queried after their stream is destroyed.
+  void* (*make_event)();
+  void (*record_event)(void* event, cudaStream_t stream);
+  bool (*event_done)(void* event);
+  void (*free_event)(void* event);
   /// Sets an environment variable of this process, which NCCL reads.
   void (*set_variable)(const char* name, const char* value);
 };

@@ -65,7 +65,7 @@ void NcclBackend::start(Device& device) {
   for (const std::string& note : settings_.notes) log_.info("{}", note);
   // Must precede the first call that makes NCCL read its environment.
   if (!std::getenv("NCCL_RUNTIME_CONNECT")) set({"NCCL_RUNTIME_CONNECT", "0"}); // connect when joining, not in a step
-  keep_the_hosts_order();
+  set_launch_order();
   if (!settings_.several_ranks_per_gpu) return;
   log_.warn("comm-nccl: several_ranks_per_gpu = true is only for tests: each call takes milliseconds");
   for (const Variable& variable : variables_for_shared_gpu(rank_)) set(variable);
@@ -73,7 +73,7 @@ void NcclBackend::start(Device& device) {
 
 /// The executor launches in one order, but on several streams and communicators. Also set if only edges have
 /// communicators: NCCL reads the variable once, and other axes may join later.
-void NcclBackend::keep_the_hosts_order() {
+void NcclBackend::set_launch_order() {
   if (version() >= kOrderVersion) {
     if (!std::getenv(kOrder)) set({kOrder, "1"});
     return;

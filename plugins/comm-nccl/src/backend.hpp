@@ -22,7 +22,7 @@ class NcclBackend : public CommBackend {
 
  private:
   int version() const;
-  void keep_the_hosts_order();
+  void set_launch_order();
   void set(const Variable& variable);
 
   const NcclApi& api_;

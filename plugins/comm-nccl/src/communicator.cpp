@@ -16,10 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 5ms;     // between polls of NCCL's errors
-constexpr auto kQuiet = 200ms;  // without a post, after which a rank polls the group status
-constexpr auto kMaxQuiet = 2s;  // longest time between these polls
-constexpr double kFarewell = 2; // seconds for the other members to end the group too
+constexpr auto kLook = 5ms;            // between polls of NCCL's errors
+constexpr auto kQuiet = 200ms;         // without a post, after which a rank polls the group status
+constexpr auto kMaxQuiet = 2s;         // longest time between these polls
+constexpr double kFinalizeTimeout = 2; // seconds for the other members to end the group too
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -93,7 +93,7 @@ NcclCommunicator::~NcclCommunicator() {
   } catch (const std::exception&) { // the store is gone, so no member needs the message
   }
   send_pending_status();
-  const Deadline deadline = device_.abort_flag().raised() ? Clock::now() : deadline_in(kFarewell);
+  const Deadline deadline = device_.abort_flag().raised() ? Clock::now() : deadline_in(kFinalizeTimeout);
   for_handles([&](Handle& handle) { handle.finish(deadline); });
 }
 
@@ -161,17 +161,17 @@ Work NcclCommunicator::refused(ActionId action) {
 template <class Calls>
 Work NcclCommunicator::post_set(Handle& handle, Payload bytes, Stream& stream, ActionId action, Calls calls) {
   const cudaStream_t native = api_.launch_stream(stream);
-  const auto all = [&](ncclComm_t comm) { return calls(comm, native); };
-  if (!handle.launch_set(native, all, poller("ncclGroupEnd"))) return refused(action);
+  const auto calls_on_stream = [&](ncclComm_t comm) { return calls(comm, native); };
+  if (!handle.launch_set(native, calls_on_stream, poller("ncclGroupEnd"))) return refused(action);
   return posted(bytes, stream, action);
 }
 
 Work NcclCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
                                      Stream& stream, ActionId action) {
   if (ended()) return refused(action);
+  ++posted_.collectives; // before the launch, which may poll the group status: it then shows a peer that has left
   const Payload bytes = payload_of(collective);
   if (collective.kind == Kind::all_to_all) {
-    ++posted_.collectives;
     if (in.elements() == 0) return posted({}, stream, action);
     return post_set(group_handle(), bytes, stream, action,
                     [&](ncclComm_t comm, cudaStream_t native) { return launch_all_to_all(in, out, comm, native); });
@@ -181,7 +181,6 @@ Work NcclCommunicator::do_collective(const Collective& collective, const TensorV
   const auto call = [&](ncclComm_t comm) { return launch(collective, in, out, comm, native); };
   // Without elements nothing moves, on any member.
   if (in.elements() > 0 && !group_handle().launch(name, native, call, poller(name))) return refused(action);
-  ++posted_.collectives;
   return posted(bytes, stream, action);
 }
 

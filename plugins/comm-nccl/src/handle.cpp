@@ -9,12 +9,12 @@ namespace triax::comm_nccl {
 
 using namespace std::chrono_literals;
 
-Handle::Handle(const NcclApi& api, std::string name) : api_(api), name_(std::move(name)), mark_(api.make_mark()) {}
+Handle::Handle(const NcclApi& api, std::string name) : api_(api), name_(std::move(name)), event_(api.make_event()) {}
 
 Handle::~Handle() {
   abort();
-  if (ender_.joinable()) ender_.join();
-  api_.free_mark(mark_);
+  if (abort_thread_.joinable()) abort_thread_.join();
+  api_.free_event(event_);
 }
 
 void Handle::begin(const ncclUniqueId& id, int size, int index, ncclConfig_t config) {
@@ -52,7 +52,7 @@ ncclResult_t Handle::state(std::string& why) {
 }
 
 bool Handle::busy() {
-  return !api_.passed(mark_);
+  return !api_.event_done(event_);
 }
 
 void Handle::register_block(void* data, std::size_t bytes) {
@@ -93,7 +93,7 @@ void Handle::finish(Deadline deadline) noexcept {
   abort();
 }
 
-ncclComm_t Handle::taken() noexcept {
+ncclComm_t Handle::release_comm() noexcept {
   blocks_.clear();
   return std::exchange(comm_, nullptr);
 }
@@ -102,28 +102,28 @@ ncclComm_t Handle::taken() noexcept {
 /// it returns when the GPU advances. The abort thread waits for the lock. If the call never returns, the process must
 /// be ended from outside.
 void Handle::abort() noexcept {
-  const std::lock_guard once(ending_);
+  const std::lock_guard once(abort_mutex_);
   if (aborting_) return;
-  ncclComm_t comm = nullptr;
-  std::unique_lock now(mutex_, std::try_to_lock);
-  if (now) {
+  ncclComm_t released = nullptr;
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock) {
     if (!comm_) return;
-    comm = taken();
-    now.unlock();
+    released = release_comm();
+    lock.unlock();
   }
   aborting_ = true;
-  const auto all = [this, comm]() noexcept {
-    ncclComm_t one = comm;
-    if (!one) {
-      const std::lock_guard lock(mutex_);
-      one = taken();
+  const auto run_abort = [this, released]() noexcept {
+    ncclComm_t comm = released;
+    if (!comm) {
+      const std::lock_guard wait(mutex_);
+      comm = release_comm();
     }
-    if (one) api_.comm_abort(one);
+    if (comm) api_.comm_abort(comm);
   };
   try {
-    ender_ = std::thread(all);
+    abort_thread_ = std::thread(run_abort);
   } catch (const std::system_error&) { // no thread could be started: abort in this thread
-    all();
+    run_abort();
   }
 }
 

@@ -2,7 +2,7 @@
 // One NCCL communicator of this rank, from creation to its end.
 //
 // Threads: the rank's main thread; abort() from any thread. A lock keeps two threads out of NCCL with the same
-// communicator. An abort runs on its own thread. Ownership: owns the communicator, its mark and that thread. Blocking:
+// communicator. An abort runs on its own thread. Ownership: owns the communicator, its event and that thread. Blocking:
 // wait_until_complete() calls turn() until NCCL is done; finish(), until its deadline and as long as ncclCommDestroy
 // takes; the destructor, until a started abort has completed. abort() does not block. Errors: Error with NCCL's error
 // text.
@@ -51,7 +51,7 @@ class Handle {
       throw Error("the communicator was aborted during the call", text("{}, {}", name_, call));
   }
 
-  /// call(comm) enqueues work on a native stream, followed by the mark. Returns false if the communicator was aborted.
+  /// call(comm) enqueues work on a native stream, followed by the event. Returns false if the communicator was aborted.
   /// If NCCL has not completed the call, turn() runs until it has.
   template <class Launch, class Turn>
   bool launch(const char* name, cudaStream_t stream, Launch call, Turn&& turn) {
@@ -60,7 +60,7 @@ class Handle {
       if (!comm_) return false;
       const ncclResult_t result = call(comm_);
       if (result == ncclSuccess) {
-        api_.put_mark(mark_, stream);
+        api_.record_event(event_, stream);
         return true;
       }
       if (result != ncclInProgress) fail(api_, result, name, name_, comm_);
@@ -68,7 +68,7 @@ class Handle {
     if (!run_to_completion(name, turn)) return false;
     const std::lock_guard lock(mutex_);
     if (!comm_) return false;
-    api_.put_mark(mark_, stream);
+    api_.record_event(event_, stream);
     return true;
   }
 
@@ -87,8 +87,8 @@ class Handle {
 
   /// NCCL's asynchronous state: ncclSuccess, ncclInProgress, or an error, whose text goes to `why`.
   ncclResult_t state(std::string& why);
-  /// True while launched work has not completed. Replays of a captured step are not seen: the mark was captured in the
-  /// graph and reads as passed. The code that launches the graph knows when it completes.
+  /// True while launched work has not completed. Replays of a captured step are not seen: the event was captured in
+  /// the graph and reads as done. The code that launches the graph knows when it completes.
   bool busy();
   void register_block(void* data, std::size_t bytes);
 
@@ -112,16 +112,16 @@ class Handle {
   }
   void deregister() noexcept;
   /// Takes comm_ out of this object, so that no other call uses it.
-  ncclComm_t taken() noexcept;
+  ncclComm_t release_comm() noexcept;
 
   const NcclApi& api_;
   const std::string name_;
   std::mutex mutex_; // guards comm_ and all calls with it
   ncclComm_t comm_ = nullptr;
-  void* mark_ = nullptr;
+  void* event_ = nullptr;     // recorded after each launch
   std::vector<void*> blocks_; // registration handles
-  std::mutex ending_;         // guards ender_ and aborting_
-  std::thread ender_;         // runs ncclCommAbort
+  std::mutex abort_mutex_;    // guards abort_thread_ and aborting_
+  std::thread abort_thread_;  // runs ncclCommAbort
   bool aborting_ = false;
 };
 

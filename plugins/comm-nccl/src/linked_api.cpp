@@ -25,23 +25,25 @@ std::string gpu() {
   return id;
 }
 
-void* make_mark() {
+void* make_event() {
   cudaEvent_t event = nullptr;
   TRIAX_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   return event;
 }
 
-void put_mark(void* mark, cudaStream_t stream) {
-  TRIAX_CUDA(cudaEventRecord(static_cast<cudaEvent_t>(mark), stream));
+void record_event(void* event, cudaStream_t stream) {
+  TRIAX_CUDA(cudaEventRecord(static_cast<cudaEvent_t>(event), stream));
 }
 
-/// A GPU error counts as passed: no work on a failed GPU can complete.
-bool passed(void* mark) {
-  return cudaEventQuery(static_cast<cudaEvent_t>(mark)) != cudaErrorNotReady;
+/// A GPU error counts as done: no work on a failed GPU can complete.
+bool event_done(void* event) {
+  if (cudaEventQuery(static_cast<cudaEvent_t>(event)) != cudaErrorNotReady) return true;
+  cudaGetLastError(); // clears cudaErrorNotReady, which the next launch check would report
+  return false;
 }
 
-void free_mark(void* mark) {
-  cudaEventDestroy(static_cast<cudaEvent_t>(mark));
+void free_event(void* event) {
+  cudaEventDestroy(static_cast<cudaEvent_t>(event));
 }
 
 /// Called in start(), by the main thread, while the control thread runs. setenv is safe then: the control thread reads
@@ -74,10 +76,10 @@ constexpr NcclApi kLinked = {
     .recv = ncclRecv,
     .launch_stream = cuda::launch_stream,
     .gpu = gpu,
-    .make_mark = make_mark,
-    .put_mark = put_mark,
-    .passed = passed,
-    .free_mark = free_mark,
+    .make_event = make_event,
+    .record_event = record_event,
+    .event_done = event_done,
+    .free_event = free_event,
     .set_variable = set_variable,
 };
 

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "triax/cuda/launch_blocking.hpp"
+
 namespace triax::comm_nccl {
 
 namespace {
@@ -57,10 +59,11 @@ class Reader {
   }
 
   void posts_must_not_block() {
-    if (is("CUDA_LAUNCH_BLOCKING", 1))
+    if (const char* value = cuda::launch_blocking())
       refuse(
-          "CUDA_LAUNCH_BLOCKING = 1 in the environment: each call would wait for its peers inside NCCL, without a "
-          "timeout, and ranks of a pipeline would deadlock",
+          text("CUDA_LAUNCH_BLOCKING = {} in the environment: each call would wait for its peers inside NCCL, without "
+               "a timeout, and ranks of a pipeline would deadlock",
+               value),
           "unset CUDA_LAUNCH_BLOCKING");
   }
 

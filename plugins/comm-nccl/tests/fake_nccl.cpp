@@ -140,31 +140,31 @@ std::string gpu() {
   return here.process.gpu;
 }
 
-struct Mark {
-  std::uint64_t put = 0;
-  std::shared_ptr<std::atomic<std::uint64_t>> passed = std::make_shared<std::atomic<std::uint64_t>>(0);
+struct FakeEvent {
+  std::uint64_t recorded = 0;
+  std::shared_ptr<std::atomic<std::uint64_t>> done = std::make_shared<std::atomic<std::uint64_t>>(0);
 };
 
-void* make_mark() {
-  return new Mark;
+void* make_event() {
+  return new FakeEvent;
 }
 
-void put_mark(void* mark, cudaStream_t stream) {
-  auto* of_mark = static_cast<Mark*>(mark);
-  reinterpret_cast<FakeCudaStream*>(stream)->enqueue([passed = of_mark->passed, number = ++of_mark->put] {
-    std::uint64_t before = passed->load();
-    while (before < number && !passed->compare_exchange_weak(before, number)) { // streams may pass a mark in any order
+void record_event(void* event, cudaStream_t stream) {
+  auto* fake = static_cast<FakeEvent*>(event);
+  reinterpret_cast<FakeCudaStream*>(stream)->enqueue([done = fake->done, number = ++fake->recorded] {
+    std::uint64_t before = done->load();
+    while (before < number && !done->compare_exchange_weak(before, number)) { // streams may pass an event in any order
     }
   });
 }
 
-bool passed(void* mark) {
-  const auto* of_mark = static_cast<const Mark*>(mark);
-  return of_mark->passed->load(std::memory_order_acquire) >= of_mark->put;
+bool event_done(void* event) {
+  const auto* fake = static_cast<const FakeEvent*>(event);
+  return fake->done->load(std::memory_order_acquire) >= fake->recorded;
 }
 
-void free_mark(void* mark) {
-  delete static_cast<Mark*>(mark);
+void free_event(void* event) {
+  delete static_cast<FakeEvent*>(event);
 }
 
 void set_variable(const char* name, const char* value) {
@@ -197,10 +197,10 @@ constexpr triax::comm_nccl::NcclApi kFake = {
     .recv = recv,
     .launch_stream = launch_stream,
     .gpu = gpu,
-    .make_mark = make_mark,
-    .put_mark = put_mark,
-    .passed = passed,
-    .free_mark = free_mark,
+    .make_event = make_event,
+    .record_event = record_event,
+    .event_done = event_done,
+    .free_event = free_event,
     .set_variable = set_variable,
 };
 

@@ -2,8 +2,10 @@
 // Errors inside NCCL or of a member end the group soon, with a message.
 #include <gmock/gmock.h>
 
+#include <memory>
 #include <string>
 
+#include "backend.hpp"
 #include "members.hpp"
 #include "support/error_of.hpp"
 #include "triax/registration.hpp"
@@ -173,6 +175,40 @@ TEST(Failures, LeavingIsReportedToTheReceiver) {
                 }),
                 HasSubstr("rank 1 left group tensor.0 while rank 0 waits for it"));
   });
+}
+
+/// Set for a rank's thread: NCCL connects to a peer that does not come, so calls stay in progress.
+thread_local bool connects = false;
+
+/// The launch itself waits for the peer, and ends when the peer has left.
+TEST(Failures, LeavingIsReportedWithinALaunch) {
+  static const comm_nccl::NcclApi kApi = [] {
+    comm_nccl::NcclApi api = fake_nccl();
+    api.all_reduce = [](const void* in, void* out, std::size_t n, ncclDataType_t t, ncclRedOp_t r, ncclComm_t c,
+                        cudaStream_t s) {
+      return connects ? ncclInProgress : fake_nccl().all_reduce(in, out, n, t, r, c, s);
+    };
+    api.comm_get_async_error = [](ncclComm_t comm, ncclResult_t* state) {
+      const ncclResult_t result = fake_nccl().comm_get_async_error(comm, state);
+      if (connects) *state = ncclInProgress;
+      return result;
+    };
+    return api;
+  }();
+  Communication given = communication({});
+  given.backend = [](const PluginContext& context) { return std::make_unique<comm_nccl::NcclBackend>(context, kApi); };
+  run_ranks(
+      Layout::ptd(1, 2, 1),
+      [](Rank& rank) {
+        Communicator& comm = rank.join("tensor");
+        if (rank.index() == 1) return;
+        connects = true;
+        const TensorView view = rank.tensor(DType::f32, {4});
+        EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
+                    HasSubstr("rank 1 left group tensor.0 while rank 0 waits for it"));
+        connects = false;
+      },
+      given);
 }
 
 TEST(Registration, IsOnlyOnRequest) {

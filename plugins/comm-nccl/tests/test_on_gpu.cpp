@@ -150,5 +150,19 @@ TEST_F(OnGpu, TheBackendReducesAlone) {
   EXPECT_EQ(get(1), (std::vector<float>{9, 8, 7, 6}));
 }
 
+/// CUDA also keeps cudaErrorNotReady for the next launch check.
+TEST_F(OnGpu, AnEventThatIsNotDoneLeavesNoError) {
+  HostEvent host_work;
+  stream_->wait(host_work.arm());
+  void* event = api_.make_event();
+  api_.record_event(event, api_.launch_stream(*stream_));
+  EXPECT_FALSE(api_.event_done(event));
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  host_work.fire();
+  device_->wait(stream_->record(), deadline_in(60));
+  EXPECT_TRUE(api_.event_done(event));
+  api_.free_event(event);
+}
+
 } // namespace
 } // namespace triax::comm_nccl

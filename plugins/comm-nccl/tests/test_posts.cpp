@@ -42,8 +42,8 @@ triax::comm_nccl::NcclApi answering() {
   };
   api.group_start = [] { return quiet ? ncclSuccess : fake_nccl().group_start(); };
   api.group_end = [] { return quiet ? ncclSuccess : fake_nccl().group_end(); };
-  api.put_mark = [](void* mark, cudaStream_t stream) {
-    if (!quiet) fake_nccl().put_mark(mark, stream);
+  api.record_event = [](void* event, cudaStream_t stream) {
+    if (!quiet) fake_nccl().record_event(event, stream);
   };
   return api;
 }

@@ -96,7 +96,9 @@ TEST_F(Environment, BlockingLaunchesAreRefused) {
   EXPECT_THAT(settings.refusals.front().message,
               HasSubstr("CUDA_LAUNCH_BLOCKING = 1 in the environment: each call would wait"));
   EXPECT_EQ(settings.refusals.front().hint, "unset CUDA_LAUNCH_BLOCKING");
+  EXPECT_EQ(with("CUDA_LAUNCH_BLOCKING", "2").refusals.size(), 1u);
   EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "0").refusals.empty());
+  EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "").refusals.empty());
 }
 
 /// Keeps the lines that the backend logs.

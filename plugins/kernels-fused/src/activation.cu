@@ -2,13 +2,13 @@
 // GELU (tanh form) and its gradient. silu_mul is the primitives'.
 #include "flat.cuh"
 #include "kernels.hpp"
-#include "reduce.cuh"
 #include "triax/cuda/activations.cuh"
 
 namespace triax::kernels_fused {
 
 namespace {
 
+/// One thread per vector of 16 bytes, in a grid-stride loop.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize) gelu_forward(T* y, const T* x, FlatVecs<T> flat) {
   const cuda::GridStride stride = cuda::grid_stride();
@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(kBlockSize) gelu_forward(T* y, const T* x, Fla
   }
 }
 
+/// One thread per vector of 16 bytes, in a grid-stride loop.
 /// dx may be dy.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize) gelu_backward(T* dx, const T* dy, const T* x, FlatVecs<T> flat) {

@@ -2,7 +2,6 @@
 // AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch.
 #include "adamw_table.hpp"
 #include "kernels.hpp"
-#include "reduce.cuh"
 #include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 
@@ -59,6 +58,7 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
   }
 }
 
+/// One block per part of a shard, one thread per vector of 16 bytes.
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     step_adamw(const __grid_constant__ AdamWTable table, std::int64_t parts) {
   __shared__ BiasCorrections correction;
@@ -91,15 +91,11 @@ bool aligned_shard(const AdamW& args) {
 }
 
 void launch_adamw(Op op, std::span<const AdamW> shards, const OpContext& context) {
-  std::size_t next = 0;
-  while (next < shards.size()) {
-    const AdamW& first = shards[next];
+  while (!shards.empty()) {
+    const AdamW& first = shards.front();
     if (!first.scalars) throw Error(text("{}: the scalars of the step are missing", name_of(op)));
     AdamWTable table(first);
-    for (;
-         next < shards.size() && table.count < AdamWTable::kMaxShards && AdamWTable::same_factors(first, shards[next]);
-         ++next)
-      table.add(shards[next], aligned_shard(shards[next]));
+    shards = shards.subspan(table.add_group(shards, aligned_shard));
     if (table.parts() == 0) continue;
     const cuda::Launch launch(op, cuda::grid_of_rows(table.parts()), context);
     launch(step_adamw, table, table.parts());

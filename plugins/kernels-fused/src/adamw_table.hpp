@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shards of one AdamW launch. They are kernel parameters, as many as fit: no allocation, copy or wait is needed.
 //
-// Threads: values, any thread; also in kernels. Ownership: the caller's views.
+// Host threads: any. Values; also in kernels. Ownership: the caller's views.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "triax/cuda/host_device.hpp"
 #include "triax/kernel_ops.hpp"
@@ -21,7 +23,7 @@ struct AdamWShard {
   bool aligned; // all f32 data and the working weights are at multiples of 16 bytes
 };
 
-/// Shards that have the same factors, in parts: a block updates one part of one shard.
+/// Shards that have the same factors as the first, in parts: a block updates one part of one shard.
 struct AdamWTable {
   static constexpr int kMaxShards = 48;
   static constexpr std::int64_t kPartLength = 8192; // elements
@@ -53,6 +55,17 @@ struct AdamWTable {
                      static_cast<float>(args.decay),  args.working.dtype(), aligned};
     first_part[count + 1] = first_part[count] + (elements + kPartLength - 1) / kPartLength;
     ++count;
+  }
+
+  /// Adds the first of the shards, and those after it that have its factors, as many as fit. Returns their number.
+  template <class Aligned>
+  std::size_t add_group(std::span<const AdamW> group, Aligned aligned) {
+    std::size_t added = 0;
+    do {
+      add(group[added], aligned(group[added]));
+      ++added;
+    } while (added < group.size() && count < kMaxShards && same_factors(group[0], group[added]));
+    return added;
   }
 
   /// The shard of a part: the last shard whose first part is not after it. Empty shards have no parts.

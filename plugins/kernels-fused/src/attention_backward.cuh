@@ -3,8 +3,8 @@
 // queries; the gradients of keys and values, with a block per tile of keys. The last two recompute the probabilities
 // from q, k and lse (Dao, "FlashAttention-2", 2023, algorithm 2).
 //
-// Threads: run_backward(): any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects
-// the launch.
+// Host threads: run_backward(): any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA
+// rejects the launch.
 //
 // A single kernel for all gradients would need five products instead of seven. But concurrent blocks would add to the
 // same dq: in no fixed order, or in separate buffers that grow with s x s.
@@ -21,16 +21,16 @@ template <class T>
 void run_backward(const Attention& attention, const AttentionGradients& gradients, cudaStream_t stream) {
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
-  launch_attention(attention_backward_delta<T>,
-                   cuda::grid_of_rows(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.width))), stream,
+  launch_attention("attention_backward_delta", attention_backward_delta<T>,
+                   cuda::grid_of_rows(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.head_dim))), stream,
                    attention, gradients);
-  with_width(size.width, [&](auto width) {
-    using Dq = typename TilesFor<T, width()>::BackwardDq;
-    launch_attention(attention_backward_dq<Dq>, {query_blocks<Dq>(size), Dq::kThreads, kBackwardDqShared<Dq>}, stream,
-                     attention, gradients);
-    using Dkdv = typename TilesFor<T, width()>::BackwardDkdv;
-    launch_attention(attention_backward_dkdv<Dkdv>, {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardDkdvShared<Dkdv>},
-                     stream, attention, gradients);
+  with_configs<T>(size.head_dim, max_shared_bytes(), [&]<class For>(For) {
+    using Dq = typename For::BackwardDq;
+    launch_attention("attention_backward_dq", attention_backward_dq<Dq>,
+                     {query_blocks<Dq>(size), Dq::kThreads, kBackwardShared<Dq>}, stream, attention, gradients);
+    using Dkdv = typename For::BackwardDkdv;
+    launch_attention("attention_backward_dkdv", attention_backward_dkdv<Dkdv>,
+                     {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardShared<Dkdv>}, stream, attention, gradients);
   });
 }
 

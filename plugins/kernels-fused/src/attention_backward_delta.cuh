@@ -11,16 +11,17 @@ namespace triax::kernels_fused {
 
 /// Lanes that share a query of a head: one per 16 bytes of its row, at most a warp.
 template <class T>
-TRIAX_HD constexpr int delta_lanes(int width) {
+TRIAX_HD constexpr int delta_lanes(int head_dim) {
   int lanes = 1;
-  while (lanes < static_cast<int>(kWarpSize) && lanes * kVec<T> < width) lanes *= 2;
+  while (lanes < static_cast<int>(kWarpSize) && lanes * kVec<T> < head_dim) lanes *= 2;
   return lanes;
 }
 template <class T>
-TRIAX_HD constexpr int delta_rows(int width) { // rows per warp at a time
-  return static_cast<int>(kWarpSize) / delta_lanes<T>(width);
+TRIAX_HD constexpr int delta_rows(int head_dim) { // rows per warp at a time
+  return static_cast<int>(kWarpSize) / delta_lanes<T>(head_dim);
 }
 
+/// Several rows per warp: 1 to 32 lanes per query of each head.
 /// Several lanes per query of each head. They take the same elements whether or not these are read in vectors.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize)
@@ -29,9 +30,9 @@ __global__ void __launch_bounds__(kBlockSize)
   constexpr std::int64_t kWarps = kBlockSize / kWarpSize;
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
-  const int lanes = delta_lanes<T>(size.width), rows_of_warp = delta_rows<T>(size.width);
+  const int lanes = delta_lanes<T>(size.head_dim), rows_of_warp = delta_rows<T>(size.head_dim);
   const int row_of_lane = lane_index() / lanes, lane_of_row = lane_index() % lanes;
-  const bool whole = attention.o.whole_vecs && gradients.dout.whole_vecs;
+  const bool whole = attention.o.vec16 && gradients.dout.vec16;
   for (std::int64_t first = (blockIdx.x * kWarps + warp_index()) * rows_of_warp; first < rows;
        first += gridDim.x * kWarps * rows_of_warp) {
     const std::int64_t i = first + row_of_lane;
@@ -42,8 +43,8 @@ __global__ void __launch_bounds__(kBlockSize)
     if (i < rows) {
       const T* o = head_of<T>(attention.o, sample, head) + query * attention.o.row;
       const T* dout = head_of<T>(gradients.dout, sample, head) + query * gradients.dout.row;
-      for (int column = lane_of_row * kVec<T>; column < size.width; column += lanes * kVec<T>) {
-        const int valid = valid_elements<T>(size.width, column);
+      for (int column = lane_of_row * kVec<T>; column < size.head_dim; column += lanes * kVec<T>) {
+        const int valid = valid_elements<T>(size.head_dim, column);
         const Floats<T> x = load(o + column, valid, whole), y = load(dout + column, valid, whole);
 #pragma unroll
         for (int k = 0; k < kVec<T>; ++k) sum += x.values[k] * y.values[k];

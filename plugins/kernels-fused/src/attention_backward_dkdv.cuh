@@ -14,33 +14,40 @@ namespace triax::kernels_fused {
 struct QueryPass {
   int first_tile, tiles, steps; // tiles of one head; steps over all heads
 };
-template <class Tile>
+template <class Config>
 __device__ __forceinline__ QueryPass query_pass(const Attention& attention, std::int64_t first_key,
                                                 std::int64_t visible) {
   const AttentionSizes& size = attention.size;
-  const std::int64_t from = first_seeing(attention.mask, first_key) / Tile::kColumns;
-  std::int64_t tiles = tiles_of(size.queries, Tile::kColumns) - from;
+  const std::int64_t from = first_seeing(attention.mask, first_key) / Config::kBlockN;
+  std::int64_t tiles = tiles_of(size.queries, Config::kBlockN) - from;
   if (tiles < 0 || first_key >= visible) tiles = 0;
   return {static_cast<int>(from), static_cast<int>(tiles), static_cast<int>(tiles * size.group())};
 }
 
+/// The k-th statistic (Config::statistic()) of the queries of the lane's two columns in a tile of eight.
+template <class Config>
+__device__ __forceinline__ float2 statistics_of_lane(const float* statistics, int mma_n, int k) {
+  return *reinterpret_cast<const float2*>(statistics + Config::statistic(8 * mma_n + lane_index() % 4 * 2, k));
+}
+
 /// Replaces P (in scores) by dropout(P) without its scale, and dP = dout v^T by dS.
-template <class Tile, bool kDrops>
-__device__ __forceinline__ void score_gradients(Fragment<Tile::kStrips, Tile::kColumns>& scores,
-                                                Fragment<Tile::kStrips, Tile::kColumns>& dp, const float* delta,
+template <class Config, bool kDrops>
+__device__ __forceinline__ void score_gradients(Fragment<Config::kMmaM, Config::kBlockN>& scores,
+                                                Fragment<Config::kMmaM, Config::kBlockN>& dp, const float* statistics,
                                                 const std::uint16_t* bits, int row, float keep_scale) {
 #pragma unroll
-  for (int i = 0; i < Tile::kStrips * Tile::kColumns / 4; ++i) { // two rows of one column
-    const FragmentIndex upper{i / (Tile::kColumns / 4), i / 2 % (Tile::kColumns / 8), i % 2};
+  for (int i = 0; i < Config::kMmaM * Config::kBlockN / 4; ++i) { // two rows of one column
+    const FragmentIndex upper{i / (Config::kBlockN / 4), i / 2 % (Config::kBlockN / 8), i % 2};
     const int query = upper.column();
-    const float delta_of_query = delta[query];
+    const float2 delta = statistics_of_lane<Config>(statistics, upper.mma_n, 1);
+    const float delta_of_query = upper.reg == 0 ? delta.x : delta.y;
     int kept = 0;
     if constexpr (kDrops)
-      kept = bits[query * (Tile::kRows / kKeptTogether) + row / kKeptTogether + upper.strip] >> (lane_index() / 4);
+      kept = bits[query * Config::kBitsStride + row / kKeptTogether + upper.mma_m] >> (lane_index() / 4);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float& p = scores[upper.strip][upper.tile][upper.reg + 2 * half];
-      float& ds = dp[upper.strip][upper.tile][upper.reg + 2 * half];
+      float& p = scores[upper.mma_m][upper.mma_n][upper.reg + 2 * half];
+      float& ds = dp[upper.mma_m][upper.mma_n][upper.reg + 2 * half];
       if constexpr (kDrops) {
         const bool keeps = (kept >> (8 * half) & 1) != 0;
         ds = p * ((keeps ? ds * keep_scale : 0.0f) - delta_of_query);
@@ -52,90 +59,92 @@ __device__ __forceinline__ void score_gradients(Fragment<Tile::kStrips, Tile::kC
   }
 }
 
+/// One block per tile of keys of a key head (and per part of the columns of dk and dv), 16 * kMmaM keys per warp.
 /// dv = dropout(P)^T dout; dk = scale * dS^T q; or added to dv and dk.
-template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
+template <class Config>
+__global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     attention_backward_dkdv(const __grid_constant__ Attention attention,
                             const __grid_constant__ AttentionGradients gradients) {
-  using T = typename Tile::T;
-  using Shared = SharedMemory<Tile, 2>;
+  using T = typename Config::T;
+  using Shared = SharedMemory<Config, 2>;
   const AttentionSizes& size = attention.size;
-  const int part = static_cast<int>(blockIdx.x % Tile::kParts) * Tile::kPartWidth;
+  const int part = static_cast<int>(blockIdx.x % Config::kParts) * Config::kPartDim;
   const TileCoordinates at =
-      tile_of_block(blockIdx.x / Tile::kParts, tiles_of(size.keys, Tile::kRows), size.key_heads, false);
-  const std::int64_t first = at.tile * Tile::kRows;
-  const std::int64_t last = first + Tile::kRows < size.keys ? first + Tile::kRows : size.keys;
+      tile_of_block(blockIdx.x / Config::kParts, tiles_of(size.keys, Config::kBlockM), size.key_heads, false);
+  const std::int64_t first = at.tile * Config::kBlockM;
+  const std::int64_t last = first + Config::kBlockM < size.keys ? first + Config::kBlockM : size.keys;
   const std::int64_t visible = visible_keys(attention.mask, at.sample, size.keys);
-  const QueryPass pass = query_pass<Tile>(attention, first, visible);
+  const QueryPass pass = query_pass<Config>(attention, first, visible);
   const bool drops = attention.drop.threshold != 0;
   const auto sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u;
-  const float scale = attention.scale * kFromNatural<T>;
+  const float scale = attention.scale * kLog2EOr1<T>;
 
   // The step that was loaded last: its query head, and its tile within the pass. A head's tiles come in order, then
   // those of the next head. Both are counted, because a division of the step's number makes nvcc spill.
   std::int64_t loaded_head = at.head * size.group(), loaded_tile = -1;
-  const auto load_next_step = [&](int stage) {
+  const auto load_next_stage = [&](int stage) {
     if (++loaded_tile == pass.tiles) {
       loaded_tile = 0;
       ++loaded_head;
     }
-    const std::int64_t head = loaded_head, begin = (pass.first_tile + loaded_tile) * Tile::kColumns;
+    const std::int64_t head = loaded_head, begin = (pass.first_tile + loaded_tile) * Config::kBlockN;
     const std::int64_t row_of_head = (at.sample * size.heads + head) * size.queries;
-    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 0), head_of<T>(attention.q, at.sample, head), attention.q,
-                                    begin, size.queries, size.width);
-    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, at.sample, head),
-                                    gradients.dout, begin, size.queries, size.width);
-    load_statistics<Tile>(Shared::statistics(stage, 0), attention.lse + row_of_head, begin, size.queries);
-    load_statistics<Tile>(Shared::statistics(stage, 1), gradients.delta + row_of_head, begin, size.queries);
+    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 0), head_of<T>(attention.q, at.sample, head),
+                                       attention.q, begin, size.queries, size.head_dim);
+    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, at.sample, head),
+                                       gradients.dout, begin, size.queries, size.head_dim);
+    load_statistics<Config>(Shared::statistics(stage), 0, attention.lse + row_of_head, begin, size.queries);
+    load_statistics<Config>(Shared::statistics(stage), 1, gradients.delta + row_of_head, begin, size.queries);
     if (drops)
-      make_dropout_bits<Tile, Tile::kColumns, Tile::kRows>(Shared::bits(stage), attention, sample, head, begin, first);
+      make_dropout_bits<Config, Config::kBlockN, Config::kBlockM>(Shared::streamed_bits(stage), attention, sample, head,
+                                                                  begin, first);
   };
 
-  const int row = warp_index() * Tile::kWarpRows; // first row of the warp
-  Fragment<Tile::kStrips, Tile::kPartWidth> dk{}, dv{};
+  const int row = warp_index() * Config::kWarpRows; // first row of the warp
+  Fragment<Config::kMmaM, Config::kPartDim> dk{}, dv{};
   if (pass.steps > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.k, at.sample, at.head), attention.k, first,
-                                 last, size.width);
-    load_tile<Tile, Tile::kRows>(Shared::resident(1), head_of<T>(attention.v, at.sample, at.head), attention.v, first,
-                                 last, size.width);
-    load_next_step(0);
+    load_tile<Config, Config::kBlockM>(Shared::resident(0), head_of<T>(attention.k, at.sample, at.head), attention.k,
+                                       first, last, size.head_dim);
+    load_tile<Config, Config::kBlockM>(Shared::resident(1), head_of<T>(attention.v, at.sample, at.head), attention.v,
+                                       first, last, size.head_dim);
+    load_next_stage(0);
   }
   for (int step = 0; step < pass.steps; ++step) {
     cp_async_wait_all();
     __syncthreads();
     const int stage = step & 1;
-    const std::int64_t begin = (pass.first_tile + loaded_tile) * Tile::kColumns; // of this step
-    if (step + 1 < pass.steps) load_next_step(stage ^ 1);
-    const float* lse = Shared::statistics(stage, 0);
-    Fragment<Tile::kStrips, Tile::kColumns> scores{}, dp{};
-    add_abt<Tile>(scores, Shared::resident(0) + Tile::offset(row, 0), Shared::streamed(stage, 0));
-    for_each_element<Tile::kStrips, Tile::kColumns>([&](FragmentIndex i) {
-      float& score = scores[i.strip][i.tile][i.reg];
-      const float lse_of_query = lse[i.column()] * kFromNatural<T>;
-      score = exponential<T>(score * scale - lse_of_query);
+    const std::int64_t begin = (pass.first_tile + loaded_tile) * Config::kBlockN; // of this step
+    if (step + 1 < pass.steps) load_next_stage(stage ^ 1);
+    const float* statistics = Shared::statistics(stage);
+    Fragment<Config::kMmaM, Config::kBlockN> scores{}, dp{};
+    mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0));
+    for_each_element<Config::kMmaM, Config::kBlockN>([&](FragmentIndex i) {
+      float& score = scores[i.mma_m][i.mma_n][i.reg];
+      const float2 lse = statistics_of_lane<Config>(statistics, i.mma_n, 0);
+      const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kLog2EOr1<T>;
+      score = exp_or_exp2<T>(score * scale - lse_of_query);
     });
     const TileMask mask = tile_mask(attention.mask, begin, first, visible);
-    if (!mask.hides_none(Tile::kRows)) mask_scores<Tile, true>(scores, mask, row, 0);
-    add_abt<Tile>(dp, Shared::resident(1) + Tile::offset(row, 0), Shared::streamed(stage, 1));
+    if (!mask.is_full(Config::kBlockM)) mask_scores<Config, true>(scores, mask, row, 0);
+    mma_abt<Config>(dp, Shared::resident(1) + Config::offset(row, 0), Shared::streamed(stage, 1));
     if (drops) {
-      score_gradients<Tile, true>(scores, dp, Shared::statistics(stage, 1), Shared::bits(stage), row,
-                                  attention.drop.scale);
+      score_gradients<Config, true>(scores, dp, statistics, Shared::streamed_bits(stage), row, attention.drop.scale);
     } else {
-      score_gradients<Tile, false>(scores, dp, Shared::statistics(stage, 1), nullptr, row, 1);
+      score_gradients<Config, false>(scores, dp, statistics, nullptr, row, 1);
     }
-    add_ab<Tile>(dv, scores, Shared::streamed(stage, 1) + part);
-    add_ab<Tile>(dk, dp, Shared::streamed(stage, 0) + part);
+    mma_ab<Config>(dv, scores, Shared::streamed(stage, 1) + part);
+    mma_ab<Config>(dk, dp, Shared::streamed(stage, 0) + part);
   }
-  float dv_scale[Tile::kStrips][2], dk_scale[Tile::kStrips][2];
+  float dv_scale[Config::kMmaM][2], dk_scale[Config::kMmaM][2];
 #pragma unroll
-  for (int i = 0; i < 2 * Tile::kStrips; ++i) {
+  for (int i = 0; i < 2 * Config::kMmaM; ++i) {
     dv_scale[i / 2][i % 2] = attention.drop.scale;
     dk_scale[i / 2][i % 2] = attention.scale;
   }
-  store_fragment<Tile>(dv, dv_scale, head_of<T>(gradients.dv, at.sample, at.head), gradients.dv, first + row, size.keys,
-                       part, size.width, gradients.add_kv);
-  store_fragment<Tile>(dk, dk_scale, head_of<T>(gradients.dk, at.sample, at.head), gradients.dk, first + row, size.keys,
-                       part, size.width, gradients.add_kv);
+  store_fragment<Config>(dv, dv_scale, head_of<T>(gradients.dv, at.sample, at.head), gradients.dv, first + row,
+                         size.keys, part, size.head_dim, gradients.add_kv);
+  store_fragment<Config>(dk, dk_scale, head_of<T>(gradients.dk, at.sample, at.head), gradients.dk, first + row,
+                         size.keys, part, size.head_dim, gradients.add_kv);
 }
 
 } // namespace triax::kernels_fused

@@ -3,8 +3,8 @@
 // each query it keeps the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online normalizer
 // calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).
 //
-// Threads: run_forward(): any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects
-// the launch.
+// Host threads: run_forward(): any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA
+// rejects the launch.
 #pragma once
 
 #include "attention_launch.cuh"
@@ -13,124 +13,141 @@
 namespace triax::kernels_fused {
 
 /// Of the warp's rows; four lanes hold a row.
-template <class Tile>
+template <class Config>
 struct SoftmaxRows {
-  float largest[Tile::kStrips][2]; // largest score so far, without scale
-  float sum[Tile::kStrips][2];     // of exponentials; until the end, only over the lane's columns
+  float row_max[Config::kMmaM][2]; // largest score so far, without scale
+  float row_sum[Config::kMmaM][2]; // of exponentials; until the end, only over the lane's columns
 };
 
 /// Replaces scores by exp(score - largest so far), and rescales earlier sums when the largest score changes.
-template <class Tile>
-__device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kColumns>& scores,
-                                               Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
-                                               float scale) {
-  constexpr int kTiles = Tile::kColumns / 8;
+template <class Config>
+__device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::kBlockN>& scores,
+                                               Fragment<Config::kMmaM, Config::kHeadDim>& out,
+                                               SoftmaxRows<Config>& rows, float scale) {
+  constexpr int kTiles = Config::kBlockN / 8;
   constexpr float kLowest = -INFINITY;
-  float rescale[Tile::kStrips][2], base[Tile::kStrips][2];
+  float rescale[Config::kMmaM][2], base[Config::kMmaM][2];
   bool changed = false;
 #pragma unroll
-  for (int row = 0; row < 2 * Tile::kStrips; ++row) {
-    float& largest = rows.largest[row / 2][row % 2];
-    float now = largest;
+  for (int row = 0; row < 2 * Config::kMmaM; ++row) {
+    float& row_max = rows.row_max[row / 2][row % 2];
+    float now = row_max;
 #pragma unroll
     for (int i = 0; i < 2 * kTiles; ++i) now = fmaxf(now, scores[row / 2][i / 2][row % 2 * 2 + i % 2]);
     now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
     now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
     base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
     rescale[row / 2][row % 2] =
-        now == largest ? 1.0f : exponential<typename Tile::T>(largest * scale - base[row / 2][row % 2]);
-    changed = changed || now != largest;
-    largest = now;
+        now == row_max ? 1.0f : exp_or_exp2<typename Config::T>(row_max * scale - base[row / 2][row % 2]);
+    changed = changed || now != row_max;
+    row_max = now;
   }
   if (__any_sync(kAllLanes, changed)) { // else all factors are 1
 #pragma unroll
-    for (int row = 0; row < 2 * Tile::kStrips; ++row) {
-      rows.sum[row / 2][row % 2] *= rescale[row / 2][row % 2];
+    for (int row = 0; row < 2 * Config::kMmaM; ++row) {
+      rows.row_sum[row / 2][row % 2] *= rescale[row / 2][row % 2];
 #pragma unroll
-      for (int i = 0; i < Tile::kWidth / 4; ++i) out[row / 2][i / 2][row % 2 * 2 + i % 2] *= rescale[row / 2][row % 2];
+      for (int i = 0; i < Config::kHeadDim / 4; ++i)
+        out[row / 2][i / 2][row % 2 * 2 + i % 2] *= rescale[row / 2][row % 2];
     }
   }
 #pragma unroll
-  for (int row = 0; row < 2 * Tile::kStrips; ++row) {
+  for (int row = 0; row < 2 * Config::kMmaM; ++row) {
 #pragma unroll
     for (int i = 0; i < 2 * kTiles; ++i) {
       float& score = scores[row / 2][i / 2][row % 2 * 2 + i % 2];
-      score = exponential<typename Tile::T>(score * scale - base[row / 2][row % 2]);
-      rows.sum[row / 2][row % 2] += score;
+      score = exp_or_exp2<typename Config::T>(score * scale - base[row / 2][row % 2]);
+      rows.row_sum[row / 2][row % 2] += score;
     }
   }
 }
 
-template <class Tile>
+template <class Config>
 __device__ __forceinline__ void write_rows(const Attention& attention, const TileCoordinates& at,
-                                           Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
+                                           Fragment<Config::kMmaM, Config::kHeadDim>& out, SoftmaxRows<Config>& rows,
                                            float scale, std::int64_t first) {
-  using T = typename Tile::T;
+  using T = typename Config::T;
   const AttentionSizes& size = attention.size;
-  float factors[Tile::kStrips][2];
+  float factors[Config::kMmaM][2];
   float* lse = attention.lse + (at.sample * size.heads + at.head) * size.queries;
 #pragma unroll
-  for (int row = 0; row < 2 * Tile::kStrips; ++row) {
-    float sum = rows.sum[row / 2][row % 2];
-    sum += __shfl_xor_sync(kAllLanes, sum, 1);
-    sum += __shfl_xor_sync(kAllLanes, sum, 2);
-    factors[row / 2][row % 2] = sum == 0 ? 0.0f : attention.drop.scale / sum; // 0: the query saw no key
+  for (int row = 0; row < 2 * Config::kMmaM; ++row) {
+    float row_sum = rows.row_sum[row / 2][row % 2];
+    row_sum += __shfl_xor_sync(kAllLanes, row_sum, 1);
+    row_sum += __shfl_xor_sync(kAllLanes, row_sum, 2);
+    factors[row / 2][row % 2] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
     const std::int64_t query = first + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
-      lse[query] = sum == 0 ? -INFINITY : rows.largest[row / 2][row % 2] * scale * kToNatural<T> + logf(sum);
+      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row / 2][row % 2] * scale * kLn2Or1<T> + logf(row_sum);
     }
   }
-  store_fragment<Tile>(out, factors, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
-                       size.width);
+  store_fragment<Config>(out, factors, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
+                         size.head_dim);
 }
 
-template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
+/// One block per tile of queries of a head, 16 * kMmaM queries per warp.
+template <class Config>
+__global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     attention_forward(const __grid_constant__ Attention attention) {
-  using T = typename Tile::T;
-  using Shared = SharedMemory<Tile, 1>;
+  using T = typename Config::T;
+  using Shared = SharedMemory<Config, 1>;
   const AttentionSizes& size = attention.size;
-  const QueryTile<Tile> tile(attention, blockIdx.x);
+  const QueryTile<Config> tile(attention, blockIdx.x);
   // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
   // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
   const float sign = attention.scale < 0 ? -1.0f : 1.0f;
-  const float scale = fmaxf(attention.scale * sign * kFromNatural<T>, 0x1p-126f);
+  const float scale = fmaxf(attention.scale * sign * kLog2EOr1<T>, 0x1p-126f);
 
-  const int row = warp_index() * Tile::kWarpRows; // first row of the warp
-  Fragment<Tile::kStrips, Tile::kWidth> out{};
-  SoftmaxRows<Tile> rows;
+  // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
+  const T *k = head_of<T>(attention.k, tile.at.sample, tile.key_head),
+          *v = head_of<T>(attention.v, tile.at.sample, tile.key_head);
+  const auto load_stage = [&](int index) {
+    const int stage = index & 1;
+    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 0), k, attention.k, tile.first_key(index), tile.seen,
+                                       size.head_dim);
+    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 1), v, attention.v, tile.first_key(index), tile.seen,
+                                       size.head_dim);
+    if (tile.drops)
+      make_dropout_bits<Config, Config::kBlockM, Config::kBlockN>(Shared::resident_bits(stage), attention, tile.sample,
+                                                                  tile.at.head, tile.first, tile.first_key(index));
+  };
+
+  const int row = warp_index() * Config::kWarpRows; // first row of the warp
+  Fragment<Config::kMmaM, Config::kHeadDim> out{};
+  SoftmaxRows<Config> rows;
 #pragma unroll
-  for (int i = 0; i < 2 * Tile::kStrips; ++i) {
-    rows.largest[i / 2][i % 2] = -INFINITY;
-    rows.sum[i / 2][i % 2] = 0;
+  for (int i = 0; i < 2 * Config::kMmaM; ++i) {
+    rows.row_max[i / 2][i % 2] = -INFINITY;
+    rows.row_sum[i / 2][i % 2] = 0;
   }
   if (tile.tiles > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
-                                 attention.q, tile.first, tile.last, size.width);
-    tile.template load_keys<Shared>(attention, 0);
+    load_tile<Config, Config::kBlockM>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
+                                       attention.q, tile.first, tile.last, size.head_dim);
+    load_stage(0);
   }
   for (int index = 0; index < tile.tiles; ++index) {
     cp_async_wait_all();
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
-    if (index + 1 < tile.tiles) tile.template load_keys<Shared>(attention, index + 1);
+    if (index + 1 < tile.tiles) load_stage(index + 1);
     const int stage = index & 1;
-    Fragment<Tile::kStrips, Tile::kColumns> scores{};
-    add_abt<Tile>(scores, Shared::resident(0) + Tile::offset(row, 0), Shared::streamed(stage, 0), sign);
+    Fragment<Config::kMmaM, Config::kBlockN> scores{};
+    mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0), sign);
     const TileMask mask = tile.mask(attention, index);
-    if (!mask.hides_none(Tile::kColumns)) mask_scores<Tile>(scores, mask, row, -INFINITY);
-    online_softmax<Tile>(scores, out, rows, scale);
-    if (tile.drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
-    add_ab<Tile>(out, scores, Shared::streamed(stage, 1));
+    if (!mask.is_full(Config::kBlockN)) mask_scores<Config>(scores, mask, row, -INFINITY);
+    online_softmax<Config>(scores, out, rows, scale);
+    if (tile.drops) drop_scores<Config>(scores, Shared::resident_bits(stage), row);
+    mma_ab<Config>(out, scores, Shared::streamed(stage, 1));
   }
-  write_rows<Tile>(attention, tile.at, out, rows, scale, tile.first + row);
+  write_rows<Config>(attention, tile.at, out, rows, scale, tile.first + row);
 }
 
 template <class T>
 void run_forward(const Attention& attention, cudaStream_t stream) {
-  with_width(attention.size.width, [&](auto width) {
-    using Tile = typename TilesFor<T, width()>::Forward;
-    launch_attention(attention_forward<Tile>,
-                     {query_blocks<Tile>(attention.size), Tile::kThreads, kForwardShared<Tile>}, stream, attention);
+  with_configs<T>(attention.size.head_dim, max_shared_bytes(), [&]<class For>(For) {
+    using Config = typename For::Forward;
+    launch_attention("attention_forward", attention_forward<Config>,
+                     {query_blocks<Config>(attention.size), Config::kThreads, kForwardShared<Config>}, stream,
+                     attention);
   });
 }
 

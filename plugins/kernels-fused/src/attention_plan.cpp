@@ -79,14 +79,14 @@ Refusals attention_supported(const TensorView& q, const TensorView& k) {
                          "kernels-fused computes attention in fp32, bf16 and fp16, and q is {}", precision_name(type))
                 .with_hint("use train.precision fp32, bf16 or fp16"));
   }
-  if (q.size(3) > kMaxWidth) {
+  if (q.size(3) > kMaxHeadDim) {
     out.add(make_refusal(ErrorCode::kOutOfRange, {"model.heads", "model.hidden"},
-                         "attention with heads of {} elements: a tile holds at most {}", q.size(3), kMaxWidth)
+                         "attention with heads of {} elements: a tile holds at most {}", q.size(3), kMaxHeadDim)
                 .with_hint("use more heads, or kernels-cublas"));
   }
   // A tile has at least 16 queries or keys, and at most two blocks.
   const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
-  if (most > 0 && q.size(1) > kMaxTiles / most) {
+  if (most > 0 && q.size(1) > kMaxGridBlocks / most) {
     out.add(make_refusal(ErrorCode::kTooLarge, {"batch.micro"},
                          "attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",
                          q.size(1), q.size(2), q.size(0))

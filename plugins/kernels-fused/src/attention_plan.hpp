@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index computations of the attention kernels: tiles, visible keys, dropped elements, rows in memory.
 //
-// Threads: pure functions and values, any thread; also in kernels. Ownership: pointers are to device memory (in tests,
+// Host threads: any. Pure functions and values; also in kernels. Ownership: pointers are to device memory (in tests,
 // to host memory). "first" is the index in the view of a tile's first query or key.
 #pragma once
 
@@ -16,15 +16,15 @@
 
 namespace triax::kernels_fused {
 
-inline constexpr int kMaxWidth = 256; // of a head
-inline constexpr std::int64_t kMaxTiles = 0x7FFFFFFF;
+inline constexpr int kMaxHeadDim = 256;
+inline constexpr std::int64_t kMaxGridBlocks = 0x7FFFFFFF;
 
 /// A [s, b, a, d] view: strides in elements.
 struct HeadView {
   void* data = nullptr;
   std::int64_t row = 0, sample = 0, head = 0;
-  bool whole_vecs = false; // every row consists of whole vectors of 16 bytes, at multiples of 16 bytes
-  bool pairs = false;      // every row is aligned for stores of two elements
+  bool vec16 = false; // every row is whole vectors of 16 bytes, at multiples of 16 bytes
+  bool vec2 = false;  // every row is aligned for stores of two elements
 };
 HeadView head_view(const TensorView& x);
 
@@ -43,7 +43,7 @@ struct AttentionDrop {
 
 struct AttentionSizes {
   std::int64_t queries = 0, keys = 0, samples = 0, heads = 0, key_heads = 0;
-  int width = 0;
+  int head_dim = 0;
   TRIAX_HD std::int64_t group() const { return heads / key_heads; } // query heads per key head
 };
 
@@ -111,7 +111,7 @@ TRIAX_HD inline std::int64_t first_seeing(const cuda::MaskPlan& mask, std::int64
 struct TileMask {
   int shift, keys; // query i sees key j if j <= i + shift and j < keys
   TRIAX_HD bool sees(int query, int key) const { return key <= query + shift && key < keys; }
-  TRIAX_HD bool hides_none(int tile_keys) const { return shift >= tile_keys - 1 && keys >= tile_keys; }
+  TRIAX_HD bool is_full(int tile_keys) const { return shift >= tile_keys - 1 && keys >= tile_keys; }
 };
 TRIAX_HD inline TileMask tile_mask(const cuda::MaskPlan& mask, std::int64_t first_query, std::int64_t first_key,
                                    std::int64_t visible) {

@@ -4,7 +4,6 @@
 // parts in order.
 #include "flat.cuh"
 #include "kernels.hpp"
-#include "reduce.cuh"
 #include "scratch.hpp"
 
 namespace triax::kernels_fused {
@@ -47,13 +46,14 @@ __device__ __forceinline__ void add_row(ColumnSums<T>& sums, const ColumnTerms<T
   for (int i = 0; i < kVec<T>; ++i) sums.normed.values[i] += dy.values[i] * (x.values[i] - mean) * rstd;
 }
 
+/// One block per part of the rows and 32 vectors of columns: one lane per vector, every eighth row per warp.
 /// plain, normed [parts, n]: sums of dy, and of dy times the normalized x; either may be null.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     sum_columns(float* plain, float* normed, const __grid_constant__ ColumnTerms<T> terms, std::int64_t tiles,
                 cuda::Parts parts) {
   constexpr unsigned kWarps = kBlockSize / kWarpSize;
-  __shared__ ColumnSums<T> of_threads[kBlockSize];
+  __shared__ float of_warps[kWarps][2 * kVec<T>][kWarpSize]; // lanes are in different banks
   const unsigned lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
     const std::int64_t part = item / tiles, column = item % tiles * kTile<T> + lane * kVec<T>;
@@ -64,14 +64,18 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       for (std::int64_t row = begin + warp; row < end; row += kWarps) add_row(sums, terms, row, column);
     }
     __syncthreads(); // the previous item's sums have been read
-    of_threads[threadIdx.x] = sums;
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) {
+      of_warps[warp][i][lane] = sums.plain.values[i];
+      of_warps[warp][kVec<T> + i][lane] = sums.normed.values[i];
+    }
     __syncthreads();
-    if (warp != 0 || column >= terms.n) continue;
-    for (int i = 0; i < valid_elements<T>(terms.n, column); ++i) {
+    for (int i = static_cast<int>(warp); i < valid_elements<T>(terms.n, column); i += kWarps) {
       float of_plain = 0, of_normed = 0;
-      for (unsigned w = 0; w < kWarps; ++w) {
-        of_plain += of_threads[w * kWarpSize + lane].plain.values[i];
-        of_normed += of_threads[w * kWarpSize + lane].normed.values[i];
+#pragma unroll
+      for (unsigned other = 0; other < kWarps; ++other) {
+        of_plain += of_warps[other][i][lane];
+        of_normed += of_warps[other][kVec<T> + i][lane];
       }
       if (plain) plain[part * terms.n + column + i] = of_plain;
       if (normed) normed[part * terms.n + column + i] = of_normed;
@@ -79,21 +83,22 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   }
 }
 
+/// One thread per column.
 /// to [n] += the parts, in order.
 template <class To>
 __global__ void __launch_bounds__(kBlockSize)
-    add_parts(To* to, const float* of_parts, std::int64_t n, std::int64_t parts) {
+    add_partials(To* to, const float* partials, std::int64_t n, std::int64_t parts) {
   const cuda::GridStride stride = cuda::grid_stride();
   for (std::int64_t column = stride.first; column < n; column += stride.step) {
     float sum = 0;
 #pragma unroll 16 // parallel loads: there are too few threads to hide their latency
-    for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
+    for (std::int64_t part = 0; part < parts; ++part) sum += partials[part * n + column];
     to[column] = from_float<To>(to_float(to[column]) + sum);
   }
 }
 
 /// Floats in one set of sums of parts.
-std::size_t partial_sums(const TensorView& dy) {
+std::size_t partials_count(const TensorView& dy) {
   return static_cast<std::size_t>(parts_of_rows(cuda::rows_of(dy)).count * dy.size(-1));
 }
 
@@ -105,20 +110,21 @@ void launch_sums(Op op, float* plain, float* normed, const ColumnTerms<T>& terms
   launch(sum_columns<T>, plain, normed, terms, tiles, parts);
 }
 
-void launch_add_parts(Op op, const TensorView& to, const float* of_parts, std::int64_t rows, const OpContext& context) {
+void launch_add_partials(Op op, const TensorView& to, const float* partials, std::int64_t rows,
+                         const OpContext& context) {
   const std::int64_t n = to.elements();
   cuda::by_type(to.dtype(), [&]<class To>(To) {
-    launch_items(op, context, n, add_parts<To>, to.as<To>(), of_parts, n, parts_of_rows(rows).count);
+    launch_items(op, context, n, add_partials<To>, to.as<To>(), partials, n, parts_of_rows(rows).count);
   });
 }
 
 } // namespace
 
 std::size_t scratch_of(const BiasBwd& args) {
-  return partial_sums(args.dy) * sizeof(float);
+  return partials_count(args.dy) * sizeof(float);
 }
 std::size_t scratch_of(const NormBwdWeight& args) {
-  return partial_sums(args.dy) * sizeof(float) * (args.dbias.empty() ? 1 : 2);
+  return partials_count(args.dy) * sizeof(float) * (args.dbias.empty() ? 1 : 2);
 }
 
 void FusedKernels::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
@@ -130,14 +136,14 @@ void FusedKernels::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
                                aligned_rows<T>(n, {&args.dy})};
     launch_sums(Op::bias_bwd, sums, nullptr, terms, context);
   });
-  launch_add_parts(Op::bias_bwd, args.dbias, sums, rows, context);
+  launch_add_partials(Op::bias_bwd, args.dbias, sums, rows, context);
 }
 
 void FusedKernels::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.dy), n = args.dy.size(-1);
   if (rows == 0) return;
   auto* of_weight = reinterpret_cast<float*>(context.scratch.data());
-  float* of_bias = args.dbias.empty() ? nullptr : of_weight + partial_sums(args.dy);
+  float* of_bias = args.dbias.empty() ? nullptr : of_weight + partials_count(args.dy);
   cuda::by_type(args.dy.dtype(), [&]<class T>(T) {
     const ColumnTerms<T> terms{args.dy.as<const T>(),
                                args.x.as<const T>(),
@@ -148,8 +154,8 @@ void FusedKernels::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext
                                aligned_rows<T>(n, {&args.dy, &args.x})};
     launch_sums(Op::norm_bwd_weight, of_bias, of_weight, terms, context);
   });
-  launch_add_parts(Op::norm_bwd_weight, args.dweight, of_weight, rows, context);
-  if (of_bias) launch_add_parts(Op::norm_bwd_weight, args.dbias, of_bias, rows, context);
+  launch_add_partials(Op::norm_bwd_weight, args.dweight, of_weight, rows, context);
+  if (of_bias) launch_add_partials(Op::norm_bwd_weight, args.dbias, of_bias, rows, context);
 }
 
 } // namespace triax::kernels_fused

@@ -42,9 +42,10 @@ struct Logits {
   }
 };
 
+/// One block per row.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    cross_entropy_max(const __grid_constant__ L logits, float* max_of, std::int64_t rows) {
+    cross_entropy_max(const __grid_constant__ L logits, float* row_max, std::int64_t rows) {
   using T = typename L::Element;
   RowReduce<kBlockSize> reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -54,18 +55,19 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
     });
     max = reduce(max, Max{});
-    if (threadIdx.x == 0) max_of[row] = max;
+    if (threadIdx.x == 0) row_max[row] = max;
   }
 }
 
+/// One block per row.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    cross_entropy_sums(const __grid_constant__ L logits, const float* max_of, float* sum_of, float* target_of,
+    cross_entropy_sums(const __grid_constant__ L logits, const float* row_max, float* row_sum, float* row_target,
                        std::int64_t rows) {
   using T = typename L::Element;
   RowReduce<kBlockSize> reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float max = max_of[row];
+    const float max = row_max[row];
     float sum = 0;
     logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
 #pragma unroll
@@ -73,8 +75,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     });
     sum = reduce(sum, Sum{});
     if (threadIdx.x == 0) {
-      sum_of[row] = sum;
-      target_of[row] = logits.target_logit(row, max);
+      row_sum[row] = sum;
+      row_target[row] = logits.target_logit(row, max);
     }
   }
 }
@@ -94,10 +96,11 @@ __device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T
   return so_far;
 }
 
+/// One block per row.
 /// Maximum, sum of exponentials and target's logit in one pass.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    cross_entropy_forward(const __grid_constant__ L logits, float* max_of, float* sum_of, float* target_of,
+    cross_entropy_forward(const __grid_constant__ L logits, float* row_max, float* row_sum, float* row_target,
                           std::int64_t rows) {
   using T = typename L::Element;
   RowReduce<kBlockSize> reduce;
@@ -108,22 +111,23 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     });
     of_row = reduce(of_row, MergeExpSums{});
     if (threadIdx.x == 0) {
-      max_of[row] = of_row.max;
-      sum_of[row] = of_row.sum;
-      target_of[row] = logits.target_logit(row, of_row.max);
+      row_max[row] = of_row.max;
+      row_sum[row] = of_row.sum;
+      row_target[row] = logits.target_logit(row, of_row.max);
     }
   }
 }
 
+/// One block per row.
 /// Overwrites the logits by their gradient: (softmax - one-hot) * scale * loss scale, and 0 from `valid` on.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    cross_entropy_backward(const __grid_constant__ L logits, const float* max_of, const float* sum_of,
+    cross_entropy_backward(const __grid_constant__ L logits, const float* row_max, const float* row_sum,
                            const StepScalars* scalars, double scale_of_loss, std::int64_t rows) {
   using T = typename L::Element;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const auto scale = static_cast<float>(scale_of_loss * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
-    const float max = max_of[row], sum = sum_of[row];
+    const float max = row_max[row], sum = row_sum[row];
     const std::int64_t target = logits.target(row);
     logits.for_each(row, logits.columns, [&](std::int64_t column, int count, Floats<T> x) {
 #pragma unroll

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contiguous elements, vector by vector; the last vector may be incomplete.
 //
-// Threads: device functions are pure functions of the calling thread; host functions: any thread.
+// Host threads: any.
 #pragma once
 
 #include "triax/cuda/host_device.hpp"
@@ -32,8 +32,9 @@ FlatVecs<T> flat_vecs(std::int64_t count, std::initializer_list<const TensorView
 
 /// kernel(args...) with a thread for each of `count` items.
 template <class... Params, class... Args>
-void launch_items(Op op, const OpContext& context, std::int64_t count, void (*kernel)(Params...), const Args&... args) {
-  if (count > 0) cuda::Launch(op, cuda::grid_of_elements(count), context)(kernel, args...);
+void launch_items(cuda::LaunchSite site, const OpContext& context, std::int64_t count, void (*kernel)(Params...),
+                  const Args&... args) {
+  if (count > 0) cuda::Launch(site, cuda::grid_of_elements(count), context)(kernel, args...);
 }
 
 } // namespace triax::kernels_fused

@@ -2,11 +2,22 @@
 // Construction of the set, its scratch, and linear layers with cuBLASLt.
 #include "kernels.hpp"
 
+#include <algorithm>
+
 #include "attention_plan.hpp"
 #include "scratch.hpp"
 #include "triax/cuda/device.hpp"
 
 namespace triax::kernels_fused {
+
+namespace {
+
+/// Whether cuBLASLt can compute the bias gradient with the product: both have the same type.
+bool has_fused_bias_gradient(const LinearBwdWeight& args) {
+  return !args.dbias.empty() && args.dbias.dtype() == args.dw.dtype();
+}
+
+} // namespace
 
 FusedKernels::FusedKernels(const PluginContext& context)
     : Primitives({.plugin = "kernels-fused", .tf32 = context.options.flag("tf32")}) {}
@@ -42,7 +53,7 @@ void FusedKernels::prepare(const OpCall& call) {
       return;
     case Op::linear_bwd_weight: {
       const auto& args = call.as<LinearBwdWeight>();
-      choose(with_bias_gradient(product_of(args), nullptr));
+      if (has_fused_bias_gradient(args)) choose(with_bias_gradient(product_of(args), nullptr));
       return choose(product_of(args));
     }
     default:
@@ -63,9 +74,9 @@ void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context
 }
 
 void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
-  const bool narrower =
-      args.act == Activation::silu_mul; // the product is narrower than dx: the default writes it to scratch
-  if (narrower || !multiply(product_of(args), context)) return Primitives::do_linear_bwd_input(args, context);
+  // With silu_mul the product is narrower than dx: the default writes it to scratch.
+  if (args.act == Activation::silu_mul || !multiply(product_of(args), context))
+    return Primitives::do_linear_bwd_input(args, context);
   if (args.act != Activation::none && !applies(args.act, args.dy.dtype()))
     do_act_bwd({args.act, args.dx, args.dx, args.before}, context);
 }
@@ -74,7 +85,7 @@ void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpConte
 void FusedKernels::do_linear_bwd_weight(const LinearBwdWeight& args, const OpContext& context) {
   const Product product = product_of(args);
   const TensorView& dbias = args.dbias;
-  if (dbias.dtype() == args.dw.dtype() && !dbias.empty()) {
+  if (has_fused_bias_gradient(args)) {
     std::byte* part = context.scratch.data() + cuda::kWorkspace;
     if (multiply(with_bias_gradient(product, part), context))
       return do_add({dbias, dbias, {part, dbias.dtype(), dbias.shape()}}, context);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "triax/cuda/primitives.hpp"
 
@@ -57,9 +58,9 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
 }
 
 /// `bias`: the bias to add, or the memory for its gradient.
-void set_pointers(cublasLtMatmulDesc_t product, const ProductShape& shape, const void* bias, void* before_gelu) {
+void set_pointers(cublasLtMatmulDesc_t product, const ProductShape& shape, const void* bias, void* gelu_aux) {
   if (shape.has_bias() || shape.epilogue == Epilogue::bias_bwd) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  if (shape.has_gelu()) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
+  if (shape.has_gelu()) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gelu_aux);
 }
 
 cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t columns) {
@@ -112,8 +113,8 @@ void LtProducts::start(bool tf32) {
 }
 
 const LtProducts::Plan* LtProducts::find(const ProductShape& shape) const {
-  const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) { return plan.shape == shape; });
-  return known == plans_.end() ? nullptr : &*known;
+  const auto known = std::ranges::find_if(plans_, [&](const auto& plan) { return plan->shape == shape; });
+  return known == plans_.end() ? nullptr : known->get();
 }
 
 void LtProducts::describe(Plan& plan) const {
@@ -125,7 +126,7 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
   if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
-  // An address with the required alignment only: the heuristic uses nothing else of it.
+  // Aligned to 16 bytes and not to 32, so that the heuristic assumes no more.
   alignas(32) static std::byte target[32];
   set_pointers(plan.product, shape, target + 16, target + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
@@ -150,15 +151,15 @@ void LtProducts::choose(Plan& plan) const {
 
 bool LtProducts::prepare(const ProductShape& shape) {
   if (const Plan* known = find(shape)) return known->found;
-  Plan& plan = plans_.emplace_back(shape);
-  describe(plan);
-  choose(plan);
-  return plan.found;
+  auto plan = std::make_unique<Plan>(shape);
+  describe(*plan);
+  choose(*plan);
+  return plans_.emplace_back(std::move(plan))->found;
 }
 
 void LtProducts::run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream) {
   const Plan& plan = *find(product.shape);
-  set_pointers(plan.product, product.shape, product.dbias ? product.dbias : product.bias, product.before_gelu);
+  set_pointers(plan.product, product.shape, product.dbias ? product.dbias : product.bias, product.gelu_aux);
   const float alpha = 1, beta = product.shape.accumulates ? 1 : 0;
   TRIAX_LT(cublasLtMatmul(handle_, plan.product, &alpha, product.a, plan.a, product.b, plan.b, &beta, product.d, plan.d,
                           product.d, plan.d, &plan.algorithm, workspace.data(), cuda::kWorkspace, stream));

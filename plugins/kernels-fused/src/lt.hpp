@@ -11,8 +11,9 @@
 
 #include <cublasLt.h>
 
-#include <deque>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "product.hpp"
 
@@ -51,7 +52,7 @@ class LtProducts {
 
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_ = false;
-  std::deque<Plan> plans_; // about a dozen per model
+  std::vector<std::unique_ptr<Plan>> plans_; // about a dozen per model
 };
 
 } // namespace triax::kernels_fused

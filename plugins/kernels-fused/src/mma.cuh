@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions of sm_80 and later, as functions: mma, ldmatrix, cp.async and ex2 (PTX ISA 7.0).
 //
-// Threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
+// GPU threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
 // calling thread's copies.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -46,12 +45,14 @@ template <class T>
 __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                             std::uint32_t b1) {
   if constexpr (std::is_same_v<T, Bf16>) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   } else {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -74,9 +75,9 @@ __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-/// To base e for f32, to base 2 for 16-bit types.
+/// exp(x) for f32, 2^x for 16-bit types.
 template <class T>
-__device__ __forceinline__ float exponential(float x) {
+__device__ __forceinline__ float exp_or_exp2(float x) {
   if constexpr (std::is_same_v<T, float>) {
     return expf(x);
   } else {
@@ -85,10 +86,10 @@ __device__ __forceinline__ float exponential(float x) {
     return y;
   }
 }
-/// Factors from an exponent to base e to the base of exponential<T>(), and back.
+/// exp(x) is exp_or_exp2<T>(x * kLog2EOr1<T>); kLn2Or1 is the inverse.
 template <class T>
-inline constexpr float kFromNatural = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
+inline constexpr float kLog2EOr1 = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
 template <class T>
-inline constexpr float kToNatural = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
+inline constexpr float kLn2Or1 = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
 
 } // namespace triax::kernels_fused

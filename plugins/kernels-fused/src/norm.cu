@@ -17,7 +17,7 @@ struct PlainRows {
 
   struct Row {};
   template <class Mapping>
-  __device__ __forceinline__ Row row(std::int64_t) const {
+  __device__ __forceinline__ Row begin_row(std::int64_t) const {
     return {};
   }
   template <class Mapping>
@@ -25,8 +25,8 @@ struct PlainRows {
     return reload<Mapping>(row, column);
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> add_and_store(std::int64_t, Row, std::int64_t,
-                                                      const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> compute_and_store(std::int64_t, Row, std::int64_t,
+                                                          const Vecs<T, kLoaded>& loaded) const {
     return loaded;
   }
   template <class Mapping>
@@ -35,28 +35,29 @@ struct PlainRows {
   }
 };
 
-/// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_of: null for rms; bias: may be null.
+/// One warp or block per row.
+/// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_out: null for rms; bias: may be null.
 template <class T, class Mapping, class Input>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_of,
-                 float* rstd_of, std::int64_t rows, std::int64_t n, float eps) {
+    norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_out,
+                 float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
   RowReduce<Mapping::kThreads> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     RowRegisters<T, Mapping> x_of_row;
     const auto reload = [&](std::int64_t column) { return input.template reload<Mapping>(row, column); };
 
-    const typename Input::Row here = input.template row<Mapping>(row);
+    const typename Input::Row row_state = input.template begin_row<Mapping>(row);
     float sum = 0;
     for_each_vec<T, Mapping, Input::kInFlight>(
         n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
         [&](int number, std::int64_t column, const Vecs<T, Input::kLoaded>& loaded) {
-          const Vecs<T, 1> vecs = input.template add_and_store<Mapping>(row, here, column, loaded);
+          const Vecs<T, 1> vecs = input.template compute_and_store<Mapping>(row, row_state, column, loaded);
           x_of_row.put(number, vecs);
           const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
           for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Mapping>(n, column) ? x.values[i] : 0.0f;
         });
-    const float mean = mean_of ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
+    const float mean = mean_out ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
 
     float squares = 0;
     x_of_row.for_each(n, reload, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
@@ -80,8 +81,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       store(y + row * n + column, x, valid, Mapping::kAligned);
     });
     if (thread_of_row<Mapping>() == 0) {
-      if (mean_of) mean_of[row] = mean;
-      rstd_of[row] = rstd;
+      if (mean_out) mean_out[row] = mean;
+      rstd_out[row] = rstd;
     }
   });
 }
@@ -104,15 +105,16 @@ __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, cons
   return out;
 }
 
-/// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and mean_of is null. residual: may be
+/// One warp or block per row.
+/// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and row_mean is null. residual: may be
 /// null.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* mean_of,
-                        const float* rstd_of, std::int64_t rows, std::int64_t n) {
+    norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* row_mean,
+                        const float* row_rstd, std::int64_t rows, std::int64_t n) {
   RowReduce<Mapping::kThreads> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
-    const float mean = mean_of ? mean_of[row] : 0.0f, rstd = rstd_of[row];
+    const float mean = row_mean ? row_mean[row] : 0.0f, rstd = row_rstd[row];
     // dy, x and the residual. If the row is read several times, the residual is read the last time only.
     const auto load = [&](std::int64_t column, bool last) -> Vecs<T, 3> {
       const std::int64_t offset = row * n + column;
@@ -139,7 +141,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
           }
         });
     sums = reduce(sums, Sum{});
-    const float mean_g = mean_of ? sums.first / static_cast<float>(n) : 0.0f;
+    const float mean_g = row_mean ? sums.first / static_cast<float>(n) : 0.0f;
     const float mean_gz = sums.second / static_cast<float>(n);
 
     of_row.for_each(

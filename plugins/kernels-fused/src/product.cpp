@@ -2,13 +2,11 @@
 // Converts the operations of a linear layer to column-major products.
 #include "product.hpp"
 
+#include "triax/cuda/types.hpp"
+
 namespace triax::kernels_fused {
 
 namespace {
-
-std::int64_t rows_of(const TensorView& x) {
-  return x.size(-1) == 0 ? 0 : x.elements() / x.size(-1);
-}
 
 Epilogue epilogue_of(const LinearFwd& args) {
   const bool gelu = applies(args.act, args.x.dtype());
@@ -31,7 +29,7 @@ Product product_of(const LinearFwd& args) {
   const TensorView& to = args.act == Activation::none || gelu ? args.y : args.z;
   Product out;
   out.shape = {.m = args.w.size(0),
-               .n = rows_of(args.x),
+               .n = cuda::rows_of(args.x),
                .k = args.w.size(1),
                .transpose_a = true,
                .in = args.x.dtype(),
@@ -41,14 +39,14 @@ Product product_of(const LinearFwd& args) {
   out.b = args.x.data();
   out.bias = args.bias.data();
   out.d = to.data();
-  out.before_gelu = gelu ? args.z.data() : nullptr;
+  out.gelu_aux = gelu ? args.z.data() : nullptr;
   return out;
 }
 
 Product product_of(const LinearBwdInput& args) {
   Product out;
   out.shape = {.m = args.w.size(1),
-               .n = rows_of(args.dy),
+               .n = cuda::rows_of(args.dy),
                .k = args.w.size(0),
                .in = args.dy.dtype(),
                .out = args.dx.dtype(),
@@ -56,7 +54,7 @@ Product product_of(const LinearBwdInput& args) {
   out.a = args.w.data();
   out.b = args.dy.data();
   out.d = args.dx.data();
-  if (out.shape.has_gelu()) out.before_gelu = args.before.data();
+  if (out.shape.has_gelu()) out.gelu_aux = args.before.data();
   return out;
 }
 
@@ -64,7 +62,7 @@ Product product_of(const LinearBwdWeight& args) {
   Product out;
   out.shape = {.m = args.dw.size(1),
                .n = args.dw.size(0),
-               .k = rows_of(args.dy),
+               .k = cuda::rows_of(args.dy),
                .transpose_b = true,
                .accumulates = true,
                .in = args.dy.dtype(),
@@ -85,8 +83,8 @@ bool suits_lt(const Product& product) {
   const ProductShape& shape = product.shape;
   if (shape.m == 0 || shape.n == 0 || shape.k == 0) return false;
   if (shape.has_gelu() && shape.m % 8 != 0) return false; // required by CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
-  const void *d = product.d, *before_gelu = product.before_gelu, *dbias = product.dbias;
-  for (const void* data : {product.a, product.b, product.bias, d, before_gelu, dbias}) {
+  const void *d = product.d, *gelu_aux = product.gelu_aux, *dbias = product.dbias;
+  for (const void* data : {product.a, product.b, product.bias, d, gelu_aux, dbias}) {
     if (!at_16_bytes(data)) return false;
   }
   return true;

@@ -46,7 +46,7 @@ struct ProductShape {
 struct Product {
   ProductShape shape;
   const void *a = nullptr, *b = nullptr, *bias = nullptr;
-  void *d = nullptr, *before_gelu = nullptr, *dbias = nullptr; // before_gelu: written with gelu, read with gelu_bwd
+  void *d = nullptr, *gelu_aux = nullptr, *dbias = nullptr; // gelu_aux: written with gelu, read with gelu_bwd
 };
 
 /// Whether the product's epilogue applies the activation. Not in f32: the accuracy of cuBLASLt's tanh is not

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions over the threads of a warp or a block, in an order that never changes.
 //
-// Threads: all threads that share a row call these together, and all get the result.
+// GPU threads: all threads that share a row call these together, and all get the result.
 #pragma once
 
 #include <cmath>
@@ -54,27 +54,30 @@ __device__ __forceinline__ ExpSum shuffle_xor(ExpSum value, unsigned distance) {
   return {shuffle_xor(value.max, distance), shuffle_xor(value.sum, distance)};
 }
 template <class T>
-__device__ __forceinline__ T of_first_lane(T value) {
+__device__ __forceinline__ T broadcast_lane0(T value) {
   return __shfl_sync(kAllLanes, value, 0);
 }
-__device__ __forceinline__ SumPair of_first_lane(SumPair value) {
-  return {of_first_lane(value.first), of_first_lane(value.second)};
+__device__ __forceinline__ SumPair broadcast_lane0(SumPair value) {
+  return {broadcast_lane0(value.first), broadcast_lane0(value.second)};
 }
-__device__ __forceinline__ ExpSum of_first_lane(ExpSum value) {
-  return {of_first_lane(value.max), of_first_lane(value.sum)};
+__device__ __forceinline__ ExpSum broadcast_lane0(ExpSum value) {
+  return {broadcast_lane0(value.max), broadcast_lane0(value.sum)};
 }
 
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op) {
 #pragma unroll
   for (unsigned distance = kWarpSize / 2; distance > 0; distance /= 2) value = op(value, shuffle_xor(value, distance));
-  return of_first_lane(value); // op(a, b) and op(b, a) may differ in bits
+  return broadcast_lane0(value); // op(a, b) and op(b, a) may differ in bits
 }
 
 /// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
 ///
 ///   RowReduce<Mapping::kThreads> reduce;
 ///   const float sum = reduce(sum_of_thread, Sum{});
+///
+/// One object per kernel: two would use the same shared memory, and one could write a buffer that threads still read
+/// for the other.
 template <unsigned kThreads>
 class RowReduce {
   static_assert(kThreads == kWarpSize || kThreads == kBlockSize);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = residual + dropout(x + bias), vector by vector: as an operation of its own, and as the input of a norm.
 //
-// Threads: device functions are pure functions of the calling thread; host functions: any thread. Ownership: the
-// caller's views.
+// Host threads: any. Ownership: the caller's views.
 #pragma once
 
 #include "row.cuh"
@@ -59,7 +58,7 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
 }
 
 /// Rows [rows, n] of residual + dropout(x + bias). As the input of a kernel: load() reads the operands of a vector, for
-/// at most kInFlight vectors at a time; add_and_store() computes residual + dropout(x + bias), stores it to y and
+/// at most kInFlight vectors at a time; compute_and_store() computes residual + dropout(x + bias), stores it to y and
 /// returns it, rounded; reload() reads y again.
 template <class T>
 struct ResidualRows {
@@ -72,9 +71,9 @@ struct ResidualRows {
 
   using Row = DropRow;
   template <class Mapping>
-  __device__ __forceinline__ Row row(std::int64_t row) const {
+  __device__ __forceinline__ Row begin_row(std::int64_t row) const {
     if (!Mapping::kAligned || !drops) return {};
-    return drop_row(drop, row);
+    return kernels_fused::drop_row(drop, row);
   }
   template <class Mapping>
   __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t column) const {
@@ -84,8 +83,8 @@ struct ResidualRows {
             residual ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> add_and_store(std::int64_t row, Row here, std::int64_t column,
-                                                      const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> compute_and_store(std::int64_t row, Row drop_row, std::int64_t column,
+                                                          const Vecs<T, kLoaded>& loaded) const {
     const int valid = valid_in_row<T, Mapping>(n, column);
     Floats<T> sum = to_floats(loaded.of[0]);
     if (bias) {
@@ -94,7 +93,7 @@ struct ResidualRows {
       for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
     }
     if (drops && Mapping::kAligned) {
-      drop_vec(sum, drop, here, column);
+      drop_vec(sum, drop, drop_row, column);
     } else if (drops) {
       const unsigned bits = dropped_bits(drop, row, column, valid);
 #pragma unroll

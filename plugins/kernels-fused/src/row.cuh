@@ -6,8 +6,8 @@
 // vectors, or several if registers are short, before it computes with any of them, so a row costs the memory's latency
 // once or twice, not once per vector.
 //
-// Threads: device functions are pure functions of the calling thread. launch_rows(): the rank's main thread. Blocking:
-// may run the progress loop (launch_stream()). Errors: Error with the operation, if CUDA rejects the launch.
+// Host threads: launch_rows(): the rank's main thread. Blocking: may run the progress loop (launch_stream()). Errors:
+// Error with the operation, if CUDA rejects the launch.
 #pragma once
 
 #include "reduce.cuh"
@@ -60,10 +60,11 @@ __device__ __forceinline__ unsigned thread_of_row() {
 
 /// kernel(args...) over `rows` rows, each of which gets Mapping::kThreads threads.
 template <class Mapping, class... Params, class... Args>
-void launch_rows(Op op, const OpContext& context, std::int64_t rows, void (*kernel)(Params...), const Args&... args) {
+void launch_rows(cuda::LaunchSite site, const OpContext& context, std::int64_t rows, void (*kernel)(Params...),
+                 const Args&... args) {
   if (rows == 0) return;
   constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  cuda::Launch(op, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
+  cuda::Launch(site, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
 }
 
 /// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
@@ -111,17 +112,17 @@ __device__ __forceinline__ auto position(std::int64_t column) {
 template <class T, class Mapping, int kInFlight = 8, class Load, class Use>
 __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
   constexpr int kOfThread = Mapping::kVecs > 0 ? Mapping::kVecs : Mapping::kAligned ? 4 : 1;
-  constexpr int kTogether = kOfThread < kInFlight ? kOfThread : kInFlight;
-  static_assert(Mapping::kVecs % kTogether == 0);
-  const auto several = [&](int number, std::int64_t begin) {
+  constexpr int kBatch = kOfThread < kInFlight ? kOfThread : kInFlight;
+  static_assert(Mapping::kVecs % kBatch == 0);
+  const auto load_then_use = [&](int number, std::int64_t begin) {
     const auto left = position<Mapping>(n - begin);
-    decltype(load(begin)) loaded[kTogether]{};
+    decltype(load(begin)) loaded[kBatch]{};
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
+    for (int i = 0; i < kBatch; ++i) {
       if (i * kStride<T, Mapping> < left) loaded[i] = load(begin + i * kStride<T, Mapping>);
     }
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
+    for (int i = 0; i < kBatch; ++i) {
       if (i * kStride<T, Mapping> < left)
         use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kStride<T, Mapping>, kept_in_type(loaded[i]));
     }
@@ -129,10 +130,10 @@ __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use)
   const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
   if constexpr (Mapping::kVecs > 0) {
 #pragma unroll
-    for (int number = 0; number < Mapping::kVecs; number += kTogether)
-      several(number, first + number * kStride<T, Mapping>);
+    for (int number = 0; number < Mapping::kVecs; number += kBatch)
+      load_then_use(number, first + number * kStride<T, Mapping>);
   } else {
-    for (std::int64_t begin = first; begin < n; begin += kTogether * kStride<T, Mapping>) several(0, begin);
+    for (std::int64_t begin = first; begin < n; begin += kBatch * kStride<T, Mapping>) load_then_use(0, begin);
   }
 }
 

@@ -9,6 +9,7 @@ namespace triax::kernels_fused {
 
 namespace {
 
+/// One warp or block per row.
 /// y = softmax(scale * x) over the keys that a row sees, else 0. x, y [b, heads, queries, keys]; y may be x: the thread
 /// that reads a vector last writes it. lse may be null.
 template <class T, class Mapping>
@@ -23,7 +24,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       return {load_vec(x + row * keys + column, valid_elements<T>(seen, column), Mapping::kAligned)};
     };
 
-    RowRegisters<T, Mapping> scores;
+    RowRegisters<T, Mapping> scores; // vectors from `seen` on are never put; the last pass does not read them
     float max = -INFINITY;
     for_each_vec<T, Mapping>(seen, load, [&](int number, std::int64_t column, const Vecs<T, 1>& vecs) {
       scores.put(number, vecs);
@@ -62,6 +63,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   });
 }
 
+/// One warp or block per row.
 /// dx = scale * y * (dy - delta); dx may be dy. delta may be null: then it is the sum of dy * y.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
@@ -77,12 +79,14 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 
     RowRegisters<T, Mapping, 2> of_row;
     float sum = 0;
-    for_each_vec<T, Mapping>(n, load, [&](int number, std::int64_t, const Vecs<T, 2>& vecs) {
+    const auto keep_and_add = [&](int number, std::int64_t, const Vecs<T, 2>& vecs) {
       of_row.put(number, vecs);
+      if (delta) return;
       const Floats<T> slope = to_floats(vecs.of[0]), probability = to_floats(vecs.of[1]);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) sum += slope.values[i] * probability.values[i];
-    });
+    };
+    if (Mapping::kVecs > 0 || !delta) for_each_vec<T, Mapping>(n, load, keep_and_add);
     sum = delta ? delta[row] : reduce(sum, Sum{});
 
     of_row.for_each(n, load, [&](std::int64_t column, const Vecs<T, 2>& vecs) {

@@ -10,15 +10,16 @@ namespace triax::kernels_fused {
 
 namespace {
 
-/// In vectors. Parts are short, so that a matrix of 1000 x 1000 has a block for every multiprocessor.
+/// In vectors. Parts have at least 8192 elements: a matrix of 1000 x 1000 has 123.
 template <class T>
 cuda::Parts parts_of_squares(std::int64_t count) {
   return cuda::parts_of(FlatVecs<T>{count, false}.vecs(), 8 * 1024 / kVec<T>, 2048);
 }
 
+/// One block per part.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    sum_squares_of_parts(double* out, const T* x, FlatVecs<T> flat, cuda::Parts parts) {
+    partial_sums_of_squares(double* out, const T* x, FlatVecs<T> flat, cuda::Parts parts) {
   RowReduce<kBlockSize> reduce;
   for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {
     const std::int64_t begin = part * parts.length;
@@ -36,9 +37,9 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 }
 
 /// One block.
-__global__ void __launch_bounds__(kBlockSize) sum_of_parts(double* out, const double* of_parts, std::int64_t parts) {
+__global__ void __launch_bounds__(kBlockSize) reduce_partials(double* out, const double* partials, std::int64_t parts) {
   double sum = 0;
-  for (std::int64_t part = threadIdx.x; part < parts; part += kBlockSize) sum += of_parts[part];
+  for (std::int64_t part = threadIdx.x; part < parts; part += kBlockSize) sum += partials[part];
   sum = RowReduce<kBlockSize>{}(sum, Sum{});
   if (threadIdx.x == 0) *out = sum;
 }
@@ -54,17 +55,17 @@ std::size_t scratch_of(const SumSquares& args) {
 }
 
 void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& context) {
-  auto* of_parts = reinterpret_cast<double*>(context.scratch.data());
+  auto* partials = reinterpret_cast<double*>(context.scratch.data());
   auto* out = args.out.as<double>();
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const FlatVecs<T> flat = flat_vecs<T>(args.x.elements(), {&args.x});
     const cuda::Parts parts = parts_of_squares<T>(flat.count);
     if (parts.count > 0) {
       cuda::Launch(Op::sum_squares, cuda::grid_of_rows(parts.count), context)(
-          sum_squares_of_parts<T>, parts.count == 1 ? out : of_parts, args.x.as<const T>(), flat, parts);
+          partial_sums_of_squares<T>, parts.count == 1 ? out : partials, args.x.as<const T>(), flat, parts);
     }
     if (parts.count != 1)
-      cuda::Launch(Op::sum_squares, cuda::grid_of_rows(1), context)(sum_of_parts, out, of_parts, parts.count);
+      cuda::Launch(Op::sum_squares, cuda::grid_of_rows(1), context)(reduce_partials, out, partials, parts.count);
   });
 }
 

@@ -3,9 +3,14 @@
 // model's length compared with the default made of primitives.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "attention_cases.hpp"
 #include "support/gpu_kernels_suite.hpp"
+#include "support/program.hpp"
+#include "support/temp_folder.hpp"
 
 namespace triax::kernels_fused {
 namespace {
@@ -102,6 +107,38 @@ TEST_P(AttentionOnGpu, AgreesWithTheDefaultOnLongSequences) {
       EXPECT_TRUE(got == run(one)) << one.name;
     }
   }
+}
+
+/// Results of every tile width and type, written to a file.
+void write_results(LoadedKernels& tested, const std::string& file) {
+  std::ofstream out(file, std::ios::binary);
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    for (const std::int64_t width : {32, 64, 96, 128, 256}) {
+      for (const float p : {0.0f, 0.25f}) {
+        const AttentionShape shape{.sq = 70, .sk = 75, .b = 2, .a = 4, .a_kv = 2, .d = width, .p = p, .lengths = true};
+        const OperationCase one = backward_case(type, shape);
+        for (const auto& [name, values] : run_case(tested.set(), tested.device(), one, type))
+          out.write(reinterpret_cast<const char*>(values.data()),
+                    static_cast<std::streamsize>(values.size() * sizeof(double)));
+      }
+    }
+  }
+}
+
+/// GPUs of compute capability 8.6, 8.9 and 12.x allow a block 99 KiB of shared memory, and sm_80 163 KiB.
+TEST_F(OnGpu, AttentionGivesTheSameBitsInLessSharedMemory) {
+  if (!is_gpu_stand_in(tested->device())) GTEST_SKIP() << "a GPU has the shared memory that it has";
+  constexpr const char* kFile = "TRIAX_TEST_ATTENTION_FILE"; // set in the process with less shared memory
+  if (const char* file = std::getenv(kFile)) return write_results(*tested, file);
+  const TempFolder work;
+  const std::string large = (work / "large").string(), small = (work / "small").string();
+  write_results(*tested, large);
+  const Outcome outcome =
+      run_command(text("TRIAX_GPU_SHARED_MEMORY=99K {}='{}' '{}' --gtest_filter=OnGpu.AttentionGivesTheSameBits* 2>&1",
+                       kFile, small, std::filesystem::read_symlink("/proc/self/exe").string()));
+  ASSERT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_GT(std::filesystem::file_size(large), 1u << 20);
+  EXPECT_TRUE(read_file(small) == read_file(large));
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, AttentionOnGpu, ::testing::Values(DType::f32, DType::bf16, DType::f16),

@@ -5,7 +5,8 @@
 #include <bitset>
 #include <set>
 
-#include "attention_tiles.hpp"
+#include "attention_config.hpp"
+#include "triax/half.hpp"
 
 namespace triax::kernels_fused {
 namespace {
@@ -41,7 +42,7 @@ TEST(AttentionPlan, MasksOfTilesAreThoseOfTheDefinition) {
                   all = all && sees(q + i, k + j);
                 }
               }
-              EXPECT_EQ(tile.hides_none(kTile), all);
+              EXPECT_EQ(tile.is_full(kTile), all);
             }
           }
           for (std::int64_t k = 0; k < visible; ++k) {
@@ -58,9 +59,9 @@ TEST(AttentionPlan, MasksOfTilesAreThoseOfTheDefinition) {
 /// Positions far beyond 32 bits do not overflow the mask of a tile.
 TEST(AttentionPlan, MasksOfFarTiles) {
   const std::int64_t far = std::int64_t{1} << 40;
-  EXPECT_TRUE(tile_mask({true, far, 0, nullptr}, 0, 0, 100).hides_none(64));
+  EXPECT_TRUE(tile_mask({true, far, 0, nullptr}, 0, 0, 100).is_full(64));
   EXPECT_FALSE(tile_mask({true, 0, far, nullptr}, 0, 0, 100).sees(63, 0));
-  EXPECT_TRUE(tile_mask({true, far, far, nullptr}, 64, 0, 100).hides_none(64));
+  EXPECT_TRUE(tile_mask({true, far, far, nullptr}, 64, 0, 100).is_full(64));
 }
 
 TEST(AttentionPlan, BitsOfDropoutAreThoseOfTheNumbering) {
@@ -91,33 +92,65 @@ TEST(AttentionPlan, EveryTileHasItsBlock) {
   EXPECT_EQ(tile_of_block(0, 5, 3, false).tile, 0);
 }
 
-/// A block on sm_80 has 163 KiB of shared memory. Eight rows read at one column, 16 bytes each, must cover all 32
-/// banks.
-template <class Size>
-void expect_fits(std::size_t shared) {
-  EXPECT_LE(shared, 163u << 10);
-  for (int column = 0; column < Size::kWidth; column += kVec<typename Size::T>) {
+/// Eight rows read at one column, 16 bytes each, must cover all 32 banks.
+template <class Config>
+void expect_all_banks() {
+  for (int column = 0; column < Config::kHeadDim; column += kVec<typename Config::T>) {
     std::bitset<8> banks; // groups of four banks
-    for (int row = 0; row < 8; ++row) banks.set(Size::offset(row, column) * sizeof(typename Size::T) / 16 % 8);
+    for (int row = 0; row < 8; ++row) banks.set(Config::offset(row, column) * sizeof(typename Config::T) / 16 % 8);
     EXPECT_TRUE(banks.all());
   }
 }
+/// What is in the padding of rows is in no other place: the bits of both stages, and two statistics per query.
+template <class Config>
+void expect_in_padding() {
+  const int padding = Config::kStride - Config::kHeadDim;
+  std::set<int> statistics;
+  for (int query = 0; query < Config::kBlockN; ++query) {
+    for (const int k : {0, 1}) {
+      const int at = Config::statistic(query, k),
+                stride = Config::kStride * static_cast<int>(sizeof(typename Config::T)) / 4;
+      EXPECT_TRUE(at % stride < 4 && at / stride < Config::kBlockN);
+      EXPECT_TRUE(statistics.insert(at).second);
+    }
+  }
+  EXPECT_EQ(padding * sizeof(typename Config::T), 16u);
+  EXPECT_EQ(Config::kBitsStride * 2u, Config::kStride * sizeof(typename Config::T));
+}
 template <class T>
-void expect_all_fit() {
-  for (int most : {32, 64, 96, 128, 256}) {
-    with_width(most, [&](auto width) {
-      EXPECT_EQ(width(), most);
-      using For = TilesFor<T, width()>;
-      expect_fits<typename For::Forward>(kForwardShared<typename For::Forward>);
-      expect_fits<typename For::BackwardDq>(kBackwardDqShared<typename For::BackwardDq>);
-      expect_fits<typename For::BackwardDkdv>(kBackwardDkdvShared<typename For::BackwardDkdv>);
+void expect_all_fit(std::size_t limit) {
+  for (int width : {32, 64, 96, 128, 256}) {
+    with_configs<T>(width, limit, [&]<class For>(For) {
+      EXPECT_EQ(For::Forward::kHeadDim, width);
+      EXPECT_LE(kMaxShared<For>, limit) << width;
+      expect_all_banks<typename For::Forward>();
+      expect_all_banks<typename For::BackwardDq>();
+      expect_all_banks<typename For::BackwardDkdv>();
+      expect_in_padding<typename For::Forward>();
+      expect_in_padding<typename For::BackwardDkdv>();
     });
   }
 }
 TEST(AttentionPlan, TilesFitIntoSharedMemoryAndItsBanks) {
-  expect_all_fit<float>();
-  expect_all_fit<Bf16>();
-  expect_all_fit<F16>();
+  for (const std::size_t limit : {99u << 10, 163u << 10, 227u << 10}) { // sm_86, sm_80, sm_90
+    expect_all_fit<float>(limit);
+    expect_all_fit<Bf16>(limit);
+    expect_all_fit<F16>(limit);
+  }
+}
+
+/// With less shared memory a block has fewer rows. What changes the order of a sum is the same.
+TEST(AttentionPlan, SmallTilesHaveTheSameOrderOfSums) {
+  const auto expect_same_order = []<class Small, class Large>(Small, Large) {
+    EXPECT_EQ(Small::kHeadDim, Large::kHeadDim);
+    EXPECT_EQ(Small::kBlockN, Large::kBlockN);
+    EXPECT_EQ(Small::kPartDim, Large::kPartDim);
+    EXPECT_LE(Small::kBlockM, Large::kBlockM);
+  };
+  using Large = ConfigsFor<float, kMaxHeadDim>;
+  expect_same_order(SmallConfigs::Forward{}, Large::Forward{});
+  expect_same_order(SmallConfigs::BackwardDq{}, Large::BackwardDq{});
+  expect_same_order(SmallConfigs::BackwardDkdv{}, Large::BackwardDkdv{});
 }
 
 TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
@@ -125,15 +158,15 @@ TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
   const auto view = [](std::int64_t offset, Shape shape, std::array<std::int64_t, 4> strides) {
     return head_view({data + offset, DType::bf16, shape, strides});
   };
-  EXPECT_TRUE(view(0, {2, 2, 2, 16}, {64, 32, 16, 1}).whole_vecs);
-  EXPECT_FALSE(view(4, {2, 2, 2, 16}, {64, 32, 16, 1}).whole_vecs) << "begins at 8 bytes";
-  EXPECT_FALSE(view(0, {2, 2, 2, 16}, {68, 32, 16, 1}).whole_vecs) << "rows at 8 bytes";
-  EXPECT_FALSE(view(0, {2, 2, 2, 12}, {64, 32, 16, 1}).whole_vecs) << "a row ends within a vector";
-  EXPECT_TRUE(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).whole_vecs) << "of one sample, the stride is never used";
+  EXPECT_TRUE(view(0, {2, 2, 2, 16}, {64, 32, 16, 1}).vec16);
+  EXPECT_FALSE(view(4, {2, 2, 2, 16}, {64, 32, 16, 1}).vec16) << "begins at 8 bytes";
+  EXPECT_FALSE(view(0, {2, 2, 2, 16}, {68, 32, 16, 1}).vec16) << "rows at 8 bytes";
+  EXPECT_FALSE(view(0, {2, 2, 2, 12}, {64, 32, 16, 1}).vec16) << "a row ends within a vector";
+  EXPECT_TRUE(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).vec16) << "of one sample, the stride is never used";
   EXPECT_EQ(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).sample, 0);
-  EXPECT_TRUE(view(2, {2, 2, 2, 5}, {66, 32, 16, 1}).pairs);
-  EXPECT_FALSE(view(1, {2, 2, 2, 5}, {66, 32, 16, 1}).pairs);
-  EXPECT_FALSE(view(2, {2, 2, 2, 5}, {65, 32, 16, 1}).pairs);
+  EXPECT_TRUE(view(2, {2, 2, 2, 5}, {66, 32, 16, 1}).vec2);
+  EXPECT_FALSE(view(1, {2, 2, 2, 5}, {66, 32, 16, 1}).vec2);
+  EXPECT_FALSE(view(2, {2, 2, 2, 5}, {65, 32, 16, 1}).vec2);
 }
 
 TEST(AttentionPlan, RefusesUnsupportedShapesAndTypes) {

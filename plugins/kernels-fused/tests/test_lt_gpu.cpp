@@ -3,7 +3,10 @@
 // layer would fall back to separate kernels.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "lt.hpp"
+#include "support/gpu_stand_in.hpp"
 #include "triax/cuda/device.hpp"
 
 namespace triax::kernels_fused {
@@ -31,6 +34,28 @@ TEST(LtProducts, HaveAnAlgorithmForEveryEpilogue) {
       EXPECT_TRUE(products.prepare(shape)) << name_of(type) << ", epilogue " << static_cast<int>(epilogue);
     }
   }
+}
+
+/// A plan whose description failed is not kept: the next call makes it again.
+[[noreturn]] void prepare_twice() {
+  const std::unique_ptr<Device> device = cuda::make_device({});
+  LtProducts products;
+  products.start(false);
+  const ProductShape shape{.m = 64, .n = 64, .k = 64};
+  try {
+    products.prepare(shape);
+    std::exit(1);
+  } catch (const Error&) {
+    std::exit(products.prepare(shape) ? 0 : 2);
+  }
+}
+TEST(LtProducts, KeepNoPlanThatFailed) {
+  ::setenv("TRIAX_GPU_FAIL", "cublasLtMatrixLayoutCreate:2", 1); // read by the new process
+  if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
+  if (!test::is_gpu_stand_in(*cuda::make_device({}))) GTEST_SKIP() << "failures can be planned on the stand-in only";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(prepare_twice(), ::testing::ExitedWithCode(0), "TRIAX_GPU_FAIL");
+  ::unsetenv("TRIAX_GPU_FAIL");
 }
 
 } // namespace

@@ -43,13 +43,13 @@ void multiply(const Product& product) {
   const ProductShape& shape = product.shape;
   const auto *a = static_cast<const In*>(product.a), *b = static_cast<const In*>(product.b);
   const auto* bias = static_cast<const Out*>(product.bias);
-  auto *d = static_cast<Out*>(product.d), *before_gelu = static_cast<Out*>(product.before_gelu);
+  auto *d = static_cast<Out*>(product.d), *gelu_aux = static_cast<Out*>(product.gelu_aux);
   const auto b_at = [&](std::int64_t l, std::int64_t j) {
     return static_cast<float>(shape.transpose_b ? b[j + l * shape.ldb()] : b[l + j * shape.ldb()]);
   };
   for (std::int64_t j = 0; j < shape.n; ++j) {
     for (std::int64_t i = 0; i < shape.m; ++i) {
-      Out* before = before_gelu + (before_gelu ? i + j * shape.m : 0);
+      Out* before = gelu_aux + (gelu_aux ? i + j * shape.m : 0);
       float value = 0;
       for (std::int64_t l = 0; l < shape.k; ++l)
         value += static_cast<float>(shape.transpose_a ? a[l + i * shape.lda()] : a[i + l * shape.lda()]) * b_at(l, j);

@@ -44,7 +44,7 @@ TEST_F(RuntimeCopies, OfAnotherKindThanTheySayAreRefused) {
   ok(cudaMemcpyAsync(device, pinned, 4, cudaMemcpyHostToDevice, nullptr));
 }
 
-TEST_F(RuntimeCopies, BeyondAnAllocationAreRefused) {
+TEST_F(RuntimeCopies, BeyondAnAllocationOrAPitchAreRefused) {
   std::uint32_t *device = allocate(4), *pinned = allocate_pinned(4);
   std::vector<std::uint32_t> own(8);
   refused(cudaErrorInvalidValue, "the destination of 17 bytes is not in one allocation",
@@ -53,6 +53,13 @@ TEST_F(RuntimeCopies, BeyondAnAllocationAreRefused) {
           [&] { return cudaMemcpyAsync(allocate(5), pinned, 20, cudaMemcpyDefault, nullptr); });
   refused(cudaErrorInvalidValue, "the range of 17 bytes", [&] { return cudaMemset(device, 0, 17); });
   refused(cudaErrorInvalidValue, "cannot fill pageable", [&] { return cudaMemset(own.data(), 0, 4); });
+  const std::size_t most = 0x7FFFFFFF;
+  const auto copy = [&](std::size_t to_pitch, std::size_t from_pitch) {
+    return cudaMemcpy2DAsync(device, to_pitch, pinned, from_pitch, 4, 1, cudaMemcpyHostToDevice, nullptr);
+  };
+  refused(cudaErrorInvalidPitchValue, "at most 2147483647 are allowed", [&] { return copy(most + 1, 4); });
+  refused(cudaErrorInvalidPitchValue, "at most 2147483647 are allowed", [&] { return copy(4, most + 1); });
+  ok(copy(most, most)); // a pitch of one row is not used
   ok(cudaMemcpy(device, own.data(), 16, cudaMemcpyHostToDevice));
 }
 

@@ -62,6 +62,7 @@ TEST_F(RuntimeSettingsDeathTest, InvalidOnesEndAProgramBeforeItRuns) {
   EXPECT_EXIT(start_with("TRIAX_GPU_MEMORY", "much"), ::testing::ExitedWithCode(2),
               "^\\[gpu stand-in\\] TRIAX_GPU_MEMORY: ");
   EXPECT_EXIT(start_with("TRIAX_GPU_HOST", "avx"), ::testing::ExitedWithCode(2), "TRIAX_GPU_HOST: \"avx\" must be");
+  EXPECT_EXIT(start_with("TRIAX_GPU_SHARED_MEMORY", "228K"), ::testing::ExitedWithCode(2), "a size from 48K to 227K");
   EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0"), ::testing::ExitedWithCode(2), "must be a number of seconds");
   EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0.5"), ::testing::ExitedWithCode(0), "");
 }
@@ -76,6 +77,29 @@ TEST_F(RuntimeSettingsDeathTest, WithoutDevicesCallsSaySo) {
                            cudaMalloc(&p, 4) == cudaErrorNoDevice, cudaSetDevice(0) == cudaErrorInvalidDevice}));
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+// As on GPUs of compute capability 8.6, 8.9 and 12.x.
+TEST_F(RuntimeSettingsDeathTest, ABlockHasTheChosenSharedMemory) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_SHARED_MEMORY", "99K", 1);
+        LoadedKernels kernels(kSetAndAppend);
+        constexpr int kBytes = 99 * 1024;
+        const auto raise = [&](int bytes) {
+          return cudaFuncSetAttribute(kernels.find("set"), cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        };
+        int most = 0;
+        cudaDeviceProp properties{};
+        void* p = nullptr;
+        std::exit(require({cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) == cudaSuccess,
+                           most == kBytes, cudaGetDeviceProperties(&properties, 0) == cudaSuccess,
+                           properties.sharedMemPerBlockOptin == kBytes, cudaMalloc(&p, 4) == cudaSuccess,
+                           raise(kBytes + 1) == cudaErrorInvalidValue, raise(kBytes) == cudaSuccess,
+                           kernels.launch("set", 1, 1, kBytes, nullptr, p, 1u) == cudaSuccess,
+                           cudaDeviceSynchronize() == cudaSuccess}));
+      },
+      ::testing::ExitedWithCode(0), "101377 bytes of dynamic shared memory, and a block can have 101376");
 }
 
 TEST_F(RuntimeSettingsDeathTest, TheChosenAllocationFails) {

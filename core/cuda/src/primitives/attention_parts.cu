@@ -38,6 +38,7 @@ Queries queries_of(const TensorView& x) {
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr int kWarpSize = 32;
 
+/// One warp per query of a head.
 /// delta = sum over a row of dout * o.
 template <class T>
 __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const T> o, Queries queries, std::int64_t d) {
@@ -53,6 +54,7 @@ __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const 
   }
 }
 
+/// One warp per query of a head.
 template <class T>
 __global__ void merge_parts(HeadRows<T> o, float* lse, HeadRows<const T> o_more, const float* lse_more, Queries queries,
                             std::int64_t d) {

@@ -20,7 +20,7 @@ struct Larger {
 };
 
 template <class T, class Op>
-__device__ T over_block(T value, Op op) {
+__device__ T block_reduce(T value, Op op) {
   constexpr unsigned kWarps = kThreads / 32;
   __shared__ T of_warp[kWarps];
   for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
@@ -34,10 +34,10 @@ __device__ T over_block(T value, Op op) {
 
 template <class T>
 __device__ T block_sum(T value) {
-  return over_block(value, Plus{});
+  return block_reduce(value, Plus{});
 }
 __device__ inline float block_max(float value) {
-  return over_block(value, Larger{});
+  return block_reduce(value, Larger{});
 }
 
 } // namespace triax::cuda

@@ -37,9 +37,10 @@ struct Norm {
   }
 };
 
+/// One block per part of the rows and 32 columns: one lane per column, every eighth row per warp.
 /// first, second [parts, n]; second may be null.
 template <class Term>
-__global__ void sum_parts(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {
+__global__ void partial_sums(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {
   __shared__ float2 of_warp[kWarps][kColumns];
   const unsigned warp = threadIdx.x / kColumns, lane = threadIdx.x % kColumns;
   const std::int64_t tiles = (n + kColumns - 1) / kColumns;
@@ -67,12 +68,13 @@ __global__ void sum_parts(float* first, float* second, Term term, std::int64_t r
   }
 }
 
+/// One thread per column.
 template <class To>
-__global__ void add_parts(To* to, const float* of_parts, std::int64_t n, std::int64_t parts) {
+__global__ void add_partials(To* to, const float* partials, std::int64_t n, std::int64_t parts) {
   const GridStride stride = grid_stride();
   for (std::int64_t column = stride.first; column < n; column += stride.step) {
     float sum = 0;
-    for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
+    for (std::int64_t part = 0; part < parts; ++part) sum += partials[part * n + column];
     to[column] = rounded<To>(value_of(to[column]) + sum);
   }
 }
@@ -82,28 +84,28 @@ void launch_sums(Op op, float* first, float* second, const Term& term, std::int6
                  const OpContext& context) {
   const Parts parts = parts_of_rows(rows);
   const Launch launch(op, grid_of_rows((n + kColumns - 1) / kColumns * parts.count), context);
-  launch(sum_parts<Term>, first, second, term, rows, n, parts);
+  launch(partial_sums<Term>, first, second, term, rows, n, parts);
 }
 
 /// to += the parts, in their order.
-void launch_add(Op op, const TensorView& to, const float* of_parts, std::int64_t rows, const OpContext& context) {
+void launch_add(Op op, const TensorView& to, const float* partials, std::int64_t rows, const OpContext& context) {
   over_elements(op, to, context, [&]<class To>(To, const Launch& launch, std::int64_t n) {
-    launch(add_parts<To>, to.as<To>(), of_parts, n, parts_of_rows(rows).count);
+    launch(add_partials<To>, to.as<To>(), partials, n, parts_of_rows(rows).count);
   });
 }
 
 /// Floats of one set of partial sums.
-std::size_t partial(const TensorView& dy) {
+std::size_t partials_count(const TensorView& dy) {
   return static_cast<std::size_t>(parts_of_rows(rows_of(dy)).count * dy.size(-1));
 }
 
 } // namespace
 
 std::size_t scratch_of(const BiasBwd& args) {
-  return partial(args.dy) * sizeof(float);
+  return partials_count(args.dy) * sizeof(float);
 }
 std::size_t scratch_of(const NormBwdWeight& args) {
-  return partial(args.dy) * sizeof(float) * (args.dbias.empty() ? 1 : 2);
+  return partials_count(args.dy) * sizeof(float) * (args.dbias.empty() ? 1 : 2);
 }
 
 void Primitives::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
@@ -120,7 +122,7 @@ void Primitives::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& 
   const std::int64_t rows = rows_of(args.dy), n = args.dy.size(-1);
   if (rows == 0) return;
   auto* of_weight = reinterpret_cast<float*>(context.scratch.data());
-  float* of_bias = args.dbias.empty() ? nullptr : of_weight + partial(args.dy);
+  float* of_bias = args.dbias.empty() ? nullptr : of_weight + partials_count(args.dy);
   const float* mean = args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr;
   by_type(args.dy.dtype(), [&]<class T>(T) {
     const Norm<T> term{args.dy.as<const T>(), args.x.as<const T>(), mean, args.rstd.as<const float>(), n};

@@ -10,6 +10,7 @@ namespace triax::cuda {
 
 namespace {
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void add_bias(T* y, const T* x, const T* bias, std::int64_t n, std::int64_t count) {
   const GridStride stride = grid_stride();
@@ -17,12 +18,14 @@ __global__ void add_bias(T* y, const T* x, const T* bias, std::int64_t n, std::i
     y[i] = rounded<T>(value_of(x[i]) + value_of(bias[i % n]));
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void add_elements(T* y, const T* a, const T* b, std::int64_t count) {
   const GridStride stride = grid_stride();
   for (std::int64_t i = stride.first; i < count; i += stride.step) y[i] = rounded<T>(value_of(a[i]) + value_of(b[i]));
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t count) {
   const GridStride stride = grid_stride();
@@ -30,12 +33,14 @@ __global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t coun
     y[i] = rounded<T>(dropped(plan, i) ? 0.0f : value_of(x[i]) * plan.scale);
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void gelu_forward(T* y, const T* x, std::int64_t count) {
   const GridStride stride = grid_stride();
   for (std::int64_t i = stride.first; i < count; i += stride.step) y[i] = rounded<T>(gelu(value_of(x[i])));
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void gelu_backward(T* dx, const T* dy, const T* x, std::int64_t count) {
   const GridStride stride = grid_stride();
@@ -43,6 +48,7 @@ __global__ void gelu_backward(T* dx, const T* dy, const T* x, std::int64_t count
     dx[i] = rounded<T>(value_of(dy[i]) * gelu_derivative(value_of(x[i])));
 }
 
+/// One thread per element, in a grid-stride loop.
 /// x [rows, 2n], y [rows, n].
 template <class T>
 __global__ void silu_mul_forward(T* y, const T* x, std::int64_t n, std::int64_t count) {
@@ -54,6 +60,7 @@ __global__ void silu_mul_forward(T* y, const T* x, std::int64_t n, std::int64_t 
   }
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void silu_mul_backward(T* dx, const T* dy, const T* x, std::int64_t n, std::int64_t count) {
   const GridStride stride = grid_stride();
@@ -65,6 +72,7 @@ __global__ void silu_mul_backward(T* dx, const T* dy, const T* x, std::int64_t n
   }
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void scale_product(T* d, Strided at, float beta, std::int64_t count) {
   const GridStride stride = grid_stride();

@@ -8,14 +8,15 @@ namespace triax::cuda {
 
 namespace {
 
+/// One block per row.
 /// mean: null for rms.
 template <class T>
-__global__ void norm_forward(T* y, const T* x, const T* weight, const T* bias, float* mean_of, float* rstd_of,
+__global__ void norm_forward(T* y, const T* x, const T* weight, const T* bias, float* mean_out, float* rstd_out,
                              std::int64_t rows, std::int64_t n, float eps) {
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* in = x + row * n;
     float mean = 0, square = 0;
-    if (mean_of) {
+    if (mean_out) {
       for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) mean += value_of(in[j]);
       mean = block_sum(mean) / static_cast<float>(n);
     }
@@ -26,21 +27,22 @@ __global__ void norm_forward(T* y, const T* x, const T* weight, const T* bias, f
     const float rstd = 1 / sqrtf(block_sum(square) / static_cast<float>(n) + eps);
     for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) {
       const float normed = (value_of(in[j]) - mean) * rstd * value_of(weight[j]);
-      y[row * n + j] = rounded<T>(mean_of ? normed + value_of(bias[j]) : normed);
+      y[row * n + j] = rounded<T>(mean_out ? normed + value_of(bias[j]) : normed);
     }
     if (threadIdx.x != 0) continue;
-    if (mean_of) mean_of[row] = mean;
-    rstd_of[row] = rstd;
+    if (mean_out) mean_out[row] = mean;
+    rstd_out[row] = rstd;
   }
 }
 
+/// One block per row.
 /// With g = dy * weight and z the normalised x: dx = rstd * (g - mean(g) - z * mean(g z)); rms has no mean(g).
 template <class T>
-__global__ void norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const float* mean_of,
-                                    const float* rstd_of, const T* residual, std::int64_t rows, std::int64_t n) {
+__global__ void norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const float* row_mean,
+                                    const float* row_rstd, const T* residual, std::int64_t rows, std::int64_t n) {
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const std::int64_t first = row * n;
-    const float mean = mean_of ? mean_of[row] : 0.0f, rstd = rstd_of[row];
+    const float mean = row_mean ? row_mean[row] : 0.0f, rstd = row_rstd[row];
     float sum_g = 0, sum_gz = 0;
     for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) {
       const float g = value_of(dy[first + j]) * value_of(weight[j]);
@@ -49,7 +51,7 @@ __global__ void norm_backward_input(T* dx, const T* dy, const T* x, const T* wei
     }
     sum_g = block_sum(sum_g);
     sum_gz = block_sum(sum_gz);
-    const float mean_g = mean_of ? sum_g / static_cast<float>(n) : 0.0f, mean_gz = sum_gz / static_cast<float>(n);
+    const float mean_g = row_mean ? sum_g / static_cast<float>(n) : 0.0f, mean_gz = sum_gz / static_cast<float>(n);
     for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) {
       const float g = value_of(dy[first + j]) * value_of(weight[j]), z = (value_of(x[first + j]) - mean) * rstd;
       const float of_norm = rstd * (g - mean_g - z * mean_gz);

@@ -14,6 +14,7 @@ struct AdamWValues {
   float eps, decay;
 };
 
+/// One thread per element, in a grid-stride loop.
 /// working: of type W, or null.
 template <class W>
 __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, W* working, const StepScalars* scalars,
@@ -65,6 +66,7 @@ struct SgdValues {
   float momentum, decay;
 };
 
+/// One thread per element, in a grid-stride loop.
 /// velocity, working: may be null.
 template <class W>
 __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* working, const StepScalars* scalars,

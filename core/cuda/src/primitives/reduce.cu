@@ -31,22 +31,23 @@ struct NotFinite {
   __device__ int operator()(std::int64_t i) const { return isfinite(value_of(x[i])) ? 0 : 1; }
 };
 
+/// One block per part.
 template <class Term>
-__global__ void sum_parts(typename Term::Sum* of_parts, Term term, std::int64_t count, Parts parts) {
+__global__ void partial_sums(typename Term::Sum* partials, Term term, std::int64_t count, Parts parts) {
   for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {
     const std::int64_t begin = part * parts.length, end = begin + parts.length < count ? begin + parts.length : count;
     typename Term::Sum sum = 0;
     for (std::int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) sum += term(i);
     sum = block_sum(sum);
-    if (threadIdx.x == 0) of_parts[part] = sum;
+    if (threadIdx.x == 0) partials[part] = sum;
   }
 }
 
 /// One block. to = or += the sum of the parts.
 template <class Sum, class To>
-__global__ void sum_of_parts(To* to, const Sum* of_parts, std::int64_t parts, bool added) {
+__global__ void reduce_partials(To* to, const Sum* partials, std::int64_t parts, bool added) {
   Sum sum = 0;
-  for (std::int64_t part = threadIdx.x; part < parts; part += blockDim.x) sum += of_parts[part];
+  for (std::int64_t part = threadIdx.x; part < parts; part += blockDim.x) sum += partials[part];
   sum = block_sum(sum);
   if (threadIdx.x == 0) *to = added ? *to + sum : sum;
 }
@@ -55,15 +56,16 @@ template <class Term, class To>
 void launch_sum(Op op, To* to, const Term& term, std::int64_t count, bool added, const OpContext& context) {
   using Sum = typename Term::Sum;
   const Parts parts = parts_of_elements(count);
-  auto* of_parts = reinterpret_cast<Sum*>(context.scratch.data());
+  auto* partials = reinterpret_cast<Sum*>(context.scratch.data());
   if (parts.count > 0) {
     const Launch launch(op, grid_of_rows(parts.count), context);
-    launch(sum_parts<Term>, of_parts, term, count, parts);
+    launch(partial_sums<Term>, partials, term, count, parts);
   }
   const Launch launch(op, Grid{}, context);
-  launch(sum_of_parts<Sum, To>, to, static_cast<const Sum*>(of_parts), parts.count, added);
+  launch(reduce_partials<Sum, To>, to, static_cast<const Sum*>(partials), parts.count, added);
 }
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void multiply(T* x, const float* factor, std::int64_t count) {
   const GridStride stride = grid_stride();

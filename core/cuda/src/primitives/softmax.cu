@@ -12,6 +12,7 @@ namespace triax::cuda {
 
 namespace {
 
+/// One block per row.
 /// x, y [b, heads, queries, keys]; y may be x: an element is written by the thread that read it last. lse may be null.
 template <class T>
 __global__ void softmax_forward(T* y, const T* x, float* lse, MaskPlan mask, std::int64_t rows, std::int64_t heads,
@@ -31,6 +32,7 @@ __global__ void softmax_forward(T* y, const T* x, float* lse, MaskPlan mask, std
   }
 }
 
+/// One block per row.
 /// y = exp(scale * x - lse) for the keys that a row sees, else 0; y may be x.
 template <class T>
 __global__ void probabilities_from_lse(T* y, const T* x, const float* lse, MaskPlan mask, std::int64_t rows,
@@ -42,6 +44,7 @@ __global__ void probabilities_from_lse(T* y, const T* x, const float* lse, MaskP
   }
 }
 
+/// One block per row.
 /// dx may be dy. delta may be null: then it is the sum of dy * y.
 template <class T>
 __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* delta, std::int64_t rows, std::int64_t n,
@@ -61,8 +64,8 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* de
   }
 }
 
-/// A thread rotates one pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
-/// float cannot represent each position past 2^24 / 2 pi.
+/// One thread per pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are computed
+/// in double. In float, the angle's error grows to position * 2^-24 radians.
 template <class T>
 __global__ void rotate_pairs(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count,
                              std::int64_t position0, double base, bool inverse) {

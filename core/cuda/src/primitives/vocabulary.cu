@@ -10,6 +10,7 @@ namespace triax::cuda {
 
 namespace {
 
+/// One thread per element, in a grid-stride loop.
 template <class T>
 __global__ void embedding_forward(T* y, const T* table, const std::int32_t* tokens, std::int64_t begin,
                                   std::int64_t valid, std::int64_t h, std::int64_t count) {
@@ -20,7 +21,7 @@ __global__ void embedding_forward(T* y, const T* table, const std::int32_t* toke
   }
 }
 
-/// Each block handles one position and kThreads columns of that token's row of dtable. For a repeated token, the block
+/// One block per position and kThreads columns of that token's row of dtable. For a repeated token, the block
 /// of its first occurrence adds all occurrences in order, so the summation order is fixed and no two blocks write the
 /// same element.
 template <class To, class T>
@@ -57,15 +58,16 @@ __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, st
   }
 }
 
+/// One block per row.
 template <class T>
-__global__ void largest_logit(float* max_of, const T* logits, std::int64_t rows, std::int64_t columns,
+__global__ void largest_logit(float* row_max, const T* logits, std::int64_t rows, std::int64_t columns,
                               std::int64_t valid) {
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     float max = -INFINITY; // of a range that is all padding
     for (std::int64_t j = threadIdx.x; j < valid; j += blockDim.x)
       max = fmaxf(max, value_of(logits[row * columns + j]));
     max = block_max(max);
-    if (threadIdx.x == 0) max_of[row] = max;
+    if (threadIdx.x == 0) row_max[row] = max;
   }
 }
 
@@ -76,26 +78,27 @@ __device__ std::int64_t target_column(const std::int32_t* targets, std::int64_t 
   return column >= 0 && column < valid ? column : -1;
 }
 
+/// One block per row.
 template <class T>
-__global__ void sum_exponentials(float* sum_of, float* target_of, const T* logits, const float* max_of,
+__global__ void sum_exponentials(float* row_sum, float* row_target, const T* logits, const float* row_max,
                                  const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
                                  std::int64_t begin, std::int64_t valid) {
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const T* x = logits + row * columns;
-    const float max = max_of[row];
+    const float max = row_max[row];
     float sum = 0;
     for (std::int64_t j = threadIdx.x; j < valid; j += blockDim.x) sum += expf(value_of(x[j]) - max);
     sum = block_sum(sum);
     if (threadIdx.x != 0) continue;
     const std::int64_t target = target_column(targets, row, begin, valid);
-    sum_of[row] = sum;
-    target_of[row] = target < 0 ? 0.0f : value_of(x[target]) - max;
+    row_sum[row] = sum;
+    row_target[row] = target < 0 ? 0.0f : value_of(x[target]) - max;
   }
 }
 
 /// One block per sample: the threads compute kThreads terms in parallel; thread 0 adds them in row order. Rows are
 /// [positions, samples].
-__global__ void sum_losses(double* loss_of, const float* sum_of, const float* target_of, std::int64_t rows,
+__global__ void sum_losses(double* loss_out, const float* row_sum, const float* row_target, std::int64_t rows,
                            std::int64_t samples) {
   __shared__ double terms[kThreads];
   for (std::int64_t sample = blockIdx.x; sample < samples; sample += gridDim.x) {
@@ -105,23 +108,24 @@ __global__ void sum_losses(double* loss_of, const float* sum_of, const float* ta
       const std::int64_t position = from + threadIdx.x, row = position * samples + sample;
       __syncthreads(); // the terms before may still be read
       if (position < positions)
-        terms[threadIdx.x] = log(static_cast<double>(sum_of[row])) - static_cast<double>(target_of[row]);
+        terms[threadIdx.x] = log(static_cast<double>(row_sum[row])) - static_cast<double>(row_target[row]);
       __syncthreads();
       if (threadIdx.x != 0) continue;
       for (std::int64_t i = 0; i < kThreads && from + i < positions; ++i) loss += terms[i];
     }
-    if (threadIdx.x == 0) loss_of[sample] = loss;
+    if (threadIdx.x == 0) loss_out[sample] = loss;
   }
 }
 
+/// One block per row.
 template <class T>
-__global__ void logits_to_gradient(T* logits, const float* max_of, const float* sum_of, const std::int32_t* targets,
+__global__ void logits_to_gradient(T* logits, const float* row_max, const float* row_sum, const std::int32_t* targets,
                                    const StepScalars* scalars, std::int64_t rows, std::int64_t columns,
                                    std::int64_t begin, std::int64_t valid, double given_scale) {
   const auto scale = static_cast<float>(given_scale * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     T* x = logits + row * columns;
-    const float max = max_of[row], sum = sum_of[row];
+    const float max = row_max[row], sum = row_sum[row];
     const std::int64_t target = target_column(targets, row, begin, valid);
     for (std::int64_t j = threadIdx.x; j < columns; j += blockDim.x) {
       const float gradient =

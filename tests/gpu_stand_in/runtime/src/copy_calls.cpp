@@ -180,6 +180,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                               std::size_t width, std::size_t rows, cudaMemcpyKind kind, cudaStream_t stream) {
   return call("cudaMemcpy2DAsync", Check::kSticky, [&] {
+    constexpr std::size_t kMaxPitch = 0x7FFFFFFF; // cudaDeviceProp::memPitch
+    if (to_pitch > kMaxPitch || from_pitch > kMaxPitch) {
+      throw CallError(cudaErrorInvalidPitchValue, "pitches of " + std::to_string(to_pitch) + " and " +
+                                                      std::to_string(from_pitch) + " bytes, and at most " +
+                                                      std::to_string(kMaxPitch) + " are allowed");
+    }
     submit_copy({"cudaMemcpy2DAsync", side_of(to, to_pitch), side_of(from, from_pitch), width, rows}, kind, stream,
                 false);
   });

@@ -16,8 +16,7 @@ namespace triax::gpu_stand_in {
 // Limits of an A100 (compute capability 8.0), from the CUDA programming guide, table of technical specifications.
 constexpr int kMajor = 8, kMinor = 0;
 constexpr int kMaxThreadsPerBlock = 1024;
-constexpr std::size_t kSharedBytes = 48 * 1024;       // without cudaFuncSetAttribute
-constexpr std::size_t kSharedBytesOptin = 163 * 1024; // with it
+constexpr std::size_t kSharedBytes = 48 * 1024; // without cudaFuncSetAttribute; with it, settings().shared_bytes
 constexpr int kRegistersPerBlock = 65536;
 constexpr unsigned kMaxGridX = 2147483647, kMaxGridYZ = 65535;
 constexpr unsigned kMaxBlockXY = 1024, kMaxBlockZ = 64;

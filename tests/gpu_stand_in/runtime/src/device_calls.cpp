@@ -30,8 +30,8 @@ void fill_properties(cudaDeviceProp& p, int number) {
   p.multiProcessorCount = kProcessors;
   p.warpSize = 32;
   p.sharedMemPerBlock = kSharedBytes;
-  p.sharedMemPerBlockOptin = kSharedBytesOptin;
-  p.sharedMemPerMultiprocessor = kSharedBytesOptin + 1024;
+  p.sharedMemPerBlockOptin = settings().shared_bytes;
+  p.sharedMemPerMultiprocessor = settings().shared_bytes + 1024;
   p.reservedSharedMemPerBlock = 1024;
   p.regsPerBlock = p.regsPerMultiprocessor = kRegistersPerBlock;
   p.maxThreadsPerBlock = kMaxThreadsPerBlock;
@@ -54,7 +54,7 @@ int attribute_of(cudaDeviceAttr attribute) {
     case cudaDevAttrMaxSharedMemoryPerBlock:
       return kSharedBytes;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return kSharedBytesOptin;
+      return static_cast<int>(settings().shared_bytes);
     case cudaDevAttrMaxRegistersPerBlock:
       return kRegistersPerBlock;
     case cudaDevAttrWarpSize:

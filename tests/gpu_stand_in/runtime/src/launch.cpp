@@ -42,7 +42,7 @@ void check_shared(const Function& function, std::size_t dynamic) {
                                                "; set cudaFuncAttributeMaxDynamicSharedMemorySize before the launch");
   }
   const std::size_t all = dynamic + function.static_shared_bytes();
-  const std::size_t most = limit > kSharedBytes ? kSharedBytesOptin : kSharedBytes;
+  const std::size_t most = limit > kSharedBytes ? settings().shared_bytes : kSharedBytes;
   if (all > most) {
     throw CallError(cudaErrorInvalidValue, "kernel " + function.name + ": " + std::to_string(all) +
                                                " bytes of shared memory (" + std::to_string(dynamic) +

@@ -2,6 +2,7 @@
 // CUDA calls: launches, and attributes of kernels.
 #include "errors.hpp"
 #include "launch.hpp"
+#include "settings.hpp"
 
 namespace triax::gpu_stand_in {
 
@@ -36,7 +37,7 @@ void set_attribute(const void* host_function, cudaFuncAttribute attribute, int v
     throw CallError(cudaErrorNotSupported, "the stand-in does not know attribute " + std::to_string(attribute));
   }
   function->load();
-  const std::size_t most = kSharedBytesOptin - function->static_shared_bytes();
+  const std::size_t most = settings().shared_bytes - function->static_shared_bytes();
   if (value < 0 || static_cast<std::size_t>(value) > most) {
     throw CallError(cudaErrorInvalidValue, "kernel " + function->name + ": " + std::to_string(value) +
                                                " bytes of dynamic shared memory, and a block can have " +

@@ -29,6 +29,15 @@ bool parse_switch(std::string_view text) {
   throw std::invalid_argument("\"" + std::string(text) + "\" must be 0 or 1");
 }
 
+// From the default of each GPU, 48 KiB, to the most that one has (compute capability 9.0).
+std::size_t parse_shared_bytes(std::string_view text) {
+  const std::size_t bytes = parse_bytes(text);
+  if (bytes < std::size_t{48} << 10 || bytes > std::size_t{227} << 10) {
+    throw std::invalid_argument("\"" + std::string(text) + "\" must be a size from 48K to 227K");
+  }
+  return bytes;
+}
+
 // Checked here for the libraries that read them, which do not report an error.
 void check_host(std::string_view text) {
   if (text != "baseline") throw std::invalid_argument("\"" + std::string(text) + "\" must be baseline");
@@ -56,6 +65,7 @@ Settings read_all() {
   Settings s;
   read("TRIAX_GPU_DEVICES", [&](auto text) { s.devices = static_cast<int>(parse_number(text, kMaxDevices)); });
   read("TRIAX_GPU_MEMORY", [&](auto text) { s.memory_bytes = parse_bytes(text); });
+  read("TRIAX_GPU_SHARED_MEMORY", [&](auto text) { s.shared_bytes = parse_shared_bytes(text); });
   read("TRIAX_GPU_SEED", [&](auto text) { s.seed = parse_number(text); });
   read("TRIAX_GPU_FAIL", [&](auto text) { s.failures = parse_failures(text); });
   read("TRIAX_GPU_LOG", [&](auto text) { s.log = parse_switch(text); });

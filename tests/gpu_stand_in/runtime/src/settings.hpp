@@ -20,7 +20,8 @@ struct PlannedFailure {
 
 struct Settings {
   int devices = 1;
-  std::size_t memory_bytes = std::size_t{8} << 30; // of each device
+  std::size_t memory_bytes = std::size_t{8} << 30;   // of each device
+  std::size_t shared_bytes = std::size_t{163} << 10; // that a block may have with cudaFuncSetAttribute
   std::uint64_t seed = 0;
   std::vector<PlannedFailure> failures;
   bool log = false;         // each launch and copy

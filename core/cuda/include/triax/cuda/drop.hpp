@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which elements dropout drops: the numbering of kernel_ops.hpp, for kernels and for tests on the host.
 //
-// Threads: values, any thread; also in kernels. Ownership: `samples` is device memory (host memory in tests). Blocking:
+// Host threads: any. Values; also in kernels. Ownership: `samples` is device memory (host memory in tests). Blocking:
 // never. Errors: none.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 //   TRIAX_CUDA(launch_kernel(add<float>, grid_of_elements(count), stream, y, a, b, count));
 //
-// Threads: any. Ownership: none. Blocking: never. Errors: returns CUDA's error code, which the caller must check.
+// Host threads: any. Ownership: none. Blocking: never. Errors: returns CUDA's error code, which the caller must check.
 #pragma once
 
 #include <cuda_runtime.h>

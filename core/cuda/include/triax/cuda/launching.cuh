@@ -5,9 +5,11 @@
 //     launch(add_elements<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(), count);
 //   });
 //
-// Threads: the rank's main thread. Ownership: none. Blocking: may run the progress loop (launch_stream()). Errors:
+// Host threads: the rank's main thread. Ownership: none. Blocking: may run the progress loop (launch_stream()). Errors:
 // Error with the operation, for a type without kernels and for a failed launch. Nothing is launched for an empty view.
 #pragma once
+
+#include <source_location>
 
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
@@ -17,37 +19,46 @@
 
 namespace triax::cuda {
 
+/// The operation of a launch, and the caller's file and line, for errors. An Op converts to it.
+struct LaunchSite {
+  LaunchSite(Op of, std::source_location at = std::source_location::current()) : op(of), where(at) {}
+  Op op;
+  std::source_location where;
+};
+
 class Launch {
  public:
-  Launch(Op op, Grid grid, const OpContext& context) : op_(op), grid_(grid), stream_(launch_stream(context.stream)) {}
+  Launch(LaunchSite site, Grid grid, const OpContext& context)
+      : site_(site), grid_(grid), stream_(launch_stream(context.stream)) {}
 
   template <class... Parameters, class... Args>
   void operator()(void (*kernel)(Parameters...), const Args&... args) const {
     if (const cudaError_t error = launch_kernel(kernel, grid_, stream_, args...); error != cudaSuccess)
-      fail(error, text("kernel {}", name_of(op_)).c_str(), __FILE__, __LINE__);
+      fail(error, text("kernel {}", name_of(site_.op)).c_str(), site_.where.file_name(),
+           static_cast<int>(site_.where.line()));
   }
 
  private:
-  Op op_;
+  LaunchSite site_;
   Grid grid_;
   cudaStream_t stream_;
 };
 
 /// Calls body(T{}, launch, count) with a grid of one thread per element of the view; T is the element type.
 template <class Body>
-void over_elements(Op op, const TensorView& view, const OpContext& context, Body body) {
+void over_elements(LaunchSite site, const TensorView& view, const OpContext& context, Body body) {
   const std::int64_t count = view.elements();
   if (count == 0) return;
-  const Launch launch(op, grid_of_elements(count), context);
+  const Launch launch(site, grid_of_elements(count), context);
   by_type(view.dtype(), [&](auto zero) { body(zero, launch, count); });
 }
 
 /// Calls body(T{}, launch, rows) with a grid of one block per row of a view [rows, n].
 template <class Body>
-void over_rows(Op op, const TensorView& view, const OpContext& context, Body body) {
+void over_rows(LaunchSite site, const TensorView& view, const OpContext& context, Body body) {
   const std::int64_t rows = rows_of(view);
   if (rows == 0) return;
-  const Launch launch(op, grid_of_rows(rows), context);
+  const Launch launch(site, grid_of_rows(rows), context);
   by_type(view.dtype(), [&](auto zero) { body(zero, launch, rows); });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many keys a query can see, for kernels and for tests on the host.
 //
-// Threads: values, any thread; also in kernels. Ownership: `lengths` is device memory (host memory in tests). Blocking:
+// Host threads: any. Values; also in kernels. Ownership: `lengths` is device memory (host memory in tests). Blocking:
 // never. Errors: none.
 #pragma once
 
