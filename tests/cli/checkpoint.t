@@ -268,7 +268,7 @@ An error leaves nothing behind:
 
   $ (ulimit -f 100; triax checkpoint convert run new.safetensors)
   new.safetensors: cannot be written: File too large
-    free space there, or name a file in a folder that exists and that this user may write to
+    raise the limit of a file's size (ulimit -f)
   [1]
   $ cp -r run torn
   $ truncate -s -1 torn/checkpoints/step-00000008/weights-00000.safetensors
@@ -340,6 +340,9 @@ What cannot be averaged:
   triax: with --last, name one run; got 2
     more: triax checkpoint average --help
   [2]
+  $ triax checkpoint average $(printf 'x%.0s' $(seq 300)) run 2>&1 | cut -c290- | head -n 1
+  xxxxxxxxxxx: cannot be created: File name too long
+  [2]
   $ triax checkpoint average mean run
   mean: exists
     remove it, or name another folder
@@ -358,7 +361,7 @@ What cannot be averaged:
   [1]
   $ (ulimit -f 100; triax checkpoint average no run)
   no/weights-00000.safetensors: cannot be written: File too large
-    free space there, or name another folder
+    raise the limit of a file's size (ulimit -f)
   [1]
   $ ls -A | grep no
   [1]
@@ -372,6 +375,10 @@ What cannot be averaged:
   $ triax checkpoint show
   triax: CHECKPOINT is required
     more: triax checkpoint show --help
+  [2]
+  $ triax checkpoint list ''
+  the name of a checkpoint or run is empty
+    name a folder step-N, a run's folder or its TOML file
   [2]
   $ triax checkpoint show nothing
   nothing: does not exist

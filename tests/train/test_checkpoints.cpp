@@ -18,9 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 using test::Where;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 using Resumed = test::ResumedRun;
 
@@ -137,9 +139,14 @@ TEST_F(Resumed, DamageIsFoundBeforeAnythingStarts) {
 
 TEST_F(Resumed, AFolderThatCannotBeWrittenIsCountedAndTrainingContinues) {
   run_.keys["checkpoint.every"] = "4";
-  fs::create_directories(run_.folder() / "run");
-  fs::create_symlink("gone", run_.folder() / "run/checkpoints");
-  ASSERT_THAT(train({1, 1, 2}, 0), IsEmpty());
+  run_.keys["run.dir"] = "\"run\"";
+  const config::RunConfig config = this->config({1, 1, 2}, 0);
+  const train::RunFolder reserved(config, "# resolved\n");
+  const auto body = [&](train::Rank& rank, train::Checkpoints& checkpoints, int index, auto&) {
+    if (index == 0) test::write_file(run_.folder() / "run/checkpoints", "not a folder");
+    return train::run_loop(config, rank, signals_, {}, &checkpoints);
+  };
+  ASSERT_THAT(start(config, test::TinySource(), body), IsEmpty());
   EXPECT_EQ(result_.steps, 8);
   EXPECT_EQ(result_.missing.checkpoints, 2);
   EXPECT_EQ(result_.checkpoint, "");
@@ -296,16 +303,21 @@ TEST_F(RefusedResume, NamesTheKeysAndTheChoices) {
 }
 
 TEST_F(RefusedResume, ACheckpointToBeginWithMustExistUntilTheRunHasItsOwn) {
-  EXPECT_THAT(refusal("checkpoint.from", "\"gone\""), testing::AllOf(testing::StartsWith("checkpoint.from: "),
-                                                                     HasSubstr("gone/manifest.json: does not exist")));
+  EXPECT_THAT(refusal("checkpoint.from", "\"gone\""),
+              AllOf(StartsWith("checkpoint.from: "), HasSubstr("gone/manifest.json: does not exist")));
   ASSERT_THAT(train({}, 2), IsEmpty());
   EXPECT_THAT(refusal("checkpoint.from", "\"gone\""), HasSubstr("continues after step 2 from "));
 }
 
-TEST_F(RefusedResume, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+TEST_F(RefusedResume, WhatIsNotAFolderOfCheckpointsIsNamed) {
   fs::create_directories(run_.folder() / "run");
-  test::write_file(run_.folder() / "run/checkpoints", "a file");
-  EXPECT_THAT(refusal("log.level", "\"warn\""), HasSubstr("run/checkpoints: cannot be read: "));
+  fs::create_symlink("gone", run_.folder() / "run/checkpoints");
+  run_.keys["run.dir"] = "\"run\"";
+  EXPECT_THAT(refusal("train.seed", "2"),
+              AllOf(StartsWith("run.dir: "), HasSubstr("is a symbolic link to a folder that does not exist")));
+  fs::remove(run_.folder() / "run/checkpoints");
+  test::write_file(run_.folder() / "run/checkpoints", "x");
+  EXPECT_THAT(refusal("train.seed", "2"), AllOf(StartsWith("run.dir: "), HasSubstr("checkpoints: is not a folder")));
 }
 
 TEST_F(RefusedResume, KernelsThatOnlyModelTimeDoNotContinueATraining) {

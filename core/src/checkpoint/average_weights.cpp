@@ -32,8 +32,10 @@ void refuse_output(const fs::path& output) {
   if (step_of(output.filename().string()))
     throw Error("has the name of a run's own checkpoint, which a run would continue from", output.string(),
                 "choose a name that is not step-N");
-  if (fs::symlink_status(output, unknown).type() != fs::file_type::not_found)
-    throw Error("exists", output.string(), "remove it, or name another folder");
+  const fs::file_type type = fs::symlink_status(output, unknown).type();
+  if (type == fs::file_type::none) // its name is too long, or its folder may not be searched
+    throw Error("cannot be created: " + unknown.message(), output.string(), "name another folder");
+  if (type != fs::file_type::not_found) throw Error("exists", output.string(), "remove it, or name another folder");
 }
 
 void refuse_other_tensor(const TensorReader& first, const TensorReader& other, const std::string& parameter) {

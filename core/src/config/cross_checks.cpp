@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -136,6 +137,9 @@ class Checks {
 
   void rewinds() {
     const auto* nonfinite = values_.find<std::string>("train.nonfinite");
+    if (nonfinite && *nonfinite != "rewind" && !values_.at("train.max_rewinds").file.empty())
+      no_effect("train.max_rewinds", "train.nonfinite", text("train.nonfinite = \"{}\"", *nonfinite),
+                "write train.nonfinite = \"rewind\"");
     const Int* every = integer("checkpoint.every");
     if (nonfinite && *nonfinite == "rewind" && every && *every == 0)
       refuse(
@@ -169,13 +173,13 @@ class Checks {
         refuse(make_refusal(ErrorCode::kConflict, {keys.path, keys.paths}, "{} and {} cannot both be set", keys.path,
                             keys.paths)
                    .with_hint("name all of them in {}", keys.paths));
-      for (std::size_t i = 0; i < paths->size(); ++i) {
-        if (std::find(paths->begin(), paths->begin() + static_cast<std::ptrdiff_t>(i), (*paths)[i]) !=
-            paths->begin() + static_cast<std::ptrdiff_t>(i)) {
-          refuse(make_refusal(ErrorCode::kDuplicate, {keys.paths}, "{} names {} twice", keys.paths, (*paths)[i])
-                     .with_hint("name it once, with the sum of weights"));
+      std::set<Path> seen;
+      for (const Path& each : *paths) {
+        if (seen.insert(each).second) {
+          token_files(keys.paths, each);
         } else {
-          token_files(keys.paths, (*paths)[i]);
+          refuse(make_refusal(ErrorCode::kDuplicate, {keys.paths}, "{} names {} twice", keys.paths, each)
+                     .with_hint("name it once, with the sum of weights"));
         }
       }
     }

@@ -23,7 +23,7 @@ constexpr std::uint64_t kWindow = std::uint64_t{8} << 20; // two are in memory
 constexpr std::uint64_t kPage = 4096;
 
 [[noreturn]] void fail_durable(const fs::path& path, int error, const std::string& hint = WriteErrorText().hint) {
-  throw Error("cannot be written: " + errno_text(error), path.string(), hint);
+  throw Error("cannot be written: " + errno_text(error), path.string(), write_hint(error, hint));
 }
 
 /// 0, or the error number. Some file systems cannot refuse an existing `to` in the same call.

@@ -18,4 +18,9 @@ inline std::string errno_text(int error = errno) {
   return message + " (this process may open " + std::to_string(limit.rlim_cur) + "; ulimit -n)";
 }
 
+/// The next step after a failed write: `otherwise`, unless this process may not write files of that size.
+inline std::string write_hint(int error, const std::string& otherwise) {
+  return error == EFBIG ? "raise the limit of a file's size (ulimit -f)" : otherwise;
+}
+
 } // namespace triax

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const fs::path& file, int error) {
   throw Error("cannot be written: " + errno_text(error), file.string(),
-              "free space there, or choose another folder with run.dir");
+              write_hint(error, "free space there, or choose another folder with run.dir"));
 }
 
 } // namespace

@@ -38,6 +38,7 @@ fs::path checkpoints_of(const fs::path& toml) {
 }
 
 fs::path folder_of_checkpoints(const fs::path& run) {
+  if (run.empty()) throw Error("the name of a checkpoint or run is empty", {}, kWhatToName);
   std::error_code unknown;
   const fs::file_status status = fs::status(run, unknown);
   if (status.type() == fs::file_type::not_found) throw Error("does not exist", run.string(), kWhatToName);

@@ -171,13 +171,19 @@ class Check {
 
   /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(const executor::RankState& state) {
-    if (!computes() && !run_.evaluates && !checkpoint::checkpoints_in(run_.checkpoints()).empty())
+    bool has_checkpoints = false, is_readable = false;
+    guarded("run.dir", [&] {
+      has_checkpoints = !checkpoint::checkpoints_in(run_.checkpoints()).empty();
+      is_readable = true;
+    });
+    if (!is_readable) return;
+    if (!computes() && !run_.evaluates && has_checkpoints)
       refuse(make_refusal(ErrorCode::kConflict, {"kernels.plugin", "run.dir"},
                           "run.dir has the checkpoints of a training, and {} does not compute", run_.kernels.name)
                  .with_hint("choose another run.dir"));
     if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
     std::optional<ResumePoint> point;
-    bool is_readable = false;
+    is_readable = false;
     guarded(run_.evaluates ? "--checkpoint" : "checkpoint.from", [&] {
       point = resume_point(run_);
       is_readable = true;
