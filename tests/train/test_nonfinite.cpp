@@ -114,6 +114,7 @@ TEST_F(Nonfinite, TheFirstLayerParameterAndRankAreNamedOnAllRanks) {
     rank.step();
     if (index == 3) poison(rank, "block 2/mlp.up.weight"); // the second stage has blocks 2 and 3
     const std::string error = error_of([&] { rank.step(); });
+    EXPECT_EQ(rank.position(), "step 2, NORM");
     const std::lock_guard lock(mutex);
     errors.push_back(error);
   });

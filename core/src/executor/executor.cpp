@@ -117,6 +117,13 @@ void Executor::repeat(std::int64_t step, NonfiniteSearch& search) {
   finish();
 }
 
+void Executor::stay_at_norm(std::int64_t step) {
+  const std::span<const ProgramAction> actions = parts_.training.actions();
+  const auto norm = std::ranges::find(actions, Kind::norm, &ProgramAction::kind);
+  position_.begins(parts_.training, step);
+  position_.at(static_cast<ActionId>(norm - actions.begin()));
+}
+
 /// All values are on the host by now.
 StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const StepReductions& values = parts_.state.values();

@@ -93,6 +93,8 @@ class Executor {
   /// Computes the gradient of step `step` again, which has just ended, and shows `search` what each layer writes. Does
   /// not change weights or scalars.
   void repeat(std::int64_t step, NonfiniteSearch& search);
+  /// The position of a step that has failed at its end: NORM, after which it would have changed the weights.
+  void stay_at_norm(std::int64_t step);
   /// Waits for all work of the last step.
   void finish();
   /// As the last step left them.

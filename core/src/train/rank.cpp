@@ -208,7 +208,10 @@ StepResult Rank::step(const executor::Request& request) {
   if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.groups.counted());
   std::optional<Error> nonfinite;
   if (outcome.nonfinite) nonfinite.emplace(rank.located(*outcome.nonfinite, number));
-  if (nonfinite && rank.run.train.nonfinite == "stop") throw Error(*nonfinite);
+  if (nonfinite && rank.run.train.nonfinite == "stop") {
+    rank.walker->stay_at_norm(number);
+    throw Error(*nonfinite);
+  }
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.trace && number == rank.trace->step() &&

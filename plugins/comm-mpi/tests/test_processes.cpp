@@ -12,7 +12,6 @@
 namespace triax::comm_mpi::test {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
