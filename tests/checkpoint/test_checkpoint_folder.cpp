@@ -84,7 +84,7 @@ TEST_F(CheckpointFolder, LeftoversAreRemoved) {
 TEST_F(CheckpointFolder, OldOnesAreRemoved) {
   for (const std::int64_t step : {10, 20, 30, 40, 50}) make(folder_name(step), true);
   make("step-00000015", false);
-  remove_old(folder_.path(), 2, 20);
+  EXPECT_THAT(remove_old(folder_.path(), 2, 20), ElementsAre("step-00000010", "step-00000030"));
   EXPECT_THAT(steps(), ElementsAre(20, 40, 50));
   EXPECT_TRUE(names().contains("step-00000015")); // not complete: not known what it is
   remove_old(folder_.path(), 1, 0);

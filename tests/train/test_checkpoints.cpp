@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "checkpoint/folder.hpp"
+#include "os/folder_lock.hpp"
 #include "train/preflight_run.hpp"
 #include "train/resumed_run.hpp"
 #include "triax/version.h"
@@ -203,6 +204,27 @@ TEST_F(SavedTwice, AFolderThatIsMovedIsFollowed) {
   EXPECT_THAT(steps_in("run"), ElementsAre(9)) << "checkpoints of another run";
 }
 
+/// Before its first save, from the checkpoint that it has continued from.
+TEST_F(SavedTwice, AfterAMoveARunGoesBackInItsOwnFolder) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  run_.keys["checkpoint.every"] = "9";
+  ASSERT_THAT(train({1, 1, 2}, 2), IsEmpty());
+  const config::RunConfig config = this->config({1, 1, 2}, 0);
+  std::vector<std::string> back(2);
+  const auto body = [&](train::Rank& rank, train::Checkpoints& checkpoints, int index, auto&) {
+    rank.step(); // both ranks have been restored
+    if (index == 0) {
+      fs::rename(run_.folder() / "run", run_.folder() / "moved");
+      make_another_run();
+    }
+    back[static_cast<std::size_t>(index)] = checkpoints.rewind().value().folder.string();
+    return train::LoopResult();
+  };
+  ASSERT_THAT(start(config, test::TinySource(), body), IsEmpty());
+  const std::string own = (run_.folder() / "moved/checkpoints/step-00000002").string();
+  EXPECT_THAT(back, ElementsAre(own, own));
+}
+
 TEST_F(SavedTwice, AFolderThatWasRemovedIsMadeAgain) {
   run_once([this] { fs::remove_all(run_.folder() / "run"); });
   EXPECT_EQ(missing_, 0);
@@ -215,6 +237,7 @@ TEST_F(SavedTwice, NotIfAnotherRunHasItsName) {
     make_another_run();
   });
   EXPECT_EQ(missing_, 1);
+  EXPECT_NO_THROW(os::FolderLock(run_.folder() / "run")) << "that run can continue";
   EXPECT_THAT(steps_in("run"), ElementsAre(9));
   EXPECT_EQ(std::distance(fs::directory_iterator(run_.folder() / "run/checkpoints"), {}), 1) << "nothing is left there";
 }

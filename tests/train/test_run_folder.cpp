@@ -177,6 +177,22 @@ TEST_F(RunFolderTest, ARunThatGoesBackKeepsTheRecordsThatItRepeatsAside) {
   EXPECT_EQ(records.records(), 4);
 }
 
+TEST_F(RunFolderTest, ARunThatGoesBackAfterAMoveLeavesAnotherRunAlone) {
+  const RunFolder folder(run_, "# a run\n");
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin();
+  for (int step = 1; step <= 3; ++step) records.write(record(step));
+  fs::rename(run_.folder, folder_ / "moved");
+  train(4, "# another\n");
+  const std::string other = files().at("run/metrics.jsonl");
+  EXPECT_THAT(records.go_back(1), EndsWith("moved/metrics.jsonl: records after step 1 are only in metrics-1.jsonl"));
+  records.write(record(2));
+  EXPECT_EQ(records.missing(), 0);
+  EXPECT_EQ(files().at("run/metrics.jsonl"), other);
+  const std::string two = files().at("moved/metrics.jsonl");
+  EXPECT_EQ(std::count(two.begin(), two.end(), '\n'), 2);
+}
+
 /// It writes to the file as before, and the counts continue.
 TEST_F(RunFolderTest, RecordsThatCannotBeMovedStay) {
   const RunFolder folder(run_, "# a run\n");

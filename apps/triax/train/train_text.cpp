@@ -153,8 +153,10 @@ std::string result_line(const config::RunConfig& run, const train::LoopResult& r
 }
 
 std::string complete_line(const config::RunConfig& run, const train::LoopResult& result) {
-  return text("complete: step {} of {} is done, saved in {}; nothing to train", result.last_step, run.train.steps,
-              shown(result.checkpoint));
+  const std::string done = result.last_step > run.train.steps
+                               ? text("step {} is done, and train.steps = {}", result.last_step, run.train.steps)
+                               : text("step {} of {} is done", result.last_step, run.train.steps);
+  return text("complete: {}, saved in {}; nothing to train", done, shown(result.checkpoint));
 }
 
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
@@ -184,7 +186,7 @@ std::string next_line(const config::RunConfig& run, const train::LoopResult& res
                          (!saved && (override.key == "run.dir" || override.key == "log.metrics"));
     if (!changes) line += " --set " + word(override.key + "=" + override.value);
   }
-  if (!more) line += text(" --set train.steps={}", 2 * run.train.steps);
+  if (!more) line += text(" --set train.steps={}", std::max(result.last_step, run.train.steps) + run.train.steps);
   if (run.train.stop_at > 0) line += " --set train.stop_at=0";
   const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
   if (!saved) line += " --set " + word("run.dir=" + from_here(longer).string());

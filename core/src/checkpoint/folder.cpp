@@ -88,7 +88,7 @@ std::vector<FoundCheckpoint> named_in(const fs::path& dir) {
     throw Error("is a symbolic link to a folder that does not exist", dir.string(),
                 "create that folder, or remove the link");
   if (failed == std::errc::not_a_directory)
-    throw Error("is not a folder", dir.string(), "rename or remove it, or choose another run.dir");
+    throw Error("is not a folder", dir.string(), "rename it, or choose another run.dir");
   if (failed && failed != std::errc::no_such_file_or_directory)
     throw Error("cannot be read: " + failed.message(), dir.string(),
                 "let this user read it, or choose another run.dir");
@@ -155,11 +155,16 @@ void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
   os::sync_folder(dir);
 }
 
-void remove_old(const fs::path& dir, std::int64_t keep, std::int64_t keep_every) {
+std::vector<std::string> remove_old(const fs::path& dir, std::int64_t keep, std::int64_t keep_every) {
+  std::vector<std::string> out;
   std::vector<FoundCheckpoint> found = checkpoints_in(dir);
   const auto newest = static_cast<std::size_t>(keep);
-  for (std::size_t i = 0; i + newest < found.size(); ++i)
-    if (keep_every == 0 || found[i].step % keep_every != 0) remove_folder(found[i].folder);
+  for (std::size_t i = 0; i + newest < found.size(); ++i) {
+    if (keep_every != 0 && found[i].step % keep_every == 0) continue;
+    remove_folder(found[i].folder);
+    out.push_back(found[i].folder.filename().string());
+  }
+  return out;
 }
 
 } // namespace triax::checkpoint

@@ -40,7 +40,7 @@ void remove_leftovers(const std::filesystem::path& dir);
 /// replaced in one call and removed. Another folder of the name is renamed first.
 void commit(const std::filesystem::path& partial, const std::filesystem::path& dir, std::int64_t step);
 /// Removes all complete checkpoints but the newest `keep`, and those whose step is a multiple of `keep_every` (0:
-/// none).
-void remove_old(const std::filesystem::path& dir, std::int64_t keep, std::int64_t keep_every);
+/// none). Returns the names of those that it has removed.
+std::vector<std::string> remove_old(const std::filesystem::path& dir, std::int64_t keep, std::int64_t keep_every);
 
 } // namespace triax::checkpoint

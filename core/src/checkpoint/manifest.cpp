@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kFormat = "triax-checkpoint";
 constexpr std::uint64_t kMaxManifest = std::uint64_t{1} << 30;
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 40; // times the positions of a sample, it fits into 64 bits
 
 constexpr const char* kDamagedHint = "the manifest was damaged: restore it, or use another checkpoint";
 
@@ -61,7 +61,7 @@ class Value {
       fail("is not a whole number of at least 0");
     return json_.get<std::int64_t>();
   }
-  /// A count of steps, samples or tokens. A larger one would overflow where it is multiplied.
+  /// A number of steps or samples.
   std::int64_t count() const {
     if (whole() > kMaxCount) fail("is too large");
     return whole();
@@ -210,7 +210,7 @@ Manifest manifest_of(const Value& top) {
                 top.from(), "use the version of Triax that wrote it, or a later one");
   Manifest out;
   out.training = training_of(top.at("training"));
-  out.tokens = top.at("tokens").count();
+  out.tokens = top.at("tokens").whole();
   out.created = top.at("created").string();
   out.engine = top.at("engine").string();
   for (const auto& [key, value] : top.at("plugins").object()) out.plugins[key] = value.string();
@@ -279,8 +279,8 @@ Manifest read_manifest(const std::filesystem::path& path) {
   const Json parsed = parse(bytes, path.string());
   const Value top(parsed, path.string());
   Manifest out = manifest_of(top);
-  check_whole(out.content, path.string());
   if (top.at("checksum").string() != checksum_of(parsed)) throw Error("checksum mismatch", path.string(), kDamagedHint);
+  check_whole(out.content, path.string()); // may take long for what no program wrote
   const std::optional<std::int64_t> step = step_of(path.parent_path().filename().string());
   if (step && *step != out.training.step)
     throw Error(text("is of step {}, in a folder of step {}", out.training.step, *step), path.string(),
@@ -313,15 +313,29 @@ bool overlap(const Piece& a, const Piece& b) {
   return a.size.elements() > 0 && b.size.elements() > 0;
 }
 
-/// Two pieces with common elements, or null. Compares pieces whose rows meet: few, of what ranks write.
+/// The dimension in which pieces begin at most places.
+int most_divided(const SavedTensor& tensor) {
+  int out = 0;
+  std::size_t most = 0;
+  for (int dim = 0; dim < tensor.shape.rank(); ++dim) {
+    std::set<std::int64_t> begins;
+    for (const Piece& piece : tensor.pieces) begins.insert(piece.begin[dim]);
+    if (begins.size() > most) out = dim;
+    most = std::max(most, begins.size());
+  }
+  return out;
+}
+
+/// Two pieces with common elements, or null. Compares pieces that meet in one dimension: few, of what ranks write.
 const Piece* find_overlap(const SavedTensor& tensor) {
   if (tensor.shape.rank() == 0) return nullptr;
+  const int dim = most_divided(tensor);
   std::vector<const Piece*> by_row;
   for (const Piece& piece : tensor.pieces) by_row.push_back(&piece);
-  std::ranges::sort(by_row, {}, [](const Piece* piece) { return piece->begin[0]; });
+  std::ranges::sort(by_row, {}, [dim](const Piece* piece) { return piece->begin[dim]; });
   for (std::size_t i = 0; i < by_row.size(); ++i)
-    for (std::size_t j = i + 1; j < by_row.size() && by_row[j]->begin[0] < by_row[i]->begin[0] + by_row[i]->size[0];
-         ++j)
+    for (std::size_t j = i + 1;
+         j < by_row.size() && by_row[j]->begin[dim] < by_row[i]->begin[dim] + by_row[i]->size[dim]; ++j)
       if (overlap(*by_row[i], *by_row[j])) return by_row[j];
   return nullptr;
 }

@@ -79,15 +79,27 @@ const SavedTensor* TensorReader::find(const std::string& parameter, const std::s
 }
 
 TensorReader::OpenFile& TensorReader::open(const std::string& name) {
-  const auto found = files_.find(name);
-  if (found != files_.end()) return found->second;
-  if (files_.size() == kMaxOpenFiles) files_.clear(); // what is still needed is opened again
+  const auto [found, is_new] = files_.try_emplace(name);
+  OpenFile& out = found->second;
+  if (out.file) return out;
   const std::filesystem::path path = folder_ / name;
-  OpenFile file{os::InputFile(path, kDamaged), 0, {}};
-  SafetensorsHeader header = read_header(file.file, path);
-  file.data = header.bytes;
-  for (TensorEntry& entry : header.entries) file.entries.insert({entry.name, entry});
-  return files_.insert({name, std::move(file)}).first->second;
+  if (open_.size() == kMaxOpenFiles) {
+    open_.front()->file.reset(); // its header stays
+    open_.pop_front();
+  }
+  try {
+    out.file.emplace(path, kDamaged);
+    if (is_new) {
+      SafetensorsHeader header = read_header(*out.file, path);
+      out.data = header.bytes;
+      for (TensorEntry& entry : header.entries) out.entries.insert({entry.name, entry});
+    }
+  } catch (...) {
+    files_.erase(found);
+    throw;
+  }
+  open_.push_back(&out);
+  return out;
 }
 
 const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const {
@@ -103,6 +115,9 @@ const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& ten
 }
 
 void TensorReader::read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out) {
+  for (int dim = 0; dim < tensor.shape.rank(); ++dim)
+    TRIAX_REQUIRE(begin[dim] >= 0 && begin[dim] + size[dim] <= tensor.shape[dim], "{}: a box outside of {}",
+                  name_of(tensor), to_text(tensor.shape));
   for (const Piece& piece : tensor.pieces) copy(tensor, piece, begin, size, out); // they make up the whole
 }
 
@@ -119,7 +134,7 @@ void TensorReader::copy(const SavedTensor& tensor, const Piece& piece, const Sha
   for (int dim = 0; dim < rank; ++dim) last[dim] += common.size[dim] - 1;
   const std::uint64_t end = data + static_cast<std::uint64_t>(element(last, piece.begin, piece.size) + 1) * width;
   buffer_.resize(kBuffer);
-  Window window(file.file, data, end, buffer_); // not beyond the box: the next box would read that again
+  Window window(*file.file, data, end, buffer_); // not beyond the box: the next box would read that again
   // Dimensions from `inner` on are complete in both boxes, so that the elements of one index before them are a run.
   int inner = rank;
   while (inner > 0 && (inner == rank || (common.size[inner] == size[inner] && common.size[inner] == piece.size[inner])))
@@ -174,7 +189,7 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
       throw Error(text("has {} bytes, and {} were written", file.bytes(), saved.bytes), path, kDamaged);
     OpenFile& open_file = open(saved.name);
     std::vector<std::byte> header(open_file.data);
-    open_file.file.read_at(0, header);
+    open_file.file->read_at(0, header);
     Checksum checksum;
     checksum.add(header);
     if (checksum.text() != saved.header_checksum) throw Error("checksum mismatch in the header", path, kDamaged);
@@ -206,7 +221,7 @@ void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const
   for (std::uint64_t at = 0; at < entry.bytes(); at += kBuffer) {
     if (is_stopped(stop)) return;
     const std::span<std::byte> chunk = std::span(buffer_).first(std::min<std::uint64_t>(kBuffer, entry.bytes() - at));
-    file.file.read_at(file.data + entry.begin + at, chunk);
+    file.file->read_at(file.data + entry.begin + at, chunk);
     checksum.add(chunk);
   }
   if (checksum.text() != piece.checksum)

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +41,8 @@ class TensorReader {
 
  private:
   struct OpenFile {
-    os::InputFile file;
-    std::uint64_t data = 0; // offset
+    std::optional<os::InputFile> file; // empty: closed
+    std::uint64_t data = 0;            // offset
     std::map<std::string, TensorEntry> entries;
   };
 
@@ -56,7 +58,8 @@ class TensorReader {
   const std::filesystem::path folder_;
   const Manifest manifest_;
   std::map<std::pair<std::string, std::string>, const SavedTensor*> tensors_;
-  std::map<std::string, OpenFile> files_; // that are open
+  std::map<std::string, OpenFile> files_; // whose headers have been read
+  std::deque<OpenFile*> open_;
   std::vector<std::byte> buffer_;
 };
 

@@ -45,6 +45,10 @@ void check_visible(const fs::path& folder, const checkpoint::SavedPart& part, in
   }
 }
 
+std::string folder_key(std::int64_t save) {
+  return text("checkpoint/save {}/folder", save);
+}
+
 PartOrError part_from(std::string_view report, int rank) {
   const std::string_view content = report.substr(1);
   if (report.front() != kWritten) return {{}, {}, std::string(content)};
@@ -60,6 +64,14 @@ void publish(Store& store, std::int64_t save, int rank, const PartOrError& part)
   store.set(key_of(save, rank),
             part.error.empty() ? kWritten + nlohmann::json(part.plugins).dump() + '\n' + checkpoint::to_json(part.part)
                                : kFailed + part.error);
+}
+
+void publish_folder(Store& store, std::int64_t save, const fs::path& folder) {
+  store.set(folder_key(save), folder.string());
+}
+
+fs::path await_folder(Store& store, std::int64_t save) {
+  return store.get(folder_key(save), deadline_in(kNoDeadline));
 }
 
 std::map<std::string, std::string> checksums(const std::map<std::string, std::string>& texts) {
@@ -88,12 +100,15 @@ CheckpointCommit::CheckpointCommit(const config::RunConfig& run, const Layout& l
 void CheckpointCommit::own_folder(os::FollowedFolder& folder) {
   if (!folder.is_gone()) return;
   std::error_code failed;
-  fs::create_directories(run_.folder, failed); // if it cannot be made, it cannot be locked
-  lock_.reset();
-  lock_.emplace(run_.folder);
+  fs::create_directories(run_.folder, failed);
+  if (failed)
+    throw Error("was removed, and cannot be made again: " + failed.message(), run_.folder.string(),
+                "make it, and the next checkpoint is written there");
+  auto lock = std::make_unique<os::FolderLock>(run_.folder);
   if (fs::exists(run_.folder / config::kResolvedFile, failed))
     throw Error("is the folder of another run: the folder of this run was removed", run_.folder.string(),
-                "remove or rename it, and the next checkpoint is written in a new folder");
+                "rename it, and the next checkpoint is written in a new folder");
+  lock_ = std::move(lock);
   folder.reopen();
   log_.warn("the folder of the run was removed; {} is made again for checkpoints", run_.folder.string());
 }
@@ -111,7 +126,11 @@ void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, cons
     checkpoint::commit(partial, checkpoints, state.step);
     newest_ = checkpoint::folder_name(state.step);
     log_.info("step {} is saved in {}", state.step, (checkpoints / newest_).string());
-    checkpoint::remove_old(checkpoints, run_.checkpoint.keep, run_.checkpoint.keep_every);
+    const std::vector<std::string> removed =
+        checkpoint::remove_old(checkpoints, run_.checkpoint.keep, run_.checkpoint.keep_every);
+    if (removed.size() > 1) // an earlier start has kept more
+      log_.info("removed {} and {} before it (checkpoint.keep = {}, keep_every = {})", removed.back(),
+                removed.size() - 1, run_.checkpoint.keep, run_.checkpoint.keep_every);
   } catch (...) {
     const Error error = caught_error();
     std::error_code none;
@@ -138,6 +157,7 @@ std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t save) 
     out.push_back(store_.get(key_of(save, rank), deadline_in(kNoDeadline)));
   for (int rank = 1; rank < layout_.world(); ++rank)
     store_.set(key_of(save, rank), ""); // releases the memory of the server
+  store_.set(folder_key(save), "");
   return out;
 }
 

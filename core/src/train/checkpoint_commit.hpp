@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +39,11 @@ std::map<std::string, std::string> checksums(const std::map<std::string, std::st
 /// Sends rank 0 what this rank has written. `save`: number of the save in this start of the run, from 1: after a
 /// rewind, a step is saved again.
 void publish(Store& store, std::int64_t save, int rank, const PartOrError& part);
+
+/// The folder of a save, which rank 0 chooses, because hosts may see a moved folder differently. Empty: none of the
+/// ranks is to write.
+void publish_folder(Store& store, std::int64_t save, const std::filesystem::path& folder);
+std::filesystem::path await_folder(Store& store, std::int64_t save);
 
 /// A name that no other run has.
 std::string new_attempt();
@@ -74,7 +79,7 @@ class CheckpointCommit {
   std::atomic<bool> awaits_others_{false};
   std::int64_t failed_ = 0;
   std::string newest_;
-  std::optional<os::FolderLock> lock_; // of a folder that was made again
+  std::unique_ptr<os::FolderLock> lock_; // of a folder that was made again
 };
 
 } // namespace triax::train

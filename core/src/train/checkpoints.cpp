@@ -182,14 +182,10 @@ struct Checkpoints::Impl {
   /// Other ranks report a failure to rank 0, which reports it.
   void write(const checkpoint::TrainingState& state) {
     try {
-      std::string refused; // as an error of this rank, since the others write all the same
-      try {
-        if (commit) commit->own_folder(run_folder);
-      } catch (...) {
-        refused = caught_error().what();
-      }
-      const std::filesystem::path folder = checkpoint::partial_folder(checkpoints(), state.step, attempt);
-      const PartOrError part = refused.empty() ? written(folder, state) : PartOrError{{}, {}, refused};
+      std::string refused = "rank 0 has no folder for it";
+      const std::filesystem::path chosen = commit ? choose_folder(refused) : await_folder(store, saves);
+      const std::filesystem::path folder = checkpoint::partial_folder(chosen, state.step, attempt);
+      const PartOrError part = chosen.empty() ? PartOrError{{}, {}, refused} : written(folder, state);
       if (commit) return commit->complete(folder, saves, state, part, stop);
       try {
         publish(store, saves, number, part);
@@ -199,6 +195,19 @@ struct Checkpoints::Impl {
     } catch (...) { // the store, after a failure of the job
       log.debug("{}", caught_error().what());
     }
+  }
+
+  /// Of rank 0, for all ranks. Empty, with the reason, if there is none.
+  std::filesystem::path choose_folder(std::string& refused) {
+    std::filesystem::path out;
+    try {
+      commit->own_folder(run_folder);
+      out = checkpoints();
+    } catch (...) {
+      refused = caught_error().what();
+    }
+    publish_folder(store, saves, out);
+    return out;
   }
 
   PartOrError written(const std::filesystem::path& folder, const checkpoint::TrainingState& state) {
@@ -232,7 +241,7 @@ struct Checkpoints::Impl {
     if (point.weights_only && !run.evaluates) {
       rank.weights_changed();
     } else {
-      restored = point.folder.string();
+      (continues_run ? continued : restored) = continues_run ? point.folder.filename() : point.folder;
       rank.resume(manifest.training);
     }
     return to_text(run, point, manifest);
@@ -258,7 +267,8 @@ struct Checkpoints::Impl {
 
   std::string newest() const {
     const std::string& made = commit ? commit->newest() : last_saved;
-    return made.empty() ? restored : (checkpoints() / made).string();
+    const std::string& name = made.empty() ? continued : made;
+    return name.empty() ? restored : (checkpoints() / name).string();
   }
 
   /// The run's folder may be moved while it trains.
@@ -294,7 +304,8 @@ struct Checkpoints::Impl {
   std::mutex mutex; // protects the members below
   std::condition_variable changed;
   std::optional<checkpoint::TrainingState> job; // being written
-  std::string last_saved, restored;             // the name in checkpoints(), and a folder
+  std::string last_saved, continued;            // names in checkpoints(): of this start's last save, and before it
+  std::string restored;                         // folder of another run
   std::int64_t saves = 0;                       // begun; written while there is no job
   bool ends = false;
   double seconds = 0;

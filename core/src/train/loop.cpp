@@ -38,8 +38,8 @@ class Loop {
     // This agreement means that all ranks have joined. No rank ends its first step, and writes a file of it, before
     // rank 0 has begun that step, because the norm sums over all ranks.
     stop_for(rank_.agree(requested()));
-    if (!stops()) begin_records();
-    while (rank_.steps_done() < end_ && !stops()) located_step();
+    if (is_next_step()) begin_records(); // else the files stay as they are
+    while (is_next_step()) located_step();
     finish();
     end_checkpoints();
     end_records();
@@ -50,6 +50,8 @@ class Loop {
   }
 
  private:
+  bool is_next_step() const { return rank_.steps_done() < end_ && !stops(); }
+
   void begin_records() {
     if (!reports_.records) return;
     const std::string moved =
@@ -180,7 +182,7 @@ class Loop {
     try {
       if (const std::string moved = reports_.records->go_back(done); !moved.empty()) note(moved);
     } catch (...) { // does not end training: the file then has these steps twice
-      note(text("metrics.jsonl will have the steps after {} twice: {}", done, caught_error().what()));
+      note(text("the file of metrics will have the steps after {} twice: {}", done, caught_error().what()));
     }
   }
 

@@ -179,30 +179,38 @@ std::string RunRecords::begin(std::int64_t done) {
   os::commit_temporary(resolved);
   std::error_code none;
   fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed
-  open();
+  open(run_.log.metrics);
   return moved;
 }
 
+/// In the file that is written, whose folder may have been moved.
 std::string RunRecords::go_back(std::int64_t done) {
-  const fs::path file = metrics_file(run_);
   std::error_code unknown;
-  if (!fs::is_regular_file(file, unknown)) return {};
+  metrics_->check();                                                     // finds where it was moved to
+  const fs::path file = fs::weakly_canonical(metrics_->path(), unknown); // the target of a link
+  if (unknown || !fs::is_regular_file(file, unknown)) return {};
   const report::KeptRecords kept = report::records_up_to(file, done);
   if (kept.is_whole_file) return {};
   int number = 1;
   while (is_there(numbered(file, number))) ++number;
   const fs::path whole = numbered(file, number);
   os::write_temporary(file, kept.lines); // first: if there is no space, nothing is moved
-  move(file, whole);
-  os::commit_temporary(file);
+  try {
+    move(file, whole);
+    os::commit_temporary(file);
+  } catch (...) {
+    os::remove_temporary(file);
+    fs::rename(whole, file, unknown); // if it has been moved
+    throw;
+  }
   earlier_records_ += metrics_->records();
   earlier_missing_ += metrics_->missing();
-  open();
+  open(metrics_->path());
   return text("{}: records after step {} are only in {}", file, done, whole.filename());
 }
 
-void RunRecords::open() {
-  metrics_.emplace(run_.log.metrics, [this](const Error& problem, bool lost) {
+void RunRecords::open(fs::path file) {
+  metrics_.emplace(file, [this](const Error& problem, bool lost) {
     lost ? log_.error("{}", problem.what()) : log_.warn("{}", problem.what());
   });
 }

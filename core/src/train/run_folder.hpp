@@ -3,7 +3,7 @@
 // all ranks of this run have joined.
 //
 // Ownership: RunFolder owns the lock; RunRecords owns the metrics file and borrows run and log. Blocking: writes files.
-// Errors: the constructor of RunFolder and begin() throw Error with the file; later functions do not throw.
+// Errors: the constructor of RunFolder, begin() and go_back() throw Error with the file; other functions do not throw.
 #pragma once
 
 #include <filesystem>
@@ -66,7 +66,7 @@ class RunRecords {
   std::int64_t missing() const; // number of these that are not in the file
 
  private:
-  void open();
+  void open(std::filesystem::path file); // a copy: it may be of the metrics file that is replaced
 
   const config::RunConfig& run_;
   const std::string resolved_toml_;

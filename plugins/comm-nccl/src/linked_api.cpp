@@ -31,7 +31,11 @@ void* make_event() {
   return event;
 }
 
+/// Calls in a capture run when its graph is launched, which no event of the communicator sees.
 void record_event(void* event, cudaStream_t stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  TRIAX_CUDA(cudaStreamIsCapturing(stream, &capture));
+  if (capture != cudaStreamCaptureStatusNone) return;
   TRIAX_CUDA(cudaEventRecord(static_cast<cudaEvent_t>(event), stream));
 }
 
