@@ -150,14 +150,6 @@ The loss scale is for fp16 only:
     leave it out, or use train.precision fp16
   [2]
 
-Nor has a number of rewinds an effect, if the run does not go back:
-
-  $ triax check base.toml --set train.max_rewinds=2
-  --set: train.max_rewinds has no effect with train.nonfinite = "stop"
-    train.nonfinite = "stop" is the default
-    leave it out, or write train.nonfinite = "rewind"
-  [2]
-
 A constant loss scale does not move:
 
   $ cat > run.toml << 'END'

@@ -137,9 +137,6 @@ class Checks {
 
   void rewinds() {
     const auto* nonfinite = values_.find<std::string>("train.nonfinite");
-    if (nonfinite && *nonfinite != "rewind" && !values_.at("train.max_rewinds").file.empty())
-      no_effect("train.max_rewinds", "train.nonfinite", text("train.nonfinite = \"{}\"", *nonfinite),
-                "write train.nonfinite = \"rewind\"");
     const Int* every = integer("checkpoint.every");
     if (nonfinite && *nonfinite == "rewind" && every && *every == 0)
       refuse(
