@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_movement.hpp"
-#include "triax/cuda/check.hpp"
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 #include "triax/cuda/rounding.hpp"

@@ -11,9 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <source_location>
 #include <string>
-#include <string_view>
 
 #include "triax/export.hpp"
 
@@ -33,11 +31,5 @@ inline void check(cudaError_t error, const char* call, const char* file, int lin
 #define TRIAX_CUDA(call) ::triax::cuda::check((call), #call, __FILE__, __LINE__)
 /// Checks a launch, which returns no error code itself.
 #define TRIAX_CUDA_LAUNCHED(name) ::triax::cuda::check(cudaGetLastError(), "kernel " name, __FILE__, __LINE__)
-/// Checks the error code of a launch by launch_kernel().
-inline void check_launch(std::string_view kernel, cudaError_t error,
-                         std::source_location where = std::source_location::current()) {
-  if (error != cudaSuccess)
-    fail(error, ("kernel " + std::string(kernel)).c_str(), where.file_name(), static_cast<int>(where.line()));
-}
 
 } // namespace triax::cuda
