@@ -7,14 +7,16 @@
 #include <numeric>
 
 #include "copy_plan.hpp"
+#include "support/count_allocations.hpp"
 #include "triax/device.hpp"
 
 namespace triax::cuda {
 namespace {
 
 /// Same effect and requirements as cudaMemcpy2D.
-void carry_out(const std::vector<CopyPiece>& pieces, const TensorView& to, const TensorView& from) {
-  for (const CopyPiece& piece : pieces) {
+void carry_out(const CopyPieces& pieces, const TensorView& to, const TensorView& from) {
+  for (std::int64_t number = 0; number < pieces.count(); ++number) {
+    const CopyPiece piece = pieces[number];
     EXPECT_GE(piece.to_pitch, piece.width);
     EXPECT_GE(piece.from_pitch, piece.width);
     for (std::size_t row = 0; row < piece.rows; ++row)
@@ -28,12 +30,14 @@ class CopyPlan : public testing::Test {
   CopyPlan() { std::iota(from_.begin(), from_.end(), 1.0f); }
   /// Checks that the pieces copy the same elements as the host device, and change no others.
   void expect_copied(const Shape& shape, const std::array<std::int64_t, kMaxRank>& to_strides,
-                     const std::array<std::int64_t, kMaxRank>& from_strides, std::size_t most_pieces) {
+                     const std::array<std::int64_t, kMaxRank>& from_strides, std::int64_t most_pieces) {
     std::vector<float> got(4096, 0.0f), want(4096, 0.0f);
     const TensorView from(from_.data(), DType::f32, shape, from_strides);
     const TensorView to(got.data(), DType::f32, shape, to_strides);
-    const std::vector<CopyPiece> pieces = copy_pieces(to, from);
-    EXPECT_LE(pieces.size(), most_pieces) << to_text(to);
+    const std::size_t before = test::allocations();
+    const CopyPieces pieces(to, from);
+    EXPECT_EQ(test::allocations(), before) << to_text(to);
+    EXPECT_LE(pieces.count(), most_pieces) << to_text(to);
     carry_out(pieces, to, from);
     const auto host = make_host_device();
     host->copy({want.data(), DType::f32, shape, to_strides}, from, *host->make_stream("test"));
@@ -67,20 +71,20 @@ TEST_F(CopyPlan, OtherStridesTakeMorePieces) {
 TEST_F(CopyPlan, NoPitchIsLargerThanCudaTakes) {
   const std::int64_t far = (kMaxPitchBytes + 1) / 4; // in floats
   const TensorView row(nullptr, DType::f32, {3 * far});
-  EXPECT_EQ(copy_pieces(row, row).size(), 1u);
-  EXPECT_EQ(copy_pieces(row, row).front().rows, 1u);
+  EXPECT_EQ(CopyPieces(row, row).count(), 1);
+  EXPECT_EQ(CopyPieces(row, row)[0].rows, 1u);
   const TensorView rows(nullptr, DType::f32, {4, 3}, {far, 1}), packed(nullptr, DType::f32, {4, 3});
-  for (const auto& pieces : {copy_pieces(rows, packed), copy_pieces(packed, rows)}) {
-    EXPECT_EQ(pieces.size(), 4u);
-    for (const CopyPiece& piece : pieces) EXPECT_EQ(piece.rows, 1u);
+  for (const auto& pieces : {CopyPieces(rows, packed), CopyPieces(packed, rows)}) {
+    ASSERT_EQ(pieces.count(), 4);
+    for (std::int64_t number = 0; number < 4; ++number) EXPECT_EQ(pieces[number].rows, 1u);
   }
-  EXPECT_EQ(copy_pieces(rows, packed).back().to, 3 * 4 * far);
+  EXPECT_EQ(CopyPieces(rows, packed)[3].to, 3 * 4 * far);
   const TensorView near(nullptr, DType::f32, {4, 3}, {far - 1, 1});
-  EXPECT_EQ(copy_pieces(near, packed).size(), 1u);
+  EXPECT_EQ(CopyPieces(near, packed).count(), 1);
 }
 
 TEST_F(CopyPlan, HasNoPiecesForAnEmptyTensor) {
-  EXPECT_TRUE(copy_pieces({nullptr, DType::f32, {3, 0}}, {nullptr, DType::f32, {3, 0}}).empty());
+  EXPECT_EQ(CopyPieces({nullptr, DType::f32, {3, 0}}, {nullptr, DType::f32, {3, 0}}).count(), 0);
 }
 
 } // namespace

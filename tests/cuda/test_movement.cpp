@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "gpu.hpp"
+#include "support/count_allocations.hpp"
+#include "triax/cuda/check.hpp"
 #include "triax/random.hpp"
 
 namespace triax::cuda {
@@ -157,6 +159,33 @@ TEST_F(Moved, PiecesBehindAWaitForTheHostAreCounted) {
   event.fire();
   copy(300);
   finish();
+}
+
+/// A steady step does not allocate. CUDA's own calls are counted separately, because those of the GPU stand-in do.
+TEST_F(Moved, UploadsAndDownloadsDoNotAllocate) {
+  constexpr std::size_t kCopies = 100;
+  const auto allocations_in = [&](auto copy) {
+    copy();
+    finish();
+    const std::size_t before = test::allocations();
+    for (std::size_t i = 0; i < kCopies; ++i) copy();
+    const std::size_t count = test::allocations() - before;
+    finish();
+    return count;
+  };
+  const TensorView host = place(DType::f32, {30, 20}, MemoryKind::pinned), packed = place(DType::f32, {30, 20});
+  std::memset(host.data(), 0, host.bytes());
+  const TensorView rows(place(DType::f32, {30, 32}).data(), DType::f32, {30, 20}, {32, 1});
+  const std::size_t of_cuda = allocations_in([&] {
+    cudaPointerAttributes attributes{};
+    TRIAX_CUDA(cudaPointerGetAttributes(&attributes, host.data()));
+    TRIAX_CUDA(
+        cudaMemcpyAsync(packed.data(), host.data(), host.bytes(), cudaMemcpyHostToDevice, launch_stream(*stream)));
+  });
+  for (const TensorView& on_device : {packed, rows}) {
+    EXPECT_LT(allocations_in([&] { device->upload(on_device, host, *stream); }), of_cuda + kCopies);
+    EXPECT_LT(allocations_in([&] { device->download(host, on_device, *stream); }), of_cuda + kCopies);
+  }
 }
 
 TEST_F(Moved, WhereAViewIsEmptyNothingMoves) {

@@ -162,7 +162,9 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
                     CudaStream& stream) {
     if (to.elements() == 0) return;
     if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can set the stream's flag
-    for (const CopyPiece& piece : copy_pieces(to, from)) {
+    const CopyPieces pieces(to, from);
+    for (std::int64_t number = 0; number < pieces.count(); ++number) {
+      const CopyPiece piece = pieces[number];
       const cudaStream_t native = stream.admitted(); // each piece is a call
       std::byte* piece_to = to.as<std::byte>() + piece.to;
       const std::byte* piece_from = from.as<const std::byte>() + piece.from;

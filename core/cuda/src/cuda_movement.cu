@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <source_location>
-
 #include "cuda_movement.hpp"
-#include "triax/cuda/check.hpp"
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 #include "triax/cuda/rounding.hpp"
 #include "triax/element_type.hpp"
-#include "triax/error.hpp"
 
 namespace triax::cuda {
 
@@ -21,6 +17,7 @@ struct alignas(4 * sizeof(T)) Pack {
 constexpr std::int64_t kPack = 4;
 
 /// One thread per element, in a grid-stride loop.
+///
 /// to[i] = body(to[i], from[i]) for views of `count` elements each.
 template <class To, class From, class Body>
 __global__ void transform_strided(To* to, Strided to_at, const From* from, Strided from_at, std::int64_t count,
@@ -33,6 +30,7 @@ __global__ void transform_strided(To* to, Strided to_at, const From* from, Strid
 }
 
 /// One thread per four elements, in a grid-stride loop.
+///
 /// The same for contiguous, aligned views: in packs of four, then the remaining elements.
 template <class To, class From, class Body>
 __global__ void transform_contiguous(To* to, const From* from, std::int64_t count, Body body) {
@@ -99,11 +97,6 @@ void with_width(DType dtype, Body body) {
     default:
       return body(std::uint64_t{});
   }
-}
-
-void check_launch(const char* name, cudaError_t error, std::source_location where = std::source_location::current()) {
-  if (error != cudaSuccess)
-    fail(error, text("kernel {}", name).c_str(), where.file_name(), static_cast<int>(where.line()));
 }
 
 } // namespace

@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(kBlockSize) gelu_forward(T* y, const T* x, Fla
 }
 
 /// One thread per vector of 16 bytes, in a grid-stride loop.
+///
 /// dx may be dy.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize) gelu_backward(T* dx, const T* dy, const T* x, FlatVecs<T> flat) {

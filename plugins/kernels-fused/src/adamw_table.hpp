@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The shards of one AdamW launch. They are kernel parameters, as many as fit: no allocation, copy or wait is needed.
 //
-// Host threads: any. Values; also in kernels. Ownership: the caller's views.
+// Host threads: any. Kernels read the table. Ownership: the caller's views.
 #pragma once
 
 #include <cstddef>

@@ -18,13 +18,14 @@
 namespace triax::kernels_fused {
 
 template <class T>
-void run_backward(const Attention& attention, const AttentionGradients& gradients, cudaStream_t stream) {
+void run_backward(const Attention& attention, const AttentionGradients& gradients, std::size_t max_shared_bytes,
+                  cudaStream_t stream) {
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
   launch_attention("attention_backward_delta", attention_backward_delta<T>,
                    cuda::grid_of_rows(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.head_dim))), stream,
                    attention, gradients);
-  with_configs<T>(size.head_dim, max_shared_bytes(), [&]<class For>(For) {
+  with_configs<T>(size.head_dim, max_shared_bytes, [&]<class For>(For) {
     using Dq = typename For::BackwardDq;
     launch_attention("attention_backward_dq", attention_backward_dq<Dq>,
                      {query_blocks<Dq>(size), Dq::kThreads, kBackwardShared<Dq>}, stream, attention, gradients);

@@ -60,6 +60,7 @@ __device__ __forceinline__ void score_gradients(Fragment<Config::kMmaM, Config::
 }
 
 /// One block per tile of keys of a key head (and per part of the columns of dk and dv), 16 * kMmaM keys per warp.
+///
 /// dv = dropout(P)^T dout; dk = scale * dS^T q; or added to dv and dk.
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)

@@ -8,6 +8,7 @@
 namespace triax::kernels_fused {
 
 /// One block per tile of queries of a head (and per part of the columns of dq), 16 * kMmaM queries per warp.
+///
 /// dq = scale * dS k, where dS = P * (dropout(dP) - delta) and dP = dout v^T.
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)

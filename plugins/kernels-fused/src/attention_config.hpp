@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of attention: their sizes for each head width, and the layout of shared memory.
+// Tiles of attention: their sizes for each width of heads, and the layout of shared memory.
 //
-// Host threads: any. Pure functions; also in kernels.
+// Host threads: any. Kernels call these functions, too.
 //
 // A block has resident tiles of kBlockM rows (queries, or keys for their gradients), and iterates over the others,
 // which are streamed in tiles of kBlockN. Shared memory has two stages of these: one is used while the next is copied.
@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "attention_plan.hpp"
 #include "kernel_sizes.hpp"
@@ -116,7 +117,9 @@ void with_configs(int head_dim, std::size_t max_shared_bytes, Use&& use) {
   if (head_dim <= 96) return use(ConfigsFor<T, 96>{});
   if (head_dim <= 128) return use(ConfigsFor<T, 128>{});
   using Widest = ConfigsFor<T, kMaxHeadDim>;
-  if constexpr (kMaxShared < Widest >> kMinSharedLimit) {
+  constexpr bool kFitsEveryGpu = kMaxShared<Widest> <= kMinSharedLimit;
+  if constexpr (!kFitsEveryGpu) {
+    static_assert(std::is_same_v<T, float>, "SmallConfigs are of fp32");
     if (max_shared_bytes < kMaxShared<Widest>) return use(SmallConfigs{});
   }
   use(Widest{});

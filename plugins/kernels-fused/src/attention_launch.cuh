@@ -4,21 +4,16 @@
 // Host threads: any. Ownership: none. Blocking: never. Errors: Error if CUDA rejects the launch.
 #pragma once
 
+#include <cstddef>
 #include <source_location>
-#include <string>
 
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 
 namespace triax::kernels_fused {
 
-/// Shared memory that a block may have on the current GPU.
-inline std::size_t max_shared_bytes() {
-  int gpu = 0, bytes = 0;
-  TRIAX_CUDA(cudaGetDevice(&gpu));
-  TRIAX_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu));
-  return static_cast<std::size_t>(bytes);
-}
+/// Shared memory of a block that every kernel may have.
+inline constexpr std::size_t kDefaultSharedLimit = 48 * 1024;
 
 /// The name of a kernel, and the caller's file and line, for errors. A string literal converts to it.
 struct LaunchName {
@@ -27,19 +22,17 @@ struct LaunchName {
   std::source_location where;
 };
 
-/// Every launch with more than the default of 48 KiB sets the attribute, because it belongs to the context of the
+/// Every launch with more than the default limit sets the attribute, because it belongs to the context of the
 /// current device.
 template <class... Params, class... Args>
 void launch_attention(LaunchName name, void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream,
                       const Args&... args) {
   if (grid.blocks == 0) return;
-  if (grid.shared_bytes > 48 * 1024) {
+  if (grid.shared_bytes > kDefaultSharedLimit) {
     TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(grid.shared_bytes)));
   }
-  if (const cudaError_t error = cuda::launch_kernel(kernel, grid, stream, args...); error != cudaSuccess)
-    cuda::fail(error, (std::string("kernel ") + name.kernel).c_str(), name.where.file_name(),
-               static_cast<int>(name.where.line()));
+  cuda::check_launch(name.kernel, cuda::launch_kernel(kernel, grid, stream, args...), name.where);
 }
 
 } // namespace triax::kernels_fused

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Index computations of the attention kernels: tiles, visible keys, dropped elements, rows in memory.
 //
-// Host threads: any. Pure functions and values; also in kernels. Ownership: pointers are to device memory (in tests,
-// to host memory). "first" is the index in the view of a tile's first query or key.
+// Host threads: any. Kernels call these functions, too. Ownership: pointers are to device memory (in tests, to host
+// memory). "first" is the index in the view of a tile's first query or key.
 #pragma once
 
 #include <cstddef>

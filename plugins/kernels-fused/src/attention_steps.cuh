@@ -31,7 +31,7 @@ __device__ __forceinline__ void for_each_element(Body body) {
 
 extern __shared__ uint4 attention_memory[];
 
-/// The block's shared memory: kResident tiles of kRows rows, and two stages of what is loaded for an
+/// The block's shared memory: kResident tiles of kBlockM rows, and two stages of what is loaded for an
 /// iteration, at the offsets of AttentionConfig.
 template <class Config, int kResident>
 struct SharedMemory {
@@ -59,10 +59,11 @@ struct SharedMemory {
   }
 };
 
-/// Loads rows [first, first + kRows) of a head into a tile. Rows from `end` on, and columns from `width` on, are zeros.
+/// Loads rows [first, first + kRows) of a head into a tile. Rows from `end` on, and columns from `head_dim` on, are
+/// zeros.
 template <class Config, int kRows>
 __device__ __forceinline__ void load_tile(typename Config::T* tile, const typename Config::T* head,
-                                          const HeadView& view, std::int64_t first, std::int64_t end, int width) {
+                                          const HeadView& view, std::int64_t first, std::int64_t end, int head_dim) {
   using T = typename Config::T;
   constexpr int kVecsPerRow = Config::kHeadDim / kVec<T>, kSteps = kRows * kVecsPerRow / Config::kThreads;
   static_assert(kRows * kVecsPerRow % Config::kThreads == 0);
@@ -70,7 +71,7 @@ __device__ __forceinline__ void load_tile(typename Config::T* tile, const typena
     constexpr int kApart = Config::kThreads / kVecsPerRow;
     const int row = thread_index() / kVecsPerRow, column = thread_index() % kVecsPerRow * kVec<T>;
     const int rows = end - first < kRows ? static_cast<int>(end - first) : kRows;
-    const int left = column < width ? rows - row : 0;
+    const int left = column < head_dim ? rows - row : 0;
     const T* from = head + (first + row) * view.row + column; // rows past the end are not read
     T* to = tile + Config::offset(row, column);
 #pragma unroll
@@ -80,20 +81,20 @@ __device__ __forceinline__ void load_tile(typename Config::T* tile, const typena
 #pragma unroll 4
     for (int step = 0; step < kSteps; ++step) {
       const int i = step * Config::kThreads + thread_index(), row = i / kVecsPerRow, column = i % kVecsPerRow * kVec<T>;
-      const bool there = first + row < end && column < width;
+      const bool there = first + row < end && column < head_dim;
       cp_async_16(tile + Config::offset(row, column), there ? head + (first + row) * view.row + column : head, there);
     }
   } else {
 #pragma unroll 1
     for (int i = thread_index(); i < kRows * Config::kHeadDim; i += Config::kThreads) {
       const int row = i / Config::kHeadDim, column = i % Config::kHeadDim;
-      const bool there = first + row < end && column < width;
+      const bool there = first + row < end && column < head_dim;
       tile[Config::offset(row, column)] = there ? head[(first + row) * view.row + column] : T{};
     }
   }
 }
 
-/// Loads the k-th statistic of kColumns rows from `first` on; zeros from `end` on.
+/// Loads the k-th statistic of kBlockN queries from `first` on; zeros from `end` on.
 template <class Config>
 __device__ __forceinline__ void load_statistics(float* to, int k, const float* from, std::int64_t first,
                                                 std::int64_t end) {
@@ -273,7 +274,7 @@ template <class Config>
 __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Config::kPartDim>& fragment,
                                                const float (&factors)[Config::kMmaM][2], typename Config::T* head,
                                                const HeadView& view, std::int64_t first, std::int64_t end, int column,
-                                               int width, bool adds = false) {
+                                               int head_dim, bool adds = false) {
   using T = typename Config::T;
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) {
@@ -286,14 +287,14 @@ __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Con
       const float factor = factors[i / 2][i % 2];
       float low = fragment[i / 2][n][i % 2 * 2] * factor, high = fragment[i / 2][n][i % 2 * 2 + 1] * factor;
       if (adds) {
-        if (even < width) low += to_float(to[even]);
-        if (even + 1 < width) high += to_float(to[even + 1]);
+        if (even < head_dim) low += to_float(to[even]);
+        if (even + 1 < head_dim) high += to_float(to[even + 1]);
       }
-      if (view.vec2 && even + 1 < width) {
+      if (view.vec2 && even + 1 < head_dim) {
         store_pair(to + even, low, high);
       } else {
-        if (even < width) to[even] = from_float<T>(low);
-        if (even + 1 < width) to[even + 1] = from_float<T>(high);
+        if (even < head_dim) to[even] = from_float<T>(low);
+        if (even + 1 < head_dim) to[even + 1] = from_float<T>(high);
       }
     }
   }

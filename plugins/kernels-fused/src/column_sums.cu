@@ -47,6 +47,7 @@ __device__ __forceinline__ void add_row(ColumnSums<T>& sums, const ColumnTerms<T
 }
 
 /// One block per part of the rows and 32 vectors of columns: one lane per vector, every eighth row per warp.
+///
 /// plain, normed [parts, n]: sums of dy, and of dy times the normalized x; either may be null.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
@@ -84,6 +85,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 }
 
 /// One thread per column.
+///
 /// to [n] += the parts, in order.
 template <class To>
 __global__ void __launch_bounds__(kBlockSize)

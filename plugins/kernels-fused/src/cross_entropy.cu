@@ -97,6 +97,7 @@ __device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T
 }
 
 /// One block per row.
+///
 /// Maximum, sum of exponentials and target's logit in one pass.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
@@ -119,6 +120,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 }
 
 /// One block per row.
+///
 /// Overwrites the logits by their gradient: (softmax - one-hot) * scale * loss scale, and 0 from `valid` on.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)

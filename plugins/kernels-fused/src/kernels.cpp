@@ -6,6 +6,7 @@
 
 #include "attention_plan.hpp"
 #include "scratch.hpp"
+#include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 
 namespace triax::kernels_fused {
@@ -17,6 +18,14 @@ bool has_fused_bias_gradient(const LinearBwdWeight& args) {
   return !args.dbias.empty() && args.dbias.dtype() == args.dw.dtype();
 }
 
+/// Shared memory that a block may have on the current GPU.
+std::size_t max_shared_bytes() {
+  int gpu = 0, bytes = 0;
+  TRIAX_CUDA(cudaGetDevice(&gpu));
+  TRIAX_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu));
+  return static_cast<std::size_t>(bytes);
+}
+
 } // namespace
 
 FusedKernels::FusedKernels(const PluginContext& context)
@@ -25,6 +34,7 @@ FusedKernels::FusedKernels(const PluginContext& context)
 void FusedKernels::start(Device& device) {
   Primitives::start(device);
   products_.start(settings().tf32);
+  max_shared_bytes_ = max_shared_bytes();
 }
 
 Refusals FusedKernels::supports(const OpCall& call) const {

@@ -58,6 +58,7 @@ class FusedKernels final : public cuda::Primitives {
   bool multiply(const Product& product, const OpContext& context);
 
   LtProducts products_;
+  std::size_t max_shared_bytes_ = 0; // that a block may have on the GPU
 };
 
 } // namespace triax::kernels_fused

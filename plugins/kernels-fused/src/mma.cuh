@@ -3,6 +3,9 @@
 //
 // GPU threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
 // calling thread's copies.
+//
+// ldmatrix and mma are .aligned: all lanes of a warp must execute the same instruction together. So they are asm
+// volatile, although they only compute values: the compiler must not move them to where lanes have diverged.
 #pragma once
 
 #include <cstdint>

@@ -39,6 +39,7 @@ constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr int kWarpSize = 32;
 
 /// One warp per query of a head.
+///
 /// delta = sum over a row of dout * o.
 template <class T>
 __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const T> o, Queries queries, std::int64_t d) {

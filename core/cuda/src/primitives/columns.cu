@@ -38,6 +38,7 @@ struct Norm {
 };
 
 /// One block per part of the rows and 32 columns: one lane per column, every eighth row per warp.
+///
 /// first, second [parts, n]; second may be null.
 template <class Term>
 __global__ void partial_sums(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {

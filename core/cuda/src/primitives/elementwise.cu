@@ -49,6 +49,7 @@ __global__ void gelu_backward(T* dx, const T* dy, const T* x, std::int64_t count
 }
 
 /// One thread per element, in a grid-stride loop.
+///
 /// x [rows, 2n], y [rows, n].
 template <class T>
 __global__ void silu_mul_forward(T* y, const T* x, std::int64_t n, std::int64_t count) {

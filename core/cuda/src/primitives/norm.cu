@@ -9,6 +9,7 @@ namespace triax::cuda {
 namespace {
 
 /// One block per row.
+///
 /// mean: null for rms.
 template <class T>
 __global__ void norm_forward(T* y, const T* x, const T* weight, const T* bias, float* mean_out, float* rstd_out,
@@ -36,6 +37,7 @@ __global__ void norm_forward(T* y, const T* x, const T* weight, const T* bias, f
 }
 
 /// One block per row.
+///
 /// With g = dy * weight and z the normalised x: dx = rstd * (g - mean(g) - z * mean(g z)); rms has no mean(g).
 template <class T>
 __global__ void norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const float* row_mean,

@@ -15,6 +15,7 @@ struct AdamWValues {
 };
 
 /// One thread per element, in a grid-stride loop.
+///
 /// working: of type W, or null.
 template <class W>
 __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, W* working, const StepScalars* scalars,
@@ -67,6 +68,7 @@ struct SgdValues {
 };
 
 /// One thread per element, in a grid-stride loop.
+///
 /// velocity, working: may be null.
 template <class W>
 __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* working, const StepScalars* scalars,

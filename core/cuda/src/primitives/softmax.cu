@@ -13,6 +13,7 @@ namespace triax::cuda {
 namespace {
 
 /// One block per row.
+///
 /// x, y [b, heads, queries, keys]; y may be x: an element is written by the thread that read it last. lse may be null.
 template <class T>
 __global__ void softmax_forward(T* y, const T* x, float* lse, MaskPlan mask, std::int64_t rows, std::int64_t heads,
@@ -33,6 +34,7 @@ __global__ void softmax_forward(T* y, const T* x, float* lse, MaskPlan mask, std
 }
 
 /// One block per row.
+///
 /// y = exp(scale * x - lse) for the keys that a row sees, else 0; y may be x.
 template <class T>
 __global__ void probabilities_from_lse(T* y, const T* x, const float* lse, MaskPlan mask, std::int64_t rows,
@@ -45,6 +47,7 @@ __global__ void probabilities_from_lse(T* y, const T* x, const float* lse, MaskP
 }
 
 /// One block per row.
+///
 /// dx may be dy. delta may be null: then it is the sum of dy * y.
 template <class T>
 __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* delta, std::int64_t rows, std::int64_t n,

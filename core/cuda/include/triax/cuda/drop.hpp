@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which elements dropout drops: the numbering of kernel_ops.hpp, for kernels and for tests on the host.
 //
-// Host threads: any. Values; also in kernels. Ownership: `samples` is device memory (host memory in tests). Blocking:
-// never. Errors: none.
+// Host threads: any. Kernels call these functions, too. Ownership: `samples` is device memory (host memory in tests).
+// Blocking: never. Errors: none.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offsets of the elements of a strided view, by their number in row order.
 //
-// Host threads: any. Values; also in kernels. Ownership: the memory is the view's. Blocking: never. Errors: none.
+// Host threads: any. Kernels call these functions, too. Ownership: the memory is the view's. Blocking: never. Errors:
+// none.
 #pragma once
 
 #include <cstdint>

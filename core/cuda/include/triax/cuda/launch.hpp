@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch configurations: pure functions of sizes, so that a shape always gives the same launch.
 //
-// Host threads: any. Values; GridStride also in kernels. Ownership, blocking, errors: none.
+// Host threads: any. Kernels call grid_stride(). Ownership, blocking, errors: none.
 // The number of blocks is limited, so a kernel that gets its grid from here loops with 64-bit indices:
 // `for (i = stride.first; i < n; i += stride.step)`. No function queries the GPU: results must not depend on its size.
 #pragma once

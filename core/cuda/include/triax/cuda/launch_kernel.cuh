@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches a kernel by a function call, whose error the caller gets.
 //
-//   TRIAX_CUDA(launch_kernel(add<float>, grid_of_elements(count), stream, y, a, b, count));
+//   check_launch("add", launch_kernel(add<float>, grid_of_elements(count), stream, y, a, b, count));
 //
-// Host threads: any. Ownership: none. Blocking: never. Errors: returns CUDA's error code, which the caller must check.
+// Host threads: any. Ownership: none. Blocking: never. Errors: launch_kernel() returns CUDA's error code, which the
+// caller must check; check_launch() throws it as Error.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <source_location>
+#include <string>
+#include <string_view>
+
+#include "triax/cuda/check.hpp"
 #include "triax/cuda/launch.hpp"
 
 namespace triax::cuda {
@@ -21,6 +27,13 @@ template <class... Parameters, class... Args>
   config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
   return cudaLaunchKernelEx(&config, kernel, args...);
+}
+
+/// Throws Error with the kernel and the caller's file and line if a launch failed.
+inline void check_launch(std::string_view kernel, cudaError_t error,
+                         std::source_location where = std::source_location::current()) {
+  if (error != cudaSuccess)
+    fail(error, ("kernel " + std::string(kernel)).c_str(), where.file_name(), static_cast<int>(where.line()));
 }
 
 } // namespace triax::cuda

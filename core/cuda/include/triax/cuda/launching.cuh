@@ -33,9 +33,7 @@ class Launch {
 
   template <class... Parameters, class... Args>
   void operator()(void (*kernel)(Parameters...), const Args&... args) const {
-    if (const cudaError_t error = launch_kernel(kernel, grid_, stream_, args...); error != cudaSuccess)
-      fail(error, text("kernel {}", name_of(site_.op)).c_str(), site_.where.file_name(),
-           static_cast<int>(site_.where.line()));
+    check_launch(name_of(site_.op), launch_kernel(kernel, grid_, stream_, args...), site_.where);
   }
 
  private:

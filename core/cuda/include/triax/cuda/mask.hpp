@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many keys a query can see, for kernels and for tests on the host.
 //
-// Host threads: any. Values; also in kernels. Ownership: `lengths` is device memory (host memory in tests). Blocking:
-// never. Errors: none.
+// Host threads: any. Kernels call these functions, too. Ownership: `lengths` is device memory (host memory in tests).
+// Blocking: never. Errors: none.
 #pragma once
 
 #include <cstdint>

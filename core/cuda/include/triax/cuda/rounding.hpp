@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Type conversion of numbers, bit-identical to the host device: one rounding to nearest, ties to even.
 //
-// Host threads: any. Pure functions; also in kernels. Ownership, blocking, errors: none.
+// Host threads: any. Kernels call these functions, too. Ownership, blocking, errors: none.
 // Kernels compute in float (in double if the data is double): value_of(x) converts an element to it, rounded<T>(v)
 // back.
 #pragma once
