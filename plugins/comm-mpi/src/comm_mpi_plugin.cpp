@@ -4,7 +4,9 @@
 #include <optional>
 #include <triax/p2p/join.hpp>
 #include <triax/plugin.hpp>
+#include <triax/process_start.hpp>
 
+#include "pmix_server.hpp"
 #include "transport.hpp"
 
 namespace triax::comm_mpi {
@@ -20,12 +22,18 @@ constexpr triax_option kOptions[] = {
 
 constexpr int kSpinPolls = 2000;
 
-class MpiBackend final : public CommBackend {
+class MpiBackend final : public CommBackend, public ProcessStart {
  public:
   explicit MpiBackend(const PluginContext& context)
       : world_(context.layout.world()),
         polls_(context.options.text("wait") == "spin" ? kSpinPolls : 0),
         staging_bytes_(static_cast<std::size_t>(context.options.integer("staging_bytes"))) {}
+
+  void* extension(std::string_view id) noexcept override {
+    return id == ProcessStart::kExtension ? static_cast<ProcessStart*>(this) : nullptr;
+  }
+  void serve(int ranks) override { server_ = PmixServer::shared(ranks); }
+  std::vector<std::pair<std::string, std::string>> variables(int rank) override { return server_->variables(rank); }
 
   CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::one_per_process); }
 
@@ -46,6 +54,7 @@ class MpiBackend final : public CommBackend {
  private:
   const int world_, polls_;
   const std::size_t staging_bytes_;
+  std::shared_ptr<PmixServer> server_; // in the launcher's process
   std::optional<MpiTransport> transport_;
   int next_ = 0; // lowest group number that no group has used
 };
