@@ -44,10 +44,12 @@ class MpiBackend final : public CommBackend, public ProcessStart {
     return {};
   }
 
-  void start(Device& device) override { transport_.emplace(device, world_, staging_bytes_, polls_); }
+  void start(Device& device) override { device_ = &device; }
 
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
-    TRIAX_REQUIRE(transport_, "comm-mpi: join() before start()");
+    TRIAX_REQUIRE(device_, "comm-mpi: join() before start()");
+    // Here, because MPI waits for all processes, and only join() may block.
+    if (!transport_) transport_.emplace(*device_, world_, staging_bytes_, polls_);
     return p2p::join(*transport_, group, store, deadline, next_);
   }
 
@@ -55,8 +57,9 @@ class MpiBackend final : public CommBackend, public ProcessStart {
   const int world_, polls_;
   const std::size_t staging_bytes_;
   std::shared_ptr<PmixServer> server_; // in the launcher's process
-  std::optional<MpiTransport> transport_;
-  int next_ = 0; // lowest group number that no group has used
+  Device* device_ = nullptr;
+  std::optional<MpiTransport> transport_; // from the first join()
+  int next_ = 0;                          // lowest group number that no group has used
 };
 
 } // namespace

@@ -82,8 +82,10 @@ INSTANTIATE_TEST_SUITE_P(
                4,
                {"parallel.tensor=2", "parallel.data=2"},
                {"comm.tensor.plugin=comm-mpi", "comm.tensor.wait=spin"}},
-        Layout{
-            "ScatteredBoundaries", 4, {"parallel.pipeline=2", "parallel.tensor=2", "parallel.scatter_gather=true"}, {}}),
+        Layout{"ScatteredBoundaries",
+               4,
+               {"parallel.pipeline=2", "parallel.tensor=2", "parallel.scatter_gather=true"},
+               {}}),
     [](const auto& each) { return each.param.name; });
 
 TEST_P(Training, HasTheBitsOfThreads) {

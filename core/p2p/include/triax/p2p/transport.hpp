@@ -99,7 +99,8 @@ class TransportUser {
   ~TransportUser() = default;
 };
 
-/// How many numbers the library's tags can carry: groups, members and channels are numbered from 0, so numbers are below.
+/// How many numbers the library's tags can carry: groups, members and channels are numbered from 0, so numbers are
+/// below.
 struct TagLimits {
   int groups = kMaxGroups, members = kMaxMembers, channels = kMaxChannels;
 };
