@@ -3,6 +3,8 @@
 // know.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "mpi_job.hpp"
 #include "support/installation.hpp"
 #include "triax/text.hpp"
@@ -41,6 +43,20 @@ TEST_P(Processes, ReduceAndExchangeAllSizes) {
 
 TEST_P(Processes, DeliverMessagesAfterTheSenderHasLeft) {
   const MpiEnd end = run("leaves-after-sending", 2);
+  EXPECT_EQ(end.status, 0);
+  EXPECT_THAT(end.errors, IsEmpty());
+}
+
+/// MPI is not finalized after an abort, which mpirun reports too.
+TEST_P(Processes, ReportATransferOfAnotherType) {
+  const MpiEnd end = run("other-type", 2);
+  EXPECT_NE(end.status, 0);
+  EXPECT_THAT(end.errors, HasSubstr("group world, channel 4: rank 0 sends 6 f32 where rank 1 receives 6 i32"));
+}
+
+TEST_P(Processes, CarryMessagesThatAnIntDoesNotCount) {
+  if (!std::getenv("TRIAX_LARGE_MESSAGES")) GTEST_SKIP() << "needs 5 GiB of memory: set TRIAX_LARGE_MESSAGES";
+  const MpiEnd end = run("above-2-gib", 2);
   EXPECT_EQ(end.status, 0);
   EXPECT_THAT(end.errors, IsEmpty());
 }

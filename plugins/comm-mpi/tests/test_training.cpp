@@ -106,22 +106,23 @@ TEST_P(Training, HasTheBitsOfThreads) {
 /// MPI reports no lost peer: the launcher sees the end of the process.
 TEST(Launcher, NamesAKilledRankAndEndsTheOthers) {
   const triax::test::TempFolder folder;
-  triax::test::fill_tiny_folder(folder, std::string(kTables) + "[parallel]\ndata = 3\n[comm]\nplugin = \"comm-mpi\"\n");
-  triax::test::TrainProcess job(folder.path(), "triax",
-                                {"train", "run.toml", "--set", "train.steps=1000000", "--set", "batch.global=6"});
+  triax::test::fill_tiny_folder(folder, std::string(kTables) +
+                                            "[parallel]\ntensor = 2\ndata = 2\n[comm]\nplugin = \"comm-mpi\"\n"
+                                            "[comm.tensor]\nplugin = \"comm-mpi\"\n");
+  triax::test::TrainProcess job(folder.path(), "triax", {"train", "run.toml", "--set", "train.steps=1000000"});
   const auto has_stepped = [&] {
     std::error_code none;
     return std::filesystem::file_size(folder / "run/metrics.jsonl", none) > 0 && !none;
   };
   while (!has_stepped() && !job.ended()) ::usleep(5000);
   const std::vector<pid_t> ranks = job.ranks();
-  ASSERT_THAT(ranks, SizeIs(3)) << job.err();
+  ASSERT_THAT(ranks, SizeIs(4)) << job.err();
   const auto began = std::chrono::steady_clock::now();
   triax::test::send_signal(ranks[1], SIGKILL);
   EXPECT_EQ(job.wait(), 1);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
   for (const pid_t rank : ranks) EXPECT_FALSE(triax::test::alive(rank));
-  EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 1 (pipeline 0, data 1, tensor 0; "));
+  EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 1 (pipeline 0, data 0, tensor 1; "));
   EXPECT_THAT(job.err(), ContainsRegex("\\) was lost [^\n]*: killed by signal 9 \\(Killed\\)\n"));
 }
 
