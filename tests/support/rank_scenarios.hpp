@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -16,10 +17,9 @@
 
 #include "support/communicator_suite.hpp"
 #include "support/file_store.hpp"
+#include "triax/element_type.hpp"
 
 namespace triax::test::scenarios {
-
-inline bool tells_death = false; // the library reports the death of a peer
 
 constexpr std::int64_t kLarge = 1 << 20; // elements: 4 MiB, above the rendezvous threshold
 
@@ -65,6 +65,50 @@ inline void ring(Rank& rank, Communicator& comm, std::int64_t elements) {
   check_given(rank, in, before);
 }
 
+/// The other collectives, and both reductions, in a type. Values are small enough for sums that are exact in bf16.
+template <class T>
+void collectives(Rank& rank, Communicator& comm, std::int64_t elements) {
+  const int n = comm.size(), own = rank.index();
+  const DType dtype = dtype_of<T>();
+  const auto given = [](int member, std::int64_t element) {
+    return static_cast<float>((element * 5 + member * 3) % 16);
+  };
+  const auto make = [&](std::int64_t count, bool is_given) {
+    std::vector<T> values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; is_given && i < values.size(); ++i) values[i] = T(given(own, static_cast<std::int64_t>(i)));
+    return rank.tensor(dtype, {count}, values);
+  };
+  const auto check_all = [&](const TensorView& view, const char* what, const auto& expected) {
+    const std::vector<T> values = rank.values<T>(view);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (static_cast<float>(values[i]) != expected(static_cast<std::int64_t>(i)))
+        throw Error(text("wrong: {} of {} {}, element {}", what, elements, name_of(dtype), i));
+  };
+  const auto reduced = [&](Reduce reduce, std::int64_t element) {
+    float out = given(0, element);
+    for (int member = 1; member < n; ++member) {
+      const float value = given(member, element);
+      out = reduce == Reduce::sum ? out + value : std::max(out, value);
+    }
+    return out;
+  };
+  const TensorView one = make(elements, true), all = make(n * elements, true);
+  const TensorView one_out = make(elements, false), all_out = make(n * elements, false);
+  for (const Reduce reduce : {Reduce::sum, Reduce::max}) {
+    rank.wait(comm.all_reduce(one, one_out, reduce, rank.stream()));
+    check_all(one_out, "all_reduce", [&](std::int64_t i) { return reduced(reduce, i); });
+    rank.wait(comm.reduce_scatter(all, one_out, reduce, rank.stream()));
+    check_all(one_out, "reduce_scatter", [&](std::int64_t i) { return reduced(reduce, own * elements + i); });
+  }
+  rank.wait(comm.all_gather(one, all_out, rank.stream()));
+  check_all(all_out, "all_gather", [&](std::int64_t i) { return given(static_cast<int>(i / elements), i % elements); });
+  rank.wait(comm.all_to_all(all, all_out, rank.stream()));
+  check_all(all_out, "all_to_all",
+            [&](std::int64_t i) { return given(static_cast<int>(i / elements), own * elements + i % elements); });
+  rank.wait(comm.broadcast(one, n - 1, rank.stream()));
+  check_all(one, "broadcast", [&](std::int64_t i) { return given(n - 1, i); });
+}
+
 inline void everything(Rank& rank) {
   Communicator& comm = rank.join_world();
   for (const std::int64_t elements :
@@ -72,7 +116,37 @@ inline void everything(Rank& rank) {
     reduce(rank, comm, elements);
     ring(rank, comm, elements);
   }
+  for (const std::int64_t elements : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{50'001}}) {
+    collectives<float>(rank, comm, elements);
+    collectives<double>(rank, comm, elements);
+    collectives<Bf16>(rank, comm, elements);
+  }
   comm.barrier(Rank::deadline());
+}
+
+/// Rank 0 sends another type than rank 1 receives: both get an error.
+inline void other_type(Rank& rank) {
+  Communicator& comm = rank.join_world();
+  const bool sends = rank.index() == 0;
+  const TensorView view = rank.tensor(sends ? DType::f32 : DType::i32, {6});
+  const Transfer one{sends ? Direction::send : Direction::receive, 1 - rank.index(), 4, view};
+  rank.wait(comm.exchange({&one, 1}, rank.stream()));
+  comm.barrier(Rank::deadline()); // the send may have completed
+}
+
+/// Rank 0 sends a message whose bytes an int does not count, nor an even number. Needs 5 GiB of memory.
+inline void above_2_gib(Rank& rank) {
+  Communicator& comm = rank.join_world();
+  constexpr std::int64_t kBytes = (std::int64_t{1} << 31) + (std::int64_t{1} << 20) + 7;
+  const bool sends = rank.index() == 0;
+  const TensorView view = rank.tensor(DType::u8, {kBytes});
+  std::uint8_t* const data = view.as<std::uint8_t>();
+  const auto value = [](std::int64_t i) { return static_cast<std::uint8_t>(i * 7 + i / 4096); };
+  for (std::int64_t i = 0; sends && i < kBytes; ++i) data[i] = value(i);
+  const Transfer one{sends ? Direction::send : Direction::receive, 1 - rank.index(), 0, view};
+  rank.wait(comm.exchange({&one, 1}, rank.stream()));
+  for (std::int64_t i = 0; !sends && i < kBytes; ++i)
+    if (data[i] != value(i)) throw Error(text("wrong: byte {}", i));
 }
 
 /// Sends and leaves; the receiver posts its receive later.
@@ -93,9 +167,9 @@ inline void leaves_after_sending(Rank& rank) {
   check_given(rank, view, 0);
 }
 
-/// Rank 1 is killed in the middle of a collective. The others fail when the library reports it, if it
-/// does, else at their deadline.
-inline void killed(Rank& rank, const std::function<Work(Communicator&)>& post) {
+/// Rank 1 is killed in the middle of a call. The others fail when the library reports it, if it detects lost peers,
+/// else at their deadline.
+inline void killed(Rank& rank, bool detects_lost_peers, const std::function<Work(Communicator&)>& post) {
   Communicator& comm = rank.join_world();
   comm.barrier(Rank::deadline());
   for (int step = 0; step < 5; ++step) rank.device().wait(post(comm), Rank::deadline());
@@ -106,42 +180,48 @@ inline void killed(Rank& rank, const std::function<Work(Communicator&)>& post) {
   }
   try {
     for (int step = 0; step < 1000; ++step)
-      rank.device().wait(post(comm), tells_death ? Rank::deadline() : deadline_in(1));
+      rank.device().wait(post(comm), detects_lost_peers ? Rank::deadline() : deadline_in(1));
   } catch (const Error& error) {
     comm.abort(error.what());
     throw;
   }
 }
 
-inline void killed_reducing(Rank& rank) {
+inline void killed_reducing(Rank& rank, bool detects_lost_peers) {
   const TensorView view = rank.tensor(DType::f32, {kLarge});
-  killed(rank, [&](Communicator& comm) { return comm.all_reduce(view, view, Reduce::max, rank.stream()); });
+  killed(rank, detects_lost_peers,
+         [&](Communicator& comm) { return comm.all_reduce(view, view, Reduce::max, rank.stream()); });
 }
 
-inline void killed_exchanging(Rank& rank) {
+inline void killed_exchanging(Rank& rank, bool detects_lost_peers) {
   const TensorView out = rank.tensor(DType::f32, {kLarge}), in = rank.tensor(DType::f32, {kLarge});
-  killed(rank, [&, at = std::vector<Transfer>()](Communicator& comm) mutable {
+  killed(rank, detects_lost_peers, [&, at = std::vector<Transfer>()](Communicator& comm) mutable {
     const int n = comm.size();
     at = {{Direction::send, (rank.index() + 1) % n, 0, out}, {Direction::receive, (rank.index() + n - 1) % n, 0, in}};
     return comm.exchange(at, rank.stream());
   });
 }
 
-inline const std::map<std::string, std::function<void(Rank&)>> kAll = {
-    {"everything", everything},
-    {"leaves-after-sending", leaves_after_sending},
-    {"killed-reducing", killed_reducing},
-    {"killed-exchanging", killed_exchanging},
-};
+inline void run(const std::string& scenario, Rank& rank, bool detects_lost_peers) {
+  const std::map<std::string, std::function<void(Rank&)>> all = {
+      {"everything", everything},
+      {"other-type", other_type},
+      {"above-2-gib", above_2_gib},
+      {"leaves-after-sending", leaves_after_sending},
+      {"killed-reducing", [&](Rank& of) { killed_reducing(of, detects_lost_peers); }},
+      {"killed-exchanging", [&](Rank& of) { killed_exchanging(of, detects_lost_peers); }},
+  };
+  all.at(scenario)(rank);
+}
 
-/// Exit status of the program: 0, or 3 after an Error.
+/// Exit status of the program: 0, or 3 after an Error. `detects_lost_peers`: the library reports the death of a peer.
 inline int run(const std::string& scenario, int index, int ranks, const std::string& folder,
-               const Communication& communication) {
+               const Communication& communication, bool detects_lost_peers) {
   FileStore store(folder);
   const Layout layout = Layout::ptd(1, ranks, 1);
   try {
     Rank rank(index, layout, store, communication);
-    kAll.at(scenario)(rank);
+    run(scenario, rank, detects_lost_peers);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 3;

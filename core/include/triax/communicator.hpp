@@ -179,7 +179,7 @@ struct CommRequest {
   bool on_this_machine = true;
 };
 
-class TRIAX_API CommBackend {
+class TRIAX_API CommBackend : public Extensible {
  public:
   using Interface = CommBackend;
   static constexpr const char* kKind = "communicator";

@@ -30,32 +30,31 @@ void Transport::begin(Request& request, bool receives, const Post& post) noexcep
   posting_ = before;
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, Piece piece, Tag tag, Side side) noexcept {
+void Transport::send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag, Side side,
+                     bool sync) noexcept {
   request.status = Status::cancelled;
-  if (retired_ || endpoint.failure) return;
-  request.pieces[0] = piece;
-  request.pieces[1] = {};
-  begin(request, false, [&] { post_send(request, endpoint, tag, side, false); });
-}
-
-void Transport::send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag) noexcept {
-  request.status = Status::cancelled;
+  request.why = endpoint.failure;
   if (retired_ || endpoint.failure) return;
   request.pieces[0] = first;
   request.pieces[1] = second;
-  begin(request, false, [&] { post_send(request, endpoint, tag, Side::host, false); });
+  begin(request, false, [&] { post_send(request, endpoint, tag, side, sync); });
+}
+
+void Transport::send(Request& request, Endpoint& endpoint, Piece piece, Tag tag, Side side) noexcept {
+  send(request, endpoint, piece, {}, tag, side, false);
+}
+
+void Transport::send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag) noexcept {
+  send(request, endpoint, first, second, tag, Side::host, false);
 }
 
 void Transport::send_sync(Request& request, Endpoint& endpoint, Piece piece, Tag tag) noexcept {
-  request.status = Status::cancelled;
-  if (retired_ || endpoint.failure) return;
-  request.pieces[0] = piece;
-  request.pieces[1] = {};
-  begin(request, false, [&] { post_send(request, endpoint, tag, Side::host, true); });
+  send(request, endpoint, piece, {}, tag, Side::host, true);
 }
 
 void Transport::receive(Request& request, Endpoint& from, void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.status = Status::cancelled;
+  request.why = nullptr;
   if (retired_) return;
   begin(request, true, [&] { post_receive(request, from, data, bytes, tag, side); });
 }
@@ -135,6 +134,7 @@ void Transport::progress() noexcept {
 void Transport::retire(std::string_view why) noexcept {
   if (retired_) return;
   retired_ = true;
+  abandon();
   for (TransportUser* user : users_) user->retired(why);
 }
 

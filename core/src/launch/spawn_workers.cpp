@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "launch/failure_report.hpp"
+#include "launch/start_backends.hpp"
 #include "launch/start_tracker.hpp"
 #include "launch/worker_messages.hpp"
 #include "os/child_process.hpp"
@@ -51,9 +52,12 @@ class LocalProcesses {
   std::optional<train::LoopResult> train() {
     raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
     start_deadline_.emplace(deadline_in(training_.run.launch.start_timeout_s));
+    const StartBackends backends(training_.run, layout_, training_.log);
     server_.start();
     for (int rank = 0; rank < layout_.world(); ++rank) {
-      children_.emplace_back(training_.arguments, variables(rank));
+      std::vector<os::Variable> of_rank = variables(rank);
+      std::ranges::move(backends.variables(rank), std::back_inserter(of_rank));
+      children_.emplace_back(training_.arguments, of_rank);
       tracker_.look();
     }
     while (!all_ended() && !must_stop_waiting()) poll_once(kPollMs);

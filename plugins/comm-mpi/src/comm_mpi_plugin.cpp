@@ -4,7 +4,9 @@
 #include <optional>
 #include <triax/p2p/join.hpp>
 #include <triax/plugin.hpp>
+#include <triax/process_start.hpp>
 
+#include "pmix_server.hpp"
 #include "transport.hpp"
 
 namespace triax::comm_mpi {
@@ -20,12 +22,18 @@ constexpr triax_option kOptions[] = {
 
 constexpr int kSpinPolls = 2000;
 
-class MpiBackend final : public CommBackend {
+class MpiBackend final : public CommBackend, public ProcessStart {
  public:
   explicit MpiBackend(const PluginContext& context)
       : world_(context.layout.world()),
         polls_(context.options.text("wait") == "spin" ? kSpinPolls : 0),
         staging_bytes_(static_cast<std::size_t>(context.options.integer("staging_bytes"))) {}
+
+  void* extension(std::string_view id) noexcept override {
+    return id == ProcessStart::kExtension ? static_cast<ProcessStart*>(this) : nullptr;
+  }
+  void serve(int ranks) override { server_ = PmixServer::shared(ranks); }
+  std::vector<std::pair<std::string, std::string>> variables(int rank) override { return server_->variables(rank); }
 
   CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::one_per_process); }
 
@@ -36,18 +44,22 @@ class MpiBackend final : public CommBackend {
     return {};
   }
 
-  void start(Device& device) override { transport_.emplace(device, world_, staging_bytes_, polls_); }
+  void start(Device& device) override { device_ = &device; }
 
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
-    TRIAX_REQUIRE(transport_, "comm-mpi: join() before start()");
+    TRIAX_REQUIRE(device_, "comm-mpi: join() before start()");
+    // Here, because MPI waits for all processes, and only join() may block.
+    if (!transport_) transport_.emplace(*device_, world_, staging_bytes_, polls_);
     return p2p::join(*transport_, group, store, deadline, next_);
   }
 
  private:
   const int world_, polls_;
   const std::size_t staging_bytes_;
-  std::optional<MpiTransport> transport_;
-  int next_ = 0; // lowest group number that no group has used
+  std::shared_ptr<PmixServer> server_; // in the launcher's process
+  Device* device_ = nullptr;
+  std::optional<MpiTransport> transport_; // from the first join()
+  int next_ = 0;                          // lowest group number that no group has used
 };
 
 } // namespace

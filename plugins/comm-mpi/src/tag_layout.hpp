@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // p2p tags in the bits of an MPI tag: 31 with Open MPI's usual transports, 23 with its UCX.
 //
-//   31 bits: kind 2 | group 9 | collective: sequence 17, phase 2, chunk 1  | transfer: channel 10, type 3, number 7
-//   23 bits: kind 2 | group 5 | collective: sequence 13, phase 2, chunk 1  | transfer: channel  8, type 3, number 5
+//   31 bits: kind 2 | group 9 | collective: sequence 17, phase 2, chunk 1 | transfer: channel 4, type 3, number 13
+//   23 bits: kind 2 | group 5 | collective: sequence 13, phase 2, chunk 1 | transfer: channel 4, type 3, number  9
 //
-// The source is not in it: MPI matches it apart. Sequence, chunk and number are the lowest bits of the p2p tag's. That
-// is safe, because MPI keeps the order of messages with equal source and tag; the bits that are left differ for what
-// several streams post at a time.
+// The source is not in it: MPI matches it apart. Sequence, chunk and number are the lowest bits of the p2p tag's. Two
+// messages that are posted in another order than their receives, as those of several streams may be, must not have
+// equal tags. They have none as long as fewer messages than 2^bits of the field are in flight between two ranks: 512
+// transfers of an edge, 8192 collectives of a group, and 2 chunks of a collective (Plan::kDepth). Messages that are
+// posted in the order of their receives may have equal tags, because MPI keeps their order.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +18,17 @@ namespace triax::comm_mpi {
 
 class TagLayout {
  public:
-  static constexpr int kMinBits = 23;
+  static constexpr int kMinBits = 23, kChannelBits = 4; // of the channels, the core uses 0
 
   /// `bits`: at least kMinBits.
   explicit constexpr TagLayout(int bits) noexcept
-      : group_bits_(bits >= 31 ? 9 : 5),
-        rest_bits_(std::min(bits, 31) - 2 - group_bits_),
-        channel_bits_(rest_bits_ / 2) {}
+      : group_bits_(bits >= 31 ? 9 : 5), rest_bits_(std::min(bits, 31) - 2 - group_bits_) {}
 
   constexpr p2p::TagLimits limits() const noexcept {
-    return {.groups = 1 << group_bits_, .channels = 1 << channel_bits_};
+    return {.groups = 1 << group_bits_, .channels = 1 << kChannelBits};
   }
+  /// Bits of a transfer's number.
+  constexpr int number_bits() const noexcept { return rest_bits_ - kChannelBits - 3; }
 
   constexpr int pack(p2p::Tag tag) const noexcept {
     const p2p::TagFields fields = p2p::fields_of(tag);
@@ -34,9 +36,8 @@ class TagLayout {
     if (fields.kind == p2p::TagKind::collective) {
       rest = below(fields.sequence, rest_bits_ - 3) << 3 | static_cast<int>(fields.phase) << 1 | below(fields.chunk, 1);
     } else if (fields.kind == p2p::TagKind::transfer) {
-      const int number_bits = rest_bits_ - channel_bits_ - 3;
-      rest = (static_cast<int>(fields.channel) << 3 | static_cast<int>(fields.dtype)) << number_bits |
-             below(fields.number, number_bits);
+      rest = (static_cast<int>(fields.channel) << 3 | static_cast<int>(fields.dtype)) << number_bits() |
+             below(fields.number, number_bits());
     }
     return (static_cast<int>(fields.kind) << group_bits_ | fields.group) << rest_bits_ | rest;
   }
@@ -46,7 +47,7 @@ class TagLayout {
     return static_cast<int>(value & ((std::uint64_t{1} << bits) - 1));
   }
 
-  int group_bits_, rest_bits_, channel_bits_;
+  int group_bits_, rest_bits_;
 };
 
 } // namespace triax::comm_mpi

@@ -4,10 +4,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <functional>
 
+#include "byte_count.hpp"
 #include "triax/error.hpp"
 
 namespace triax::comm_mpi {
@@ -17,9 +19,30 @@ namespace {
 using p2p::Request;
 using p2p::Status;
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 30; // of an MPI operation
-constexpr std::size_t kOperations = 1024;               // capacity at the start
-constexpr double kCloseS = 2;                           // seconds for sent messages to leave
+constexpr std::size_t kOperations = 1024; // capacity at the start
+constexpr std::size_t kPackedPerPeer = 4; // calls on several streams, and a call whose predecessor's is still leaving
+constexpr double kCloseS = 2;             // seconds for sent messages to leave
+constexpr const char* kAbandoned = "MPI is not used any more in this process, because another group was aborted";
+
+/// The datatype of a message that is longer than an int counts; MPI_DATATYPE_NULL if MPI refuses.
+MPI_Datatype make_long_type(ByteCount count) noexcept {
+  MPI_Datatype block = MPI_DATATYPE_NULL, out = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(static_cast<int>(ByteCount::kBlock), MPI_BYTE, &block);
+  const std::array<int, 2> lengths = {count.blocks, count.bytes};
+  const std::array<MPI_Aint, 2> begins = {
+      0, static_cast<MPI_Aint>(count.blocks) * static_cast<MPI_Aint>(ByteCount::kBlock)};
+  const std::array<MPI_Datatype, 2> types = {block, MPI_BYTE};
+  if (MPI_Type_create_struct(2, lengths.data(), begins.data(), types.data(), &out) == MPI_SUCCESS)
+    MPI_Type_commit(&out);
+  MPI_Type_free(&block);
+  return out;
+}
+
+std::size_t bytes_of(const MPI_Status& status) noexcept {
+  MPI_Count out = 0; // all types here have MPI_BYTE as their basic elements
+  MPI_Get_elements_x(&status, MPI_BYTE, &out);
+  return static_cast<std::size_t>(std::max<MPI_Count>(out, 0));
+}
 
 } // namespace
 
@@ -29,9 +52,12 @@ MpiTransport::MpiTransport(Device& of, int world, std::size_t staging_bytes, int
     throw Error(text("this MPI has tags of {} bits, and {} are needed", process_.tag_bits(), TagLayout::kMinBits),
                 "comm-mpi", "use another MPI, or another transport of it");
   address_ = std::to_string(process_.rank());
+  free_.reserve(kOperations);
   for (std::size_t i = 0; i < kOperations; ++i) free_.push_back(&operations_.emplace_back());
   handles_.reserve(kOperations);
   operations_of_.reserve(kOperations);
+  done_.resize(kOperations);
+  statuses_.resize(kOperations);
   ended_.reserve(kOperations);
   if (of.kind() != DeviceKind::host) make_staging(staging_bytes, 0);
   device().add_source(*this);
@@ -47,7 +73,11 @@ void MpiTransport::close() noexcept {
   const Deadline deadline = deadline_in(skips_flush() ? 0 : kCloseS);
   while (!retired() && !handles_.empty() && Clock::now() < deadline)
     if (!advance()) sched_yield();
-  if (!handles_.empty() || skips_flush()) MpiProcess::leave_unfinalized();
+  if (!handles_.empty()) {
+    MpiProcess::abandon();
+  } else if (skips_flush()) {
+    MpiProcess::leave_unfinalized();
+  }
 }
 
 p2p::Endpoint& MpiTransport::connect(std::string_view address, std::string_view, int rank) {
@@ -60,106 +90,104 @@ p2p::Endpoint& MpiTransport::connect(std::string_view address, std::string_view,
     if (endpoint->rank == found) return *endpoint;
   endpoints_.push_back(std::make_unique<MpiEndpoint>());
   endpoints_.back()->rank = found;
+  add_packed(kPackedPerPeer);
   return *endpoints_.back();
 }
 
-MpiTransport::Operation& MpiTransport::begin(Request& request) noexcept {
+MpiTransport::Operation& MpiTransport::take_operation() noexcept {
   if (free_.empty()) free_.push_back(&operations_.emplace_back());
   Operation& out = *free_.back();
   free_.pop_back();
-  out.request = &request;
-  out.open = 0;
-  out.status = Status::ok;
-  out.length = 0;
-  out.why = nullptr;
-  request.handle = &out;
   return out;
 }
 
-/// Calls post(begin, count, handle) for each part of the message.
-template <class Post>
-void MpiTransport::post(Operation& operation, std::size_t bytes, const Post& post) noexcept {
-  std::size_t begin = 0;
-  do {
-    const std::size_t count = std::min(bytes - begin, kMaxBytes);
-    MPI_Request handle = MPI_REQUEST_NULL;
-    if (const int code = post(begin, static_cast<int>(count), &handle); code != MPI_SUCCESS) {
-      operation.status = Status::failed;
-      operation.why = error_text(code);
-      break;
-    }
-    handles_.push_back(handle);
-    operations_of_.push_back(&operation);
-    ++operation.open;
-    begin += count;
-  } while (begin < bytes);
-  if (operation.open == 0) finish(operation);
+void MpiTransport::add_packed(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    free_packed_.push_back(packed_.emplace_back(std::make_unique<std::byte[]>(p2p::kMaxTwoPieces)).get());
 }
 
-const std::byte* MpiTransport::packed(Operation& operation) noexcept {
-  const p2p::Piece &first = operation.request->pieces[0], &second = operation.request->pieces[1];
-  if (!second.data) return static_cast<const std::byte*>(first.data);
-  if (!operation.packed) operation.packed = std::make_unique<std::byte[]>(p2p::kMaxTwoPieces);
-  std::memcpy(operation.packed.get(), first.data, first.bytes);
-  std::memcpy(operation.packed.get() + first.bytes, second.data, second.bytes);
-  return operation.packed.get();
+std::byte* MpiTransport::take_packed() noexcept {
+  if (free_packed_.empty()) add_packed(1);
+  std::byte* const out = free_packed_.back();
+  free_packed_.pop_back();
+  return out;
+}
+
+template <class Post>
+void MpiTransport::begin(Request& request, std::byte* packed, std::size_t bytes, const Post& post) noexcept {
+  Operation& operation = take_operation();
+  operation = {.request = &request, .packed = packed};
+  request.handle = &operation;
+  if (MpiProcess::abandoned()) return finish(operation, Status::failed, 0, kAbandoned);
+  const ByteCount count(bytes);
+  MPI_Request handle = MPI_REQUEST_NULL;
+  int code = MPI_SUCCESS;
+  if (count.blocks == 0) {
+    code = post(count.bytes, MPI_BYTE, &handle);
+  } else {
+    MPI_Datatype type = make_long_type(count);
+    code = post(1, type, &handle);
+    if (type != MPI_DATATYPE_NULL) MPI_Type_free(&type); // when the operation has completed
+  }
+  if (code != MPI_SUCCESS) return finish(operation, Status::failed, 0, error_text(code));
+  handles_.push_back(handle);
+  operations_of_.push_back(&operation);
 }
 
 void MpiTransport::post_send(Request& request, p2p::Endpoint& endpoint, p2p::Tag tag, p2p::Side, bool sync) noexcept {
-  Operation& operation = begin(request);
-  const std::byte* const data = packed(operation);
+  const p2p::Piece &first = request.pieces[0], &second = request.pieces[1];
+  std::byte* packed = nullptr;
+  if (second.data) {
+    packed = take_packed();
+    std::memcpy(packed, first.data, first.bytes);
+    std::memcpy(packed + first.bytes, second.data, second.bytes);
+  }
+  const void* const data = packed ? packed : first.data;
   const int to = static_cast<MpiEndpoint&>(endpoint).rank, mpi_tag = tags_.pack(tag);
-  const auto send = sync ? MPI_Issend : MPI_Isend;
-  post(operation, request.pieces[0].bytes + request.pieces[1].bytes,
-       [&](std::size_t at, int count, MPI_Request* handle) {
-         return send(data + at, count, MPI_BYTE, to, mpi_tag, MPI_COMM_WORLD, handle);
-       });
+  begin(request, packed, first.bytes + second.bytes, [&](int count, MPI_Datatype type, MPI_Request* handle) {
+    return (sync ? MPI_Issend : MPI_Isend)(data, count, type, to, mpi_tag, process_.comm(), handle);
+  });
 }
 
 void MpiTransport::post_receive(Request& request, p2p::Endpoint& from, void* data, std::size_t bytes, p2p::Tag tag,
                                 p2p::Side) noexcept {
   const int source = static_cast<MpiEndpoint&>(from).rank, mpi_tag = tags_.pack(tag);
-  post(begin(request), bytes, [&](std::size_t at, int count, MPI_Request* handle) {
-    return MPI_Irecv(static_cast<std::byte*>(data) + at, count, MPI_BYTE, source, mpi_tag, MPI_COMM_WORLD, handle);
+  begin(request, nullptr, bytes, [&](int count, MPI_Datatype type, MPI_Request* handle) {
+    return MPI_Irecv(data, count, type, source, mpi_tag, process_.comm(), handle);
   });
 }
 
 /// MPI cancels a receive that has not matched, and no send.
 void MpiTransport::post_cancel(Request& request) noexcept {
+  if (!request.receives || MpiProcess::abandoned()) return;
   auto& operation = *static_cast<Operation*>(request.handle);
-  if (!request.receives) return;
-  for (std::size_t i = handles_.size(); i-- > 0;) {
-    if (operations_of_[i] != &operation) continue;
-    MPI_Cancel(&handles_[i]);
-    int is_done = 0;
-    MPI_Status status{};
-    const int code = MPI_Test(&handles_[i], &is_done, &status);
-    if (!is_done) continue; // it has matched: the rest of the message will arrive
-    remove(i);
-    end_one(operation, code, status);
-  }
+  const auto found = std::find(operations_of_.begin(), operations_of_.end(), &operation);
+  if (found == operations_of_.end()) return; // it has completed, in this advance()
+  const auto index = static_cast<std::size_t>(found - operations_of_.begin());
+  MPI_Cancel(&handles_[index]);
+  int is_done = 0;
+  MPI_Status status{};
+  const int code = MPI_Test(&handles_[index], &is_done, &status);
+  if (!is_done) return; // it has matched: the rest of the message will arrive
+  remove(index);
+  end(operation, code, status);
 }
 
-void MpiTransport::end_one(Operation& operation, int code, const MPI_Status& status) noexcept {
-  int is_cancelled = 0, count = 0;
+void MpiTransport::end(Operation& operation, int code, const MPI_Status& status) noexcept {
+  int is_cancelled = 0;
   MPI_Test_cancelled(&status, &is_cancelled);
-  if (operation.request->receives && !is_cancelled) MPI_Get_count(&status, MPI_BYTE, &count);
-  operation.length += static_cast<std::size_t>(std::max(count, 0));
-  if (is_cancelled) {
-    operation.status = Status::cancelled;
-  } else if (code != MPI_SUCCESS) {
-    int error_class = code;
-    MPI_Error_class(code, &error_class);
-    operation.status = error_class == MPI_ERR_TRUNCATE ? Status::truncated : Status::failed;
-    operation.why = error_text(code);
-  }
-  if (--operation.open == 0) finish(operation);
+  if (is_cancelled) return finish(operation, Status::cancelled, 0, nullptr);
+  const std::size_t length = operation.request->receives ? bytes_of(status) : 0;
+  if (code == MPI_SUCCESS) return finish(operation, Status::ok, length, nullptr);
+  finish(operation, error_class(code) == MPI_ERR_TRUNCATE ? Status::truncated : Status::failed, length,
+         error_text(code));
 }
 
-void MpiTransport::finish(Operation& operation) noexcept {
+void MpiTransport::finish(Operation& operation, Status status, std::size_t length, const char* why) noexcept {
   Request& request = *operation.request;
+  if (operation.packed) free_packed_.push_back(operation.packed);
   free_.push_back(&operation);
-  complete(request, operation.status, operation.length, operation.why);
+  complete(request, status, length, why);
 }
 
 void MpiTransport::remove(std::size_t index) noexcept {
@@ -170,41 +198,45 @@ void MpiTransport::remove(std::size_t index) noexcept {
 }
 
 bool MpiTransport::advance() noexcept {
+  if (MpiProcess::abandoned()) {
+    retire(kAbandoned);
+    return false;
+  }
   if (handles_.empty()) return false;
   done_.resize(std::max(done_.size(), handles_.capacity()));
   statuses_.resize(done_.size());
   int count = 0;
   const int code =
       MPI_Testsome(static_cast<int>(handles_.size()), handles_.data(), &count, done_.data(), statuses_.data());
-  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
-    retire(text("MPI_Testsome of rank {}: {}", process_.rank(), error_text(code)));
+  const bool in_status = code != MPI_SUCCESS && error_class(code) == MPI_ERR_IN_STATUS;
+  if (code != MPI_SUCCESS && !in_status) retire(text("MPI_Testsome of rank {}: {}", process_.rank(), error_text(code)));
   if (count == MPI_UNDEFINED || count == 0) return false;
   // Completions may post operations, so the completed ones are taken out first; from the end, where nothing moves that
   // is still to go.
   for (int i = 0; i < count; ++i)
     ended_.push_back({operations_of_[static_cast<std::size_t>(done_[static_cast<std::size_t>(i)])],
-                      code == MPI_ERR_IN_STATUS ? statuses_[static_cast<std::size_t>(i)].MPI_ERROR : code,
+                      in_status ? statuses_[static_cast<std::size_t>(i)].MPI_ERROR : code,
                       statuses_[static_cast<std::size_t>(i)]});
   std::sort(done_.begin(), done_.begin() + count, std::greater<>());
   for (int i = 0; i < count; ++i) remove(static_cast<std::size_t>(done_[static_cast<std::size_t>(i)]));
-  for (const Ended& one : ended_) end_one(*one.operation, one.code, one.status);
+  for (const Ended& one : ended_) end(*one.operation, one.code, one.status);
   ended_.clear();
   return true;
 }
 
 bool MpiTransport::find(p2p::Endpoint& from, p2p::Tag tag, p2p::Tag& found, std::size_t& bytes) noexcept {
+  if (MpiProcess::abandoned()) return false;
   for (const DType type : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8}) {
     const p2p::Tag other = p2p::with_type(tag, type);
-    int is_there = 0, count = 0;
+    int is_there = 0;
     MPI_Status status{};
     if (other == tag ||
-        MPI_Iprobe(static_cast<MpiEndpoint&>(from).rank, tags_.pack(other), MPI_COMM_WORLD, &is_there, &status) !=
+        MPI_Iprobe(static_cast<MpiEndpoint&>(from).rank, tags_.pack(other), process_.comm(), &is_there, &status) !=
             MPI_SUCCESS ||
         !is_there)
       continue;
-    MPI_Get_count(&status, MPI_BYTE, &count);
     found = other;
-    bytes = static_cast<std::size_t>(std::max(count, 0));
+    bytes = bytes_of(status);
     return true;
   }
   return false;

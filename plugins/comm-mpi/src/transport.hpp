@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's messages of one rank, in host memory. Of MPI it uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel on
-// MPI_COMM_WORLD: its collectives add in no fixed order (docs in README.md), cannot be cancelled, and have no deadline.
+// MPI's messages of one rank, in host memory. Of MPI it uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel: its
+// collectives add in no fixed order (docs in README.md), cannot be cancelled, and have no deadline.
 //
-// Threads: the rank's main thread only. Blocking: the destructor, for a bounded time, so that sent messages leave.
-// Errors: the constructor and connect() throw. MPI does not report a lost peer; its heartbeat does.
+// Threads: the rank's main thread only. Blocking: the constructor, until all ranks have called it; the destructor, for
+// a bounded time, so that sent messages leave. Errors: the constructor and connect() throw. MPI does not report a lost
+// peer; its heartbeat does.
+//
+// MPI moves the messages of all communicators in every call. When one transport has retired, its buffers may be freed,
+// so no other of the process calls MPI any more: they retire too.
 #pragma once
 
 #include <mpi.h>
@@ -39,28 +43,26 @@ class MpiTransport final : public p2p::Transport {
   void post_cancel(p2p::Request& request) noexcept override;
   bool find(p2p::Endpoint& from, p2p::Tag tag, p2p::Tag& found, std::size_t& bytes) noexcept override;
   bool advance() noexcept override;
+  void abandon() noexcept override { MpiProcess::abandon(); }
   int extra_polls() const noexcept override { return polls_; }
 
  private:
   struct MpiEndpoint final : p2p::Endpoint {
     int rank = 0;
   };
-  /// A request's MPI operations: one, or one per GiB, because MPI counts in int.
   struct Operation {
     p2p::Request* request = nullptr;
-    int open = 0; // MPI operations
-    p2p::Status status = p2p::Status::ok;
-    std::size_t length = 0;
-    const char* why = nullptr;
-    std::unique_ptr<std::byte[]> packed; // two pieces as one message
+    std::byte* packed = nullptr; // two pieces as one message; of free_packed_
   };
 
-  Operation& begin(p2p::Request& request) noexcept;
+  Operation& take_operation() noexcept;
+  std::byte* take_packed() noexcept;
+  void add_packed(std::size_t count);
+  /// Calls post(count, type, handle).
   template <class Post>
-  void post(Operation& operation, std::size_t bytes, const Post& post) noexcept;
-  const std::byte* packed(Operation& operation) noexcept;
-  void end_one(Operation& operation, int code, const MPI_Status& status) noexcept;
-  void finish(Operation& operation) noexcept;
+  void begin(p2p::Request& request, std::byte* packed, std::size_t bytes, const Post& post) noexcept;
+  void end(Operation& operation, int code, const MPI_Status& status) noexcept;
+  void finish(Operation& operation, p2p::Status status, std::size_t length, const char* why) noexcept;
   void remove(std::size_t index) noexcept;
   void close() noexcept;
 
@@ -71,6 +73,8 @@ class MpiTransport final : public p2p::Transport {
   std::vector<std::unique_ptr<MpiEndpoint>> endpoints_;
   std::deque<Operation> operations_; // does not move its elements
   std::vector<Operation*> free_;
+  std::vector<std::unique_ptr<std::byte[]>> packed_; // buffers of kMaxTwoPieces
+  std::vector<std::byte*> free_packed_;
   // In progress: operations_of_[i] is whose handles_[i] is.
   std::vector<MPI_Request> handles_;
   std::vector<Operation*> operations_of_;

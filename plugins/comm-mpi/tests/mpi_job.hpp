@@ -7,12 +7,19 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "control/child.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::comm_mpi::test {
+
+constexpr const char* kNoMpirun = "mpirun was not found (Debian: openmpi-bin)";
+inline bool has_mpirun() {
+  std::error_code none;
+  return std::filesystem::exists(MPIEXEC, none);
+}
 
 struct MpiEnd {
   int status = 0;     // exit status of mpirun; 128 and the signal if one ended it

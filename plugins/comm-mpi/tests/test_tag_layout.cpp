@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tags that may be in flight between two ranks at a time are different MPI tags.
+// Tags that may be in flight between two ranks at a time are different MPI tags; lengths as MPI counts them.
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "../src/byte_count.hpp"
 #include "../src/tag_layout.hpp"
 
 namespace triax::comm_mpi {
@@ -27,7 +28,8 @@ INSTANTIATE_TEST_SUITE_P(OfBits, Layouts, ::testing::Values(23, 31), ::testing::
 TEST_P(Layouts, OfAllKindsGroupsPhasesAndTypesDiffer) {
   const p2p::TagLimits limits = layout_.limits();
   EXPECT_GE(limits.groups, 32);
-  EXPECT_GE(limits.channels, 128);
+  EXPECT_EQ(limits.channels, 16);
+  EXPECT_EQ(layout_.number_bits(), GetParam() == 31 ? 13 : 9);
   for (const int group : {0, 1, limits.groups - 1}) {
     add(p2p::control_tag(group, 5));
     for (const std::uint64_t sequence : {0, 1, 2, 1000})
@@ -35,15 +37,31 @@ TEST_P(Layouts, OfAllKindsGroupsPhasesAndTypesDiffer) {
         for (const std::int64_t chunk : {0, 1}) add(p2p::collective_tag(group, 5, sequence, phase, chunk));
     for (const int channel : {0, 1, limits.channels - 1})
       for (const DType type : {DType::f32, DType::u8})
-        for (const std::uint64_t number : {0, 1, 2, 31}) add(p2p::transfer_tag(group, 5, channel, type, number));
+        for (const std::uint64_t number : {0, 1, 2, (1 << layout_.number_bits()) - 1})
+          add(p2p::transfer_tag(group, 5, channel, type, number));
   }
 }
 
 TEST_P(Layouts, OfLaterMessagesRepeat) {
   EXPECT_EQ(layout_.pack(p2p::transfer_tag(0, 0, 3, DType::f32, 0)),
-            layout_.pack(p2p::transfer_tag(0, 0, 3, DType::f32, 1 << 12)));
+            layout_.pack(p2p::transfer_tag(0, 0, 3, DType::f32, std::uint64_t{1} << layout_.number_bits())));
   EXPECT_EQ(layout_.pack(p2p::collective_tag(0, 0, 7, Phase::part, 0)),
             layout_.pack(p2p::collective_tag(0, 0, 7 + (1 << 18), Phase::part, 2)));
+}
+
+TEST(ByteCounts, CountAllBytesInInts) {
+  constexpr std::size_t kMost = std::numeric_limits<int>::max();
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, ByteCount::kBlock, kMost}) {
+    EXPECT_EQ(ByteCount(length).blocks, 0);
+    EXPECT_EQ(static_cast<std::size_t>(ByteCount(length).bytes), length);
+  }
+  for (const std::size_t length : {kMost + 1, kMost + 2, 3 * kMost + 7, ByteCount::kBlock * kMost + 5}) {
+    const ByteCount count(length);
+    EXPECT_GT(count.blocks, 0);
+    EXPECT_GE(count.bytes, 0);
+    EXPECT_EQ(static_cast<std::size_t>(count.blocks) * ByteCount::kBlock + static_cast<std::size_t>(count.bytes),
+              length);
+  }
 }
 
 } // namespace

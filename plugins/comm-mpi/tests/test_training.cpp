@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training over comm-mpi has the bits of training over comm-local, with every schedule and on mixtures of both.
+// Training over comm-mpi has the bits of training over comm-local, with every schedule, whether mpirun or Triax's own
+// launcher has started the ranks; and a rank of the launcher that is killed ends the run.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "launch/tiny_folder.hpp"
+#include "launch/train_process.hpp"
 #include "mpi_job.hpp"
 
 namespace triax::comm_mpi::test {
 namespace {
 
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 struct Layout {
   const char* name;
   int ranks;
-  std::vector<std::string> keys; // key=value
+  std::vector<std::string> keys;     // key=value
+  std::vector<std::string> mpi_keys; // of comm-mpi only
 };
 
 constexpr const char* kTables = "[data]\npath = \"text\"\n[schedule]\nplugin = \"sched-gpipe\"\n";
@@ -31,6 +37,18 @@ class Training : public ::testing::TestWithParam<Layout> {
     for (const auto* keys : {&GetParam().keys, &more})
       for (const std::string& key : *keys) out.insert(out.end(), {"--set", key});
     out.push_back((folder_ / "run.toml").string());
+    return out;
+  }
+
+  triax::test::Outcome train(const std::string& dir, const std::vector<std::string>& more) const {
+    std::string line;
+    for (const std::string& word : arguments(dir, more)) line += "'" + word + "' ";
+    return triax::test::run_command(line + "2>&1");
+  }
+
+  std::vector<std::string> of_mpi() const {
+    std::vector<std::string> out = {"comm.plugin=comm-mpi"};
+    out.insert(out.end(), GetParam().mpi_keys.begin(), GetParam().mpi_keys.end());
     return out;
   }
 
@@ -51,36 +69,61 @@ class Training : public ::testing::TestWithParam<Layout> {
 INSTANTIATE_TEST_SUITE_P(
     With, Training,
     ::testing::Values(
-        Layout{"GPipe", 4, {"parallel.pipeline=2", "parallel.data=2"}},
-        Layout{"OneForwardOneBackward", 4, {"schedule.plugin=sched-1f1b", "parallel.pipeline=2", "parallel.tensor=2"}},
+        Layout{"GPipe", 4, {"parallel.pipeline=2", "parallel.data=2"}, {}},
+        Layout{
+            "OneForwardOneBackward", 4, {"schedule.plugin=sched-1f1b", "parallel.pipeline=2", "parallel.tensor=2"}, {}},
         Layout{"Interleaved",
                2,
-               {"schedule.plugin=sched-interleaved", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"}},
-        Layout{"ZeroBubble", 4, {"schedule.plugin=sched-zb-h1", "parallel.pipeline=2", "parallel.data=2"}},
-        Layout{"TensorAndData", 4, {"parallel.tensor=2", "parallel.data=2", "model.dropout=0"}},
-        Layout{"ScatteredBoundaries", 4, {"parallel.pipeline=2", "parallel.tensor=2", "parallel.scatter_gather=true"}}),
+               {"schedule.plugin=sched-interleaved", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
+               {}},
+        Layout{"ZeroBubble", 4, {"schedule.plugin=sched-zb-h1", "parallel.pipeline=2", "parallel.data=2"}, {}},
+        Layout{"TensorAndData", 4, {"parallel.tensor=2", "parallel.data=2", "model.dropout=0"}, {}},
+        Layout{"TwoTables",
+               4,
+               {"parallel.tensor=2", "parallel.data=2"},
+               {"comm.tensor.plugin=comm-mpi", "comm.tensor.wait=spin"}},
+        Layout{"ScatteredBoundaries",
+               4,
+               {"parallel.pipeline=2", "parallel.tensor=2", "parallel.scatter_gather=true"},
+               {}}),
     [](const auto& each) { return each.param.name; });
 
 TEST_P(Training, HasTheBitsOfThreads) {
-  triax::test::Outcome threads;
-  std::string line;
-  for (const std::string& word : arguments("threads", {"comm.plugin=comm-local"})) line += "'" + word + "' ";
-  threads = triax::test::run_command(line + "2>&1");
+  const triax::test::Outcome threads = train("threads", {"comm.plugin=comm-local"});
   ASSERT_EQ(threads.status, 0) << threads.text;
-  const MpiEnd end = mpirun(GetParam().ranks, arguments("mpi", {"comm.plugin=comm-mpi"}));
-  ASSERT_EQ(end.status, 0) << end.errors;
   EXPECT_THAT(records("threads"), SizeIs(10));
-  EXPECT_EQ(records("mpi"), records("threads"));
+
+  const triax::test::Outcome alone = train("alone", of_mpi());
+  ASSERT_EQ(alone.status, 0) << alone.text;
+  EXPECT_EQ(records("alone"), records("threads"));
+
+  if (!has_mpirun()) GTEST_SKIP() << kNoMpirun;
+  const MpiEnd end = mpirun(GetParam().ranks, arguments("mpirun", of_mpi()));
+  ASSERT_EQ(end.status, 0) << end.errors;
+  EXPECT_EQ(records("mpirun"), records("threads"));
 }
 
-/// Without mpirun, MPI starts each rank alone.
-TEST(Launcher, OfTriaxIsRefusedWithWhatToUse) {
+/// MPI reports no lost peer: the launcher sees the end of the process.
+TEST(Launcher, NamesAKilledRankAndEndsTheOthers) {
   const triax::test::TempFolder folder;
-  triax::test::fill_tiny_folder(folder, std::string(kTables) + "[parallel]\ndata = 2\n[comm]\nplugin = \"comm-mpi\"\n");
-  const triax::test::Outcome end = triax::test::run(folder.path(), "train run.toml", "2>&1");
-  EXPECT_EQ(end.status, 1) << end.text;
-  EXPECT_THAT(end.text, ::testing::HasSubstr("MPI has started this process alone, and the run has 2 ranks"));
-  EXPECT_THAT(end.text, ::testing::HasSubstr("start the ranks with mpirun"));
+  triax::test::fill_tiny_folder(folder, std::string(kTables) +
+                                            "[parallel]\ntensor = 2\ndata = 2\n[comm]\nplugin = \"comm-mpi\"\n"
+                                            "[comm.tensor]\nplugin = \"comm-mpi\"\n");
+  triax::test::TrainProcess job(folder.path(), "triax", {"train", "run.toml", "--set", "train.steps=1000000"});
+  const auto has_stepped = [&] {
+    std::error_code none;
+    return std::filesystem::file_size(folder / "run/metrics.jsonl", none) > 0 && !none;
+  };
+  while (!has_stepped() && !job.ended()) ::usleep(5000);
+  const std::vector<pid_t> ranks = job.ranks();
+  ASSERT_THAT(ranks, SizeIs(4)) << job.err();
+  const auto began = std::chrono::steady_clock::now();
+  triax::test::send_signal(ranks[1], SIGKILL);
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+  for (const pid_t rank : ranks) EXPECT_FALSE(triax::test::alive(rank));
+  EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 1 (pipeline 0, data 0, tensor 1; "));
+  EXPECT_THAT(job.err(), ContainsRegex("\\) was lost [^\n]*: killed by signal 9 \\(Killed\\)\n"));
 }
 
 } // namespace

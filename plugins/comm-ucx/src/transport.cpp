@@ -170,9 +170,9 @@ void UcxTransport::end(p2p::Request& request, ucs_status_t status, std::size_t l
     case UCS_OK:
       return complete(request, p2p::Status::ok, length);
     case UCS_ERR_CANCELED:
-      return complete(request, p2p::Status::cancelled, length);
+      return complete(request, p2p::Status::cancelled, length, ucs_status_string(status));
     case UCS_ERR_MESSAGE_TRUNCATED:
-      return complete(request, p2p::Status::truncated, length);
+      return complete(request, p2p::Status::truncated, length, ucs_status_string(status));
     default:
       return complete(request, p2p::Status::failed, length, ucs_status_string(status));
   }

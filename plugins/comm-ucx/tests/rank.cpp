@@ -9,9 +9,8 @@ int main(int, char** arguments) {
   triax::test::Communication communication = triax::test::under_test();
   const std::string transports = arguments[5];
   communication.options.set("transports", transports);
-  const bool is_tcp = transports == "tcp,self"; // else shared memory, over which UCX does not see a peer's death
-  triax::test::scenarios::tells_death = is_tcp;
+  const bool is_tcp = transports == "tcp,self"; // else shared memory, over which UCX does not detect a lost peer
   if (is_tcp) communication.options.set("devices", std::string("lo"));
   return triax::test::scenarios::run(arguments[1], std::atoi(arguments[2]), std::atoi(arguments[3]), arguments[4],
-                                     communication);
+                                     communication, is_tcp);
 }

@@ -67,6 +67,13 @@ TEST_P(Processes, DeliverMessagesAfterTheSenderHasExited) {
   }
 }
 
+TEST_P(Processes, ReportATransferOfAnotherType) {
+  for (const End& end : run("other-type", 2, GetParam())) {
+    EXPECT_TRUE(end.refused());
+    EXPECT_THAT(end.words, HasSubstr("group world, channel 4: rank 0 sends 6 f32 where rank 1 receives 6 i32"));
+  }
+}
+
 TEST_P(Processes, AKilledRankEndsTheOthers) {
   for (const char* scenario : {"killed-reducing", "killed-exchanging"}) {
     const std::vector<End> ends = run(scenario, 3, GetParam());

@@ -3,6 +3,9 @@
 //
 // Sums are in rank order, on the host or, if the transport transfers device memory itself, on the device. Calls are
 // matched by tags, so their order over streams is free (CommTraits::Order::tagged).
+//
+// Threads: the rank's main thread; traits(): any. Ownership: the transport is borrowed, the communicator is the
+// caller's. Blocking: join(), until its deadline. Errors: Error.
 #pragma once
 
 #include <memory>

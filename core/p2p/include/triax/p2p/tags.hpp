@@ -7,6 +7,9 @@
 //
 // Sequence, chunk and number wrap at their number of bits. This is safe: far fewer messages are in flight between two
 // ranks at a time, and messages with equal tags keep their order.
+//
+// Threads: any. Ownership: none, values only. Blocking: none. Errors: none; a number above its field is cut off, so the
+// caller checks TagLimits (transport.hpp).
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -98,7 +99,8 @@ class TransportUser {
   ~TransportUser() = default;
 };
 
-/// Bits of a tag's fields that the library can carry, and so the largest numbers. Field order: tags.hpp.
+/// How many numbers the library's tags can carry: groups, members and channels are numbered from 0, so numbers are
+/// below.
 struct TagLimits {
   int groups = kMaxGroups, members = kMaxMembers, channels = kMaxChannels;
 };
@@ -131,7 +133,8 @@ class Transport : public ProgressSource {
   void add_user(TransportUser& user) { users_.push_back(&user); }
   void remove_user(TransportUser& user) noexcept { std::erase(users_, &user); }
 
-  /// Post an operation. A request that is not open() afterwards is already complete; its owner is not called.
+  /// Post an operation. A request that is not open() afterwards is already complete; its owner is not called. To an
+  /// endpoint that has failed, nothing is sent: the request is `cancelled`, and `why` is the endpoint's failure.
   void send(Request& request, Endpoint& endpoint, Piece piece, Tag tag, Side side = Side::host) noexcept;
   /// Sends two pieces of host memory as one message.
   void send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag) noexcept;
@@ -178,6 +181,8 @@ class Transport : public ProgressSource {
   virtual bool find(Endpoint& from, Tag tag, Tag& found, std::size_t& bytes) noexcept = 0;
   /// One round of the library's progress; true if something moved.
   virtual bool advance() noexcept = 0;
+  /// retire() has been called: the library must not be called any more, because buffers may be freed.
+  virtual void abandon() noexcept {}
   /// There was no progress, or there was some, while calls wait.
   virtual void idle() noexcept {}
   virtual void wake() noexcept {}
@@ -193,6 +198,7 @@ class Transport : public ProgressSource {
   Stream& staging_stream() noexcept;
 
  private:
+  void send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag, Side side, bool sync) noexcept;
   template <class Post>
   void begin(Request& request, bool receives, const Post& post) noexcept;
   bool run_ready() noexcept;

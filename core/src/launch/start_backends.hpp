@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicator backends of a run that must serve the processes which this launcher starts
+// (triax/process_start.hpp).
+//
+// Threads: the launcher's main thread. Ownership: owns the backends; run, layout and log must outlive it. Blocking:
+// shortly. Errors: Error with the plugin.
+#pragma once
+
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "os/child_process.hpp"
+#include "plugin/loader.hpp"
+#include "triax/communicator.hpp"
+#include "triax/process_start.hpp"
+
+namespace triax::launch {
+
+class StartBackends {
+ public:
+  /// Starts to serve all ranks of the run, which are processes of this machine.
+  StartBackends(const config::RunConfig& run, const Layout& layout, Log& log);
+
+  /// For the process of a rank.
+  std::vector<os::Variable> variables(int rank) const;
+
+ private:
+  struct Serving {
+    const config::PluginChoice* choice;
+    plugin::Instance<CommBackend> backend;
+    ProcessStart* start;
+  };
+  std::vector<Serving> serving_;
+};
+
+} // namespace triax::launch
