@@ -54,6 +54,13 @@ TEST_P(Processes, ReportATransferOfAnotherType) {
   EXPECT_THAT(end.errors, HasSubstr("group world, channel 4: rank 0 sends 6 f32 where rank 1 receives 6 i32"));
 }
 
+/// MPI reads the buffers of all transports in every call, so none may call it when buffers of one may be freed.
+TEST_P(Processes, DoNotCallMpiAfterAnotherBackendHasRetired) {
+  const MpiEnd end = run("two-backends", 2);
+  EXPECT_NE(end.status, 0);
+  EXPECT_THAT(end.errors, HasSubstr("MPI is not used any more in this process, because another group was aborted"));
+}
+
 TEST_P(Processes, CarryMessagesThatAnIntDoesNotCount) {
   if (!std::getenv("TRIAX_LARGE_MESSAGES")) GTEST_SKIP() << "needs 5 GiB of memory: set TRIAX_LARGE_MESSAGES";
   const MpiEnd end = run("above-2-gib", 2);
