@@ -21,6 +21,8 @@ Options options_of(const GptSizes& sizes) {
   options.set("hidden", sizes.hidden);
   options.set("heads", sizes.heads);
   options.set("sequence", sizes.sequence);
+  options.set("inner", std::int64_t{0});
+  options.set("norm_eps", 1e-5);
   options.set("dropout", sizes.dropout);
   return options;
 }

@@ -28,7 +28,8 @@ function(triax_add_test name)
   endif()
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE triax_engine GTest::gmock GTest::gtest_main ${ARG_LINK})
+  target_link_libraries(${name} PRIVATE triax_engine triax::conformance GTest::gmock GTest::gtest_main
+    ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${triax_SOURCE_DIR}/tests)
   # A test's own code runs once: to optimize it costs more time than it saves.
   set(options $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache distinguish states of the headers

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest runs this at its start, once per test program. If the program is newer than its file of entries, writes the
-# entries; then reads them. See triax_discover_tests(). Variables: program, folder (working directory), prefix (of
-# names), labels, environment, launcher (list; may be empty), entries (the file).
+# ctest runs this at its start, once per test program. If the program, or the file that includes this one, is newer than
+# the file of entries, writes the entries; then reads them. See triax_discover_tests(). Variables: program, folder
+# (working directory), prefix (of names), labels, environment, launcher (list; may be empty), entries (the file).
 
 if(NOT EXISTS "${program}")
   cmake_path(GET program FILENAME name)
@@ -9,7 +9,7 @@ if(NOT EXISTS "${program}")
   return()
 endif()
 
-if("${program}" IS_NEWER_THAN "${entries}")
+if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEWER_THAN "${entries}")
   execute_process(COMMAND "${program}" --gtest_list_tests WORKING_DIRECTORY "${folder}" TIMEOUT 60
     OUTPUT_VARIABLE listing ERROR_VARIABLE problem RESULT_VARIABLE result)
   if(NOT result EQUAL 0)

@@ -35,6 +35,21 @@ const std::vector<ManualText>& manual_texts() {
        {{"Evaluate the newest checkpoint of a run:", "triax evaluate run.toml"},
         {"Evaluate one on other token files:",
          "triax evaluate run.toml --checkpoint runs/run/checkpoints/step-00000200 --data data/other"}}},
+      {"triax compare",
+       {"Trains two configurations that differ in any keys, in turns on this machine, and prints whether a step of B "
+        "is "
+        "faster than one of A, with a confidence interval, where the time of a step goes, and whether both compute the "
+        "same numbers. The folder of the comparison has compare.json and both runs."},
+       {{"Compare two communicators:", "triax compare run.toml --a comm.plugin=comm-ucx --b comm.plugin=comm-mpi"},
+        {"Compare two schedules, and write a page with plots:",
+         "triax compare run.toml --b schedule.plugin=sched-zb-h1 --html compare.html"}}},
+      {"triax report",
+       {"Reads the folders of runs, also of runs in progress or failed, and prints steps, losses, speed, traffic and "
+        "memory of each, and the keys in which they differ. No plugin is loaded, unless --html shows the simulated "
+        "step "
+        "beside a recorded one. Files that are missing or damaged are notes."},
+       {{"Summarize two runs:", "triax report runs/tiny runs/mine"},
+        {"Write a page with plots:", "triax report runs/tiny --html tiny.html"}}},
       {"triax check",
        {"Prints every value with its origin, the layout, and the memory of each rank. Reports the errors of the keys "
         "and data files together, and when there are none, those of the layout and plugins. Nothing is trained, and no "
@@ -55,6 +70,20 @@ const std::vector<ManualText>& manual_texts() {
         {"Average the newest three checkpoints, and begin a run with the result:",
          "triax checkpoint average mean --last 3 run.toml"},
         {"", "triax train other.toml --set checkpoint.from=mean --set checkpoint.load=weights"}}},
+      {"triax import",
+       {"Writes a checkpoint with the weights of a model that Hugging Face's transformers has saved, and the TOML of a "
+        "run that begins with it. The tables of a model plugin say which option has the value of each key of "
+        "config.json, and which tensors have the values of each parameter.",
+        "Weights are read from safetensors files only. A key or a tensor that the model plugin does not support is "
+        "refused, and nothing is written."},
+       {{"Import a model, and train it further:",
+         "triax import hf gpt2 --output gpt2.checkpoint --run gpt2.toml --data data/mine"},
+        {"", "triax train gpt2.toml"}}},
+      {"triax export",
+       {"Writes the weights of a checkpoint as a folder that AutoModelForCausalLM.from_pretrained() loads, with the "
+        "tokenizer files that came with the model. The folder is written under a temporary name, and renamed when "
+        "complete."},
+       {{"Export the newest checkpoint of a run in bf16:", "triax export hf run.toml my-model --dtype bf16"}}},
       {"triax schedule",
        {"The schedule is that of a run, of a scheduler and a shape, or of a CSV file. It is verified over all ranks "
         "before "
@@ -70,9 +99,18 @@ const std::vector<ManualText>& manual_texts() {
          "triax simulate run.toml --forward-ms 10 --input-ms 10 --weight-ms 10 --link-ms 1"}}},
       {"triax plugins",
        {"Plugins are shared libraries. They are searched for in the folders of --path, then in TRIAX_PLUGIN_PATH, then "
-        "among the installed plugins."},
+        "among the installed plugins.",
+        "A new plugin begins as a copy of a template: a folder with a source file that builds, loads and trains, and "
+        "with "
+        "a test. Its README has the next steps.",
+        "triax plugins doctor makes every check that a plugin must pass, and continues after the first problem. Its "
+        "exit status is 0 if the plugin is healthy, 1 if it has a problem or was not found, and 2 if the command is "
+        "used wrongly."},
        {{"List all plugins:", "triax plugins list"},
-        {"Describe one, with its options:", "triax plugins describe sched-1f1b"}}},
+        {"Describe one, with its options:", "triax plugins describe sched-1f1b"},
+        {"Check a plugin against the contract of its interface:", "triax plugins test ./comm-mine.so"},
+        {"Explain why one does not load:", "triax plugins doctor build/sched-mine.so"},
+        {"Write the folder sched-mine:", "triax plugins new scheduler sched-mine"}}},
       {"triax data",
        {"Token files have the format of Megatron's indexed dataset: PREFIX.bin and PREFIX.idx. PREFIX.json names the "
         "tokenizer."},
@@ -81,6 +119,18 @@ const std::vector<ManualText>& manual_texts() {
         {"Train a tokenizer, and use it:",
          "triax data train-tokenizer --input a.txt --vocab 8192 --output tokenizer.json"},
         {"", "triax data prepare --input a.txt --output data/mine --tokenizer tokenizer.json"}}},
+      {"triax bench",
+       {"Measures a communicator or a kernel set without a run. With --vs, or with --set-b, two sides take turns in "
+        "one "
+        "run, in rounds A B B A and B A A B. The ratio of their times has a confidence interval of 95 %.",
+        "Results are checked before they are timed, and those of a communicator afterwards too. A wrong result ends "
+        "the "
+        "measurement with exit status 1."},
+       {{"Measure a communicator between 4 processes:", "triax bench comm --plugin comm-ucx --ranks 4"},
+        {"Compare two communicators, and two values of an option:",
+         "triax bench comm --plugin comm-ucx --vs comm-mpi --op all_gather --sizes 64K:4M"},
+        {"", "triax bench comm --plugin comm-ucx --set-b comm.rndv_threshold=64K"},
+        {"Measure a kernel set at the shapes of a run:", "triax bench kernels run.toml --plugin kernels-cpu"}}},
   };
   return texts;
 }

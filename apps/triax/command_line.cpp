@@ -12,12 +12,17 @@ std::unique_ptr<CLI::App> make_command_line(int& status) {
   program->require_subcommand(1);
   add_train(*program, status);
   add_evaluate(*program, status);
+  add_compare(*program, status);
+  add_report(*program, status);
   add_check(*program, status);
   add_checkpoint(*program, status);
+  add_import(*program, status);
+  add_export(*program, status);
   add_schedule(*program, status);
   add_simulate(*program, status);
   add_plugins(*program, status);
   add_data(*program, status);
+  add_bench(*program, status);
   return program;
 }
 

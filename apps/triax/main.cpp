@@ -103,8 +103,12 @@ std::string as_sentence(std::string what) {
   return what;
 }
 
-/// "--set needs a value: TABLE.KEY=VALUE" for CLI11's "--set: 1 required TABLE.KEY=VALUE missing".
-std::string missing_value_text(const std::string& what) {
+/// "--set needs a value: TABLE.KEY=VALUE" for CLI11's "--set: 1 required TABLE.KEY=VALUE missing", and "--ranks is
+/// given 2 times" for "--ranks: At Most 1 required but received 2".
+std::string number_of_values_text(const std::string& what) {
+  constexpr std::string_view kOne = ": At Most 1 required but received ";
+  if (const std::size_t at = what.find(kOne); at != std::string::npos)
+    return what.substr(0, at) + " is given " + what.substr(at + kOne.size()) + " times, and has one value";
   constexpr std::string_view kBegin = ": 1 required ", kEnd = " missing";
   const std::size_t begin = what.find(kBegin);
   if (begin == std::string::npos || !what.ends_with(kEnd)) return what;
@@ -113,7 +117,7 @@ std::string missing_value_text(const std::string& what) {
 }
 
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
-  std::string what = missing_value_text(as_sentence(error.what()));
+  std::string what = number_of_values_text(as_sentence(error.what()));
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
     const std::vector<std::string> extras = program.remaining(true);
     what = extras.size() == 1 ? "unexpected argument:" : "unexpected arguments:";

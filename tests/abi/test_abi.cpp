@@ -5,6 +5,7 @@
 
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
+#include "triax/optimizer.hpp"
 #include "triax/scheduler.hpp"
 
 namespace triax::plugin {
@@ -46,6 +47,17 @@ TEST(Abi10, APluginInCxxWorks) {
   const auto scheduler = create<Scheduler>(library, PluginContext{options, null_log(), layout, 3});
   EXPECT_EQ(scheduler->supports({}).front().message, "ABI 1.0 works");
   EXPECT_THROW(create<Scheduler>(library, PluginContext{options, null_log(), layout, 2}), Error);
+}
+
+/// Fields at the end of a struct that the core passes by reference do not break a plugin without them.
+TEST(OlderInterface, APluginWithoutTheNewestFieldOfItsRequestWorks) {
+  const Options options;
+  const Layout layout = Layout::ptd(1, 1, 1);
+  const Library& library = load(OLDER_OPTIMIZER, "optimizer");
+  const auto optimizer = create<Optimizer>(library, PluginContext{options, null_log(), layout});
+  EXPECT_TRUE(optimizer->supports({.master = DType::f64, .device = DeviceKind::cuda}).empty());
+  EXPECT_EQ(optimizer->supports({.master = DType::f32, .device = DeviceKind::cuda}).front().message, "f64 only");
+  EXPECT_THAT(optimizer->traits().state, testing::ElementsAre("momentum"));
 }
 
 } // namespace

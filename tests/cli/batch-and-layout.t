@@ -47,6 +47,11 @@ Heads and tensor ranks:
     parallel.tensor is set at run.toml:5:10
     use tensor 2 or 4
   [2]
+  $ triax check base.toml --set model.inner=33 --set parallel.tensor=2
+  --set: model.inner = 33 is not divisible by parallel.tensor = 2: each tensor rank has as many columns of the MLP
+    parallel.tensor is set by --set
+    use inner 32 or 34, or another tensor size
+  [2]
 
 More stages than layers:
 

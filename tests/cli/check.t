@@ -16,6 +16,8 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    hidden = 32 # base.toml:4:10
    heads = 2 # base.toml:5:9
    sequence = 32 # base.toml:6:12
+   inner = 0 # default
+   norm_eps = 1e-05 # default
    dropout = 0.0 # default
   [parallel]
    pipeline = 1 # default
@@ -81,6 +83,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    every = 1 # default
    level = "info" # default
    timeline = 0 # default
+   tensorboard = false # default
   [launch]
    interface = "" # default
    port = 0 # default

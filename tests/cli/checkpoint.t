@@ -259,6 +259,10 @@ A file is not replaced unless you ask for that:
   nowhere/weights.safetensors: cannot be written: No such file or directory
     create the folder nowhere, or name a file in an existing folder
   [1]
+  $ triax checkpoint convert run /proc/weights.safetensors
+  /proc/weights.safetensors: cannot be written: /proc is in a kernel file system, where files cannot be created
+    name a file in a folder that this user may write to
+  [2]
   $ triax checkpoint convert run new.safetensors --dtype int8
   triax: --dtype must be f32, bf16, f16 or f64, got "int8"
     more: triax checkpoint convert --help

@@ -9,14 +9,14 @@ What is not a command of triax is refused, with the nearest that is.
 Without a verb:
 
   $ triax 
-  triax: missing subcommand; use one of: train, evaluate, check, checkpoint, schedule, simulate, plugins, data
+  triax: missing subcommand; use one of: train, evaluate, compare, report, check, checkpoint, import, export, schedule, simulate, plugins, data, bench
     more: triax --help
   [2]
 
 A misspelled verb:
 
   $ triax chekc run.toml
-  triax: unknown subcommand chekc; use one of: train, evaluate, check, checkpoint, schedule, simulate, plugins, data
+  triax: unknown subcommand chekc; use one of: train, evaluate, compare, report, check, checkpoint, import, export, schedule, simulate, plugins, data, bench
     did you mean check? more: triax --help
   [2]
 
@@ -60,17 +60,19 @@ The version, and help:
 
   $ triax --version
   triax {version}
-  $ triax --help | grep -A9 '^Subcommands'
+  $ triax --help | grep -A11 '^Subcommands'
   Subcommands:
     train                       trains a model
     evaluate                    loss, perplexity and bits per byte of a checkpoint's weights
+    compare                     trains two configurations in turns, and says which is faster
+    report                      summarizes what runs have done, and how they differ
     check                       checks a run without starting it: values, plugins, layout, memory
     checkpoint                  shows, verifies, compares and converts checkpoints
+    import                      writes a checkpoint from a model of another program
+    export                      writes the weights of a checkpoint for another program
     schedule                    creates a schedule, verifies it and shows it
     simulate                    verifies a schedule and predicts its step time
-    plugins                     lists and describes plugins
-    data                        prepares text for training
-  
+    plugins                     lists, describes, examines and tests plugins, and begins new ones
 
 A variable that nothing reads is reported:
 

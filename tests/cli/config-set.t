@@ -29,7 +29,7 @@ Unknown keys:
 
   $ triax check base.toml --set model.lyers=3 --set trian.steps=3 --set train.stpes=3 --set include=base.toml --set a.b.c=5
   --set: [model] model-gpt has no key "lyers"; did you mean "layers"?
-    keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
+    keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, inner, norm_eps, dropout (triax plugins describe model-gpt)
   --set: unknown table [trian]; did you mean [train]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, checkpoint, log, launch, plugins
   --set: [train] has no key "stpes"; did you mean "steps"?
@@ -58,7 +58,7 @@ Unknown keys and values of the wrong type:
   $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
   --set: train.steps = ten is not an integer
   --set: [model] model-gpt has no key "head"; did you mean "heads"?
-    keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
+    keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, inner, norm_eps, dropout (triax plugins describe model-gpt)
   --set: "steps" needs a table; did you mean train.steps?
   [2]
 

@@ -48,6 +48,7 @@ Nothing is written to the run's folder:
 
   $ ls run
   checkpoints
+  memory.json
   metrics.jsonl
   rank-0.log
   rank-1.log
@@ -158,7 +159,7 @@ A kernel set that models time has no loss:
     more: triax evaluate --help
   [2]
   $ triax evaluate run.toml --checkpoint ''
-  triax: --checkpoint must name a folder
+  triax: --checkpoint must not be empty
     more: triax evaluate --help
   [2]
 

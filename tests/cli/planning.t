@@ -55,7 +55,9 @@ To be trained, it needs all of them:
 
   $ triax check run.toml
   {source}/examples/gpt3-175b.toml:31:10: comm.plugin "comm-nccl" cannot be used: {folder}/comm-nccl.so: is not a shared library (no ELF header)
+    a plugin is the shared library that triax_add_plugin() builds
   {source}/examples/gpt3-175b.toml:34:10: kernels.plugin "kernels-fused" cannot be used: {folder}/kernels-fused.so: is not a shared library (no ELF header)
+    a plugin is the shared library that triax_add_plugin() builds
   run.toml: [data] lacks path (token files to train on), or paths (several of them)
     prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
@@ -69,6 +71,7 @@ A misspelled plugin is an error, not a plugin of another machine:
     looked in: {folder} (plugins.path, run.toml:3), {plugins}
     installed communicators: {names}
   --set: kernels.plugin "comm-nccl" cannot be used: {folder}/comm-nccl.so: is not a shared library (no ELF header)
+    a plugin is the shared library that triax_add_plugin() builds
   [2]
 
 Data that are not here are left out where the vocabulary is given, and a part of them is an error:
@@ -97,4 +100,5 @@ The schedule needs the scheduler alone:
   $ echo "not a library" > sched-1f1b.so
   $ triax simulate run.toml $times
   {source}/examples/gpt3-175b.toml:28:10: schedule.plugin "sched-1f1b" cannot be used: {folder}/sched-1f1b.so: is not a shared library (no ELF header)
+    a plugin is the shared library that triax_add_plugin() builds
   [2]

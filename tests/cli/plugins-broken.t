@@ -17,6 +17,7 @@ An entry without a descriptor:
 
   $ triax plugins describe ./null-descriptor.so > /dev/null
   {fixtures}/null-descriptor.so: its triax_plugin_entry_v1() returns no descriptor
+    end its source with TRIAX_PLUGIN(...)
   [1]
 
 A descriptor without the magic number:
@@ -36,7 +37,7 @@ A descriptor that is too short:
 Another major version of the ABI:
 
   $ triax plugins describe ./newer-major.so > /dev/null
-  {fixtures}/newer-major.so: it is built for plugin ABI 2.5; this triax has 1.0
+  {fixtures}/newer-major.so: it is built for plugin ABI 2.5; this triax has 1.1
     rebuild it against this triax
   [1]
 
@@ -121,31 +122,35 @@ Another version of its interface:
 
   $ triax plugins describe ./wrong-interface.so > /dev/null
   {fixtures}/wrong-interface.so: it is built for version 99 of the scheduler interface; this triax has version 2
-    rebuild it against this triax
+    use the Triax that it was built for, or rebuild it against this one
   [1]
 
 No function that creates it:
 
   $ triax plugins describe ./no-create.so > /dev/null
   {fixtures}/no-create.so: its descriptor lacks create or destroy
+    fill the descriptor with TRIAX_PLUGIN
   [1]
 
 No version:
 
   $ triax plugins describe ./no-version.so > /dev/null
   {fixtures}/no-version.so: its descriptor has no version
+    fill the descriptor with TRIAX_PLUGIN
   [1]
 
 An option twice:
 
   $ triax plugins describe ./duplicate-option.so > /dev/null
   {fixtures}/duplicate-option.so: its option table: option "depth" is declared twice
+    remove or rename one of the two rows
   [1]
 
 A default out of range:
 
   $ triax plugins describe ./bad-default.so > /dev/null
   {fixtures}/bad-default.so: its option table: the default depth = 9 is outside 1..8
+    correct its row of the table
   [1]
 
 Options of another size:
@@ -174,18 +179,45 @@ An exception while it loads:
 An exception of Triax:
 
   $ triax schedule --path . --scheduler throwing-create --pipeline 1 --microbatches 1
-  {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
+  --scheduler: schedule.plugin "throwing-create": {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
     come back tomorrow
   [2]
 
 An exception of another type:
 
   $ triax schedule --path . --scheduler throwing-int --pipeline 1 --microbatches 1
-  {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
+  --scheduler: schedule.plugin "throwing-int": {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
+    change its options, which triax plugins describe throwing-int lists, or report this to its author
   [2]
 
 Nothing is created, and no reason given:
 
   $ triax schedule --path . --scheduler silent-create --pipeline 1 --microbatches 1
-  {fixtures}/silent-create.so: silent-create could not be created: it gives no reason
+  --scheduler: schedule.plugin "silent-create": {fixtures}/silent-create.so: silent-create could not be created: it gives no reason
+    change its options, which triax plugins describe silent-create lists, or report this to its author
+  [2]
+
+## Described in spite of a problem
+
+A plugin whose object cannot be created is described, and is a failure:
+
+  $ triax plugins describe ./throwing-create.so | head -n 2
+  {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
+    come back tomorrow
+  throwing-create: a fixture
+  kind         scheduler, interface version 2
+  $ triax plugins describe ./throwing-int.so > /dev/null
+  {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
+    change its options, which triax plugins describe throwing-int lists, or report this to its author
+  [1]
+  $ triax plugins describe ./throwing-int.so --json 2> /dev/null | grep -E '"(name|problem)"'
+    "name": "throwing-int",
+    "problem": "{fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)\n  change its options, which triax plugins describe throwing-int lists, or report this to its author"
+
+A file that is not a library is not described:
+
+  $ echo text > "$CRAMTMP/text.so"; triax plugins describe "$CRAMTMP/text.so" 2>&1 | sed "s|$CRAMTMP|TMP|"
+  TMP/text.so: is not a shared library (no ELF header)
+    a plugin is the shared library that triax_add_plugin() builds
+  $ triax plugins describe "$CRAMTMP/text.so" --json > /dev/null 2> /dev/null
   [2]

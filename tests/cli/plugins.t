@@ -176,10 +176,10 @@ A plugin, by its name and by its file:
   kind         scheduler, interface version 2
   version      {version}
   file         {plugins}/sched-gpipe.so
-  note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+  note         triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   toolchain    libstdc++-cxx11abi1;{sanitizer};c++20;{release}
-  plugin ABI   1.0
-  this triax   {version}; plugin ABI 1.0; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+  plugin ABI   1.1
+  this triax   {version}; plugin ABI 1.1; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   options      none
   $ triax plugins describe "$BUILD/lib/triax/plugins/sched-gpipe.so" | diff - <(triax plugins describe sched-gpipe)
 
@@ -190,10 +190,10 @@ Its options:
   kind         scheduler, interface version 2
   version      1.2.3
   file         {fixtures}/described.so
-  note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+  note         triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   toolchain    libstdc++-cxx11abi1;{sanitizer};c++20;{release}
-  plugin ABI   1.0
-  this triax   {version}; plugin ABI 1.0; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+  plugin ABI   1.1
+  this triax   {version}; plugin ABI 1.1; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   
   options
     key    default     type         allowed        meaning
@@ -223,7 +223,7 @@ Broken plugins are listed too:
    crashing-create broken its constructor crashed with SIGSEGV (Segmentation fault) {folder}/mine
    killed broken its library initializer was killed by SIGKILL (Killed) {folder}/mine
    sched-gpipe scheduler {version} every forward, then every backward (GPipe) {folder}/mine (shadows {plugins}/sched-gpipe.so)
-   throwing-int scheduler 1.2.3 a fixture {folder}/mine
+   throwing-int broken throwing-int could not be created: an unknown exception (not derived from std::exception) {folder}/mine
    sched-gpipe scheduler {version} every forward, then every backward (GPipe) {plugins} (shadowed by {folder}/mine/sched-gpipe.so)
 
 A plugin that crashes while it is asked:
@@ -232,3 +232,28 @@ A plugin that crashes while it is asked:
   {folder}/mine/crashing-create.so: its constructor crashed with SIGSEGV (Segmentation fault)
     this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {folder}/mine/crashing-create.so
   [1]
+
+## A plugin that fails in the check of a run
+
+An exception of its constructor, and one of another type:
+
+  $ for plugin in throwing-create throwing-int; do
+  >   printf 'include = ["base.toml"]\n[schedule]\nplugin = "%s"\n[plugins]\npath = ["%s"]\n' $plugin "$fixtures" > run.toml
+  >   triax check run.toml
+  > done
+  run.toml:3:10: schedule.plugin "throwing-create": {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
+    come back tomorrow
+  run.toml:3:10: schedule.plugin "throwing-int": {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
+    change its options, which triax plugins describe throwing-int lists, or report this to its author
+  [2]
+
+A refusal that names no key:
+
+  $ printf 'include = ["base.toml"]\n[schedule]\nplugin = "described"\nsteps = 3\n[plugins]\npath = ["%s"]\n' "$fixtures" > run.toml
+  $ triax check run.toml
+  run.toml:3:10: schedule.plugin "described": rank 0 of 1, steps 3, log true
+    change the run as the message says, or choose another schedule.plugin
+  [2]
+  $ triax check run.toml --json 2> /dev/null | sed -n '/"errors"/,/]/p' | grep -E 'code|plugin|line'
+        "code": "unsupported",
+          "schedule.plugin"

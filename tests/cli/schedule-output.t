@@ -64,6 +64,7 @@ If the new file cannot be completed, the old one remains:
   $ mkdir -p "rows.csv.partial/in the way"
   $ triax schedule $shape --format csv --output rows.csv
   {folder}/rows.csv.partial: cannot be made: File exists
+    free space there, or name a file in another folder
   [1]
   $ cat rows.csv
   0F0,0F1,0B0,0B1
@@ -139,10 +140,12 @@ Options of a scheduler for tests, which makes faults:
 A scheduler that throws, at its creation and later:
 
   $ triax schedule $faulty --set schedule.fault=refuse
-  {fixtures}/sched-faulty.so: sched-faulty could not be created: it does not want to be made
+  --scheduler: schedule.plugin "sched-faulty": {fixtures}/sched-faulty.so: sched-faulty could not be created: it does not want to be made
+    change its options, which triax plugins describe sched-faulty lists, or report this to its author
   [2]
   $ triax schedule $faulty --set schedule.fault=throw
-  sched-faulty, rows(): it lost its rows
+  --scheduler: schedule.plugin "sched-faulty": rows(): it lost its rows
+    report this to the author of the plugin, or choose another schedule.plugin
   [2]
 
 ## Violations

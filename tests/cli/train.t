@@ -51,6 +51,7 @@ Each step communicates what `triax check` plans. The evaluation after step 2 is 
   $ ls run
   checkpoints
   checkpoints-1
+  memory.json
   metrics-1.jsonl
   metrics.jsonl
   rank-0.log

@@ -10,7 +10,7 @@
 
 #include "control/local_store.hpp"
 #include "support/error_of.hpp"
-#include "support/stop_once.hpp"
+#include "triax/conformance/stop_once.hpp"
 #include "triax/rendezvous.hpp"
 
 namespace triax {
@@ -128,7 +128,7 @@ TEST(Rendezvous, TheRanksAbortFlagEndsAWait) {
 TEST(Rendezvous, TheDeadlineDoesNotCountTheTimeInWhichTheRankIsStopped) {
   control::LocalStore store;
   Member first(store, 0, 2, 1.2, 1), second(store, 1, 2, 60, 1);
-  test::StopOnce source([&second] {
+  conformance::StopOnce source([&second] {
     std::this_thread::sleep_for(std::chrono::milliseconds(1500));
     second.rendezvous.publish({"second"});
   });

@@ -23,8 +23,8 @@ Do not edit it.
 - **Plugins.** `plugin` in [model], [schedule], [comm], [kernels] and [optimizer] names the plugin; there is no default.
   The other keys of such a table belong to the plugin, except for the core's keys that this page lists for the table.
 - **Layers.** `include = ["base.toml"]` above the first table reads other files first. The file's own values override
-  theirs, and `--set table.key=value` overrides all. If a later layer names another plugin in a table, the keys of the
-  earlier plugin are dropped, and `check` lists them.
+  theirs, and the values of all `--set table.key=value` override both. If a later layer names another plugin in a table,
+  the keys of the earlier plugin are dropped, and `check` lists them.
 - **Axes.** [comm.tensor], [comm.pipeline] and [comm.data] each apply to one axis. Without `plugin`, such a table
   inherits [comm] and changes single keys. With `plugin`, it starts from the defaults of that plugin.
 - **Paths** in a file are relative to the file. Paths in a flag, or in a TOML file that is read from a pipe, are

@@ -122,6 +122,24 @@ TEST(CrossChecks, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin does not exist")));
 }
 
+/// A list of a thousand names with one mistake in common is one page, not a thousand errors.
+TEST(CrossChecks, ShowTheFirstEntriesOfAListThatAreWrong) {
+  Workspace space;
+  std::string paths, weights;
+  for (int i = 0; i < 1000; ++i) {
+    paths += text("\"none-{}\", ", i);
+    weights += "0, ";
+  }
+  space.tables["data"] = "paths = [" + paths + "]\nweights = [" + weights + "]\n";
+  EXPECT_THAT(
+      texts(space.load()),
+      ElementsAre(HasSubstr("data.paths: none-0.bin does not exist"), HasSubstr("data.paths: none-1.bin"),
+                  HasSubstr("data.paths: none-2.bin"),
+                  HasSubstr("data.paths: 997 more of its 1000 entries are refused\n  correct the entries above"),
+                  HasSubstr("data.weights contains 0"), HasSubstr("data.weights contains 0"),
+                  HasSubstr("data.weights contains 0"), HasSubstr("data.weights: 997 more of its 1000")));
+}
+
 TEST(CrossChecks, CorporaOfDifferentTokenizersAreRefused) {
   Workspace space;
   space.write("held.json", R"({"tokenizer": "bpe", "vocab": 257, "digest": "01"})");

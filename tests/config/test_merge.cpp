@@ -164,17 +164,40 @@ TEST(Layers, NamingTheSamePluginAgainDropsNothing) {
   EXPECT_EQ(shown(loaded, "comm.timeout_s"), "5 # base.toml:3:13");
 }
 
-TEST(Layers, AFlagDropsKeysOfTheFileAndOfEarlierFlagsButNoneOfTheCore) {
+TEST(Layers, AFlagDropsKeysOfTheFileButNoneOfTheCore) {
   Workspace space;
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\n";
   space.tables["model"] = "plugin = \"model-toy\"\nlayers = 2\nvocab = 100\n";
-  const LoadResult loaded =
-      space.load({}, {{"comm.ratio", "0.25"}, {"comm.plugin", "comm-beta"}, {"comm.window", "2"}});
+  const LoadResult loaded = space.load({}, {{"comm.plugin", "comm-beta"}, {"comm.window", "2"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
-  EXPECT_THAT(loaded.dropped, ElementsAre("comm.ratio = 0.25 (--set), a key of comm-alpha",
-                                          "comm.timeout_s = 5 (run.toml:5:1), a key of comm-alpha"));
+  EXPECT_THAT(loaded.dropped, ElementsAre("comm.timeout_s = 5 (run.toml:5:1), a key of comm-alpha"));
   EXPECT_EQ(loaded.run->comm.at("data").options.integer("window"), 2);
   EXPECT_EQ(loaded.run->vocab, 100);
+}
+
+TEST(Layers, TheOrderOfFlagsDoesNotDropKeys) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\n";
+  const LoadResult loaded = space.load({}, {{"comm.window", "2"}, {"comm.plugin", "comm-beta"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_THAT(loaded.dropped, IsEmpty());
+  EXPECT_EQ(loaded.run->comm.at("data").options.integer("window"), 2);
+}
+
+TEST(Layers, FlagsOfAnotherNameAreALaterLayer) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\n";
+  const LoadResult loaded = space.load({}, {{"comm.ratio", "0.25"}, {"comm.plugin", "comm-beta", "--b"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_THAT(loaded.dropped, ElementsAre("comm.ratio = 0.25 (--set), a key of comm-alpha"));
+}
+
+TEST(Layers, AKeyOfAnotherPluginThanTheLastFlagsIsRefused) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\n";
+  const LoadResult loaded = space.load({}, {{"comm.ratio", "0.25"}, {"comm.plugin", "comm-beta"}});
+  EXPECT_THAT(texts(loaded), ElementsAre("--set: [comm] comm-beta has no key \"ratio\"\n  keys of comm-beta: window, "
+                                         "timeout_s (triax plugins describe comm-beta)"));
 }
 
 TEST(Layers, AnAxisThatInheritedLosesItsKeysWithItsPlugin) {
@@ -184,6 +207,13 @@ TEST(Layers, AnAxisThatInheritedLosesItsKeysWithItsPlugin) {
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_THAT(loaded.dropped, ElementsAre("comm.tensor.timeout_s = 5 (run.toml:6:1), a key of comm-alpha"));
   EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 30);
+}
+
+TEST(Layers, AxesShareThePluginThatAFlagNames) {
+  Workspace space;
+  const LoadResult loaded = space.load({}, {{"comm.plugin", "comm-beta"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  for (const char* axis : {"tensor", "data", "pipeline"}) EXPECT_EQ(loaded.run->comm.at(axis).table, "comm");
 }
 
 } // namespace

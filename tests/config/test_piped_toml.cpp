@@ -101,20 +101,19 @@ TEST(PipedToml, ASilentPipeIsNotWaitedForIndefinitely) {
   const Workspace space;
   const std::filesystem::path fifo = space.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  const ReadLimits limits{.silence = 20ms};
-  EXPECT_THAT(error_of([&] { read_text(fifo, "fifo", limits); }),
+  EXPECT_THAT(error_of([&] { read_text(fifo, "fifo", 20ms); }),
               HasSubstr("fifo: timed out after 0.02 s without data from this pipe\n  check that a program writes"));
   const Pipe open("steps ="); // its writer neither writes nor closes
-  EXPECT_THAT(error_of([&] { read_text(open.path(), "open", limits); }), HasSubstr("open: timed out after 0.02 s"));
+  EXPECT_THAT(error_of([&] { read_text(open.path(), "open", 20ms); }), HasSubstr("open: timed out after 0.02 s"));
 }
 
 TEST(PipedToml, AnEndlessSourceIsRefused) {
   EXPECT_THAT(texts(config::load("/dev/zero", {})),
-              ElementsAre("/dev/zero: is larger than 8388608 bytes, the limit of a TOML text\n"
+              ElementsAre("/dev/zero: is larger than 8 MiB, the limit of a TOML text\n"
                           "  check that this is the TOML of a run"));
   Workspace space;
   space.write("large.toml", std::string((8 << 20) + 1, '#'));
-  EXPECT_THAT(texts(space.load_file("large.toml")), ElementsAre(HasSubstr("large.toml: is larger than 8388608 bytes")));
+  EXPECT_THAT(texts(space.load_file("large.toml")), ElementsAre(HasSubstr("large.toml: is larger than 8 MiB")));
 }
 
 } // namespace

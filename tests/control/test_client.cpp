@@ -64,7 +64,7 @@ TEST(Client, ValuesOfManyMegabytesTravelAndLongerOnesAreRefusedHere) {
 TEST(Client, AddCountsAcrossRanksAndThreads) {
   const Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
-  zero->client.count("n of zero");
+  zero->client.count("n of zero", 1);
   EXPECT_EQ(zero->client.add("n of zero", 0), 1);
   EXPECT_EQ(zero->client.add("n", 5), 5);
   EXPECT_EQ(one->client.add("n", -5), 0);

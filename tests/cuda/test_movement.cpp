@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies, fills, conversions and additions on the GPU give the same bits as on the host device.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "gpu.hpp"
 #include "support/count_allocations.hpp"
@@ -164,25 +166,35 @@ TEST_F(Moved, PiecesBehindAWaitForTheHostAreCounted) {
 /// A steady step does not allocate. CUDA's own calls are counted separately, because those of the GPU stand-in do.
 TEST_F(Moved, UploadsAndDownloadsDoNotAllocate) {
   constexpr std::size_t kCopies = 100;
+  // The least of several attempts: how often the runtime allocates depends on time.
   const auto allocations_in = [&](auto copy) {
-    copy();
-    finish();
-    const std::size_t before = test::allocations();
-    for (std::size_t i = 0; i < kCopies; ++i) copy();
-    const std::size_t count = test::allocations() - before;
-    finish();
-    return count;
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      copy();
+      finish();
+      const std::size_t before = test::allocations();
+      for (std::size_t i = 0; i < kCopies; ++i) copy();
+      least = std::min(least, test::allocations() - before);
+      finish();
+    }
+    return least;
   };
   const TensorView host = place(DType::f32, {30, 20}, MemoryKind::pinned), packed = place(DType::f32, {30, 20});
   std::memset(host.data(), 0, host.bytes());
   const TensorView rows(place(DType::f32, {30, 32}).data(), DType::f32, {30, 20}, {32, 1});
-  const std::size_t of_cuda = allocations_in([&] {
-    cudaPointerAttributes attributes{};
-    TRIAX_CUDA(cudaPointerGetAttributes(&attributes, host.data()));
-    TRIAX_CUDA(
-        cudaMemcpyAsync(packed.data(), host.data(), host.bytes(), cudaMemcpyHostToDevice, launch_stream(*stream)));
-  });
   for (const TensorView& on_device : {packed, rows}) {
+    const std::size_t of_cuda = allocations_in([&] {
+      cudaPointerAttributes attributes{};
+      TRIAX_CUDA(cudaPointerGetAttributes(&attributes, host.data()));
+      const std::size_t row = 20 * sizeof(float), pitch = static_cast<std::size_t>(on_device.stride(0)) * sizeof(float);
+      if (pitch == row) {
+        TRIAX_CUDA(cudaMemcpyAsync(on_device.data(), host.data(), host.bytes(), cudaMemcpyHostToDevice,
+                                   launch_stream(*stream)));
+      } else {
+        TRIAX_CUDA(cudaMemcpy2DAsync(on_device.data(), pitch, host.data(), row, row, 30, cudaMemcpyHostToDevice,
+                                     launch_stream(*stream)));
+      }
+    });
     EXPECT_LT(allocations_in([&] { device->upload(on_device, host, *stream); }), of_cuda + kCopies);
     EXPECT_LT(allocations_in([&] { device->download(host, on_device, *stream); }), of_cuda + kCopies);
   }

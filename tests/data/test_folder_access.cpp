@@ -34,6 +34,9 @@ TEST(FolderAccess, AFolderThatCanBeMadeIsNotMade) {
   const TempFolder folder;
   EXPECT_EQ(os::why_not_writable(folder.path()), "");
   EXPECT_EQ(os::why_not_writable(folder.path() / "a/b/c"), "");
+  EXPECT_EQ(os::why_not_writable("does-not-exist/either"), "") << "in the working folder";
+  EXPECT_EQ(os::why_not_creatable("does-not-exist"), "");
+  EXPECT_EQ(os::why_not_creatable("/proc/x"), "/proc is in a kernel file system, where files cannot be created");
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 

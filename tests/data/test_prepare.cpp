@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <stdexcept>
 
 #include "data/dataset.hpp"
@@ -15,6 +14,7 @@
 #include "data/token_writer.hpp"
 #include "data/tokenizer_choice.hpp"
 #include "support/error_of.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::data {
@@ -310,26 +310,6 @@ std::string failure_of(const PrepareRequest& request) {
   return "(done)";
 }
 
-/// Limits the size of this process's files to `bytes` during its lifetime; a writer sees a full disk.
-class SmallDisk {
- public:
-  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit small{bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  ~SmallDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*handler_)(int);
-};
-
 TEST(PrepareFails, OnAFullDiskAndLeavesTheOldFiles) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"old"});
@@ -338,7 +318,7 @@ TEST(PrepareFails, OnAFullDiskAndLeavesTheOldFiles) {
   request.force = true;
   std::string failure;
   {
-    const SmallDisk disk(5'000);
+    const FileSizeLimit disk(5'000);
     failure = failure_of(request);
   }
   EXPECT_EQ(failure, (folder / "out.bin.partial").string() + ": cannot be written: File too large");

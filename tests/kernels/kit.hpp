@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays and calls for tests that use the reference set directly, and gradient checks by finite differences.
+// Arrays and calls for tests of the formulas that kernel sets are compared with, and gradient checks by finite
+// differences.
 //
 // Ownership: an Array owns its elements. Operations run inside the call.
 #pragma once
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/formulas.hpp"
 #include "support/loaded_kernels.hpp"
 
 namespace triax::test {
@@ -60,18 +62,14 @@ inline double dot(const Array& a, const Array& b) {
   return sum;
 }
 
-/// The reference set, its device and a stream; each call gets the scratch that it needs.
-class KernelsTest : public ::testing::Test {
+/// The formulas of the conformance suite, and a stream.
+class FormulasTest : public ::testing::Test {
  protected:
   template <class Args>
   void run(const Args& args) {
-    const OpCall call = call_of(args);
-    scratch_.assign(set().scratch_bytes(call), std::byte{0xFF}); // NaN: scratch must be written before it is read
-    set().issue(call, {*stream_, scratch_});
+    formulas_.issue(call_of(args), {*stream_, {}});
   }
-  KernelSet& set() { return kernels_.set(); }
   Stream& stream() { return *stream_; }
-
   /// Compares `gradient` with central differences of loss() by the elements of `x`, which loss() reads.
   static void check_gradient(const std::string& what, Array& x, const Array& gradient,
                              const std::function<double()>& loss, double tolerance = 1e-7) {
@@ -91,9 +89,9 @@ class KernelsTest : public ::testing::Test {
   }
 
  private:
-  LoadedKernels kernels_{"kernels-reference"};
-  std::unique_ptr<Stream> stream_ = kernels_.device().make_stream("test");
-  std::vector<std::byte> scratch_;
+  conformance::Formulas formulas_;
+  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("test");
 };
 
 inline void expect_near(const Array& got, const Array& want, double tolerance, const std::string& what = {}) {

@@ -75,7 +75,7 @@ std::vector<double> direct(const Problem& p, std::int64_t q, std::int64_t b, std
   return out;
 }
 
-using Attention = KernelsTest;
+using Attention = FormulasTest;
 
 TEST_F(Attention, IsItsFormula) {
   for (const Sizes& sizes : kSizes) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kRows = 6, kSamples = 2, kVocab = 11;
 
-using CrossEntropy = KernelsTest;
+using CrossEntropy = FormulasTest;
 
 Ints targets() {
   return Ints({kRows / kSamples, kSamples}, {3, 10, 0, 7, 7, 4});

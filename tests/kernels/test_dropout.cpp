@@ -5,7 +5,7 @@
 namespace triax::test {
 namespace {
 
-using DropoutMask = KernelsTest;
+using DropoutMask = FormulasTest;
 
 Drop drop_of(const TensorView& samples, float p, std::int64_t rows, std::int64_t width) {
   return {.p = p,

@@ -6,7 +6,7 @@
 namespace triax::test {
 namespace {
 
-using Gradients = KernelsTest;
+using Gradients = FormulasTest;
 
 TEST_F(Gradients, Gelu) {
   Array x = random({3, 11}, 1, -4, 4), c = random({3, 11}, 2), y = unwritten({3, 11}), dx = unwritten({3, 11});

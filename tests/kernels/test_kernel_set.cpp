@@ -39,7 +39,23 @@ TEST(Counts, AreOfProductsAndViews) {
   EXPECT_EQ(add.bytes, 36);
 }
 
-using Statistics = KernelsTest;
+/// The reference set, its device and a stream; each call gets the scratch that it needs.
+class Statistics : public ::testing::Test {
+ protected:
+  template <class Args>
+  void run(const Args& args) {
+    const OpCall call = call_of(args);
+    scratch_.resize(set().scratch_bytes(call));
+    set().issue(call, {*stream_, scratch_});
+  }
+  KernelSet& set() { return kernels_.set(); }
+  Stream& stream() { return *stream_; }
+
+ private:
+  LoadedKernels kernels_{"kernels-reference"};
+  std::unique_ptr<Stream> stream_ = kernels_.device().make_stream("test");
+  std::vector<std::byte> scratch_;
+};
 
 TEST_F(Statistics, CountTheCallAndNotWhatItIsMadeOf) {
   Array x = random({4, 8}, 1), w = random({6, 8}, 2), bias = random({6}, 3), y = unwritten({4, 6});

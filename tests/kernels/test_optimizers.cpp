@@ -21,7 +21,7 @@ Array gradient_of(const StepScalars& now) {
   return random({kSize}, static_cast<std::uint32_t>(100 + now.step));
 }
 
-using Optimizers = KernelsTest;
+using Optimizers = FormulasTest;
 
 TEST_F(Optimizers, AdamWIsItsFormula) {
   for (const double decay : {0.0, 0.3}) {

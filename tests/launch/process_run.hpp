@@ -9,6 +9,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "launch/tiny_folder.hpp"
 #include "launch/train_process.hpp"
 #include "support/free_port.hpp"
@@ -52,6 +57,16 @@ class ProcessRun : public ::testing::Test {
     sets.emplace_back("train.steps=1000000");
     TrainProcess out = start(sets);
     while (!has_stepped() && !out.ended()) ::usleep(5000);
+    return out;
+  }
+  /// Steps, losses and gradient norms of a run as text, with all bits.
+  std::vector<std::string> losses(const std::string& folder) const {
+    std::vector<std::string> out;
+    std::istringstream lines(read_file(work_ / folder / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      out.push_back(record["step"].dump() + " " + record["loss"].dump() + " " + record["grad_norm"].dump());
+    }
     return out;
   }
   bool has_stepped() const {

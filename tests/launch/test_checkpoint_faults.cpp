@@ -63,6 +63,23 @@ TEST_F(CheckpointFaults, AFullDiskLeavesTheLastCompleteOne) {
   EXPECT_EQ(records(work_ / "metrics.jsonl").back()["loss"], records(work_ / "whole/metrics.jsonl").back()["loss"]);
 }
 
+/// The last step is not saved, so the same command trains it again. A stop is not a clean one: README's exit statuses.
+TEST_F(CheckpointFaults, ARunWhoseLastStepIsNotSavedFailsAndNamesTheCommandThatTrainsItAgain) {
+  if (!may_mount()) GTEST_SKIP() << "this user may not mount a file system";
+  const std::string disk = "mount -t tmpfs -o size=100k tmpfs disk && ", keys = "--set run.dir=disk/run ";
+  const std::string metrics = "--set log.metrics=metrics.jsonl ";
+  const Outcome ended = mounted(disk + kTrain + keys + metrics + "--set train.steps=2 --set train.stop_at=0");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.text, ContainsRegex("\nnext: to train again what is not saved, from step 1: [^\n]*triax train "
+                                        "run.toml --set run.dir=disk/run --set log.metrics=metrics.jsonl --set "
+                                        "train.steps=2 --set train.stop_at=0\n"));
+  const Outcome stopped =
+      mounted(disk + "rm metrics.jsonl; " + kTrain + keys + metrics + "--set train.steps=1000000 & pid=$!\n" +
+              "while [ ! -s metrics.jsonl ] && kill -0 $pid; do sleep 0.01; done; kill -TERM $pid; wait $pid; exit $?");
+  EXPECT_EQ(stopped.status, 1) << stopped.text;
+  EXPECT_THAT(stopped.text, ContainsRegex("\nstopped by SIGTERM after step [0-9]+ of 1000000; [^\n]*missing: "));
+}
+
 /// A file system that is read-only refuses root too.
 TEST_F(CheckpointFaults, AReadOnlyFolderIsNamedAndCanBeEvaluated) {
   if (!may_mount()) GTEST_SKIP() << "this user may not mount a file system";

@@ -49,7 +49,7 @@ TEST(FailureReport, TheErrorOfARankThatFailedIsInItsLog) {
   facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
               HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) failed before the end "
-                        "of step 1\n  last position: starting\n"));
+                        "of its first step\n  last position: starting\n"));
 }
 
 TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {

@@ -56,14 +56,16 @@ class Steps final : public executor::WalkObserver {
   std::int64_t done = 0;
 };
 
-/// Samples, of which those from `first_bad` on cannot be read.
+/// Samples, of which those from `first_bad` on cannot be read. Calls a function before the first ones are read.
 class Samples final : public executor::BatchSource {
  public:
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    if (begins) std::exchange(begins, {})();
     if (first_bad >= 0 && samples.front() >= first_bad) throw Error("token 99 is out of range");
     good_.microbatch(samples, tokens, targets);
   }
   std::int64_t first_bad = -1;
+  std::function<void()> begins;
 
  private:
   test::TinySource good_;
@@ -95,6 +97,7 @@ class TrainHere : public ::testing::Test {
     store_ = std::make_unique<control::LocalStore>();
     std::vector<Samples> sources(2 * ranks);
     sources[ranks - 1].first_bad = first_bad_;
+    sources[ranks].begins = evaluation_begins_;
     const os::StopSignals signals(*logs_[0]);
     return launch::run_threads({config, placement, logs_, signals, reports_,
                                 [&](int rank) {
@@ -140,6 +143,7 @@ class TrainHere : public ::testing::Test {
   train::Reports reports_;
   std::vector<Steps> steps_{4};
   std::int64_t first_bad_ = -1;                // of the last rank's samples
+  std::function<void()> evaluation_begins_;    // on rank 0
   std::unique_ptr<control::LocalStore> store_; // of the last run
 };
 
@@ -180,6 +184,20 @@ TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
   EXPECT_GE(result->steps, 2);
   EXPECT_THAT(steps(), Each(result->steps));
   EXPECT_THAT(errors(), IsEmpty());
+}
+
+/// There is a step to stop after, although its record waits for the evaluation.
+TEST_F(TrainHere, ASignalInTheFirstEvaluationKeepsTheStepBefore) {
+  run_.keys["eval.every"] = "1";
+  evaluation_begins_ = [] {
+    ::kill(::getpid(), SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500)); // the thread that waits for the ranks sees the signal
+  };
+  const std::optional<train::LoopResult> result = go();
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->signal, SIGTERM);
+  EXPECT_EQ(result->steps, 1);
+  EXPECT_TRUE(result->is_saved());
 }
 
 /// The last rank fails at the start of step 2, when rank 0 may not know yet that all ranks have completed step 1.
@@ -286,15 +304,15 @@ TEST_F(TrainHere, RanksWaitForARankThatMakesProgress) {
 }
 
 TEST_F(TrainHere, RanksThatAllWaitAreReported) {
-  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
-  run_.keys["comm.plugin"] = "\"comm-hang\"";
-  run_.keys["comm.rank"] = "1000"; // none, so the calls of all ranks stay incomplete
-  run_.keys["comm.where"] = "\"post\"";
+  run_.keys["comm.plugin"] = "\"comm-faulty\"";
+  run_.keys["comm.inner"] = "\"comm-local\"";
+  run_.keys["comm.fault"] = "\"drop\"";
   run_.keys["train.stall_timeout_s"] = "1";
   EXPECT_FALSE(go());
   const auto why = HasSubstr(": all ranks wait, and none makes progress; this one has waited for ");
   EXPECT_THAT(errors(),
-              UnorderedElementsAre(why, AllOf(why, HasSubstr(" is stuck before the end of step 1: before step 1, "))));
+              UnorderedElementsAre(
+                  why, AllOf(why, HasSubstr(" is stuck before the end of its first step: before its first step, "))));
 }
 
 TEST_F(TrainHere, ARankThatIsAloneReportsNoCoordinates) {

@@ -32,7 +32,7 @@ TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
     const std::string log = job.err();
     EXPECT_THAT(log, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
     EXPECT_THAT(log, ContainsRegex(", pid " + std::to_string(ranks[victim]) +
-                                   "\\) was lost ((during or )?after step |before the end of step 1)"));
+                                   "\\) was lost ((during or )?after step |before the end of its first step)"));
     EXPECT_THAT(log, ContainsRegex(
                          ": killed by signal 9 \\(Killed\\)\n  last position: (unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
     EXPECT_THAT(log, ContainsRegex("\n  rank 1: (after )?step "));
@@ -77,13 +77,14 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
     EXPECT_EQ(failure["rank"], 3);
     EXPECT_EQ(failure["stuck"], true);
   }
-  TrainProcess job =
-      start({path, "comm.plugin=comm-hang", "comm.rank=1", "comm.where=post", "train.stall_timeout_s=3"});
+  TrainProcess job = start({"comm.plugin=comm-faulty", "comm.inner=comm-ucx", "comm.fault=hang_post", "comm.rank=1",
+                            "train.stall_timeout_s=3"});
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(),
-              ContainsRegex("\nrank 1: [^\n]* error: pipeline 0, data 0, tensor 1, before step 1: no progress "
-                            "for 3[.0-9]* s: in all_reduce\\(\\) of plugin \"comm-hang\"\n"));
-  EXPECT_THAT(job.err(), ContainsRegex(" error launcher: rank 1 \\([^\n]*\\) is stuck before the end of step 1: "));
+              ContainsRegex("\nrank 1: [^\n]* error: pipeline 0, data 0, tensor 1, before its first step: no progress "
+                            "for 3[.0-9]* s: in all_reduce\\(\\) of plugin \"comm-faulty\"\n"));
+  EXPECT_THAT(job.err(),
+              ContainsRegex(" error launcher: rank 1 \\([^\n]*\\) is stuck before the end of its first step: "));
 }
 
 TEST_F(TrainFailures, ARankThatIsStoppedIsReportedByTheStallTimeout) {
@@ -145,7 +146,7 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
     EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for ranks 2, 3 to join\n"));
     EXPECT_THAT(job.err(),
                 HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0) was lost before the end of "
-                          "step 1: did not join within 3 s (launch.start_timeout_s); missing ranks: "
+                          "its first step: did not join within 3 s (launch.start_timeout_s); missing ranks: "
                           "2, 3\n  last position: did not join\n"));
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
     return;

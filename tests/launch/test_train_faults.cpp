@@ -57,15 +57,17 @@ TEST_F(TrainFaults, AnEvaluationThatFailsDoesNotLoseTheRecordOfItsStep) {
 /// A thread cannot be killed: the process reports which rank hangs and where, and ends.
 TEST_F(TrainFaults, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "--set plugins.path=[\\\"" TEST_PLUGINS "\\\"] --set train.stall_timeout_s=2 ";
-  const Outcome hung =
-      train(path + "--set comm.tensor.plugin=comm-hang --set comm.tensor.rank=2 --set comm.tensor.where=advance");
+  const Outcome hung = train(
+      "--set train.stall_timeout_s=2 --set comm.tensor.plugin=comm-faulty --set comm.tensor.inner=comm-local "
+      "--set comm.tensor.fault=hang_advance --set comm.tensor.rank=2");
   EXPECT_EQ(hung.status, 1);
-  EXPECT_THAT(hung.text, testing::ContainsRegex(" error rank 2: pipeline 0, data 1, tensor 0, before step 1[^\n]*: no "
-                                                "progress for 2[.0-9]* s: in advance\\(\\) of plugin \"comm-hang\"\n"));
+  EXPECT_THAT(hung.text,
+              testing::ContainsRegex(" error rank 2: pipeline 0, data 1, tensor 0, before its first step[^\n]*: no "
+                                     "progress for 2[.0-9]* s: in advance\\(\\) of plugin \"comm-faulty\"\n"));
   EXPECT_THAT(hung.text,
               testing::ContainsRegex(" error rank 0: rank 2 \\(pipeline 0, data 1, tensor 0\\) is stuck before "
-                                     "the end of step 1: [^\n]*\n  last position: [^\n]*, in advance\\(\\) of "
-                                     "plugin \"comm-hang\" for [0-9.]+ s\n  rank 0: before step 1"));
+                                     "the end of its first step: [^\n]*\n  last position: [^\n]*, in advance\\(\\) of "
+                                     "plugin \"comm-faulty\" for [0-9.]+ s\n  rank 0: before its first step"));
   const Json failure = Json::parse(read_file(work_ / "run/failed-start.json"));
   EXPECT_EQ(failure["rank"], 2);
   EXPECT_EQ(failure["stuck"], true);
@@ -119,7 +121,7 @@ TEST_F(TrainFaults, NamesPluginAndCallOfAnExceptionOfAnyType) {
   const Outcome planned = train(options + "plan");
   EXPECT_EQ(planned.status, 2);
   EXPECT_THAT(planned.text, HasSubstr("in prepare() of plugin \"optim-faulty\": out of luck\n"));
-  EXPECT_THAT(train(options + "traits").text, HasSubstr("optim-faulty, traits(): out of luck\n"));
+  EXPECT_THAT(train(options + "traits").text, HasSubstr("optimizer.plugin \"optim-faulty\": traits(): out of luck\n"));
   const Outcome planned_int = train(options + "plan --set optimizer.throws_int=true");
   EXPECT_EQ(planned_int.status, 2);
   EXPECT_THAT(planned_int.text, HasSubstr("in prepare() of plugin \"optim-faulty\": " + unknown));

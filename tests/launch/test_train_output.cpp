@@ -97,11 +97,11 @@ TEST_F(TrainOutput, ProcessesWaitForAPassThatTakesLongerThanTheStallTimeout) {
 }
 
 TEST_F(TrainOutput, ProcessesThatAllWaitAreReported) {
-  TrainProcess run = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "comm.plugin=comm-hang", "comm.rank=1000",
-                            "comm.where=post", "train.stall_timeout_s=1"});
+  TrainProcess run =
+      start({"comm.plugin=comm-faulty", "comm.inner=comm-ucx", "comm.fault=drop", "train.stall_timeout_s=1"});
   EXPECT_EQ(run.wait(), 1);
   EXPECT_THAT(run.err(),
-              ContainsRegex(" error launcher: rank [0-3] \\([^\n]*\\) is stuck before the end of step 1: all "
+              ContainsRegex(" error launcher: rank [0-3] \\([^\n]*\\) is stuck before the end of its first step: all "
                             "ranks wait, and none makes progress; this one has waited for [0-9.]+ s\n"));
 }
 
@@ -124,7 +124,14 @@ TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
     EXPECT_EQ(files.text,
               "too many open files: this process may open 12, and triax needs 64\n"
               "  raise the hard limit of open files (ulimit -Hn)\n");
+    const Outcome stack = run_command(folder + "exec 2>&1; ulimit -s 512; exec " + triax + verb);
+    EXPECT_EQ(stack.status, 2);
+    EXPECT_EQ(stack.text,
+              "the stack is too small: this process may have 512 KiB, and triax needs 1024 KiB\n"
+              "  raise the hard limit of the stack (ulimit -Hs)\n");
   }
+  const Outcome raised = run_command(folder + "exec 2>&1; ulimit -S -s 512; exec " + triax + "train run.toml");
+  EXPECT_EQ(raised.status, 0) << raised.text;
   const Outcome gone = run_command(folder + "mkdir gone && cd gone && rmdir ../gone && " + triax + "check x 2>&1");
   EXPECT_EQ(gone.status, 2);
   EXPECT_EQ(gone.text,

@@ -137,7 +137,10 @@ TEST_F(TrainVerb, PrintsANextCommandThatWorksForAnyFileName) {
   const std::size_t at = output.find(begin);
   ASSERT_NE(at, std::string::npos) << output;
   const std::string line = output.substr(at + begin.size(), output.find('\n', at) - at - begin.size());
-  EXPECT_THAT(line, testing::EndsWith(" --set $'run.dir=odd\\033[2J\\'\\012  name' --set train.steps=2 -- -x.toml"));
+  EXPECT_THAT(
+      line,
+      testing::EndsWith(
+          " --set $'run.dir=odd\\033[2J\\'\\012  name' --set train.steps=2 --set checkpoint.resume=auto -- -x.toml"));
   write_file(work_ / "next.sh", line + "\n");
   ASSERT_EQ(shell("bash next.sh"), 0) << read_file(work_ / "all.txt");
   EXPECT_EQ(records(work_ / (odd + "/metrics.jsonl")).size(), 2u);
@@ -161,7 +164,8 @@ TEST_F(TrainVerb, ReportsTheResultAsOneJsonObject) {
   EXPECT_EQ(result["eval_loss"], all.back()["eval_loss"]);
   EXPECT_GT(result["tokens_per_s"].get<double>(), 0);
   EXPECT_EQ(result["records"], 2);
-  EXPECT_EQ(result["missing"], Json({{"records", 0}, {"log_lines", 0}, {"timelines", 0}, {"checkpoints", 0}}));
+  EXPECT_EQ(result["missing"],
+            Json({{"records", 0}, {"log_lines", 0}, {"timelines", 0}, {"checkpoints", 0}, {"events", 0}}));
   EXPECT_EQ(result["last_step"], 2);
   EXPECT_EQ(result["checkpoint"], std::filesystem::canonical(work_ / "run/checkpoints/step-00000002").string());
   EXPECT_EQ(result["traffic"]["tensor"]["plugin"], "comm-local");

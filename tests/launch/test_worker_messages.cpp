@@ -99,6 +99,27 @@ TEST(WorkerMessage, RefusesMalformedMessages) {
               HasSubstr("message from rank 3: unknown topic \"weather\""));
 }
 
+TEST(WorkerMessage, TheLastStepIsAlsoOfEarlierStartsAndDecreasesWithARewind) {
+  JobResult result;
+  const auto continues = [&](const std::string& line) { return result.take({0, kContinuing, line}); };
+  EXPECT_FALSE(continues("20"));
+  EXPECT_EQ(result.last_step(), 20);
+  EXPECT_FALSE(result.has_step());
+  JobResult evaluating;
+  EXPECT_FALSE(evaluating.take({0, kEvaluating, "1"}));
+  EXPECT_EQ(evaluating.last_step(), 1);
+  EXPECT_TRUE(evaluating.has_step()) << "a signal stops after this step";
+  report::StepRecord next = step();
+  next.step = 21;
+  result.take({0, kStep, to_line(next)});
+  EXPECT_EQ(result.last_step(), 21);
+  EXPECT_TRUE(result.has_step());
+  EXPECT_FALSE(continues("15"));
+  EXPECT_EQ(result.last_step(), 15);
+  for (const char* line : {"", "-1", "1x", "99999999999999999999"})
+    EXPECT_THAT(error_of([&] { continues(line); }), HasSubstr("message from rank 0: invalid step: ")) << line;
+}
+
 TEST(WorkerMessage, TheResultIsThatOfRank0WithTheTrafficOfAll) {
   JobResult result;
   EXPECT_EQ(result.take({0, kStep, to_line(step())})->step, 7);

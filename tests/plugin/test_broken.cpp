@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are not libraries, and errors of broken plugins. tests/cli/plugins-broken.t has a message of each kind.
 #include <elf.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ std::string message_in(const Error& error, const fs::path& folder) {
   replace_all(out, folder.string() + "/", "DIR/");
   return out;
 }
+
+constexpr const char* kDamaged = "DIR/cut.so: is a damaged shared library (cut off?)\n  build or copy it again";
 
 std::string load_error(const fs::path& file, std::string_view kind = {}) {
   try {
@@ -56,18 +59,24 @@ TEST(BrokenCreateText, AnErrorThatFillsItsBufferIsCutOff) {
 
 TEST(BrokenFile, AbsentFolderTextCutAndForeignHaveTheirOwnMessages) {
   const Scratch scratch;
-  EXPECT_EQ(load_error(scratch / "absent.so"), "DIR/absent.so: no such file");
+  EXPECT_EQ(load_error(scratch / "absent.so"),
+            "DIR/absent.so: no such file\n  triax plugins list shows the plugins that are found by name");
   fs::create_directory(scratch / "folder.so");
-  EXPECT_EQ(load_error(scratch / "folder.so"), "DIR/folder.so: is a folder, not a library");
+  EXPECT_EQ(load_error(scratch / "folder.so"), "DIR/folder.so: is a folder, not a library\n  name a library in it");
   std::ofstream(scratch / "text.so") << "not a library at all\n";
-  EXPECT_EQ(load_error(scratch / "text.so"), "DIR/text.so: is not a shared library (no ELF header)");
+  EXPECT_EQ(load_error(scratch / "text.so"),
+            "DIR/text.so: is not a shared library (no ELF header)\n  a plugin is the shared library that "
+            "triax_add_plugin() builds");
   std::ofstream(scratch / "empty.so").close();
-  EXPECT_EQ(load_error(scratch / "empty.so"), "DIR/empty.so: is not a shared library (no ELF header)");
+  EXPECT_EQ(load_error(scratch / "empty.so"),
+            "DIR/empty.so: is not a shared library (no ELF header)\n  the file is empty: build the plugin again");
 
   const fs::path honest = fs::path(FIXTURES) / "honest.so";
   fs::copy_file(honest, scratch / "cut.so");
   fs::resize_file(scratch / "cut.so", sizeof(Elf64_Ehdr) + 10);
-  EXPECT_EQ(load_error(scratch / "cut.so"), "DIR/cut.so: is a damaged shared library (cut off?)");
+  EXPECT_EQ(load_error(scratch / "cut.so"), kDamaged);
+  fs::resize_file(scratch / "cut.so", sizeof(Elf64_Ehdr) - 10);
+  EXPECT_EQ(load_error(scratch / "cut.so"), kDamaged);
 
   const auto patched = [&](const char* name, std::streamoff offset, std::uint16_t value) {
     fs::copy_file(honest, scratch / name);
@@ -76,10 +85,14 @@ TEST(BrokenFile, AbsentFolderTextCutAndForeignHaveTheirOwnMessages) {
     file.write(reinterpret_cast<const char*>(&value), sizeof value);
   };
   patched("foreign.so", offsetof(Elf64_Ehdr, e_machine), EM_S390);
-  EXPECT_TRUE(
-      load_error(scratch / "foreign.so").starts_with("DIR/foreign.so: is a library for another machine; this is "));
+  EXPECT_THAT(load_error(scratch / "foreign.so"),
+              testing::StartsWith("DIR/foreign.so: is a library for S/390; this triax is for "));
+  patched("unknown.so", offsetof(Elf64_Ehdr, e_machine), 0x7777);
+  EXPECT_THAT(load_error(scratch / "unknown.so"), testing::HasSubstr("for the machine with ELF number 30583; this"));
   patched("object.so", offsetof(Elf64_Ehdr, e_type), ET_REL);
-  EXPECT_EQ(load_error(scratch / "object.so"), "DIR/object.so: is an ELF file, but not a shared library");
+  EXPECT_EQ(load_error(scratch / "object.so"),
+            "DIR/object.so: is an ELF file, but not a shared library\n"
+            "  it is an object file: triax_add_plugin() links it to a library");
 }
 
 TEST(BrokenFile, ReportsBrokenSymlinksAndTheirTargets) {
@@ -92,7 +105,7 @@ TEST(BrokenFile, ReportsBrokenSymlinksAndTheirTargets) {
             "DIR/loop.so: is a symlink to loop.so, which cannot be followed: Too many levels of symbolic links\n"
             "  remove the symlink, or let it point to a library");
   ASSERT_EQ(mkfifo((scratch / "fifo.so").c_str(), 0600), 0);
-  EXPECT_EQ(load_error(scratch / "fifo.so"), "DIR/fifo.so: is not a regular file");
+  EXPECT_EQ(load_error(scratch / "fifo.so"), "DIR/fifo.so: is not a regular file\n  name a library");
 }
 
 TEST(BrokenFile, OneThatMayNotBeReadIsReported) {
@@ -109,7 +122,8 @@ TEST(BrokenFile, ALibraryCutOffIsNotHandedToDlopen) {
   const fs::path honest = fs::path(FIXTURES) / "honest.so";
   fs::copy_file(honest, scratch / "honest.so");
   fs::resize_file(scratch / "honest.so", 3000); // complete headers, incomplete code
-  EXPECT_EQ(load_error(scratch / "honest.so"), "DIR/honest.so: is a damaged shared library (cut off?)");
+  fs::rename(scratch / "honest.so", scratch / "cut.so");
+  EXPECT_EQ(load_error(scratch / "cut.so"), kDamaged);
 }
 
 TEST(BrokenFile, AnotherKindIsRefused) {

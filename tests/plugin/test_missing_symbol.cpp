@@ -35,6 +35,7 @@ TEST(MissingSymbol, AnotherLibraryIsKnownByThePrefix) {
   EXPECT_THAT(hint("ucp_put_nbx"), HasSubstr("LINK ucp)"));
   EXPECT_THAT(hint("dnnl_engine_create"), HasSubstr("DNNL::dnnl"));
   EXPECT_THAT(hint("MPI_Init"), HasSubstr("MPI::MPI_CXX"));
+  EXPECT_THAT(hint("_ZN5triax3p2p4joinEv"), HasSubstr("LINK triax::p2p)"));
   EXPECT_THAT(hint("_ZTVN5triax4cuda10PrimitivesE"), HasSubstr("LINK triax::cuda_primitives)"));
 }
 

@@ -26,9 +26,9 @@ TEST(Note, IsTakenApart) {
 
 TEST(Note, IsLeftByTheMacro) {
   const ElfFile elf = read_elf(fixture("described"));
-  EXPECT_EQ(elf.note.text, "triax=" TRIAX_VERSION ";abi=1.0;" TRIAX_TOOLCHAIN);
+  EXPECT_EQ(elf.note.text, "triax=" TRIAX_VERSION ";abi=1.1;" TRIAX_TOOLCHAIN);
   EXPECT_EQ(elf.note.triax, TRIAX_VERSION);
-  EXPECT_EQ(elf.note.abi, "1.0");
+  EXPECT_EQ(elf.note.abi, "1.1");
   EXPECT_EQ(elf.note.toolchain, TRIAX_TOOLCHAIN);
 }
 

@@ -3,14 +3,12 @@
 // moved in the meantime.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-
-#include <csignal>
 
 #include "os/append_file.hpp"
 #include "os/replace_file.hpp"
 #include "support/error_of.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::report {
@@ -21,29 +19,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using triax::test::error_of;
+using triax::test::FileSizeLimit;
 using triax::test::read_file;
 using triax::test::TempFolder;
 using triax::test::write_file;
-
-/// Limits the size of this process's files during its lifetime.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 class AppendFileTest : public ::testing::Test {
  protected:

@@ -107,7 +107,21 @@ TEST(ScheduleFiles, RefuseFilesThatExceedTheLimits) {
   fs::resize_file(work / "rows.csv", std::uintmax_t{65} << 20);
   const Outcome larger = run(work.path(), "schedule --file rows.csv --format csv", "2>&1");
   EXPECT_EQ(larger.status, 2);
-  EXPECT_EQ(larger.text, "rows.csv: is larger than 64 MiB, the limit of a schedule\n");
+  EXPECT_EQ(larger.text,
+            "rows.csv: is larger than 64 MiB, the limit of a CSV text\n  check that this is the CSV of a schedule\n");
+}
+
+/// A pipe is read once its writer opens it.
+TEST(ScheduleFiles, MayComeThroughAPipe) {
+  const TempFolder work;
+  EXPECT_EQ(run(work.path(), "schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 --format csv", "> rows.csv")
+                .status,
+            0);
+  ASSERT_EQ(::mkfifo((work / "fifo").c_str(), 0600), 0);
+  const std::string folder = work.path().string();
+  const Outcome piped = run(work.path(), "schedule --file fifo --format csv",
+                            "2>&1 & sleep 0.1; cat " + folder + "/rows.csv > " + folder + "/fifo; wait");
+  EXPECT_EQ(piped.text, read_file(work / "rows.csv"));
 }
 
 } // namespace

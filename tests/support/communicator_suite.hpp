@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that every communicator must pass: communicator_*.cpp of this folder, built into the tests of each backend. The
-// backend is TRIAX_COMMUNICATOR, or what a function under_test() of the backend's tests returns. Each backend's own
-// folder tests what only that backend guarantees. A backend's traits and device select the tests that apply. A backend
-// that supports GPU memory defines TRIAX_CARRIES_DEVICE_MEMORY and links triax_fake_cuda; its tests then run on a fake
-// CUDA device if the environment has TRIAX_TEST_CUDA_SEED.
+// The backend under test of a communicator's test program: TRIAX_COMMUNICATOR, or what a function under_test() of the
+// tests returns. Tests that every communicator must pass are the conformance suite; communicator_conformance.cpp, built
+// into each backend's tests, runs it. Each backend's own folder tests what only that backend guarantees. A backend that
+// supports GPU memory defines TRIAX_CARRIES_DEVICE_MEMORY and links triax_fake_cuda; its tests then run on a fake CUDA
+// device if the environment has TRIAX_TEST_CUDA_SEED. A backend whose ranks cannot be threads defines
+// TRIAX_RANKS_ARE_PROCESSES; the ranks of the suite are then processes.
 //
 // Threads, ownership, blocking: as ranks.hpp.
 #pragma once
@@ -53,25 +54,6 @@ inline void run_members(const Layout& layout, const std::function<void(Rank&)>& 
 /// The same with all ranks in one tensor group.
 inline void run_members(int count, const std::function<void(Rank&)>& body) {
   run_members(Layout::ptd(1, count, 1), body);
-}
-
-/// Guarantees of the backend that decide which tests apply.
-struct Guarantees {
-  /// Transfers match by channel: they may overtake each other.
-  bool channels = false;
-  /// Calls advance only in the progress loop of the rank's device, and compare themselves with the other members' calls
-  /// first. On a GPU's stream they run as soon as they can, without a comparison.
-  bool needs_progress = false;
-};
-
-inline Guarantees guarantees() {
-  Guarantees out;
-  run_members(1, [&out](Rank& rank) {
-    const CommTraits traits = rank.backend().traits();
-    out.channels = traits.order == CommTraits::Order::tagged;
-    out.needs_progress = !traits.stream_ordered;
-  });
-  return out;
 }
 
 } // namespace triax::test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a real model, compared with the reference.
+// Sizes of a real model, compared with the formulas.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::test {
 namespace {
 
-class Large : public AgainstReference {};
+class Large : public AgainstFormulas {};
 
 TEST_F(Large, SumsOverManyRowsAndColumns) {
   for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{9001, 1025}, {3, 20000}, {40000, 3}}) {

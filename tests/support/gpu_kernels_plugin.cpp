@@ -120,6 +120,16 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
               HasSubstr("log.timeline = 3: kernels.plugin \"" TRIAX_KERNELS "\" computes on a cuda device"));
 }
 
+TEST_F(NoDriver, TheConformanceSuiteIsRefusedWithTheNextStep) {
+  const test::Outcome refused = run("plugins test " TRIAX_KERNELS);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(
+      refused.text, TRIAX_KERNELS
+      ": no CUDA driver on this machine\n"
+      "  run the suite on a machine with a GPU, or in the source tree with scripts/gpu-stand-in, which runs GPU code "
+      "on the host\n");
+}
+
 TEST_F(NoDriver, DescribeAndListNeedNone) {
   const test::Outcome described = run("plugins describe " TRIAX_KERNELS);
   EXPECT_EQ(described.status, 0) << described.text;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that every GPU kernel set must pass: gpu_kernels_*.cpp of this folder, built into the tests of each set, with
-// TRIAX_KERNELS as its name. Each set's own folder tests what only that set guarantees.
+// Tests that every GPU kernel set of this repository must pass, besides the conformance suite: gpu_kernels_*.cpp of
+// this folder, built into the tests of each set, with TRIAX_KERNELS as its name. Each set's own folder tests what only
+// that set guarantees.
 //
 // Ownership: owns set and device. Blocking: starting cuBLAS takes a second. Without a GPU, a test is skipped with the
 // reason.
@@ -30,8 +31,8 @@ class OnGpu : public ::testing::Test {
   std::unique_ptr<LoadedKernels> tested;
 };
 
-/// Compares the set's results with the reference in double.
-class AgainstReference : public OnGpu {
+/// Compares the set's results with the formulas in double.
+class AgainstFormulas : public OnGpu {
  protected:
   static CaseTensor tensor(const char* name, Role role, Shape shape) {
     return {.name = name, .role = role, .shape = shape};
@@ -40,9 +41,8 @@ class AgainstReference : public OnGpu {
     return {.name = name, .role = role, .shape = shape, .kind = Kind::statistic};
   }
   void expect_near(const OperationCase& one, double tolerance) {
-    EXPECT_EQ(compare(tested->set(), tested->device(), reference_.set(), one, tolerance), "") << one.name;
+    EXPECT_EQ(compare(tested->set(), tested->device(), one, tolerance), "") << one.name;
   }
-  LoadedKernels reference_{"kernels-reference"};
 };
 
 } // namespace triax::test

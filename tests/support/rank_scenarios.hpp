@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "support/communicator_suite.hpp"
-#include "support/file_store.hpp"
+#include "triax/conformance/folder_store.hpp"
 #include "triax/element_type.hpp"
 
 namespace triax::test::scenarios {
@@ -217,7 +217,7 @@ inline void run(const std::string& scenario, Rank& rank, bool detects_lost_peers
 /// Exit status of the program: 0, or 3 after an Error. `detects_lost_peers`: the library reports the death of a peer.
 inline int run(const std::string& scenario, int index, int ranks, const std::string& folder,
                const Communication& communication, bool detects_lost_peers) {
-  FileStore store(folder);
+  conformance::FolderStore store(folder);
   const Layout layout = Layout::ptd(1, ranks, 1);
   try {
     Rank rank(index, layout, store, communication);

@@ -9,13 +9,9 @@
 // built with triax_add_test; name the plugins' targets under DEPENDS.
 #pragma once
 
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -25,9 +21,10 @@
 #include "control/abort_flag.hpp"
 #include "control/local_store.hpp"
 #include "plugin/loader.hpp"
-#include "plugin/option_text.hpp"
 #include "support/installation.hpp"
+#include "support/loaded_communicator.hpp"
 #include "triax/communicator.hpp"
+#include "triax/conformance/rank.hpp"
 #include "triax/device.hpp"
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
@@ -47,181 +44,83 @@ struct Communication {
   std::function<void()> after = {};
 };
 
-class Rank final : public control::JobAbort::Listener {
- public:
-  Rank(int index, const Layout& layout, Store& store, Communication communication = {})
-      : index_(index),
-        layout_(layout),
-        store_(store),
-        communication_(std::move(communication)),
-        device_(communication_.device ? communication_.device(index) : make_host_device()),
-        setup_(device_->make_stream("setup")),
-        stream_(device_->make_stream("main")) {}
+/// What conformance checks and the ranks below have in common.
+inline conformance::RankSetup rank_setup(const Communication& communication) {
+  conformance::RankSetup setup;
+  setup.options = communication.options;
+  setup.device = communication.device;
+  setup.log = communication.log;
+  setup.timeout_s = 60; // long enough for a loaded machine; a test that reaches it has failed
+  if (communication.after) setup.ended = [after = communication.after](conformance::Report&) { after(); };
+  if (communication.backend) {
+    setup.backend = [make = communication.backend](const PluginContext& context) {
+      return conformance::own<CommBackend>(make(context));
+    };
+  } else if (!communication.plugin.empty()) {
+    setup.backend = loaded_communicator(communication.plugin, setup.options);
+  }
+  return setup;
+}
 
-  int index() const { return index_; }
-  const Layout& layout() const { return layout_; }
-  Store& store() { return store_; }
-  Device& device() { return *device_; }
-  Stream& stream() { return *stream_; }
-  /// Long enough for a loaded machine; a test that reaches it has failed.
-  static Deadline deadline() { return deadline_in(60); }
-  void wait(const Work& work) { device().wait(work, deadline()); }
+namespace rank_detail {
 
-  /// Zero-filled memory that lives until the communicators are destroyed.
-  TensorView tensor(DType dtype, const Shape& shape) {
-    const TensorView sized(nullptr, dtype, shape);
-    memory_.push_back(device().allocate(sized.bytes() + 1, MemoryKind::device)); // + 1: never null
-    void* const data = memory_.back()->data();
-    const auto bytes = static_cast<std::int64_t>(memory_.back()->bytes());
-    if (on_host()) {
-      std::memset(data, 0, static_cast<std::size_t>(bytes));
-    } else {
-      device().fill({data, DType::u8, {bytes}}, 0, *setup_);
-      set_up();
-    }
-    return {data, dtype, shape};
-  }
-  /// The same, with values.
-  template <class T>
-  TensorView tensor(DType dtype, const Shape& shape, const std::vector<T>& values) {
-    const TensorView view = tensor(dtype, shape);
-    put(view, values);
-    return view;
-  }
+/// What the base of Rank refers to.
+struct Parts {
+  explicit Parts(Communication given) : communication(std::move(given)), setup(setup_of(communication)) {}
 
-  bool on_host() const { return device_->kind() == DeviceKind::host; }
-  /// Writes the elements of a contiguous view at once, whatever the main stream waits for.
-  void write(const TensorView& view, const void* values) {
-    if (view.bytes() == 0) return;
-    if (on_host()) {
-      std::memcpy(view.data(), values, view.bytes());
-      return;
-    }
-    const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
-    std::memcpy(pinned->data(), values, view.bytes());
-    device().upload(view.flat(), {pinned->data(), view.dtype(), {view.elements()}}, *setup_);
-    set_up();
-  }
-  template <class T>
-  void put(const TensorView& view, const std::vector<T>& values) {
-    TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
-    write(view, values.data());
-  }
-  /// The elements of a contiguous view, after the main stream has completed.
-  template <class T>
-  std::vector<T> values(const TensorView& view) {
-    std::vector<T> out(view.bytes() / sizeof(T));
-    if (out.empty()) return out;
-    if (on_host()) {
-      std::memcpy(out.data(), view.data(), view.bytes());
-      return out;
-    }
-    const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
-    setup_->wait(stream().record());
-    device().download({pinned->data(), view.dtype(), {view.elements()}}, view.flat(), *setup_);
-    set_up();
-    std::memcpy(out.data(), pinned->data(), view.bytes());
+  /// The plugin is loaded when its backend is first created: most ranks have none.
+  static conformance::RankSetup setup_of(const Communication& given) {
+    Communication without = given;
+    without.plugin.clear();
+    conformance::RankSetup out = rank_setup(without);
+    if (out.backend) return out;
+    out.backend = [given, loaded = std::make_shared<conformance::RankSetup>()](const PluginContext& context) {
+      *loaded = rank_setup(given);
+      return loaded->backend({loaded->options, context.log, context.layout, context.rank, context.threads});
+    };
     return out;
   }
-  std::vector<std::byte> bytes(const TensorView& view) { return values<std::byte>(view); }
-  /// Waits for the work on the main stream. On the host, work is complete when its call returns.
-  void finish() {
-    if (!on_host()) device().wait(stream().record(), deadline());
-  }
 
-  /// Joins a group through the backend, and returns when all members have joined, so that a member that leaves at once
-  /// does not disturb one that is still joining.
-  Communicator& join(const Group& group) {
-    std::unique_ptr<Communicator> joined = backend().join(group, store_, deadline());
-    const std::string key = text("have joined {}, {}", group.id, ++joined_[group.id]);
-    const Deadline give_up = deadline();
-    for (std::int64_t there = store_.add(key, 1); there < group.size(); there = store_.add(key, 0)) {
-      TRIAX_REQUIRE(Clock::now() < give_up, "{} of {} members have joined {}", there, group.size(), group.id);
-      device().abort_flag().check();
-      if (!device().progress()) std::this_thread::yield();
-    }
-    const std::lock_guard lock(mutex_);
-    communicators_.push_back(std::move(joined));
-    if (device().abort_flag().raised()) communicators_.back()->abort(device().abort_flag().reason());
-    return *communicators_.back();
-  }
-  Communicator& join(std::string_view axis) { return join(layout_.group(index_, axis)); }
-  Communicator& join_world() { return join(layout_.world_group(index_)); }
+  const Communication communication;
+  const conformance::RankSetup setup;
+  conformance::Activities activities;
+  conformance::Report report{activities};
+};
+
+} // namespace rank_detail
+
+class Rank final : private rank_detail::Parts, public conformance::Rank, public control::JobAbort::Listener {
+ public:
+  Rank(int index, const Layout& layout, Store& store, Communication given = {})
+      : Parts(std::move(given)), conformance::Rank(index, layout, store, setup, report) {}
+
+  static Deadline deadline() { return deadline_in(60); }
+
   /// This rank's communicators of all axes longer than 1.
   Groups join_axes() {
     Groups groups;
-    for (const Axis& axis : layout_.axes()) {
+    for (const Axis& axis : layout().axes()) {
       if (axis.size > 1) groups.set(axis.name, &join(axis.name));
     }
     return groups;
   }
 
-  CommBackend& backend() {
-    if (own_backend_) return *own_backend_;
-    if (communication_.backend) {
-      own_backend_ = communication_.backend({communication_.options, *communication_.log, layout_, index_, 1});
-      own_backend_->start(device());
-      return *own_backend_;
-    }
-    if (!backend_) {
-      backend_ = make<CommBackend>(communication_.plugin, communication_.options);
-      (*backend_)->start(device());
-    }
-    return **backend_;
-  }
   /// A kernel set on this rank's device, such as "kernels-reference".
   KernelSet& kernels(const std::string& name) {
-    kernels_.push_back(make<KernelSet>(name));
+    const plugin::Library& library = plugin::load(plugin_file(name), KernelSet::kKind);
+    options_.push_back(std::make_unique<Options>());
+    set_defaults(library, *options_.back());
+    kernels_.push_back(
+        plugin::create<KernelSet>(library, {*options_.back(), *communication.log, layout(), index(), 1}));
     kernels_.back()->start(device());
     return *kernels_.back();
   }
 
-  /// Any thread. Ends this rank's waits and its groups.
-  void abort(std::string_view why) noexcept override {
-    device().abort_flag().raise(why);
-    const std::lock_guard lock(mutex_);
-    for (const auto& communicator : communicators_) communicator->abort(why);
-  }
+  void abort(std::string_view why) noexcept override { conformance::Rank::abort(why); }
 
  private:
-  /// Waits even if the rank has been interrupted.
-  void set_up() {
-    const Event done = setup_->record();
-    const Deadline give_up = deadline();
-    while (!done.fired()) {
-      TRIAX_REQUIRE(Clock::now() < give_up, "memory of rank {} was not set up", index_);
-      if (!device().progress()) std::this_thread::yield();
-    }
-  }
-
-  template <class Interface>
-  plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
-    const std::filesystem::path file = name;
-    const plugin::Library& library =
-        plugin::load(file.is_absolute() ? file : test::plugin_file(name), Interface::kKind);
-    options_.push_back(std::make_unique<Options>(given));
-    for (const triax_option& option : library.options) {
-      if (options_.back()->has(option.name) || !option.default_value) continue;
-      options_.back()->set(option.name, plugin::parse_option(option, option.default_value));
-    }
-    return plugin::create<Interface>(library, {*options_.back(), *communication_.log, layout_, index_, 1});
-  }
-
-  int index_;
-  const Layout& layout_;
-  Store& store_;
-  const Communication communication_;
-  std::vector<std::unique_ptr<Options>> options_; // of the plugins
-  std::map<std::string, int> joined_;             // number of joins, by group
-  // Destroyed in reverse order: transports, streams, then what they refer to.
-  std::unique_ptr<Device> device_;
-  std::vector<std::unique_ptr<Memory>> memory_;
+  std::vector<std::unique_ptr<Options>> options_; // of the kernel sets
   std::vector<plugin::Instance<KernelSet>> kernels_;
-  std::unique_ptr<Stream> setup_, stream_; // setup_ does not wait for a test's work
-  std::optional<plugin::Instance<CommBackend>> backend_;
-  std::unique_ptr<CommBackend> own_backend_;
-  std::mutex mutex_; // guards communicators_, which abort() reads
-  std::vector<std::unique_ptr<Communicator>> communicators_;
 };
 
 /// The running ranks of one world, and the first error.

@@ -85,7 +85,9 @@ class Nonfinite : public test::ResumedRun {
       train::RunRecords records(config, "# resolved\n", null_log());
       train::Reports reports;
       if (index == 0)
-        reports = {.records = &records, .note = [this](const std::string& line) { notes_.push_back(line); }};
+        reports = {.records = &records,
+                   .note = [this](const std::string& line) { notes_.push_back(line); },
+                   .continuing = [this](std::int64_t step) { continued_after_.push_back(step); }};
       return train::run_loop(config, rank, signals_, reports, &checkpoints);
     });
   }
@@ -103,6 +105,7 @@ class Nonfinite : public test::ResumedRun {
   std::int64_t samples_at(std::int64_t step) const { return state("run", step).samples; }
 
   std::vector<std::string> notes_;
+  std::vector<std::int64_t> continued_after_;
 };
 
 /// Each rank reports the same, and no weight has changed.
@@ -175,6 +178,31 @@ TEST_F(Nonfinite, ARunThatSkipsEveryStepEnds) {
   EXPECT_EQ(records().at(2), "null null");
 }
 
+/// On all ranks: the state before the step that has failed, although no checkpoint is due. Older ones stay.
+TEST_F(Nonfinite, ARunThatEndsSavesItsLastStep) {
+  run_.keys["checkpoint.keep"] = "1";
+  for (const Where& where : std::vector<Where>{{}, {2, 2, 2}}) {
+    run_.keys["checkpoint.resume"] = "\"never\"";
+    EXPECT_THAT(train(PoisoningSource(35), where),
+                ::testing::Contains(MatchesRegex("step 5, NORM: the loss of sample .*; step 4 is saved")));
+    EXPECT_EQ(samples_at(3), 24);
+    EXPECT_EQ(samples_at(4), 32);
+    EXPECT_EQ(state("run", 4).optimizer_steps, 4);
+    run_.keys["checkpoint.resume"] = "\"auto\"";
+    EXPECT_THAT(train(PoisoningSource(35), where), ::testing::Contains(HasSubstr("step 5, NORM: the loss of sample ")));
+    EXPECT_EQ(samples_at(4), 32);
+  }
+}
+
+TEST_F(Nonfinite, ARunThatSkipsTooManyStepsSavesTheLastOne) {
+  run_.keys["train.nonfinite"] = "\"skip\"";
+  run_.keys["train.steps"] = "40";
+  run_.keys["checkpoint.every"] = "0";
+  EXPECT_THAT(train(PoisoningSource(8)), ElementsAre(HasSubstr("step 21, NORM: ")));
+  EXPECT_EQ(samples_at(20), 160);
+  EXPECT_EQ(state("run", 20).optimizer_steps, 1);
+}
+
 /// The losses are those of a run without these samples.
 TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
@@ -185,6 +213,7 @@ TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
   EXPECT_THAT(notes_[0], MatchesRegex(".*; goes back to step 3 \\(.*/step-00000003\\) and leaves out the samples 24 to "
                                       "39 \\(rewind 1 of 3\\)"));
   EXPECT_THAT(notes_[1], EndsWith("metrics.jsonl: records after step 3 are only in metrics-1.jsonl"));
+  EXPECT_THAT(continued_after_, ElementsAre(3));
   EXPECT_EQ(result_.last_step, 8);
   EXPECT_EQ(result_.skipped, 1);
   EXPECT_EQ(samples_at(8), 80);
@@ -205,6 +234,7 @@ TEST_F(Nonfinite, ARunThatStopsAfterItHasGoneBackContinuesWithoutTheSamples) {
   ASSERT_THAT(train(PoisoningSource(27), {}, 4), IsEmpty()); // step 4; the last checkpoint is of step 2
   EXPECT_EQ(samples_at(2), 32);
   ASSERT_THAT(train(TinySource()), IsEmpty());
+  EXPECT_THAT(continued_after_, ElementsAre(2, 4));
   EXPECT_EQ(samples_at(8), 80);
   const auto rewound = records();
   run_.keys["checkpoint.resume"] = "\"never\"";

@@ -23,7 +23,13 @@ TEST(OptimizerTraits, OfUnnamedEqualOrChangingStateAreRefused) {
   EXPECT_TRUE(refusals().empty());
   for (const auto& [fault, wrong] :
        std::map<std::string, std::string>{{"twice", "gives two state tensors the name \"m\""},
+                                          {"reserved",
+                                           "gives a state tensor the name \"master\", which the engine uses for the "
+                                           "weights"},
                                           {"empty", "gives state tensor 1 an empty name"},
+                                          {"path",
+                                           "gives a state tensor the name \"../m\"; names have letters, digits, "
+                                           "\"_\" and \"-\" only"},
                                           {"changing", "returns other traits at its second call"}}) {
     run.keys["optimizer.traits"] = "\"" + fault + "\"";
     const Refusals all = refusals();

@@ -148,7 +148,8 @@ TEST_F(PreflightTest, AsksForTheDevicesOfTheGivenRanks) {
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("rank 3 of 4 has no device")));
   devices_ = {0, 2};
   run_.keys["model.hidden"] = "128";
-  EXPECT_THAT(refusals(), ElementsAre("kernels.plugin \"kernels-elsewhere\": a rank needs more than a megabyte"));
+  EXPECT_THAT(refusals(), ElementsAre("kernels.plugin \"kernels-elsewhere\": a rank needs more than a megabyte\n"
+                                      "  change the run as the message says, or choose another kernels.plugin"));
   run_.keys["model.heads"] = "3";
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.heads = 3"))) << "nothing was planned, so no size is known";
 }
@@ -176,6 +177,14 @@ TEST_F(PreflightTest, AnOptimizerGetsTheDeviceOfTheWeights) {
   EXPECT_THAT(refusals(), ElementsAre("optimizer.plugin \"optim-host\": optim-host updates weights in host memory; "
                                       "they are on a cuda device\n  use an "
                                       "optimizer that computes through the kernel set, or a kernel set on the host"));
+}
+
+TEST_F(PreflightTest, AnImpossibleSizeIsReported) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["optimizer.plugin"] = "\"optim-host\"";
+  run_.keys["optimizer.traits"] = "\"scratch\"";
+  EXPECT_THAT(refusals(),
+              ElementsAre(HasSubstr("scratch_bytes() returned 18446744073709551615: no machine has this many bytes")));
 }
 
 TEST_F(PreflightTest, TimesOfPassesAreKnownOnTheHostAlone) {

@@ -44,7 +44,7 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
     });
   for (std::thread& thread : threads) thread.join();
   for (const auto& of : agreed) EXPECT_THAT(of, ::testing::ElementsAre(100, 101, 102, 103, 104, 105, 106, 107));
-  EXPECT_THAT(positions, ::testing::Each("before step 1"));
+  EXPECT_THAT(positions, ::testing::Each("before its first step"));
 }
 
 /// Each rank asks once, in a step and in an evaluation; all learn of it.

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "os/replace_file.hpp"
 #include "support/error_of.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_folder.hpp"
 #include "train/metrics_lock.hpp"
 #include "train/run_folder.hpp"
@@ -177,6 +179,29 @@ TEST_F(RunFolderTest, ARunThatGoesBackKeepsTheRecordsThatItRepeatsAside) {
   EXPECT_EQ(records.records(), 4);
 }
 
+TEST_F(RunFolderTest, RecordsThatAreLostBeforeARunGoesBackAreStillMissing) {
+  const RunFolder folder(run_, "# a run\n");
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin();
+  records.write(record(1));
+  {
+    const test::FileSizeLimit full(fs::file_size(run_.folder / "metrics.jsonl"));
+    records.write(record(2));
+    records.write(record(3));
+  }
+  records.write(record(4));
+  EXPECT_EQ(records.missing(), 2);
+  records.go_back(1);
+  EXPECT_EQ(records.missing(), 2);
+  {
+    const test::FileSizeLimit full(fs::file_size(run_.folder / "metrics.jsonl"));
+    records.write(record(2));
+  }
+  records.write(record(3));
+  EXPECT_EQ(records.missing(), 3);
+  EXPECT_EQ(records.records(), 6);
+}
+
 TEST_F(RunFolderTest, ARunThatGoesBackAfterAMoveLeavesAnotherRunAlone) {
   const RunFolder folder(run_, "# a run\n");
   RunRecords records(run_, "# a run\n", null_log());
@@ -194,6 +219,64 @@ TEST_F(RunFolderTest, ARunThatGoesBackAfterAMoveLeavesAnotherRunAlone) {
 }
 
 /// It writes to the file as before, and the counts continue.
+/// Names of the event files in a folder of the test.
+std::vector<std::string> event_files(const std::map<std::string, std::string>& files, const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& [name, content] : files)
+    if (name.starts_with(folder + "/events.out.tfevents.")) out.push_back(name);
+  return out;
+}
+
+TEST_F(RunFolderTest, EveryStartAndEveryReturnWritesAnEventFile) {
+  run_.log.tensorboard = true;
+  train(3);
+  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 1);
+  train(5, "# a run\n", 3); // continues
+  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 2);
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin(5);
+  records.write(record(6));
+  records.go_back(5);
+  records.write(record(6));
+  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 4);
+  EXPECT_EQ(records.missing_events(), 0);
+  EXPECT_THAT(train(1), HasSubstr("tensorboard to tensorboard-"));
+  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 1);
+}
+
+TEST_F(RunFolderTest, EventsOfARunThatGoesBackAfterAMoveAreInItsFolder) {
+  run_.log.tensorboard = true;
+  fs::create_directories(run_.folder);
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin();
+  records.write(record(1));
+  records.write(record(2));
+  fs::rename(run_.folder, folder_ / "moved");
+  records.go_back(1);
+  EXPECT_EQ(event_files(files(), "moved/tensorboard").size(), 2);
+  EXPECT_FALSE(fs::exists(run_.folder));
+}
+
+TEST_F(RunFolderTest, EventsThatCannotBeWrittenDoNotEndTheRun) {
+  run_.log.tensorboard = true;
+  fs::create_directories(run_.folder);
+  write_file(run_.folder / "tensorboard", "a file where the folder should be");
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin();
+  records.write(record(1));
+  EXPECT_EQ(records.missing_events(), 1);
+  EXPECT_EQ(records.missing(), 0);
+}
+
+TEST_F(RunFolderTest, MemoryIsRecordedAtTheStart) {
+  fs::create_directories(run_.folder);
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin(0, {{"weights", 4096, false}, {"optimizer state", 8192, true}});
+  EXPECT_EQ(read_file(run_.folder / "memory.json"),
+            "{\"rank\":0,\"memory\":[{\"what\":\"weights\",\"bytes\":4096,\"on_host\":false},"
+            "{\"what\":\"optimizer state\",\"bytes\":8192,\"on_host\":true}]}\n");
+}
+
 TEST_F(RunFolderTest, RecordsThatCannotBeMovedStay) {
   const RunFolder folder(run_, "# a run\n");
   RunRecords records(run_, "# a run\n", null_log());

@@ -18,18 +18,10 @@ namespace triax::app {
 
 namespace {
 
-constexpr DType kExportTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
-
 struct ConvertArguments {
   std::string checkpoint, file, dtype;
   bool force = false;
 };
-
-std::optional<DType> export_type(const std::string& name) {
-  for (const DType type : kExportTypes)
-    if (name_of(type) == name) return type;
-  return std::nullopt;
-}
 
 int convert_checkpoint(const ConvertArguments& arguments) {
   const auto reader = open_checkpoint(arguments.checkpoint, false);
@@ -58,10 +50,8 @@ void add_checkpoint_convert(CLI::App& checkpoint, int& status) {
   verb->add_option("CHECKPOINT", arguments->checkpoint, kCheckpointDoc)->required();
   verb->add_option("FILE", arguments->file, "output file; written under a temporary name and renamed when complete")
       ->required();
-  std::vector<std::string> types;
-  for (const DType type : kExportTypes) types.emplace_back(name_of(type));
   verb->add_option("--dtype", arguments->dtype, "type of the values, rounded once [that of the master weights]")
-      ->check(one_of(types))
+      ->check(one_of(export_types()))
       ->type_name("DTYPE");
   verb->add_flag("--force", arguments->force, "replaces an existing file");
   verb->callback([arguments, &status] { status = convert_checkpoint(*arguments); });

@@ -9,6 +9,24 @@
 
 namespace triax::app {
 
+namespace {
+
+constexpr DType kExportTypes[] = {DType::f32, DType::bf16, DType::f16, DType::f64};
+
+} // namespace
+
+std::vector<std::string> export_types() {
+  std::vector<std::string> out;
+  for (const DType type : kExportTypes) out.emplace_back(name_of(type));
+  return out;
+}
+
+std::optional<DType> export_type(const std::string& name) {
+  for (const DType type : kExportTypes)
+    if (name_of(type) == name) return type;
+  return std::nullopt;
+}
+
 std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& argument, bool as_json) {
   try {
     return std::make_unique<checkpoint::TensorReader>(train::find_checkpoint(argument));

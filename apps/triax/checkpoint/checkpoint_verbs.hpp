@@ -8,7 +8,9 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/tensor_reader.hpp"
 
@@ -20,6 +22,11 @@ std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& arg
 /// Calls `work`, whose StopRequest reports signals, so that it can remove what it has not completed. Returns the exit
 /// status.
 int run_writing(const std::function<void(const checkpoint::StopRequest& stop)>& work);
+
+/// The values of --dtype.
+std::vector<std::string> export_types();
+/// Empty for an empty name.
+std::optional<DType> export_type(const std::string& name);
 
 void add_checkpoint_list(CLI::App& checkpoint, int& status);
 void add_checkpoint_show(CLI::App& checkpoint, int& status);

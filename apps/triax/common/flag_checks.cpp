@@ -32,6 +32,22 @@ CLI::Validator integer_in(long long least, long long most) {
   return {check, text("INT in [{} - {}]", least, most)};
 }
 
+CLI::Validator number_in(double least, double most) {
+  const auto check = [least, most](const std::string& written) {
+    double value = 0;
+    const char* const end = written.data() + written.size();
+    const auto [read, error] = std::from_chars(written.data(), end, value);
+    // A NaN is in no range.
+    if (error == std::errc() && read == end && value >= least && value <= most) return std::string();
+    return text("must be a number in [{}, {}], got \"{}\"", least, most, written);
+  };
+  return {check, text("FLOAT in [{} - {}]", least, most)};
+}
+
+CLI::Validator not_empty() {
+  return {[](const std::string& written) { return written.empty() ? "must not be empty" : std::string(); }, {}};
+}
+
 CLI::Validator one_of(const std::vector<std::string>& names) {
   const auto check = [names](const std::string& written) {
     if (std::ranges::find(names, written) != names.end()) return std::string();

@@ -12,6 +12,12 @@ namespace triax::app {
 /// "--cap must be an integer in [1, 8], got "x"".
 CLI::Validator integer_in(long long least, long long most);
 
+/// "--turn-ms must be a number in [0, 10000], got "nan"".
+CLI::Validator number_in(double least, double most);
+
+/// "--data must not be empty": most likely a variable of a shell that is not set.
+CLI::Validator not_empty();
+
 /// "--dtype must be f32, bf16 or f64, got "f8"".
 CLI::Validator one_of(const std::vector<std::string>& names);
 

@@ -27,7 +27,7 @@ std::vector<Column> columns_of(const std::vector<std::vector<std::string>>& rows
       const std::size_t first = cell.starts_with('-') ? 1 : 0;
       const bool digit = cell.size() > first && std::isdigit(static_cast<unsigned char>(cell[first])) != 0;
       const bool figure = digit && std::count(cell.begin(), cell.end(), '.') < 2; // 0.1.0 is a version
-      if (row > 0 && !figure) out[i].figures = false;
+      if (row > 0 && !figure && cell != "-") out[i].figures = false;
     }
   }
   return out;

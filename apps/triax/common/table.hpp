@@ -10,7 +10,7 @@
 namespace triax::app {
 
 /// Rows indented by two spaces; columns padded to their widest entry, two spaces apart. Columns of numbers are aligned
-/// to the right. The first row is the heading.
+/// to the right; "-" stands for no value. The first row is the heading.
 std::string table(std::vector<std::vector<std::string>> rows);
 
 /// "0, 2, 4, 6"; if there are many, the first two and the last: "0, 2 ... 126"

@@ -17,12 +17,17 @@ enum Status : int { kDone = 0, kFailed = 1, kRefused = 2, kUnfinished = 75 }; //
 /// Each callback stores its exit status in `status`. main prints errors that a callback throws.
 void add_train(CLI::App& program, int& status);
 void add_evaluate(CLI::App& program, int& status);
+void add_compare(CLI::App& program, int& status);
+void add_report(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
 void add_checkpoint(CLI::App& program, int& status);
+void add_import(CLI::App& program, int& status);
+void add_export(CLI::App& program, int& status);
 void add_schedule(CLI::App& program, int& status);
 void add_simulate(CLI::App& program, int& status);
 void add_plugins(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
+void add_bench(CLI::App& program, int& status);
 
 /// Describes an argument that names a checkpoint.
 inline constexpr const char* kCheckpointDoc =

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax data: converts text to token files, trains tokenizers.
-#include <ostream>
-
-#include "common/errors_json.hpp"
 #include "common/errors_out.hpp"
-#include "common/result_out.hpp"
+#include "common/refuse.hpp"
 #include "common/verbs.hpp"
 #include "data/data_verbs.hpp"
 #include "os/deferred_signals.hpp"
@@ -12,24 +9,9 @@
 
 namespace triax::app {
 
-namespace {
-
-void print_refused(const Refusals& refused, bool as_json) {
-  std::vector<config::Diagnostic> errors;
-  errors.reserve(refused.size());
-  for (const Refusal& refusal : refused) errors.push_back(config::diagnose(refusal, {}));
-  print_errors(errors);
-  if (as_json) result_out() << errors_line(errors) << '\n';
-}
-
-} // namespace
-
 int run_data_verb(const Refusals& refused, bool as_json,
                   const std::function<void(const std::function<void()>& stop_if_signaled)>& make) {
-  if (!refused.empty()) {
-    print_refused(refused, as_json);
-    return kRefused;
-  }
+  if (!refused.empty()) return refuse(refused, as_json);
   os::DeferredSignals signals;
   try {
     make([&signals] {

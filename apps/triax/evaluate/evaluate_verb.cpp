@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "common/flag_checks.hpp"
 #include "common/verbs.hpp"
 #include "train/train_files.hpp"
 #include "triax/text.hpp"
@@ -18,12 +19,11 @@ void add_evaluate(CLI::App& program, int& status) {
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   verb->add_option("--checkpoint", arguments->checkpoint, text("{} [the newest of RUN.toml]", kCheckpointDoc))
       ->type_name("DIR")
-      ->check(CLI::Validator(
-          [](const std::string& folder) { return folder.empty() ? std::string("must name a folder") : std::string(); },
-          {}));
+      ->check(not_empty());
   const auto data = std::make_shared<std::string>();
   verb->add_option("--data", *data, "token files to evaluate on, without .bin and .idx, instead of data.validation")
-      ->type_name("PREFIX");
+      ->type_name("PREFIX")
+      ->check(not_empty());
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
   verb->callback([arguments, data, &status] {

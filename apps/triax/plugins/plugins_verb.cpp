@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax plugins list | describe: lists plugins, and describes their options.
+// triax plugins list | describe | test | doctor | new: lists plugins and describes one; the others have files of
+// their own.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,8 @@
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
+#include "plugins/locate_plugin.hpp"
+#include "plugins/plugins_verbs.hpp"
 #include "triax/error.hpp"
 #include "triax/toolchain.h"
 #include "triax/version.h"
@@ -36,12 +39,6 @@ bool environment_refused(const PluginsArguments& arguments) {
   return !answer.empty();
 }
 
-std::vector<plugin::SearchFolder> folders(const PluginsArguments& arguments) {
-  std::vector<plugin::SearchFolder> out;
-  for (const auto& folder : arguments.folders) out.push_back({folder, "--path"});
-  return plugin::search_folders(out);
-}
-
 std::string joined(const std::vector<std::filesystem::path>& files) {
   std::string out;
   for (const std::filesystem::path& file : files) out += (out.empty() ? "" : ", ") + file.string();
@@ -50,7 +47,7 @@ std::string joined(const std::vector<std::filesystem::path>& files) {
 
 int list(const PluginsArguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
-  const auto rows = plugin::list(folders(arguments));
+  const auto rows = plugin::list(folders_to_search(arguments.folders));
   if (arguments.json) {
     result_out() << plugin::to_json(rows) << '\n';
     return kDone;
@@ -113,33 +110,27 @@ void print(const plugin::Description& description) {
   result_out() << '\n';
 }
 
-/// An argument with a slash or the ending .so is a path; otherwise it is a name to search for.
-plugin::Found locate(const PluginsArguments& arguments) {
-  const std::string& given = arguments.plugin;
-  if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
-  std::error_code unreadable;
-  if (std::filesystem::symlink_status(given, unreadable).type() == std::filesystem::file_type::not_found)
-    throw Error("no such file", given, "triax plugins list shows the plugins that are found by name");
-  return {given, {}};
-}
-
 int describe(const PluginsArguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
   plugin::Found found;
   try {
-    found = locate(arguments);
+    found = locate_plugin(arguments.plugin, arguments.folders);
   } catch (const Error& error) {
     print_problem(error.what(), arguments.json);
     return kRefused;
   }
   auto description = plugin::describe(found.file);
+  if (!description.is_library) { // there is nothing to describe
+    print_problem(description.problem, arguments.json);
+    return kRefused;
+  }
   description.shadows = std::move(found.shadowed);
   if (arguments.json) {
     result_out() << plugin::to_json(description) << '\n';
   } else {
     print(description);
   }
-  if (description.library) return kDone;
+  if (description.problem.empty()) return kDone;
   result_out().flush();
   print_problem(description.problem);
   return kFailed;
@@ -149,7 +140,8 @@ int describe(const PluginsArguments& arguments) {
 
 void add_plugins(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<PluginsArguments>();
-  CLI::App* const plugins = program.add_subcommand("plugins", "lists and describes plugins");
+  CLI::App* const plugins =
+      program.add_subcommand("plugins", "lists, describes, examines and tests plugins, and begins new ones");
   plugins->require_subcommand(1);
   const auto common = [&arguments](CLI::App* verb) {
     verb->add_option("--path", arguments->folders, "folder to search first")
@@ -169,6 +161,10 @@ void add_plugins(CLI::App& program, int& status) {
   describe_verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
   common(describe_verb);
   describe_verb->callback([arguments, &status] { status = describe(*arguments); });
+
+  add_plugins_test(*plugins, status);
+  add_plugins_doctor(*plugins, status);
+  add_plugins_new(*plugins, status);
 }
 
 } // namespace triax::app

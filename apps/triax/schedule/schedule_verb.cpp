@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax schedule: creates, verifies and shows a schedule.
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -16,11 +11,9 @@
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
 #include "common/missing_flags.hpp"
-#include "common/result_out.hpp"
+#include "common/output_flag.hpp"
 #include "common/verbs.hpp"
 #include "csv/program_csv.hpp"
-#include "data/output_file.hpp"
-#include "os/errno_text.hpp"
 #include "os/terminal.hpp"
 #include "schedule/schedule_drawing.hpp"
 #include "schedule/schedule_flags.hpp"
@@ -41,43 +34,11 @@ struct ScheduleCommand {
   int cap = 0; // 0: no limit
 };
 
-/// Whether the path is a stream of this process, such as /dev/stdout. It must not be replaced: other writers use it.
-bool is_stream(fs::path file) {
-  constexpr int kMaxLinks = 40;
-  std::error_code none;
-  for (int links = 0; links < kMaxLinks; ++links) {
-    const fs::path folder = fs::weakly_canonical(fs::absolute(file, none).parent_path(), none);
-    if (folder.native().starts_with("/proc/")) return true;
-    if (!fs::is_symlink(file, none)) return false;
-    const fs::path to = fs::read_symlink(file, none);
-    file = file.parent_path() / to; // `to` itself if it is absolute
-  }
-  return false;
-}
-
-/// Whether it is, or can become, a regular file.
-bool is_replaced(const fs::path& file) {
-  std::error_code unreadable;
-  const fs::file_status there = fs::status(file, unreadable);
-  return !is_stream(file) && (!fs::exists(there) || fs::is_regular_file(there));
-}
-
-/// Replaces a regular file atomically; writes to a stream, device or pipe.
-void write(const std::string& result, const std::string& file) {
-  if (file.empty()) {
-    result_out() << result;
-    return;
-  }
-  if (is_replaced(file)) return data::replace_file(file, result);
-  std::ofstream out(file, std::ios::binary);
-  if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", errno_text()), file);
-}
-
 int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source,
          const VerifiedSchedule& verified) {
   if (arguments.format == "csv") {
-    write(arguments.lowered ? schedule::to_csv(verified.programs) : schedule::to_csv(verified.schedule),
-          arguments.output);
+    write_output(arguments.lowered ? schedule::to_csv(verified.programs) : schedule::to_csv(verified.schedule),
+                 arguments.output);
     return kDone;
   }
   const os::Terminal to = os::stdout_terminal();
@@ -89,7 +50,7 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
     print_errors(refused(source, drawing.refusals).problems);
     return kRefused;
   }
-  write(drawing.result, arguments.output);
+  write_output(drawing.result, arguments.output);
   return kDone;
 }
 
@@ -99,25 +60,6 @@ int run(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes
   print_errors(verified.problems);
   if (verified.problems.empty()) print_notes(source);
   return verified.problems.empty() ? show(arguments, passes, source, verified) : verified.status;
-}
-
-/// Checks without creating the file, because an invalid schedule must leave no file. A regular file is first created
-/// under another name in its folder.
-bool can_be_written(const fs::path& file, const fs::path& folder) {
-  std::error_code none;
-  if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // open and close would end its reader
-  const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (opened >= 0) ::close(opened);
-  if (opened >= 0 && !is_replaced(file)) return true;
-  return (opened >= 0 || errno == ENOENT) && ::access(folder.c_str(), W_OK | X_OK) == 0;
-}
-
-std::string names_a_file(const std::string& file) {
-  std::error_code unreadable;
-  const fs::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (path.empty() || fs::is_directory(path, unreadable)) return text("must name a file, got \"{}\"", file);
-  if (!fs::is_directory(folder, unreadable)) return text("folder \"{}\" does not exist", folder);
-  return can_be_written(path, folder) ? std::string() : text("{} cannot be written: {}", file, errno_text());
 }
 
 void add_result(CLI::App& verb, ScheduleCommand& arguments) {
@@ -134,7 +76,7 @@ void add_result(CLI::App& verb, ScheduleCommand& arguments) {
       ->check(integer_in(1, 1 << 30))
       ->type_name("N");
   verb.add_option("--output", arguments.output, "writes to this file instead of stdout, and replaces an existing file")
-      ->check(CLI::Validator(names_a_file, {}))
+      ->check(CLI::Validator(output_file_error, {}))
       ->type_name("FILE");
 }
 

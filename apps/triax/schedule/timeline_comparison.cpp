@@ -38,15 +38,21 @@ std::string clocks(const MeasuredStep& step) {
               report::decimals_text(*step.comparison.clocks_within, 3));
 }
 
-std::string to_text(const MeasuredStep& step) {
+/// A row per rank, below a heading.
+std::vector<std::vector<std::string>> breakdown_of(const MeasuredStep& step) {
   const auto ms = [](double value) { return report::decimals_text(value, 2); };
-  std::vector<std::vector<std::string>> ranks = {
+  std::vector<std::vector<std::string>> out = {
       {"rank", "measured", "even", "slow stages", "slow passes", "late", "overhead"}};
   for (std::size_t at = 0; at < step.group.ranks.size(); ++at) {
     const schedule::StepBreakdown& of = step.comparison.ranks[at];
-    ranks.push_back({triax::to_text(step.group.ranks[at]), ms(of.measured), ms(of.even), ms(of.slow_stages),
-                     ms(of.slow_passes), ms(of.late), ms(of.overhead)});
+    out.push_back({triax::to_text(step.group.ranks[at]), ms(of.measured), ms(of.even), ms(of.slow_stages),
+                   ms(of.slow_passes), ms(of.late), ms(of.overhead)});
   }
+  return out;
+}
+
+std::string to_text(const MeasuredStep& step) {
+  const auto ms = [](double value) { return report::decimals_text(value, 2); };
   std::vector<std::vector<std::string>> stages = {{"stage", "rank", "F", "B or I", "W"}};
   for (std::size_t stage = 0; stage < step.comparison.times.size(); ++stage) {
     const schedule::PassTimes& of = step.comparison.times[stage];
@@ -54,7 +60,7 @@ std::string to_text(const MeasuredStep& step) {
     stages.push_back({triax::to_text(stage), triax::to_text(step.group.ranks.at(static_cast<std::size_t>(rank))),
                       ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
   }
-  return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(ranks) +
+  return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(breakdown_of(step)) +
          "even: simulated with equal times for all stages; even and the columns after it add up to measured.\n"
          "slow stages: simulated with each stage's median times; slow passes: longer than the median of their stage;\n"
          "late: waits for transfers, beyond the bubble; overhead: neither pass nor wait\n" +
@@ -83,19 +89,36 @@ std::string to_json(const MeasuredStep& step, const std::string& name) {
          ",\"simulated\":" + draw::schedule_json(name, step.comparison.simulated) + "}\n";
 }
 
-} // namespace
-
-ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source,
-                              const VerifiedSchedule& verified) {
+MeasuredStep read_step(const ScheduleSource& source, const VerifiedSchedule& verified) {
   MeasuredStep step{0, read_group(source, 0), {}};
   step.number = step.group.timelines.front().step;
   step.comparison = compare(step.group, source, verified);
+  return step;
+}
+
+draw::Picture picture_of(const ScheduleSource& source, const MeasuredStep& step) {
+  const std::string aligned = clocks(step);
+  return {text("{}, step {}", name_and_shape(source), step.number),
+          bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
+          {{"measured", step.comparison.measured}, {"simulated", step.comparison.simulated}}};
+}
+
+} // namespace
+
+MeasuredPicture measured_picture(const std::filesystem::path& run) {
+  const ScheduleSource source = source_from_run(run.string(), {});
+  const VerifiedSchedule verified = verify_schedule(source, {});
+  if (!verified.problems.empty()) throw Error(verified.problems.front().text);
+  const MeasuredStep step = read_step(source, verified);
+  return {picture_of(source, step), breakdown_of(step)};
+}
+
+ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source,
+                              const VerifiedSchedule& verified) {
+  const MeasuredStep step = read_step(source, verified);
   if (format == "table") return {to_text(step), Refusals()};
   if (format == "json") return {to_json(step, source.scheduler.name), Refusals()};
-  const std::string aligned = clocks(step);
-  const draw::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
-                              bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
-                              {{"measured", step.comparison.measured}, {"simulated", step.comparison.simulated}}};
+  const draw::Picture picture = picture_of(source, step);
   if (format == "trace") {
     const MeasuredRanks all = read_ranks(source, verified, step.group, step.comparison);
     return {draw::schedule_trace(picture, all.traces), Refusals()};

@@ -5,7 +5,9 @@
 // picture is too large, the result says so.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "schedule/schedule_drawing.hpp"
 
@@ -15,5 +17,13 @@ namespace triax::app {
 /// `source` must be a run.
 ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source,
                               const VerifiedSchedule& verified);
+
+/// The same comparison, for a page.
+struct MeasuredPicture {
+  draw::Picture picture;                           // measured and simulated
+  std::vector<std::vector<std::string>> breakdown; // of the ranks; the first row is the heading
+};
+/// `run`: its TOML, such as resolved.toml in the run's folder. Throws Error also if its schedule cannot be made here.
+MeasuredPicture measured_picture(const std::filesystem::path& run);
 
 } // namespace triax::app

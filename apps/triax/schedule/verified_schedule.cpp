@@ -77,7 +77,7 @@ void make_rows(const ScheduleSource& source, VerifiedSchedule& out) {
       out = refused(source, train::of_plugin(source.scheduler, answer));
     }
   } catch (const Error& error) { // there is nothing to verify
-    out = {{}, {}, {config::diagnostic(ErrorCode::kPluginFailed, error)}, kRefused};
+    out = refused(source, train::failure_of(source.scheduler, error));
   }
 }
 

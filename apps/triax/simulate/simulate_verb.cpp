@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "common/errors_json.hpp"
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "schedule/pass_flags.hpp"
@@ -31,12 +31,6 @@ struct SimulateCommand {
   schedule::EndTimes ends;
   bool json = false;
 };
-
-int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int status) {
-  print_errors(problems);
-  if (as_json) result_out() << errors_line(problems) << '\n';
-  return status;
-}
 
 std::string to_json(const schedule::Simulation& simulation) {
   const nlohmann::ordered_json out = {{"makespan_ms", simulation.makespan_ms()},

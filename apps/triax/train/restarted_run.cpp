@@ -113,6 +113,7 @@ int train_with_restarts(const TrainArguments& arguments, int max,
     return TrainReport(arguments).refused({*refused});
   }
   TrainArguments now = arguments;
+  now.restart.max = max;
   int idle_starts = 0; // one after another
   while (true) {
     os::SupervisedProcess process;

@@ -65,7 +65,8 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
   out["missing"] = {{"records", result.missing.records},
                     {"log_lines", result.missing.log_lines},
                     {"timelines", result.missing.timelines},
-                    {"checkpoints", result.missing.checkpoints}};
+                    {"checkpoints", result.missing.checkpoints},
+                    {"events", result.missing.events}};
   out["traffic"] = traffic_json(result.traffic);
 }
 
@@ -120,6 +121,7 @@ int end_status(const train::LoopResult& result) {
   const bool stopped = result.signal != 0 || result.out_of_time;
   if (!stopped) return result.missing.any() ? kFailed : kDone;
   if (result.steps > 0 && result.is_saved()) return kUnfinished;
+  if (result.missing.checkpoints > 0) return kFailed; // the last step should have been saved
   return result.signal != 0 ? 128 + result.signal : kFailed;
 }
 
@@ -159,8 +161,9 @@ int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& re
   }
   if (stopped && (result.steps == 0 || result.checkpoint.empty())) return status;
   const std::string resolved = (run.folder / "resolved.toml").string();
-  std::cerr << (config::is_piped(arguments_.file) ? next_line(run, result, shown(resolved), {})
-                                                  : next_line(run, result, arguments_.file, arguments_.overrides))
+  std::cerr << (config::is_piped(arguments_.file)
+                    ? next_line(run, result, shown(resolved), {}, 0)
+                    : next_line(run, result, arguments_.file, arguments_.overrides, arguments_.restart.max))
             << '\n';
   return status;
 }

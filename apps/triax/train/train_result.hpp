@@ -5,6 +5,7 @@
 // Threads: one; failed(): any. Ownership: TrainReport borrows its arguments. Blocking: writes.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -17,21 +18,22 @@
 
 namespace triax::app {
 
-/// The steps that this start of a run has trained, as far as they are known here. Any thread.
+/// The steps that this start of a run has trained, as far as they are known here. One thread adds; any thread reads.
 class TrainedSteps {
  public:
   /// Returns whether it is the first.
   bool add(std::int64_t step) {
     const bool first = last_ == 0;
-    if (first) before_ = step - 1; // of earlier starts
+    // Some may not be reported while the output is blocked; after a rewind, a step is done again.
+    count_ += first ? 1 : std::max<std::int64_t>(step - last_, 1);
     last_ = step;
     return first;
   }
   std::int64_t last() const { return last_; }
-  std::int64_t count() const { return last_ - before_; }
+  std::int64_t count() const { return count_; }
 
  private:
-  std::atomic<std::int64_t> before_ = 0, last_ = 0;
+  std::atomic<std::int64_t> count_ = 0, last_ = 0;
 };
 
 /// What a supervised process sends, as a line, once a step is done. Before it fails, it sends the object of --json.

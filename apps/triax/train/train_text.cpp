@@ -171,25 +171,33 @@ std::string stop_line(const config::RunConfig& run, const train::LoopResult& res
 }
 
 std::string next_line(const config::RunConfig& run, const train::LoopResult& result, const std::string& file,
-                      const std::vector<config::Override>& overrides) {
+                      const std::vector<config::Override>& overrides, int max_restarts) {
   const bool saved = !result.checkpoint.empty(), more = saved && result.last_step < run.train.steps;
+  const bool again = !more && !result.is_saved() && result.missing.checkpoints > 0;
   const bool like_a_flag = file.starts_with('-');
   std::string line =
       more    ? "next: to continue: "
-      : saved ? text("next: to train longer, from {}: ", result.is_saved() ? "this step" : "the newest checkpoint")
+      : again ? text("next: to train again what is not saved, from {}: ", saved ? "the newest checkpoint" : "step 1")
+      : saved ? "next: to train longer, from this step: "
               : "next: to train longer, from step 1 (nothing is saved): ";
   line += program() + " train";
   if (!like_a_flag) line += " " + word(file);
+  if (max_restarts > 0) line += text(" --max-restarts {}", max_restarts);
+  const bool elsewhere = !saved && !again;
   for (const config::Override& override : overrides) {
-    const bool changes = (!more && override.key == "train.steps") || override.key == "train.stop_at" ||
-                         override.key == "checkpoint.resume" ||
-                         (!saved && (override.key == "run.dir" || override.key == "log.metrics"));
+    const bool changes = (!more && !again && override.key == "train.steps") ||
+                         (!again && override.key == "train.stop_at") || override.key == "checkpoint.resume" ||
+                         (elsewhere && (override.key == "run.dir" || override.key == "log.metrics"));
     if (!changes) line += " --set " + word(override.key + "=" + override.value);
   }
-  if (!more) line += text(" --set train.steps={}", std::max(result.last_step, run.train.steps) + run.train.steps);
-  if (run.train.stop_at > 0) line += " --set train.stop_at=0";
+  if (!more && !again)
+    line += text(" --set train.steps={}", std::max(result.last_step, run.train.steps) + run.train.steps);
+  // The TOML may have "never", with which the command would begin anew.
+  const bool is_set = std::ranges::find(overrides, "checkpoint.resume", &config::Override::key) != overrides.end();
+  if (saved && (is_set || run.checkpoint.resume == "never")) line += " --set checkpoint.resume=auto";
+  if (!again && run.train.stop_at > 0) line += " --set train.stop_at=0";
   const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
-  if (!saved) line += " --set " + word("run.dir=" + from_here(longer).string());
+  if (elsewhere) line += " --set " + word("run.dir=" + from_here(longer).string());
   return like_a_flag ? line + " -- " + word(file) : line;
 }
 

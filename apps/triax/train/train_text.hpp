@@ -32,8 +32,8 @@ std::string stop_line(const config::RunConfig& run, const train::LoopResult& res
 /// Of a run that has no step left.
 std::string complete_line(const config::RunConfig& run, const train::LoopResult& result);
 /// The command that continues the run, or trains it for twice as many steps, quoted for a shell. Without a checkpoint,
-/// from new weights in another folder.
+/// from new weights in another folder; the same command if the last step could not be saved.
 std::string next_line(const config::RunConfig& run, const train::LoopResult& result, const std::string& file,
-                      const std::vector<config::Override>& overrides);
+                      const std::vector<config::Override>& overrides, int max_restarts);
 
 } // namespace triax::app

@@ -9,6 +9,7 @@
  * the core reads a field only if struct_size says that the plugin has it. Anything else raises the major version and
  * gives the entry function a new name. The list below has every minor version.
  *   1.0  first release
+ *   1.1  triax_create_args.loader
  */
 #ifndef TRIAX_ABI_H
 #define TRIAX_ABI_H
@@ -20,10 +21,10 @@
 extern "C" {
 #endif
 
-#define TRIAX_ABI_MAGIC 0x58525431u /* "1TRX" in memory */
-#define TRIAX_ABI_MAJOR 1
-#define TRIAX_ABI_MINOR 0
-#define TRIAX_ENTRY_NAME "triax_plugin_entry_v1"
+#define TRIAX_ABI_MAGIC 0x58525431u              /* "1TRX" in memory */
+#define TRIAX_ABI_MAJOR 1                        /* raised if older plugins no longer load */
+#define TRIAX_ABI_MINOR 1                        /* raised with each new field */
+#define TRIAX_ENTRY_NAME "triax_plugin_entry_v1" /* the function that a plugin exports */
 
 /* Type of an option's value. A list type holds values of its element type. */
 typedef enum triax_option_type {
@@ -52,7 +53,8 @@ typedef struct triax_error {
   size_t capacity;
 } triax_error;
 
-/* What create gets. The pointers are C++ objects of libtriax_core, valid as long as the plugin's object. */
+/* What create gets. The pointers are C++ objects of libtriax_core, valid as long as the plugin's object, except loader,
+ * which is valid until create returns. */
 typedef struct triax_create_args {
   uint32_t struct_size;
   uint32_t reserved;
@@ -61,8 +63,10 @@ typedef struct triax_create_args {
   const void* layout;  /* const triax::Layout* */
   int32_t rank;        /* in the world */
   int32_t threads;     /* CPU threads this rank may use */
+  void* loader;        /* triax::PluginLoader*, for plugins that wrap another; since 1.1 */
 } triax_create_args;
 
+/* The descriptor of a plugin. */
 typedef struct triax_plugin {
   uint32_t magic, struct_size, abi_major, abi_minor;
   const char* toolchain;      /* TRIAX_TOOLCHAIN of the build, see toolchain.h */
@@ -77,21 +81,24 @@ typedef struct triax_plugin {
   /* new fields go here, minor + 1 */
 } triax_plugin;
 
+/* Exports the entry function. */
 #if defined(__GNUC__)
 #define TRIAX_ENTRY __attribute__((visibility("default")))
 #else
 #define TRIAX_ENTRY
 #endif
 
+/* The entry function: returns the descriptor of the plugin. */
 TRIAX_ENTRY const triax_plugin* triax_plugin_entry_v1(void);
-typedef const triax_plugin* (*triax_plugin_entry_fn)(void);
+typedef const triax_plugin* (*triax_plugin_entry_fn)(void); /* type of the entry function */
 
 #ifdef __cplusplus
 } /* extern "C" */
 
 static_assert(offsetof(triax_plugin, destroy) == 96 && sizeof(triax_plugin) == 104, "1.0 is frozen");
 static_assert(offsetof(triax_option, max) == 48 && sizeof(triax_option) == 56, "1.0 is frozen");
-static_assert(offsetof(triax_create_args, threads) == 36 && sizeof(triax_create_args) == 40, "1.0 is frozen");
+static_assert(offsetof(triax_create_args, threads) == 36, "1.0 is frozen");
+static_assert(offsetof(triax_create_args, loader) == 40 && sizeof(triax_create_args) == 48, "1.1 is frozen");
 #endif
 
 #endif

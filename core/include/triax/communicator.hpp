@@ -5,10 +5,10 @@
 // thread. Ownership: a backend must outlive its communicators; buffers belong to the transport from the post until the
 // Work has fired. Blocking: only join(), barrier() and Device::wait() block, until their deadline. Errors: Error.
 //
-// Calls are posts: they never block and never complete inside the call. Posts to one (group, channel) are FIFO. All
-// members of a group post the same collectives in the same order. An edge is (peer, channel): on a directed edge the
-// k-th send matches the k-th receive. The transfers of one exchange() have no order among themselves. All views are
-// contiguous. all_reduce gives the same bits on every rank; CommTraits::Reduction says whether also in every run.
+// Calls are posts: they never block and never complete inside the call. All views are contiguous. An edge is (peer,
+// channel), in one direction. The contract is the numbered clauses at the end of this header; `triax plugins test`
+// proves them, and docs/plugins/communicators.md explains them. In the contract, a rank runs its progress loop while it
+// is in Device::wait(), Device::progress(), Stream::ready(), join() or barrier().
 #pragma once
 
 #include <atomic>
@@ -27,12 +27,14 @@
 
 namespace triax {
 
+/// Version of the interface; docs/plugins/changelog.md has its history.
 inline constexpr std::uint32_t kCommunicatorInterface = 5;
 
 /// The key-value store of the control plane, as communicators use it. Values are bytes. get() blocks.
 class TRIAX_API Store {
  public:
   virtual ~Store();
+  /// Sets the value of a key, which all ranks can read.
   virtual void set(std::string_view key, std::string_view value) = 0;
   /// Waits until the key exists. Throws Error with the key at the deadline.
   virtual std::string get(std::string_view key, Deadline deadline) = 0;
@@ -40,6 +42,7 @@ class TRIAX_API Store {
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
 };
 
+/// How a reduction combines elements.
 enum class Reduce : std::uint8_t { sum, max };
 
 /// A collective, as data. Equal on all members of the group that post it.
@@ -50,14 +53,19 @@ struct Collective {
   Reduce reduce = Reduce::sum; // of all_reduce and reduce_scatter
   std::int32_t root = 0;       // of broadcast
   std::int64_t elements = 0;   // of `in`
+  /// Whether it combines elements of several members.
   bool reduces() const noexcept { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
   bool operator==(const Collective&) const = default;
 };
-TRIAX_API const char* name_of(Collective::Kind kind) noexcept; // "all_reduce"
-TRIAX_API std::string to_text(const Collective& collective);   // "all_reduce of 12 f32 (sum)"
+/// "all_reduce"
+TRIAX_API const char* name_of(Collective::Kind kind) noexcept;
+/// "all_reduce of 12 f32 (sum)"
+TRIAX_API std::string to_text(const Collective& collective);
 
+/// Direction of a transfer, seen from the member that posts it.
 enum class Direction { send, receive };
 
+/// One send or receive of an exchange.
 struct Transfer {
   Direction direction = Direction::send;
   int peer = 0;    // index in the group
@@ -83,14 +91,19 @@ struct PendingCall {
   ActionId action = kNoAction;
 };
 
+/// The members of one process group, as one of them sees it: collectives, exchanges, abort and barrier. The backend of
+/// a rank creates it.
 class TRIAX_API Communicator : public ProgressSource, public Extensible {
  public:
   explicit Communicator(Group group) : group_(std::move(group)) {}
   ~Communicator() override;
 
+  /// The group, its number of members, and the index of this member.
+  /// @{
   const Group& group() const noexcept { return group_; }
   int size() const noexcept { return group_.size(); }
   int index() const noexcept { return group_.index; }
+  /// @}
 
   /// Posts a collective; the functions below describe each kind. `collective.dtype` and `elements` are those of `in`;
   /// a broadcast has one view as `in` and `out`.
@@ -107,30 +120,38 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   Work all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action = kNoAction);
   /// in and out: n*size elements; part i of in goes to member i.
   Work all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action = kNoAction);
+  /// view: n elements, those of member `root` on all members.
   Work broadcast(const TensorView& view, int root, Stream& stream, ActionId action = kNoAction);
+  /// Posts sends and receives as one call, which completes when all have.
   Work exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action = kNoAction);
 
   /// Items that are added to `stream` later start after the work. Does not block.
   void wait(const Work& work, Stream& stream) { stream.wait(work.event); }
 
+  /// Returns when all members have called it. Throws Error with the missing ranks at the deadline.
   virtual void barrier(Deadline deadline) = 0;
   /// Makes all pending and later calls of this member fail with `why`, soon. Any thread.
   virtual void abort(std::string_view why) noexcept = 0;
+  /// Operations and bytes since join().
   const CommStats& stats() const noexcept { return stats_; }
   /// For hang reports. Any thread.
   PendingCall pending() const noexcept;
 
  protected:
-  /// Called with checked arguments. The states of the returned events
-  /// live as long as the communicator, or as the call's stream if that is destroyed earlier.
+  /// Called with checked arguments. The states of the returned events live as long as the communicator, or as the
+  /// call's stream if that is destroyed earlier.
+  /// @{
   virtual Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                              ActionId action) = 0;
   virtual Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) = 0;
+  /// @}
 
   /// The payload of a member in a collective that sends each element once: to the member that reduces it, and its
   /// result to each other member. A ring moves as much.
+  /// @{
   Payload payload_of(const Collective& collective) const noexcept { return payload_of(collective, index()); }
   Payload payload_of(const Collective& collective, int member) const noexcept;
+  /// @}
   /// The result of a post after the group has failed: an event that fails with `reason`. The operation is not counted.
   Work failed_post(const std::string& reason, ActionId action);
   /// Backends count bytes; the public functions count operations.
@@ -152,7 +173,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   std::atomic<ActionId> last_action_{kNoAction};
 };
 
-/// What the verifier may assume of a backend: its guarantees.
+/// What the verifier may assume of a backend: its guarantees. If one is not kept, a verified program may deadlock.
 struct CommTraits {
   enum class Order { serial, channel, tagged }; // one order for the device | per channel of an edge | no order
   enum class Send { rendezvous, buffered };     // a send completes with its receive | when it is buffered
@@ -179,6 +200,7 @@ struct CommRequest {
   bool on_this_machine = true;
 };
 
+/// A plugin of the kind communicator: the object of one rank, which joins its groups.
 class TRIAX_API CommBackend : public Extensible {
  public:
   using Interface = CommBackend;
@@ -186,7 +208,9 @@ class TRIAX_API CommBackend : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kCommunicatorInterface;
 
   virtual ~CommBackend();
+  /// What the backend guarantees; see [C1].
   virtual CommTraits traits() const = 0;
+  /// Every reason why it cannot serve the run, or none. Called before any rank is started.
   virtual Refusals supports(const CommRequest& request) const = 0;
   /// Called before the first join(). The device outlives the backend.
   virtual void start(Device& device) = 0;
@@ -196,3 +220,84 @@ class TRIAX_API CommBackend : public Extensible {
 };
 
 } // namespace triax
+
+// Contract
+//
+// Life of a backend and its communicators
+//
+// [C1] traits() and supports() may be called at any time after the constructor, and give the same answer each time.
+//      A backend that has joined no group can be started and destroyed: a group of one member is never joined.
+// [C2] join() returns when all members of the group have called it, and gives a communicator with the group's size and
+//      this member's index. Members join their groups in one order.
+// [C3] join() throws Error at its deadline, and its text names the ranks that are missing; the members that come later
+//      get an error, too. It runs the progress loop, and ends when the rank is aborted. Only in the first join() of a
+//      process may a library that initializes all processes together (MPI) wait longer.
+// [C4] A group may be joined again, while earlier communicators of it exist or after they have ended. The k-th join of
+//      a member meets the k-th of the others, and keys in the store differ for each group and each join.
+// [C5] Groups are independent: calls of one group neither match nor wait for calls of another, and a rank may have
+//      calls of all its groups in flight.
+//
+// Posts
+//
+// [C6] A post returns without waiting for other members, and its event does not fire inside the call. Work::action is
+//      the action that was given. Only the first transfer between two members may wait for the peer's post, if a
+//      library connects them then (NCCL).
+// [C7] A call begins when all earlier items of its stream have finished; until then it reads and writes no buffer.
+// [C8] Later items of the stream begin when the call is complete. When an event fires, the buffers hold the result, and
+//      the communicator accesses them no more.
+// [C9] The k-th post of a collective by one member matches the k-th by the others, on whatever streams they are:
+//      posts are counted, not the order in which streams reach them.
+// [C10] Any number of calls may be in flight.
+// [C11] A communicator adds itself to its device as a progress source, and removes itself. Calls advance while their
+//       members run the progress loop, and do not need the members that take no part in them.
+// [C12] pending() reports the last posted call until that is complete.
+// [C13] In the steady state, posts and the progress loop do not allocate.
+//
+// Collectives
+//
+// [C14] all_reduce gives the same bits to all members; `in` and `out` may be the same view.
+// [C15] reduce_scatter gives member i part i of the reduction; `out` may be part i of `in`.
+// [C16] all_gather gives the parts in the order of the group; `in` may be this member's part of `out`.
+// [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place.
+// [C18] broadcast gives the view of the root to all members. Every member may be the root.
+// [C19] A call without elements completes as any other. Its views may have null data; all other views have data,
+//       because planning uses communicators of the engine.
+// [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added
+//       in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced.
+// [C21] Reduction::rank_order: a sum has the bits of ((x0 + x1) + x2) + ... in the order of the group.
+// [C22] Reduction::rank_order and fixed: repeated calls give equal bits, whatever else is in flight.
+//
+// Transfers
+//
+// [C23] On a directed edge, which is (from, to, channel), the k-th posted send meets the k-th posted receive, on
+//       whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16.
+// [C24] The transfers of one exchange() have no order among themselves, so a cycle of exchanges does not deadlock. An
+//       exchange without transfers completes.
+// [C25] Order::tagged: a transfer waits for no transfer of another channel or edge. Order::channel and serial:
+//       transfers run in the order of their posts, on an edge or on the device, and the verifier ensures that both ends
+//       have one order.
+// [C26] Send::buffered: a send of up to buffered_bytes completes although its receive is not posted.
+//       Send::rendezvous: it may wait for the receive; a program may not rely on either.
+// [C27] Exchanges and collectives of one group do not match each other, and may be in flight together.
+//
+// Counts
+//
+// [C28] stats().ops counts posts. bytes_out and bytes_in count payload that crosses between ranks: of transfers the
+//       bytes of their views, of collectives payload_of(). An all_reduce of less than 64 KiB may count more.
+// [C29] A post that is refused after an abort counts neither as an operation nor with its bytes.
+//
+// Failures
+//
+// [C30] After abort(), all pending and later calls of all members fail soon with one text, that of the first abort:
+//       "rank 2 aborted group tensor.0: WHY". Any thread may call abort(), and it does not wait for other ranks.
+// [C31] A post after the failure of the group does not throw: it returns an event that fails. barrier() throws.
+// [C32] After a failure, calls that their stream still holds back fail, too, without their turn.
+// [C33] Members that post different collectives, or transfers of different size or type, fail with a text that names
+//       both. This does not hold for stream-ordered communicators.
+// [C34] A communicator may be destroyed at any time. Members that wait for it fail with "rank 1 left group tensor.0".
+//       What is queued on streams, a HostTask and the event, stays valid until the streams have dropped it.
+// [C35] A communicator whose peer was killed ends its calls after abort(), and its destructor does not wait for the
+//       peer.
+// [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are
+//       missing. It runs the progress loop, ends when the rank is aborted, and does not count time in which the
+//       process is stopped.

@@ -28,15 +28,21 @@
 
 namespace triax {
 
+/// What a device computes on. sim: it takes the time of a model and computes nothing.
 enum class DeviceKind { host, cuda, sim };
+/// "host"
 TRIAX_API std::string_view name_of(DeviceKind kind) noexcept;
 
+/// Time of waits: a steady clock, a moment on it, and the moment in `seconds` from now.
+/// @{
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 TRIAX_API Deadline deadline_in(double seconds);
+/// @}
 
 /// Number of an action in the rank's program: the same in plan, trace, log and hang report.
 using ActionId = std::uint32_t;
+/// No action of a program.
 inline constexpr ActionId kNoAction = 0xFFFFFFFFu;
 
 /// An abort and its reason. A device has the rank's: every wait checks it. Communicators use one for each group.
@@ -67,6 +73,7 @@ class TRIAX_API EventState {
   EventState(const EventState&) = delete;
   EventState& operator=(const EventState&) = delete;
   virtual ~EventState();
+  /// Where it fires: on the host, or on the device's streams.
   Class event_class() const noexcept { return class_; }
   /// Whether generation `generation` has fired. Polls, does not block.
   virtual bool fired(std::uint64_t generation) noexcept = 0;
@@ -82,10 +89,15 @@ class Event {
  public:
   Event() = default;
   Event(EventState* state, std::uint64_t generation) : state_(state), generation_(generation) {}
+  /// Whether it has fired. Polls, does not block.
   bool fired() const noexcept { return !state_ || state_->fired(generation_); }
+  /// Why it failed, or nullptr. Call it only after it has fired.
   const char* failure() const noexcept { return state_ ? state_->failure(generation_) : nullptr; }
+  /// The slot, or nullptr, and its generation.
+  /// @{
   EventState* state() const noexcept { return state_; }
   std::uint64_t generation() const noexcept { return generation_; }
+  /// @}
 
  private:
   EventState* state_ = nullptr;
@@ -99,9 +111,11 @@ class TRIAX_API HostEvent final : public EventState {
   HostEvent() : EventState(Class::host) {}
   /// Returns the event of the next generation. The previous generation must have fired.
   Event arm();
+  /// Fires the armed generation.
   void fire() noexcept;
   /// Fires the event as failed. A wait for it throws Error with this text.
   void fail(std::string_view why) noexcept;
+  /// Whether no generation is armed and unfired.
   bool idle() const noexcept { return fired_.load(std::memory_order_acquire) == armed_; }
 
   bool fired(std::uint64_t generation) noexcept override {
@@ -142,8 +156,11 @@ class TRIAX_API Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   virtual ~Stream();
+  /// Its name in reports, and its device.
+  /// @{
   const std::string& name() const noexcept { return name_; }
   Device& device() noexcept { return device_; }
+  /// @}
   /// Items that are added later start after `event` has fired. Does not block.
   virtual void wait(const Event& event) = 0;
   /// Returns an event that fires when all work added to the stream so far has finished.
@@ -158,8 +175,10 @@ class TRIAX_API Stream {
   virtual void ready() = 0;
   /// begin() and end() enclose the work of one action, for traces and hang reports. The program owns the labels; they
   /// must outlive the stream.
+  /// @{
   void begin(ActionId action, const char* label) noexcept;
   void end(ActionId action) noexcept;
+  /// @}
   /// The action that was begun last and has not ended, or kNoAction. Any thread.
   ActionId current() const noexcept { return current_.load(std::memory_order_relaxed); }
   /// cudaStream_t on CUDA; null on the host.
@@ -179,14 +198,18 @@ class TRIAX_API Stream {
   std::atomic<ActionId> current_{kNoAction};
 };
 
+/// Where memory is. pinned: on the host, and the device can access it.
 enum class MemoryKind { device, host, pinned };
 
 /// A block of memory, aligned to at least 256 bytes, freed by the destructor.
 class TRIAX_API Memory {
  public:
   virtual ~Memory();
+  /// Start and size of the block.
+  /// @{
   void* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  /// @}
 
  protected:
   Memory(void* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
@@ -201,6 +224,7 @@ class TRIAX_API Memory {
 class TRIAX_API Arena {
  public:
   static constexpr std::size_t kAlignment = 256;
+  /// `bytes`, rounded up to a multiple of kAlignment.
   static std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
   /// An arena without a block, which only counts.
@@ -209,9 +233,12 @@ class TRIAX_API Arena {
 
   /// Throws Error with the arena's name and the sizes if the block is full.
   TensorView tensor(DType dtype, const Shape& shape);
+  /// Its name in messages; bytes that views have, and bytes of the block (0 without a block).
+  /// @{
   const std::string& name() const noexcept { return name_; }
   std::size_t used() const noexcept { return used_; }
   std::size_t capacity() const noexcept { return memory_ ? memory_->bytes() : 0; }
+  /// @}
   /// Start of the block; null without a block.
   void* data() const noexcept { return memory_ ? memory_->data() : nullptr; }
 
@@ -225,24 +252,33 @@ class TRIAX_API Arena {
 class TRIAX_API ProgressSource {
  public:
   virtual ~ProgressSource();
+  /// One round. Called by the progress loop, on the thread of the rank.
   virtual void progress() noexcept = 0;
 };
 
+/// The device of one rank: memory, streams, data movements, and the progress loop.
 class TRIAX_API Device : public Extensible {
  public:
   virtual ~Device();
+  /// The kind, and a text for reports.
+  /// @{
   virtual DeviceKind kind() const noexcept = 0;
   virtual std::string description() const = 0;
+  /// @}
 
+  /// Allocates memory. Throws Error if there is not enough.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) = 0;
+  /// Creates a stream, with a name for reports. The device outlives it.
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;
 
   /// Data movements, in stream order. Sizes must be equal; views may be strided. copy() requires equal types. `host_`
   /// views are host memory; on a GPU they should be pinned.
+  /// @{
   virtual void copy(const TensorView& to, const TensorView& from, Stream& stream) = 0;
   virtual void upload(const TensorView& to, const TensorView& host_from, Stream& stream) = 0;
   virtual void download(const TensorView& host_to, const TensorView& from, Stream& stream) = 0;
   virtual void fill(const TensorView& to, double value, Stream& stream) = 0;
+  /// @}
   /// Narrowing rounds to nearest, ties to even.
   virtual void convert(const TensorView& to, const TensorView& from, Stream& stream) = 0;
   /// to += from, in the type of `to`. The types must be equal, or `to` f32 and `from` bf16 or f16.
@@ -252,19 +288,26 @@ class TRIAX_API Device : public Extensible {
   /// item of a queue finished. Transports run only on the thread that calls it.
   bool progress() noexcept;
   /// The source is not owned; remove it before it is destroyed.
+  /// @{
   void add_source(ProgressSource& source) { sources_.push_back(&source); }
   void remove_source(ProgressSource& source) noexcept { std::erase(sources_, &source); }
+  /// @}
 
   /// Runs the progress loop until the event has fired. Throws Error if the event failed, when the rank is aborted, or
   /// at the deadline.
+  /// @{
   void wait(const Event& event, Deadline deadline);
   void wait(const Work& work, Deadline deadline);
+  /// @}
 
+  /// The abort flag of the rank.
   AbortFlag& abort_flag() noexcept { return abort_flag_; }
 
   /// The default timeout, in seconds, of waits without a deadline (Stream::ready). Default: no timeout.
+  /// @{
   void set_default_timeout(double seconds) noexcept { default_timeout_s_ = seconds; }
   double default_timeout() const noexcept { return default_timeout_s_; }
+  /// @}
 
  protected:
   /// The streams that exist, in the order of their creation. All of them were made by this device's make_stream().

@@ -30,9 +30,12 @@ class TRIAX_API Error : public std::runtime_error {
   Error& operator=(const Error&) = default;
   ~Error() override; // out of line, so that its type_info exists once, in libtriax_core
 
+  /// The parts of what().
+  /// @{
   const std::string& message() const { return message_; }
   const std::string& where() const { return where_; }
   const std::string& hint() const { return hint_; }
+  /// @}
 
  private:
   std::string message_;
@@ -71,6 +74,7 @@ struct ErrorCodeInfo {
   std::string_view name; // "not-divisible", as in the output of --json
   std::string_view meaning, action;
 };
+/// All codes, in the order of their numbers.
 TRIAX_API std::span<const ErrorCodeInfo> error_codes();
 /// "not-divisible"
 TRIAX_API std::string_view name_of(ErrorCode code);
@@ -88,6 +92,7 @@ struct Refusal {
   std::string message = {};
   std::string hint = {};
 
+  /// The same refusal with a hint: text(pattern, arguments...).
   template <class... Args>
   Refusal&& with_hint(std::string_view pattern, const Args&... arguments) && {
     hint = text(pattern, arguments...);
@@ -111,9 +116,14 @@ class Refusals {
   Refusals() = default;
   Refusals(Refusal refusal) { add(static_cast<Refusal&&>(refusal)); } // NOLINT(google-explicit-constructor)
 
+  /// Adds a reason, or all reasons of `others`.
+  /// @{
   void add(Refusal refusal) { list_.push_back(static_cast<Refusal&&>(refusal)); }
   void add(const Refusals& others) { list_.insert(list_.end(), others.begin(), others.end()); }
+  /// @}
 
+  /// The reasons, as a list.
+  /// @{
   bool empty() const { return list_.empty(); }
   std::size_t size() const { return list_.size(); }
   const Refusal& front() const { return list_.front(); }
@@ -122,6 +132,7 @@ class Refusals {
   std::vector<Refusal>::const_iterator end() const { return list_.end(); }
   std::vector<Refusal>::iterator begin() { return list_.begin(); }
   std::vector<Refusal>::iterator end() { return list_.end(); }
+  /// @}
 
  private:
   std::vector<Refusal> list_;
@@ -136,6 +147,7 @@ TRIAX_API Error to_error(const Refusals& refusals, std::string where = {});
     if (!(condition)) ::triax::fail_requirement(#condition, ::triax::text(__VA_ARGS__), __FILE__, __LINE__); \
   } while (false)
 
+/// Throws the Error of TRIAX_REQUIRE.
 [[noreturn]] TRIAX_API void fail_requirement(const char* condition, const std::string& message, const char* file,
                                              int line);
 

@@ -8,6 +8,7 @@
 #endif
 
 #if defined(__GNUC__)
+/// Exports a class or function from libtriax_core.so.
 #define TRIAX_API __attribute__((visibility("default")))
 #else
 #error "triax builds with g++ or clang++"

@@ -35,6 +35,7 @@ class TRIAX_API Extensible {
   ~Extensible() = default;
 };
 
+/// The optional interface of `object`, or null if it has none.
 template <class Interface>
 Interface* find_extension(Extensible& object) noexcept {
   return static_cast<Interface*>(object.extension(Interface::kExtension));

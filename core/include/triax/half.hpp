@@ -57,6 +57,7 @@ constexpr float f16_value(std::uint16_t half) noexcept {
 
 } // namespace half_detail
 
+/// bfloat16: 8 bits of exponent, 7 of fraction. Rounds to nearest, ties to even.
 struct Bf16 {
   std::uint16_t bits = 0;
   Bf16() = default;
@@ -65,6 +66,7 @@ struct Bf16 {
   operator float() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
 
+/// IEEE 754 binary16: 5 bits of exponent, 10 of fraction. Rounds to nearest, ties to even.
 struct F16 {
   std::uint16_t bits = 0;
   F16() = default;

@@ -8,7 +8,8 @@
 // The public functions check shapes, count FLOPs and bytes, and call do_*, which a set overrides. Before the first step
 // the core runs every layer once with a planning set: for each call, this calls supports() and prepare(), and adds
 // scratch_bytes() to the memory plan. Operations never allocate; scratch memory is in OpContext. A set must give the
-// same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes).
+// same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes). The contract is
+// at the end, in numbered clauses, and at the operations in kernel_ops.hpp.
 #pragma once
 
 #include <array>
@@ -26,8 +27,10 @@
 
 namespace triax {
 
+/// Version of the interface; docs/plugins/changelog.md has its history.
 inline constexpr std::uint32_t kKernelsInterface = 6;
 
+/// "gemm"
 TRIAX_API std::string_view name_of(Op op) noexcept;
 
 /// One call of an operation as data: for planning, tracing, counting and simulation.
@@ -37,17 +40,20 @@ struct OpCall {
   double flops = 0; // of matrix products, a multiply-add counts two; attention backward: five products
   double bytes = 0; // read and written, each view once
 
+  /// The argument struct, whose type is that of `op`.
   template <class Args>
   const Args& as() const {
     return *static_cast<const Args*>(args);
   }
 };
 
+#define TRIAX_OP_CALL(Args, name) TRIAX_API OpCall call_of(const Args& args);
 /// The call for an argument struct, with its counts. Throws Error with the operation, view and sizes if shapes or types
 /// do not match.
-#define TRIAX_OP(Args, name) TRIAX_API OpCall call_of(const Args& args);
-TRIAX_OPERATIONS(TRIAX_OP)
-#undef TRIAX_OP
+/// @{
+TRIAX_OPERATIONS(TRIAX_OP_CALL)
+/// @}
+#undef TRIAX_OP_CALL
 
 /// The stream of an operation, and scratch memory that it may use until it has finished on the stream.
 struct OpContext {
@@ -55,6 +61,7 @@ struct OpContext {
   std::span<std::byte> scratch;
 };
 
+/// Totals of one operation since start().
 struct OpStats {
   std::uint64_t calls = 0;
   double flops = 0, bytes = 0;
@@ -66,15 +73,19 @@ struct KernelRequest {
   DType master = DType::f32;  // of master weights, gradients, optimizer state
 };
 
+/// A plugin of the kind kernels: the operations of one rank, on one kind of device.
 class TRIAX_API KernelSet : public Extensible {
  public:
   using Interface = KernelSet;
   static constexpr const char* kKind = "kernels";
   static constexpr std::uint32_t kInterfaceVersion = kKernelsInterface;
+  static constexpr std::size_t kOps = static_cast<std::size_t>(Op::multi_adamw) + 1;
 
   virtual ~KernelSet();
 
+  /// The kind of device that the operations run on.
   virtual DeviceKind device_kind() const noexcept = 0;
+  /// Every reason why it cannot serve the run, or none. Called before any rank is started.
   virtual Refusals supports(const KernelRequest& request) const = 0;
   /// Whether this machine has the device that make_device() would create. Called before any rank starts. Must not
   /// allocate device memory or create a context, because ranks may be started as processes afterwards.
@@ -85,6 +96,7 @@ class TRIAX_API KernelSet : public Extensible {
   /// Called before the first operation. The device outlives the set.
   virtual void start(Device& device) = 0;
 
+  /// Every reason why it cannot run this call, or none. The default asks for each primitive of a fused operation.
   virtual Refusals supports(const OpCall& call) const;
   /// Bytes of scratch memory that the call needs. The default is enough for the default implementation of each fused
   /// operation: its temporaries, plus scratch_bytes() of its primitives. A set that overrides a fused operation, or
@@ -98,16 +110,21 @@ class TRIAX_API KernelSet : public Extensible {
   /// true.
   virtual bool computes() const noexcept;
 
-#define TRIAX_OP(Args, name)                              \
+#define TRIAX_OP_POST(Args, name)                         \
   void name(const Args& args, const OpContext& context) { \
     issue(call_of(args), context);                        \
   }
-  TRIAX_OPERATIONS(TRIAX_OP)
-#undef TRIAX_OP
+  /// Enqueues the operation on the stream. Throws Error if shapes or types do not match, or the scratch memory is too
+  /// small.
+  /// @{
+  TRIAX_OPERATIONS(TRIAX_OP_POST)
+  /// @}
+#undef TRIAX_OP_POST
 
   /// Runs a call that is given as data; the named functions above use it.
   void issue(const OpCall& call, const OpContext& context);
 
+  /// How often an operation ran, and what it computed and moved.
   const OpStats& stats(Op op) const noexcept {
     return stats_[static_cast<std::size_t>(op)];
   }
@@ -116,18 +133,21 @@ class TRIAX_API KernelSet : public Extensible {
   /// Calls the do_* of the call. A set that models time instead of computing overrides only this function.
   virtual void run(const OpCall& call, const OpContext& context);
 
-  /// Primitives. The default throws Error("... does not implement ...").
-#define TRIAX_OP(Args, name) virtual void do_##name(const Args& args, const OpContext& context);
-  TRIAX_PRIMITIVES(TRIAX_OP)
-  /// Fused operations. The default calls do_* of primitives.
-  TRIAX_FUSED(TRIAX_OP)
-#undef TRIAX_OP
+#define TRIAX_OP_DO(Args, name) virtual void do_##name(const Args& args, const OpContext& context);
+  /// A primitive. The default throws Error("... does not implement ...").
+  /// @{
+  TRIAX_PRIMITIVES(TRIAX_OP_DO)
+  /// @}
+  /// A fused operation. The default calls do_* of primitives.
+  /// @{
+  TRIAX_FUSED(TRIAX_OP_DO)
+  /// @}
+#undef TRIAX_OP_DO
 
  private:
   /// Calls the do_* of the call; does not count, and does not check the scratch size.
   void dispatch(const OpCall& call, const OpContext& context);
 
-  static constexpr std::size_t kOps = static_cast<std::size_t>(Op::multi_adamw) + 1;
   std::array<OpStats, kOps> stats_{};
 };
 
@@ -146,8 +166,11 @@ class TRIAX_API PlanKernels final : public KernelSet {
   int threads() const noexcept override { return real_.threads(); }
   using KernelSet::supports;
 
+  /// The largest scratch size in bytes, and the reasons of the calls that `real` does not support.
+  /// @{
   std::size_t scratch_needed() const noexcept { return scratch_; }
   const Refusals& refusals() const noexcept { return refusals_; }
+  /// @}
 
  protected:
   void run(const OpCall& call, const OpContext& context) override;
@@ -159,3 +182,45 @@ class TRIAX_API PlanKernels final : public KernelSet {
 };
 
 } // namespace triax
+
+// Contract
+//
+// Before the first call
+//
+// [K1] supports(KernelRequest) accepts types, or refuses them: each reason has a message. Keys that it names are full
+//      names of configuration keys ("train.precision"). Equal requests get equal answers, from every object. It accepts
+//      a floating type.
+// [K2] supports(OpCall) refuses single calls: each reason has a message. Equal calls get equal answers, from every
+//      object. A call that it accepts computes, in each type that supports(KernelRequest) accepts.
+// [K3] supports(OpCall), prepare() and scratch_bytes() work before start(), and on views without data. scratch_bytes()
+//      depends on types, shapes and strides, not on addresses.
+// [K4] make_device() creates a device of device_kind(). threads() is at least 1.
+//
+// Memory
+//
+// [K5] An operation writes its outputs and scratch memory, and nothing else: not its inputs, and nothing beside or
+//      between the rows of a view.
+// [K6] scratch_bytes() is enough: an operation uses no scratch memory beside it.
+// [K7] A result does not depend on what scratch memory holds before the call.
+// [K8] An output that is not the target of a "+=" is not read. It may hold NaN.
+// [K9] On the host, an operation does not allocate after its first call, in any thread.
+//
+// Values
+//
+// [K10] A "+=" adds to the values of its target.
+// [K11] Where the comment of an operation allows that an output is an input, the values are those of separate views.
+// [K12] A view may begin at any multiple of the size of its elements.
+// [K13] Working weights are master weights, rounded to nearest, ties to even.
+// [K14] A backward operation is the derivative of its forward.
+//
+// Bits
+//
+// [K15] Equal calls give equal bits, in every object, whatever was called before.
+// [K16] The bits do not depend on the address of a view that is aligned to 256 bytes.
+// [K17] In an operation without sums, the bits of an element do not depend on where it is in memory.
+// [K18] The bits do not depend on the number of threads.
+//
+// Streams
+//
+// [K19] On a device with native streams, an operation begins after the earlier work of its stream. The host does not
+//       wait for it.

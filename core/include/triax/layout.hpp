@@ -20,13 +20,18 @@
 namespace triax {
 
 /// The axes of every run.
-inline constexpr std::string_view kTensorAxis = "tensor", kDataAxis = "data", kPipelineAxis = "pipeline";
+/// @{
+inline constexpr std::string_view kTensorAxis = "tensor";
+inline constexpr std::string_view kDataAxis = "data";
+inline constexpr std::string_view kPipelineAxis = "pipeline";
+/// @}
 
 /// What the ranks of an axis divide among them. layers: each has stages of its own; one axis at most. tensors: each has
 /// a part of the parameters that name the axis in ParamSpec::cuts. samples: each has microbatches of its own.
 /// positions: each has some positions of every sample.
 enum class Divides : std::uint8_t { layers, tensors, samples, positions };
 
+/// One dimension of the layout.
 struct Axis {
   std::string name; // without '*'
   int size = 1;
@@ -39,9 +44,11 @@ struct Group {
   std::string id;         // unique in the run and equal on all members: "tensor.3"
   std::vector<int> ranks; // in the world
   int index = 0;          // index of this rank in `ranks`
+  /// Number of members.
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
+/// The axes of a run, and the coordinates of its ranks. The first axis varies fastest.
 class TRIAX_API Layout {
  public:
   Layout() = default;
@@ -50,20 +57,26 @@ class TRIAX_API Layout {
   /// The axes tensor, data and pipeline, in this order.
   static Layout ptd(int pipeline, int tensor, int data);
 
+  /// The axes in their order, and the number of ranks.
+  /// @{
   std::span<const Axis> axes() const { return axes_; }
   int world() const;
+  /// @}
   /// Size of an axis; 1 for an axis that the layout does not have.
   int size(std::string_view axis) const;
   /// Coordinate of `rank` on an axis; 0 for an axis that the layout does not have.
   int coordinate(int rank, std::string_view axis) const;
   /// Coordinates in the order of axes(). Throws Error if the rank is outside the world.
   std::vector<int> coordinates(int rank) const;
+  /// The rank with these coordinates, in the order of axes().
   int rank_of(std::span<const int> coordinates) const;
+  /// The ranks that differ in the coordinate of this axis only.
   Group group(int rank, std::string_view axis) const;
   /// The ranks that differ in the coordinates of these axes only.
   Group group(int rank, std::span<const std::string> axes) const;
   /// group(rank, axes).index, without listing the ranks of the group.
   int index(int rank, std::span<const std::string> axes) const;
+  /// All ranks.
   Group world_group(int rank) const;
 
   /// The axes of more than one rank that divide one of these, in the order of the layout.
@@ -75,9 +88,12 @@ class TRIAX_API Layout {
   /// "pipeline 1, data 0, tensor 3"
   std::string describe(int rank) const;
 
+  /// Sizes of the three axes of every run.
+  /// @{
   int pipeline() const { return size(kPipelineAxis); }
   int tensor() const { return size(kTensorAxis); }
   int data() const { return size(kDataAxis); }
+  /// @}
 
  private:
   std::vector<Axis> axes_;

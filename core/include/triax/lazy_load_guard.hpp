@@ -17,6 +17,7 @@
 
 namespace triax {
 
+/// Optional interface of devices whose driver loads kernels at their first use.
 class TRIAX_API LazyLoadGuard {
  public:
   static constexpr std::string_view kExtension = "triax.lazy_load_guard";

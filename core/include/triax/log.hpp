@@ -13,14 +13,21 @@
 
 namespace triax {
 
+/// Levels of the log, as `log.level` names them.
 enum class LogLevel { trace, debug, info, warn, error };
 
+/// The log of a rank.
 class TRIAX_API Log {
  public:
   virtual ~Log();
+  /// Whether lines of a level are written; writes a line, which has no line break at its end.
+  /// @{
   virtual bool enabled(LogLevel level) const noexcept = 0;
   virtual void write(LogLevel level, std::string_view line) noexcept = 0;
+  /// @}
 
+  /// Writes a line of this level, as text(pattern, arguments...).
+  /// @{
   template <class... Args>
   void debug(std::string_view pattern, const Args&... arguments) {
     if (enabled(LogLevel::debug)) write(LogLevel::debug, text(pattern, arguments...));
@@ -37,6 +44,7 @@ class TRIAX_API Log {
   void error(std::string_view pattern, const Args&... arguments) {
     if (enabled(LogLevel::error)) write(LogLevel::error, text(pattern, arguments...));
   }
+  /// @}
 };
 
 /// A log that drops every line; for tests and for objects created outside a run.

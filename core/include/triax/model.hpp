@@ -29,6 +29,7 @@
 
 namespace triax {
 
+/// Version of the interface; docs/plugins/changelog.md has its history.
 inline constexpr std::uint32_t kModelInterface = 4;
 
 /// Initial values of a parameter. They depend on the element's index in the global tensor, and are computed on the
@@ -47,6 +48,7 @@ struct Cut {
   bool operator==(const Cut&) const = default;
 };
 
+/// One parameter of a layer: its name, shapes, initial values, and how it is split over ranks.
 struct ParamSpec {
   std::string name; // unique within the layer: "attention.qkv.weight"
   Shape global;     // of the whole parameter, without padding
@@ -75,6 +77,7 @@ enum class Purpose : std::uint8_t { train, generate };
 /// Consecutive positions of a sequence.
 struct Rows {
   std::int64_t begin = 0, count = 0;
+  /// The position after the last.
   std::int64_t end() const { return begin + count; }
   bool operator==(const Rows&) const = default;
 };
@@ -91,6 +94,7 @@ enum class Life : std::uint8_t {
   sequence
 };
 
+/// A tensor that a layer keeps from its forward for its backward, or from call to call.
 struct StashSpec {
   std::string name;
   Shape shape; // in the largest call
@@ -140,13 +144,17 @@ struct LayerContext {
   /// Their number in the largest call.
   std::int64_t own_rows() const { return own({0, max_rows}).count; }
 
+  /// Size of the tensor axis, and the coordinate of this rank on it.
+  /// @{
   int tensor() const { return layout.tensor(); }
   int tensor_index() const { return layout.coordinate(rank, kTensorAxis); }
+  /// @}
 };
 
 /// The communicators of a rank, by axis, or by the product of axes (Group::axis). An axis of size 1 has none.
 class TRIAX_API Groups {
  public:
+  /// Sets the communicator of an axis, or of a product of axes.
   void set(std::string axis, Communicator* communicator);
   /// Null if the axis has size 1, or nothing needs the product of these axes.
   Communicator* find(std::string_view axis) const noexcept;
@@ -172,9 +180,11 @@ struct LayerCall {
   ActionId action = kNoAction;
   Rows rows{}; // positions that this call computes, of all tensor ranks together: see LayerContext::own()
 
+  /// Stream and scratch memory of the operations of this call.
   OpContext op() const { return {stream, scratch}; }
 };
 
+/// Views in the order of the descriptions.
 using Views = std::span<const TensorView>;
 
 /// FLOPs of one microbatch on this rank.
@@ -182,23 +192,31 @@ struct Cost {
   double forward = 0, backward_input = 0, backward_weight = 0;
 };
 
+/// A layer: describes its tensors, and enqueues its forward and its backwards.
 class TRIAX_API Layer : public Extensible {
  public:
   virtual ~Layer();
-  virtual std::string_view name() const = 0; // "block 3"
+  /// For messages and reports: "block 3".
+  virtual std::string_view name() const = 0;
+  /// Descriptions of its tensors. They do not change after the constructor.
+  /// @{
   virtual std::span<const ParamSpec> params() const = 0;
   virtual std::span<const StashSpec> stash() const = 0;
   virtual std::span<const TensorSpec> inputs() const = 0;
   virtual std::span<const TensorSpec> outputs() const = 0;
+  /// @}
+  /// FLOPs of its passes.
   virtual Cost cost() const = 0;
 
-  // Views are in the order of the descriptions. Gradients have the master type and accumulate (+=). For
-  // Purpose::generate, the backwards are not called.
+  /// Views are in the order of the descriptions. Gradients have the master type and accumulate (+=). For
+  /// Purpose::generate, the backwards are not called.
   virtual void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) = 0;
   /// dout, din: gradients of outputs and inputs (empty views for tokens, targets and loss). It may also accumulate
   /// gradients of parameters that it computes on the way.
   virtual void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
                               Views grads) = 0;
+  /// Adds the gradients of the parameters that backward_input() has not added. Reads the stash, and what
+  /// backward_input() wrote to it.
   virtual void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) = 0;
 };
 
@@ -210,6 +228,7 @@ struct Tie {
   std::string param_b;
 };
 
+/// Facts about a model that the layout does not change.
 struct ModelInfo {
   int blocks = 0;            // transformer layers (l), which `parallel.split` distributes
   int first_block = 0;       // number of the first; other layers are before it and after the last
@@ -226,6 +245,7 @@ struct ModelRequest {
   Purpose purpose = Purpose::train; // refuse `generate` if the layers ignore LayerContext::purpose
 };
 
+/// A plugin of the kind model: creates the layers of a stage.
 class TRIAX_API Model : public Extensible {
  public:
   using Interface = Model;
@@ -233,14 +253,86 @@ class TRIAX_API Model : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kModelInterface;
 
   virtual ~Model();
+  /// Facts for the split over stages and for the data.
   virtual ModelInfo info() const = 0;
+  /// Every reason why it cannot serve the run, or none. Called before the first layer is created.
   virtual Refusals supports(const ModelRequest& request, const Layout& layout) const = 0;
   /// Number of layers, with embedding and head.
   virtual int count() const = 0;
+  /// Creates layer `index`, of 0 to count() - 1. A rank creates the layers of its stages only.
   virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;
+  /// Parameters that share one value.
   virtual std::span<const Tie> ties() const = 0;
   /// Model FLOPs of one sample, forward and backward without recomputation, over the whole model.
   virtual double flops_per_sample(std::int64_t vocab) const = 0;
 };
 
 } // namespace triax
+
+// Contract
+//
+// Answers before the first layer
+//
+// [M1] supports() accepts a request on a layout, or refuses it: each reason has a message, and the full names of the
+//      configuration keys that the user can change ("model.heads"). A refusal that is due to the number of ranks names
+//      the key of the axis ("parallel.tensor"). The answer is the same in each call. It accepts a floating type on one
+//      rank, and refuses types that are not floating.
+// [M2] Every layer can be created and planned for what supports() accepts.
+// [M3] info(), count() and ties() are the same in each object. The blocks are layers of the model; a tie names two
+//      parameters of it that have the same shape, cuts, initial values and decay.
+//
+// Descriptions
+//
+// [M4] Equal contexts give equal descriptions, in each object. Names, global shapes, initial values, decay and sites of
+//      parameters are equal on all ranks and layouts, and for both purposes. ParamSpec::partial is equal on all ranks.
+// [M5] Names are unique: of layers, of the parameters of a layer, of its stash tensors, of its inputs, and of its
+//      outputs. Sites are unique in the model.
+// [M6] Over the ranks of an axis, the cuts of a dimension cover it once. ParamSpec::local holds the range, and
+//      the global size in dimensions without a cut.
+// [M7] Each layer takes what the layer before makes, and data: equal names, shapes, types, parts. The first layer takes
+//      data only; the one output of the last is the loss, f64 [b].
+//
+// Passes
+//
+// [M8] After the backwards, the gradients of inputs and parameters are the derivatives of the outputs.
+// [M9] The gradients are multiplied by LayerCall::loss_gradient, and by StepScalars::loss_scale if there are scalars.
+// [M10] The gradients of parameters are added to what the accumulators hold.
+// [M11] The passes of other microbatches and layers may be between the passes of a microbatch, in every order that a
+//      schedule may have: the bits are equal. The passes of a microbatch are in order, and the backwards of a layer are
+//      in the order of microbatches.
+// [M12] A pass reads nothing of what its outputs, input gradients, new stash tensors and scratch memory held before.
+// [M13] A pass writes its outputs, its stash, the gradients that it computes, and scratch memory: nothing beside them,
+//      and no parameters, inputs, or tensors of other microbatches.
+// [M14] A stash tensor or input is used within its Life only. Outside of it, its view may be empty.
+// [M15] forward() with LayerCall::again writes the same bits into the stash as the first time. Its outputs are empty
+//      views.
+// [M16] Equal calls give equal bits, in each object.
+// [M17] What a sample gives does not depend on the other samples of its microbatch, nor on their number, up to
+//      rounding: dropout depends on the sample's running number.
+// [M18] The running numbers of samples change what is dropped if the options ask for dropout and LayerCall::dropout is
+//      set, and not a bit otherwise.
+//
+// Streams, memory and planning
+//
+// [M19] A pass begins after the earlier items of its stream: on the host, own loops follow Stream::ready().
+// [M20] In the steady state, passes do not allocate; with views without data, they never do.
+// [M21] Planning: with views without data, a pass reads no memory, and calls the operations and collectives that it
+//      calls with data.
+// [M22] cost() is the FLOPs of the matrix products of each pass. The products that attention's backward repeats are
+//      left out. On one rank, the costs of all layers add up to flops_per_sample(), for each sample.
+//
+// Several ranks
+//
+// [M23] Over tensor ranks, losses and gradients are those of one rank, up to the rounding of partial sums. With
+//      sequence parallelism, too.
+// [M24] The ranks of a tensor group have the same bits of the loss, of boundaries that are not `parted` and their
+//      gradients, and of the gradients of parameters that have neither cuts nor partial sums. They post the same
+//      collectives.
+// [M25] The gradient of padding is 0.
+// [M26] A model that is cut into stages after any layer has the bits of one stage.
+//
+// Generating
+//
+// [M27] A prompt and then one token at a time give the logits of one call with all rows, and the loss of training
+//      without dropout, up to rounding. All that a call needs of earlier ones is in stash tensors of Life::sequence.
+//      The ranks of a tensor group have the same bits of the logits.

@@ -4,6 +4,18 @@
 //
 // Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
 // enqueued on the stream. Errors: Error.
+//
+// What step() must do. The operations `adamw` and `sgd` of a kernel set do all of it; an optimizer with its own loops
+// over host memory does it itself:
+// - call Stream::ready() of StepArgs::op before it reads or writes a view or the scalars: earlier work may still run;
+// - return without a change if StepScalars::skip is not 0: gradients may be infinite or NaN;
+// - multiply gradients by StepScalars::clip, which also divides by the loss scale;
+// - use StepScalars::step for corrections of a first step: it counts from 1, without skipped steps;
+// - apply weight decay to parameters with ParamSpec::decay only;
+// - write the new values to `master`, and to `working`, unless that is empty, rounded once to its type: f32, f64, bf16
+// or
+//   f16. It does not read `working`.
+// It must not change `gradient`, or elements outside of the views.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +30,7 @@
 
 namespace triax {
 
+/// Version of the interface; docs/plugins/changelog.md has its history.
 inline constexpr std::uint32_t kOptimizerInterface = 4;
 
 /// One parameter, or the part of it that this rank updates: `master.elements()` elements from `first` on, of the
@@ -32,10 +45,13 @@ struct ParameterShard {
   std::span<const TensorView> state; // in the order of OptimizerTraits::state
 };
 
+/// What the engine allocates for an optimizer.
 struct OptimizerTraits {
-  std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros
+  std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros;
+                                  // of letters, digits, "_" and "-"
 };
 
+/// Arguments of a step.
 struct StepArgs {
   const StepScalars* scalars = nullptr; // device memory: lr, clip, step...
   double weight_decay = 0;              // applied to parameters with ParamSpec::decay
@@ -54,6 +70,7 @@ struct OptimizerRequest {
   DeviceKind device = DeviceKind::host;
 };
 
+/// A plugin of the kind optimizer: updates the shards of one rank.
 class TRIAX_API Optimizer : public Extensible {
  public:
   using Interface = Optimizer;
@@ -61,7 +78,9 @@ class TRIAX_API Optimizer : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kOptimizerInterface;
 
   virtual ~Optimizer();
+  /// Called before the other functions. Empty, or every reason why not.
   virtual Refusals supports(const OptimizerRequest& request) const = 0;
+  /// The same at every call.
   virtual OptimizerTraits traits() const = 0;
   /// Called before the first step with all shards of this rank. Allocate the host memory that step() needs here.
   virtual void prepare(std::span<const ParameterShard> shards) = 0;
@@ -75,3 +94,44 @@ class TRIAX_API Optimizer : public Extensible {
 };
 
 } // namespace triax
+
+// Contract
+//
+// Before the first step
+//
+// [O1] supports() accepts a request, or refuses it: each reason has a message, and the full names of the configuration
+//      keys that the user can change ("train.precision"). It accepts a floating master type on the host, and refuses
+//      types that are not floating.
+// [O2] traits().state has distinct names of letters, digits, "_" and "-", other than "master", the same in every call.
+//      The tensors start as zeros.
+// [O3] scratch_bytes() of fewer shards is not more. A step uses no scratch memory beyond it.
+//
+// The update
+//
+// [O4] The bits of an element do not depend on how parameters are cut: a part (`first`) gets the bits of the whole.
+// [O5] The shards of prepare() may be stepped in any number of calls, each with any of them: the bits are those of one
+//      call. Shards that are not in a call do not change.
+// [O6] Equal calls give equal bits, in every object.
+// [O7] scalars->skip: master weights, state and working weights do not change, whatever the gradient holds, and later
+//      steps have the bits that they have without the skipped one.
+// [O8] The gradient is multiplied by scalars->clip.
+// [O9] With scalars->lr = 0 and without weight decay, the master weights do not change; with a learning rate they do.
+// [O10] weight_decay changes parameters with ParamSpec::decay, and no others.
+// [O11] After a step that is not skipped, all of `working` is `master`, rounded to its type to nearest, ties to even.
+// [O12] A step writes master weights, state, working weights and scratch memory of its shards, and nothing beside them.
+//
+// Streams, memory and planning
+//
+// [O13] A step begins after the earlier items of its stream: on the host, own loops follow Stream::ready().
+// [O14] Between calls, the engine may overwrite gradients and scratch memory.
+// [O15] In the steady state, step() does not allocate.
+// [O16] Planning: with views without data, step() reads no memory, and calls the operations that it calls with data.
+// [O17] If supports() accepts a device other than the host, step() does not access the memory of shards and scalars
+//       itself.
+//
+// Checkpoints
+//
+// [O18] What later steps need is in master weights, state tensors, StepScalars and SavedState: a new object that gets
+//       them continues with equal bits.
+// [O19] SavedState::save() gives UTF-8 of at most 64 KiB, which depends on the steps only; load() of it, then save(),
+//       gives the same text. load() throws Error for a text that it cannot read.

@@ -19,16 +19,23 @@
 
 namespace triax {
 
+/// The value of an option: one of the types of triax_option_type.
 using OptionValue = std::variant<bool, std::int64_t, double, std::string, std::filesystem::path, std::vector<bool>,
                                  std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>,
                                  std::vector<std::filesystem::path>>;
 
+/// The options of a plugin, by name, parsed and checked against its table.
 class TRIAX_API Options {
  public:
+  /// Sets an option; whether it is set; its value, which must be set.
+  /// @{
   void set(std::string name, OptionValue value) { values_[std::move(name)] = std::move(value); }
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
   const OptionValue& value(std::string_view name) const;
+  /// @}
 
+  /// The value of an option of this type. Throws Error if it is not set, or has another type.
+  /// @{
   bool flag(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
   double number(std::string_view name) const;
@@ -38,6 +45,7 @@ class TRIAX_API Options {
   const std::vector<Element>& list(std::string_view name) const {
     return as<std::vector<Element>>(name);
   }
+  /// @}
 
  private:
   template <class T>

@@ -25,8 +25,11 @@ struct TRIAX_API LayerParts {
   std::vector<StashSpec> stash;
   std::uint32_t site0 = 0; // layer*16
 
-  int add(ParamSpec spec); // assigns the next site; throws Error after the sixteenth
+  /// Add a description and return its index. A parameter gets the next site; throws Error after the sixteenth.
+  /// @{
+  int add(ParamSpec spec);
   int add(StashSpec spec);
+  /// @}
 };
 
 /// Rows of a vocabulary that a tensor rank has: parts of ceil(V / t) rows, the last parts shorter. All ranks store the
@@ -35,7 +38,9 @@ struct TRIAX_API LayerParts {
 struct VocabRange {
   std::int64_t begin = 0, valid = 0, stored = 0;
 };
+/// Stored rows are a multiple of this number.
 inline constexpr std::int64_t kVocabMultiple = 64;
+/// The rows of tensor rank `index` of `tensor` ranks.
 TRIAX_API VocabRange vocab_range(std::int64_t vocab, int tensor, int index);
 
 /// A parameter that is the same on all tensor ranks.
@@ -47,6 +52,7 @@ TRIAX_API ParamSpec split_along(int dim, std::string name, const Shape& global, 
 /// All-reduce over the tensor axis, in place; does nothing if its size is 1.
 TRIAX_API void tensor_all_reduce(const LayerCall& call, const TensorView& view, Reduce reduce = Reduce::sum);
 
+/// Options of ColumnLinear and RowLinear.
 struct LinearOptions {
   Init init{}; // of the weight
   bool bias = true;
@@ -70,6 +76,7 @@ class TRIAX_API ColumnLinear {
   /// sequence parallelism, x is gathered again, for backward_weight(), which then does not read its own x.
   void backward_input(const LayerCall& call, Views params, const TensorView& x, const TensorView& dz,
                       const TensorView& dx, Views stash) const;
+  /// Adds the gradients of weight and bias; x and dz as in backward_input().
   void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dz, Views stash,
                        Views grads) const;
 
@@ -102,6 +109,7 @@ class TRIAX_API RowLinear {
   int all_y_ = -1, all_dy_ = -1; // with sequence parallelism
 };
 
+/// Options of Norm.
 struct NormOptions {
   NormKind kind = NormKind::layer; // layer: weight and bias; rms: weight only
   std::int64_t width = 0;          // h
@@ -114,6 +122,7 @@ class TRIAX_API Norm {
  public:
   Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options);
 
+  /// y = norm(x). Keeps the statistics in the stash.
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
   /// Arguments of the operation that computes the norm's input and applies the norm, with the norm's own views set.
   BiasDropoutAddNorm fused(Views params, Views stash) const;
@@ -137,6 +146,7 @@ class TRIAX_API VocabEmbedding {
   void forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y, Views stash) const;
   /// dy [rows, b, h]. With sequence parallelism, gathers it for backward_weight(), which then does not read its own dy.
   void backward_input(const LayerCall& call, const TensorView& dy, Views stash) const;
+  /// Adds the gradient of the table; dy as in backward_input().
   void backward_weight(const LayerCall& call, const TensorView& tokens, const TensorView& dy, Views stash,
                        Views grads) const;
 

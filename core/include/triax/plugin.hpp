@@ -23,20 +23,26 @@
 #include "triax/layout.hpp"
 #include "triax/log.hpp"
 #include "triax/options.hpp"
+#include "triax/plugin_loader.hpp"
 #include "triax/toolchain.h"
 #include "triax/version.h"
 
 namespace triax {
 
+/// What the constructor of a plugin gets.
 struct PluginContext {
   const Options& options;
   Log& log;
   const Layout& layout;
   int rank = 0;
   int threads = 1; // CPU threads this rank may use
+  /// Creates objects of other plugins, for a plugin that wraps one. Valid in the constructor only; null in a core whose
+  /// plugin ABI is older than 1.1.
+  PluginLoader* loader = nullptr;
 };
 
-// Rows of an option table. Defaults are TOML text; with nullptr the key is required.
+/// Row of an option table. The default, `fallback`, is TOML text; with nullptr the key is required.
+/// @{
 constexpr triax_option option_bool(const char* name, const char* fallback, const char* doc) {
   return {TRIAX_OPTION_BOOL, 0, name, fallback, nullptr, doc, 1, 0};
 }
@@ -46,10 +52,12 @@ constexpr triax_option option_int(const char* name, const char* fallback, double
 constexpr triax_option option_float(const char* name, const char* fallback, double min, double max, const char* doc) {
   return {TRIAX_OPTION_FLOAT, 0, name, fallback, nullptr, doc, min, max};
 }
-/// `choices`: "auto|ring", or nullptr for any text.
+/// @}
+/// Row of a text option. `choices`: "auto|ring", or nullptr for any text.
 constexpr triax_option option_string(const char* name, const char* fallback, const char* choices, const char* doc) {
   return {TRIAX_OPTION_STRING, 0, name, fallback, choices, doc, 1, 0};
 }
+/// Row of an option that is a path, relative to the TOML file.
 constexpr triax_option option_path(const char* name, const char* fallback, const char* doc) {
   return {TRIAX_OPTION_PATH, 0, name, fallback, nullptr, doc, 1, 0};
 }
@@ -71,8 +79,13 @@ template <class Interface, class Class>
 void* create(const triax_create_args* args, triax_error* error) noexcept {
   static_assert(std::is_base_of_v<Interface, Class>, "the class must derive from its interface");
   try {
-    const PluginContext context{*static_cast<const Options*>(args->options), *static_cast<Log*>(args->log),
-                                *static_cast<const Layout*>(args->layout), args->rank, args->threads};
+    const bool has_loader = args->struct_size >= offsetof(triax_create_args, loader) + sizeof args->loader;
+    const PluginContext context{*static_cast<const Options*>(args->options),
+                                *static_cast<Log*>(args->log),
+                                *static_cast<const Layout*>(args->layout),
+                                args->rank,
+                                args->threads,
+                                has_loader ? static_cast<PluginLoader*>(args->loader) : nullptr};
     // Convert to the interface pointer before void*: the address of a base class may differ.
     Interface* made = nullptr;
     if constexpr (std::is_constructible_v<Class, const PluginContext&>) {

@@ -15,6 +15,7 @@
 
 namespace triax {
 
+/// Optional interface of backends: takes part when the launcher starts ranks as processes.
 class TRIAX_API ProcessStart {
  public:
   static constexpr std::string_view kExtension = "triax.process_start";

@@ -15,13 +15,16 @@
 
 namespace triax {
 
+/// What random numbers are for: a part of the key.
 enum class RandomPurpose : std::uint32_t { weights = 1, dropout = 2, data = 3, test = 4 };
 
+/// Key of the generator: 64 bits.
 struct PhiloxKey {
   std::uint32_t lo = 0, hi = 0;
   bool operator==(const PhiloxKey&) const = default;
 };
 
+/// A counter, or the four random words of a counter.
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
 /// Ten rounds. Inline and integer-only: kernel sets for any device may use it.

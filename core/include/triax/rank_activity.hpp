@@ -21,6 +21,7 @@
 
 namespace triax {
 
+/// What a rank is doing, for reports of ranks that are stuck.
 class TRIAX_API RankActivity {
  public:
   enum class Kind : std::uint8_t {
@@ -52,8 +53,8 @@ class TRIAX_API RankActivity {
   /// The calling thread's activity, or null.
   static RankActivity* current() noexcept;
 
-  // For any thread. Values from two calls are consistent only if the rank makes no progress between them; the same
-  // holds for the parts of to_text().
+  /// Any thread. Values from two calls are consistent only if the rank makes no progress between them; the same holds
+  /// for the parts of to_text().
   Kind kind() const noexcept { return static_cast<Kind>(state_.load(std::memory_order_relaxed) & kKindBits); }
   /// Differs from an earlier value if the rank has made progress since.
   std::uint64_t progress() const noexcept { return state_.load(std::memory_order_acquire); }
@@ -70,16 +71,21 @@ class TRIAX_API RankActivity {
   /// Adds the innermost plugin call that the exception has left to the location of `error`, unless the location names
   /// the plugin: "step 2, 0OPT_STEP, in step() of plugin \"optim-x\"".
   Error with_failed_call(const Error& error) const;
+  /// The plugin of that call; empty: the exception comes from no plugin.
+  std::string failed_plugin() const;
   /// The exception comes from a wait for other ranks, and not from the plugin that waits.
   void fail_in_wait() noexcept;
 
   /// The rank polls, so it is not stuck.
   void make_progress() noexcept { set_kind(kind()); }
   /// Bracket a wait that polls; they do not nest.
+  /// @{
   void begin_polled_wait() noexcept { count_polled_wait(1); }
   void end_polled_wait() noexcept { count_polled_wait(1); }
+  /// @}
   /// A transfer or task that the rank waits for has progressed.
   void advance_polled_wait() noexcept { count_polled_wait(2); }
+  /// A wait has ended at its deadline.
   void time_out() noexcept { has_timed_out_.store(true, std::memory_order_relaxed); }
 
  private:

@@ -23,6 +23,7 @@
 
 namespace triax {
 
+/// The captured work of a stream.
 class TRIAX_API Recording {
  public:
   virtual ~Recording();
@@ -30,12 +31,16 @@ class TRIAX_API Recording {
   virtual void launch(Stream& stream) = 0;
 };
 
+/// Optional interface of devices that capture the work of a stream.
 class TRIAX_API Recorder {
  public:
   static constexpr std::string_view kExtension = "triax.recorder";
   virtual ~Recorder(); // out of line, so that its type_info exists once, in libtriax_core
+  /// Begins and ends a capture. Until the end, work that is added to the stream is captured and does not run.
+  /// @{
   virtual void begin_recording(Stream& stream) = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
+  /// @}
 };
 
 } // namespace triax

@@ -13,6 +13,7 @@
 
 namespace triax {
 
+/// Optional interface of communicators: registers device memory with the transport.
 class TRIAX_API Registration {
  public:
   static constexpr std::string_view kExtension = "triax.registration";

@@ -28,8 +28,10 @@ namespace triax {
 /// The ranks of a group as text: "0, 2, 4".
 TRIAX_API std::string ranks_text(const Group& group);
 
+/// The exchange of one member with the others while they join a group.
 class TRIAX_API Rendezvous {
  public:
+  /// What the member has: all must outlive the rendezvous.
   struct Context {
     const Group& group;
     Store& store;
@@ -66,6 +68,7 @@ class TRIAX_API Rendezvous {
 
   /// Publishes another value; get() waits for it.
   void set(std::string_view name, std::string_view value);
+  /// Waits for a value that a member has published.
   std::string get(std::string_view name);
 
   /// Announces that this member has reached the point `name`.
@@ -83,8 +86,11 @@ class TRIAX_API Rendezvous {
 
   /// Prefix of this rendezvous' keys in the store, and of the group in messages.
   const std::string& key() const { return key_; }
+  /// The group and a member, as messages name them: "group tensor.0", "rank 2".
+  /// @{
   std::string where() const { return text("group {}", context_.group.id); }
   std::string rank_text(int member) const;
+  /// @}
 
  private:
   bool fetch(const std::string& key, std::string& value);

@@ -12,6 +12,7 @@
 
 namespace triax {
 
+/// Optional interface of models, kernel sets and optimizers: state besides tensors, for checkpoints.
 class TRIAX_API SavedState {
  public:
   static constexpr std::string_view kExtension = "triax.saved_state";

@@ -22,6 +22,7 @@
 
 namespace triax {
 
+/// A schedule, with the shape that the file has.
 struct CsvSchedule {
   PipelineShape shape; // p: lines, v: stages of a rank, m: microbatches
   Schedule schedule;

@@ -18,10 +18,13 @@
 
 namespace triax {
 
+/// Element type of a tensor.
 enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64, u8 };
 
 // Every operation of every step checks its views, so what the checks read is inline.
 
+/// Size of an element; whether it is a floating-point number.
+/// @{
 constexpr std::size_t bytes_of(DType type) noexcept {
   constexpr std::uint8_t kBytes[] = {4, 8, 2, 2, 4, 8, 1};
   return kBytes[static_cast<std::size_t>(type)];
@@ -29,8 +32,11 @@ constexpr std::size_t bytes_of(DType type) noexcept {
 constexpr bool is_floating(DType type) noexcept {
   return type <= DType::f16;
 }
-TRIAX_API std::string_view name_of(DType type) noexcept; // "f32"
+/// @}
+/// "f32"
+TRIAX_API std::string_view name_of(DType type) noexcept;
 
+/// Largest number of dimensions.
 inline constexpr int kMaxRank = 4;
 
 /// Sizes of up to four dimensions, outermost first.
@@ -39,6 +45,7 @@ class TRIAX_API Shape {
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> sizes);
 
+  /// Number of dimensions.
   int rank() const noexcept { return rank_; }
   std::int64_t operator[](int dim) const noexcept { return sizes_[dim < 0 ? rank_ + dim : dim]; }
   std::int64_t& operator[](int dim) noexcept { return sizes_[dim < 0 ? rank_ + dim : dim]; }
@@ -55,7 +62,8 @@ class TRIAX_API Shape {
   int rank_ = 0;
 };
 
-TRIAX_API std::string to_text(const Shape& shape); // "[256, 1, 384]"
+/// "[256, 1, 384]"
+TRIAX_API std::string to_text(const Shape& shape);
 
 /// A strided view of at most four dimensions. Strides are in elements. A default view has no data and no dimensions.
 class TRIAX_API TensorView {
@@ -65,12 +73,18 @@ class TRIAX_API TensorView {
   TensorView(void* data, DType dtype, const Shape& shape);
   TensorView(void* data, DType dtype, const Shape& shape, const std::array<std::int64_t, kMaxRank>& strides);
 
+  /// The first element, without and with a type; null in planning.
+  /// @{
   void* data() const noexcept { return data_; }
   template <class T>
   T* as() const noexcept {
     return static_cast<T*>(data_);
   }
-  bool empty() const noexcept { return data_ == nullptr && shape_.rank() == 0; } // an argument that was not given
+  /// @}
+  /// Whether it is a default view: an argument that was not given.
+  bool empty() const noexcept { return data_ == nullptr && shape_.rank() == 0; }
+  /// Type, shape and strides. A dimension of -1 is the last one.
+  /// @{
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
   int rank() const noexcept { return shape_.rank(); }
@@ -78,6 +92,8 @@ class TRIAX_API TensorView {
   std::int64_t stride(int dim) const noexcept { return strides_[dim < 0 ? shape_.rank() + dim : dim]; }
   std::int64_t elements() const noexcept { return shape_.elements(); }
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * bytes_of(dtype_); }
+  /// @}
+  /// Whether the elements follow one another, the last dimension fastest.
   bool contiguous() const noexcept {
     std::int64_t step = 1;
     for (int dim = rank() - 1; dim >= 0; --dim) {
@@ -106,6 +122,7 @@ class TRIAX_API TensorView {
   std::array<std::int64_t, kMaxRank> strides_{};
 };
 
-TRIAX_API std::string to_text(const TensorView& view); // "f32[256, 1, 384]"
+/// "f32[256, 1, 384]"
+TRIAX_API std::string to_text(const TensorView& view);
 
 } // namespace triax

@@ -17,9 +17,13 @@
 namespace triax {
 
 /// Shortest decimal text that reads back to the same bits.
+/// @{
 TRIAX_API std::string to_text(double value);
 TRIAX_API std::string to_text(float value);
+/// @}
 
+/// A value as text() writes it.
+/// @{
 inline std::string to_text(bool value) {
   return value ? "true" : "false";
 }
@@ -42,10 +46,12 @@ template <std::integral Int>
 std::string to_text(Int value) {
   return std::to_string(value);
 }
+/// @}
 
 /// Replaces each {} of `pattern` by the next of `arguments`.
 TRIAX_API std::string fill_in(std::string_view pattern, std::initializer_list<std::string> arguments);
 
+/// Replaces each {} of `pattern` by the text of the next argument.
 template <class... Args>
 std::string text(std::string_view pattern, const Args&... arguments) {
   return fill_in(pattern, {to_text(arguments)...});

@@ -9,13 +9,16 @@
 #ifndef TRIAX_TOOLCHAIN_H
 #define TRIAX_TOOLCHAIN_H
 
+/* x as a literal, without expansion. */
 #define TRIAX_STRING_2(x) #x
+/* The expansion of x as a literal. */
 #define TRIAX_STRING(x) TRIAX_STRING_2(x)
 
 #if defined(__cplusplus)
 #include <version>
 #endif
 
+/* A part of TRIAX_TOOLCHAIN: the C++ library with its ABI. */
 #if defined(_LIBCPP_VERSION)
 #define TRIAX_TOOLCHAIN_LIBRARY "libc++" TRIAX_STRING(_LIBCPP_ABI_VERSION)
 #define TRIAX_TOOLCHAIN_RELEASE TRIAX_STRING(_LIBCPP_VERSION)
@@ -28,9 +31,11 @@
 #define TRIAX_TOOLCHAIN_RELEASE TRIAX_STRING(_GLIBCXX_RELEASE)
 #else
 #define TRIAX_TOOLCHAIN_LIBRARY "c"
+/* A part of TRIAX_TOOLCHAIN: the release of the library, or "0" in a C file. */
 #define TRIAX_TOOLCHAIN_RELEASE "0"
 #endif
 
+/* clang reports a sanitizer as a feature, g++ as a macro. */
 #if defined(__has_feature)
 #define TRIAX_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -41,9 +46,11 @@
 #elif defined(__SANITIZE_THREAD__) || TRIAX_HAS_FEATURE(thread_sanitizer)
 #define TRIAX_TOOLCHAIN_SANITIZER "thread"
 #else
+/* A part of TRIAX_TOOLCHAIN: the sanitizer. */
 #define TRIAX_TOOLCHAIN_SANITIZER "none"
 #endif
 
+/* A part of TRIAX_TOOLCHAIN: the language version. */
 #if !defined(__cplusplus)
 #define TRIAX_TOOLCHAIN_LANGUAGE "c"
 #elif __cplusplus > 202002L

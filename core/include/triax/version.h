@@ -3,6 +3,7 @@
 #ifndef TRIAX_VERSION_H
 #define TRIAX_VERSION_H
 
+/* Major, minor and patch. */
 #define TRIAX_VERSION "0.1.0"
 
 #endif

@@ -12,6 +12,7 @@
 
 namespace triax {
 
+/// The deadline of a wait, without the time in which the process was stopped.
 class WaitDeadline {
  public:
   explicit WaitDeadline(Deadline deadline, Clock::time_point now = Clock::now())

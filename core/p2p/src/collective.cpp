@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kScratchBytes = std::size_t{16} << 20; // approximate limit for the other members' chunks
 constexpr std::size_t kUses = 6;
-static_assert(sizeof(Signature) + Plan::kWithOpening <= kMaxTwoPieces);
+static_assert(sizeof(Signature) + Plan::kWithOpening <= kMaxTwoSegments);
 
 } // namespace
 

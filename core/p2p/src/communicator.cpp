@@ -21,7 +21,7 @@ MessageCommunicator::MessageCommunicator(const Group& group, std::shared_ptr<Pee
       endpoints_(*endpoints),
       transport_(endpoints->transport()),
       plan_(group.size(), endpoints->transport().staging() != nullptr),
-      channels_(endpoints->transport().limits().channels),
+      limits_(endpoints->transport().limits()),
       pool_(std::make_shared<Pool>()) {
   pool_->endpoints = std::move(endpoints);
   idle_reduction();
@@ -51,25 +51,30 @@ void MessageCommunicator::for_queued(Body body) {
 }
 
 template <class Some, class Make>
-Some& MessageCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make) {
+Some& MessageCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, int most, Make make) {
   for (const auto& call : calls)
     if (call->reusable()) return *call;
   // Add many at once: the number in flight depends on the timing of other ranks.
-  const std::size_t first = calls.size(), more = std::max(first, kCalls);
+  const std::size_t first = calls.size(),
+                    more = std::min(std::max(first, kCalls), static_cast<std::size_t>(most) - first);
+  if (more == 0)
+    throw Error(text("{} calls of rank {} are in flight, the most that tags of {} can distinguish", most,
+                     endpoints_.rank(index()), transport_.plugin()),
+                text("group {}", endpoints_.id()), "wait for earlier calls before more are posted");
   for (std::size_t i = 0; i < more; ++i) calls.push_back(make());
   return *calls[first];
 }
 
 Reduction& MessageCommunicator::idle_reduction() {
-  return idle(pool_->reductions, [&] { return std::make_unique<Reduction>(endpoints_, plan_); });
+  return idle(pool_->reductions, limits_.collectives, [&] { return std::make_unique<Reduction>(endpoints_, plan_); });
 }
 
 Movement& MessageCommunicator::idle_movement() {
-  return idle(pool_->movements, [&] { return std::make_unique<Movement>(endpoints_, plan_); });
+  return idle(pool_->movements, limits_.collectives, [&] { return std::make_unique<Movement>(endpoints_, plan_); });
 }
 
 Exchange& MessageCommunicator::idle_exchange() {
-  return idle(pool_->exchanges, [&] {
+  return idle(pool_->exchanges, limits_.exchanges, [&] {
     auto call = std::make_unique<Exchange>(endpoints_);
     call->reserve(most_transfers_);
     return call;
@@ -121,8 +126,8 @@ Work MessageCommunicator::do_collective(const Collective& collective, const Tens
 Work MessageCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   if (endpoints_.aborted()) return failed_post(endpoints_.reason(), action);
   for (const Transfer& transfer : transfers) {
-    if (transfer.channel >= 0 && transfer.channel < channels_) continue;
-    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, channels_ - 1),
+    if (transfer.channel >= 0 && transfer.channel < limits_.channels) continue;
+    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, limits_.channels - 1),
                 text("group {}", group().id), "number channels from 0");
   }
   if (transfers.size() > most_transfers_) {

@@ -51,7 +51,7 @@ class MessageCommunicator final : public Communicator {
   template <class Body>
   void for_queued(Body body);
   template <class Some, class Make>
-  Some& idle(std::vector<std::unique_ptr<Some>>& calls, Make make);
+  Some& idle(std::vector<std::unique_ptr<Some>>& calls, int most, Make make);
   Reduction& idle_reduction();
   Movement& idle_movement();
   Exchange& idle_exchange();
@@ -62,7 +62,7 @@ class MessageCommunicator final : public Communicator {
   PeerEndpoints& endpoints_;
   Transport& transport_;
   const Plan plan_;
-  const int channels_;
+  const TagLimits limits_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;
   std::size_t most_transfers_ = 4; // largest exchange so far

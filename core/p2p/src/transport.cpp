@@ -30,26 +30,26 @@ void Transport::begin(Request& request, bool receives, const Post& post) noexcep
   posting_ = before;
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag, Side side,
+void Transport::send(Request& request, Endpoint& endpoint, Segment first, Segment second, Tag tag, Side side,
                      bool sync) noexcept {
   request.status = Status::cancelled;
   request.why = endpoint.failure;
   if (retired_ || endpoint.failure) return;
-  request.pieces[0] = first;
-  request.pieces[1] = second;
+  request.segments[0] = first;
+  request.segments[1] = second;
   begin(request, false, [&] { post_send(request, endpoint, tag, side, sync); });
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, Piece piece, Tag tag, Side side) noexcept {
-  send(request, endpoint, piece, {}, tag, side, false);
+void Transport::send(Request& request, Endpoint& endpoint, Segment segment, Tag tag, Side side) noexcept {
+  send(request, endpoint, segment, {}, tag, side, false);
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag) noexcept {
+void Transport::send(Request& request, Endpoint& endpoint, Segment first, Segment second, Tag tag) noexcept {
   send(request, endpoint, first, second, tag, Side::host, false);
 }
 
-void Transport::send_sync(Request& request, Endpoint& endpoint, Piece piece, Tag tag) noexcept {
-  send(request, endpoint, piece, {}, tag, Side::host, true);
+void Transport::send_sync(Request& request, Endpoint& endpoint, Segment segment, Tag tag) noexcept {
+  send(request, endpoint, segment, {}, tag, Side::host, true);
 }
 
 void Transport::receive(Request& request, Endpoint& from, void* data, std::size_t bytes, Tag tag, Side side) noexcept {

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "checkpoint/blocks.hpp"
-#include "checkpoint/checksum.hpp"
-#include "checkpoint/folder.hpp"
+#include "checkpoint/new_checkpoint.hpp"
 #include "checkpoint/weights.hpp"
-#include "os/durable_file.hpp"
 #include "triax/error.hpp"
 #include "triax/version.h"
 
@@ -20,23 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNameAnother = "free space there, or name another folder";
-
 using Readers = std::vector<std::unique_ptr<TensorReader>>;
-
-void refuse_output(const fs::path& output) {
-  std::error_code unknown;
-  if (output.empty()) throw Error("OUTPUT is empty", {}, "name the folder to write");
-  if (fs::exists(output.parent_path() / kManifestFile, unknown))
-    throw Error("is in a checkpoint", output.string(), "name a folder beside it");
-  if (step_of(output.filename().string()))
-    throw Error("has the name of a run's own checkpoint, which a run would continue from", output.string(),
-                "choose a name that is not step-N");
-  const fs::file_type type = fs::symlink_status(output, unknown).type();
-  if (type == fs::file_type::none) // its name is too long, or its folder may not be searched
-    throw Error("cannot be created: " + unknown.message(), output.string(), "name another folder");
-  if (type != fs::file_type::not_found) throw Error("exists", output.string(), "remove it, or name another folder");
-}
 
 void refuse_other_tensor(const TensorReader& first, const TensorReader& other, const std::string& parameter) {
   const SavedTensor *expected = first.find(parameter, kMasterState), *found = other.find(parameter, kMasterState);
@@ -60,38 +41,6 @@ void refuse_other_tensors(const Readers& readers) {
       for (const SavedTensor* tensor : weights_of(of->manifest()))
         refuse_other_tensor(*readers.front(), *other, tensor->parameter);
 }
-
-/// A folder with a hidden name beside its own, which is removed unless it was completed.
-class StagedFolder {
- public:
-  explicit StagedFolder(const fs::path& folder) : folder_(folder), hidden_(os::partial_name(folder)) {
-    std::error_code failed;
-    if (!fs::create_directory(hidden_, failed))
-      throw Error("cannot be created: " + (failed ? failed.message() : "exists"), folder.string(),
-                  failed == std::errc::no_such_file_or_directory
-                      ? text("create the folder {}, or name one in an existing folder", folder.parent_path())
-                      : "name a folder in one that this user may write to");
-  }
-  ~StagedFolder() {
-    std::error_code ignored;
-    if (!complete_) fs::remove_all(hidden_, ignored);
-  }
-  StagedFolder(const StagedFolder&) = delete;
-  StagedFolder& operator=(const StagedFolder&) = delete;
-
-  os::DurableFile file(const std::string& name) const {
-    return os::DurableFile(hidden_ / name, {folder_ / name, kNameAnother});
-  }
-  void complete() {
-    os::sync_folder(hidden_);
-    os::rename_to_new(hidden_, folder_, kNameAnother);
-    complete_ = true;
-  }
-
- private:
-  const fs::path folder_, hidden_;
-  bool complete_ = false;
-};
 
 /// The mean of one tensor, block by block.
 class TensorMean {
@@ -125,33 +74,13 @@ SavedPart write_means(const Readers& readers, const StagedFolder& folder, const 
   std::vector<TensorEntry> entries;
   entries.reserve(weights.size());
   for (const SavedTensor* tensor : weights) entries.push_back({tensor->parameter, tensor->dtype, tensor->shape, 0});
-  const std::string name = file_name("weights", 0), header = make_header(entries);
-  os::DurableFile file = folder.file(name);
-  const auto write = [&file](Checksum& checksum, std::span<const std::byte> bytes) {
-    checksum.add(bytes);
-    file.write(bytes);
-  };
-  Checksum of_header;
-  write(of_header, std::as_bytes(std::span(header)));
-  SavedPart out;
-  out.files.push_back({name, header.size() + entries.back().begin + entries.back().bytes(), of_header.text()});
-  for (const SavedTensor* tensor : weights) {
-    TensorMean mean(readers, *tensor);
-    Checksum checksum;
-    for_each_block(tensor->shape, [&](const Shape& begin, const Shape& size) {
+  return write_weights(folder, entries, [&](std::size_t i, const ByteSink& sink) {
+    TensorMean mean(readers, *weights[i]);
+    for_each_block(weights[i]->shape, [&](const Shape& begin, const Shape& size) {
       check_stop(stop);
-      write(checksum, mean.block(begin, size));
+      sink(mean.block(begin, size));
     });
-    Shape origin = tensor->shape;
-    for (int dim = 0; dim < origin.rank(); ++dim) origin[dim] = 0;
-    out.tensors.push_back({tensor->parameter,
-                           tensor->state,
-                           tensor->dtype,
-                           tensor->shape,
-                           {{name, tensor->parameter, origin, tensor->shape, checksum.text()}}});
-  }
-  file.finish();
-  return out;
+  });
 }
 
 } // namespace
@@ -159,7 +88,7 @@ SavedPart write_means(const Readers& readers, const StagedFolder& folder, const 
 WeightsAverage::WeightsAverage(std::span<const fs::path> checkpoints, const fs::path& output)
     : output_(output.has_filename() ? output : output.parent_path()) { // "mean" for "mean/"
   TRIAX_REQUIRE(!checkpoints.empty(), "the mean of no checkpoints");
-  refuse_output(output_);
+  refuse_checkpoint_output(output_, "OUTPUT");
   for (const fs::path& folder : checkpoints) readers_.push_back(std::make_unique<TensorReader>(folder));
   refuse_other_tensors(readers_);
 }
@@ -173,10 +102,7 @@ AveragedWeights WeightsAverage::write(const StopRequest& stop) {
   manifest.engine = TRIAX_VERSION;
   manifest.mean_of.clear();
   for (const auto& reader : readers_) manifest.mean_of.push_back(fs::absolute(reader->folder()).string());
-  const std::string json = to_json(manifest);
-  os::DurableFile file = folder.file(kManifestFile);
-  file.write(std::as_bytes(std::span(json)));
-  file.finish();
+  write_manifest(folder, manifest);
   folder.complete();
   return {manifest.content.tensors.size(), parameters_of(manifest), manifest.training.step,
           manifest.content.files.front().bytes};

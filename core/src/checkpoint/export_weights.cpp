@@ -5,9 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/blocks.hpp"
+#include "checkpoint/block_converter.hpp"
 #include "checkpoint/weights.hpp"
 #include "os/durable_file.hpp"
+#include "os/folder_access.hpp"
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
@@ -16,10 +17,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kExportHint =
+    "free space there, or name a file in a folder that exists and that this user may write to";
+
 /// A folder or a device is never replaced.
-void refuse_existing(const fs::path& file, bool replace) {
+void refuse_output(const fs::path& file, bool replace) {
   std::error_code unknown;
   if (file.empty()) throw Error("FILE is empty", {}, "name the file to write");
+  if (const std::string why = os::why_not_creatable(file); !why.empty())
+    throw Error("cannot be written: " + why, file.string(), "name a file in a folder that this user may write to");
   if (fs::exists(file.parent_path() / kManifestFile, unknown))
     throw Error("is in a checkpoint, which it would damage", file.string(), "name a file in another folder");
   if (fs::symlink_status(file, unknown).type() == fs::file_type::not_found) return;
@@ -35,35 +41,11 @@ std::vector<std::pair<std::string, std::string>> metadata_of(const Manifest& man
           {"triax", manifest.engine}};
 }
 
-/// Converts the blocks of one tensor.
-class BlockConverter {
- public:
-  BlockConverter(const SavedTensor& tensor, DType to) : tensor_(tensor), to_(to) {}
-
-  /// May return `from` itself.
-  std::span<const std::byte> convert(std::span<const std::byte> from) {
-    if (tensor_.dtype == to_) return from;
-    values_.resize(from.size() / bytes_of(tensor_.dtype));
-    to_doubles(tensor_.dtype, from.data(), values_);
-    out_.resize(values_.size() * bytes_of(to_));
-    if (from_doubles(values_, to_, out_.data()) > 0)
-      throw Error(text("{} has values that are too large for {}", name_of(tensor_), triax::name_of(to_)), {},
-                  "choose a type with a larger range: --dtype bf16, f32 or f64");
-    return out_;
-  }
-
- private:
-  const SavedTensor& tensor_;
-  const DType to_;
-  std::vector<double> values_;
-  std::vector<std::byte> out_;
-};
-
 } // namespace
 
 WeightsExport::WeightsExport(TensorReader& from, fs::path file, const ExportChoice& choice)
     : from_(from), file_(std::move(file)), choice_(choice) {
-  refuse_existing(file_, choice.replace);
+  refuse_output(file_, choice.replace);
 }
 
 ExportedWeights WeightsExport::write(const StopRequest& stop) {
@@ -74,12 +56,12 @@ ExportedWeights WeightsExport::write(const StopRequest& stop) {
   for (const SavedTensor* tensor : weights)
     entries.push_back({tensor->parameter, choice_.dtype.value_or(tensor->dtype), tensor->shape, 0});
   const std::string header = make_header(entries, metadata_of(from_.manifest()));
-  os::StagedFile out(file_, "free space there, or name a file in a folder that exists and that this user may write to");
+  os::StagedFile out(file_, kExportHint);
   out.write(std::as_bytes(std::span(header)));
   std::vector<std::byte> block;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const SavedTensor& tensor = *weights[i];
-    BlockConverter converter(tensor, entries[i].dtype);
+    BlockConverter converter(name_of(tensor), tensor.dtype, entries[i].dtype);
     for_each_block(tensor.shape, [&](const Shape& begin, const Shape& size) {
       check_stop(stop);
       block.resize(static_cast<std::size_t>(size.elements()) * bytes_of(tensor.dtype));

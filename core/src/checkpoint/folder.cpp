@@ -83,8 +83,8 @@ std::vector<FoundCheckpoint> named_in(const fs::path& dir) {
   std::vector<FoundCheckpoint> out;
   std::error_code failed;
   const fs::directory_iterator entries(dir, failed);
-  const bool is_there_as_link = failed == std::errc::no_such_file_or_directory && is_there(dir);
-  if (is_there_as_link)
+  const bool is_dangling_link = failed == std::errc::no_such_file_or_directory && is_there(dir);
+  if (is_dangling_link)
     throw Error("is a symbolic link to a folder that does not exist", dir.string(),
                 "create that folder, or remove the link");
   if (failed == std::errc::not_a_directory)

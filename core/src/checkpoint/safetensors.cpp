@@ -6,10 +6,9 @@
 #include <bit>
 #include <cstring>
 #include <optional>
-#include <set>
 
 #include "base/printable.hpp"
-#include "checkpoint/shape_json.hpp"
+#include "checkpoint/strict_json.hpp"
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
@@ -48,23 +47,10 @@ class Reader {
 
   Json parse(const std::string& bytes) const {
     if (bytes.empty() || bytes.front() != '{') fail("the header does not begin with \"{\"");
-    std::vector<std::set<std::string>> keys; // of the objects that are open
-    std::string twice;
-    const auto unique = [&](int depth, Json::parse_event_t event, Json& value) {
-      if (depth > kMaxJsonDepth) fail("the header has too many lists in lists");
-      if (event == Json::parse_event_t::object_start) keys.emplace_back();
-      if (event == Json::parse_event_t::object_end) keys.pop_back();
-      if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-        twice = value.get<std::string>();
-      return true;
-    };
     Json header;
-    try {
-      header = Json::parse(bytes, unique);
-    } catch (const Json::exception&) {
-      fail("the header is not valid JSON");
-    }
-    if (!twice.empty()) fail(twice, "is in the header twice");
+    const JsonProblem problem = parse_strict(bytes, header);
+    if (!problem.key.empty()) fail(problem.key, "is in the header twice");
+    if (!problem.message.empty()) fail("the header " + problem.message);
     return header;
   }
 

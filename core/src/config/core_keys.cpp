@@ -229,6 +229,9 @@ constexpr CoreKey kLog[] = {
                 "step of which every rank records passes, communication and waits in timeline-rank-N.json in run.dir; "
                 "0: none"),
      nullptr, &to<&RunConfig::log, &RunConfig::LogKeys::timeline>},
+    {option_bool("tensorboard", "false",
+                 "also writes the step records as event files for TensorBoard, to the folder tensorboard in run.dir"),
+     nullptr, &to<&RunConfig::log, &RunConfig::LogKeys::tensorboard>},
 };
 
 constexpr CoreKey kLaunch[] = {

@@ -2,7 +2,6 @@
 // Checks combinations of values that are each valid alone.
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/printable.hpp"
 #include "config/derive.hpp"
 #include "config/duration.hpp"
+#include "config/metrics_check.hpp"
 #include "config/run_files.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
@@ -163,7 +163,7 @@ class Checks {
       if (!trains && keys.path == kTraining.path) continue;
       weights(keys);
       const Path* path = values_.find<Path>(keys.path);
-      if (path && !path->empty()) token_files(keys.path, *path);
+      if (path && !path->empty()) refuse(token_files(keys.path, *path));
       const auto* paths = values_.find<std::vector<Path>>(keys.paths);
       if (!paths) continue;
       if (!paths->empty() && path && !path->empty())
@@ -171,14 +171,16 @@ class Checks {
                             keys.paths)
                    .with_hint("name all of them in {}", keys.paths));
       std::set<Path> seen;
+      Refusals entries;
       for (const Path& each : *paths) {
         if (seen.insert(each).second) {
-          token_files(keys.paths, each);
+          entries.add(token_files(keys.paths, each));
         } else {
-          refuse(make_refusal(ErrorCode::kDuplicate, {keys.paths}, "{} names {} twice", keys.paths, each)
-                     .with_hint("name it once, with the sum of weights"));
+          entries.add(make_refusal(ErrorCode::kDuplicate, {keys.paths}, "{} names {} twice", keys.paths, each)
+                          .with_hint("name it once, with the sum of weights"));
         }
       }
+      refuse_entries(keys.paths, paths->size(), entries);
     }
   }
 
@@ -229,7 +231,7 @@ class Checks {
       std::error_code unreadable;
       if (!std::filesystem::is_directory(folder, unreadable))
         refuse(make_refusal(ErrorCode::kNotFound, {"plugins.path"}, "plugins.path: {} is not a folder",
-                            shortened(folder.string()))
+                            folder.empty() ? "\"\"" : shortened(folder.string()))
                    .with_hint("name folders that hold plugins"));
     }
   }
@@ -257,7 +259,7 @@ class Checks {
                                  "log.metrics = \"{}\" is a file that the run itself writes", *metrics)
                         .with_hint("name another file, or leave it out: metrics.jsonl in run.dir"));
     }
-    if (holds_something_else(*metrics)) {
+    if (is_not_a_metrics_file(*metrics)) {
       refuse(make_refusal(ErrorCode::kAlreadyExists, {"log.metrics"},
                           "log.metrics = \"{}\" exists and is not a metrics file", *metrics)
                  .with_hint("name another file"));
@@ -274,16 +276,6 @@ class Checks {
   }
 
  private:
-  /// Whether the file exists and is not a metrics file of a run.
-  static bool holds_something_else(const Path& file) {
-    std::error_code unreadable;
-    if (!std::filesystem::is_regular_file(file, unreadable) || std::filesystem::file_size(file, unreadable) == 0)
-      return false;
-    constexpr std::string_view kBegin = "{\"step\":";
-    std::string begin(kBegin.size(), '\0');
-    return !std::ifstream(file).read(begin.data(), static_cast<std::streamsize>(begin.size())) || begin != kBegin;
-  }
-
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
   void no_effect(const char* key, const char* because, const std::string& with, const char* otherwise) {
@@ -301,18 +293,20 @@ class Checks {
                           paths->size())
                  .with_hint("write one for each, or leave {} out to weigh each by its number of tokens", keys.weights));
     }
+    Refusals entries;
     for (const double weight : *weights) {
       if (weight <= 0)
-        refuse(make_refusal(ErrorCode::kOutOfRange, {keys.weights}, "{} contains {}: a weight must be above 0",
-                            keys.weights, weight)
-                   .with_hint("remove the corpora that you do not want"));
+        entries.add(make_refusal(ErrorCode::kOutOfRange, {keys.weights}, "{} contains {}: a weight must be above 0",
+                                 keys.weights, weight)
+                        .with_hint("remove the corpora that you do not want"));
     }
+    refuse_entries(keys.weights, weights->size(), entries);
   }
 
-  void token_files(const char* key, const Path& prefix) {
-    if (prefix.empty()) return refuse(make_refusal(ErrorCode::kMissing, {key}, "{} has an empty name", key));
+  Refusals token_files(const char* key, const Path& prefix) {
+    if (prefix.empty()) return make_refusal(ErrorCode::kMissing, {key}, "{} has an empty name", key);
     if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix))
-      return; // in LoadResult::unchecked
+      return {}; // in LoadResult::unchecked
     for (const char* ending : {".bin", ".idx"}) {
       const Path file = data::beside(prefix, ending);
       const std::string problem = os::why_not_a_file(file);
@@ -321,13 +315,26 @@ class Checks {
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
       const bool can_plan = purpose_ == Purpose::plan && !values_.has("model.vocab") && is_absent(prefix);
       const std::string prepare = data::how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
-      refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {} {}", key, file, problem)
-                 .with_hint("{}", !permission.empty() ? permission
-                                  : with_ending ? text("leave out {}: the key names all files of a corpus at once",
-                                                       prefix.extension().string())
-                                                : prepare));
-      return;
+      return make_refusal(ErrorCode::kNotReadable, {key}, "{}: {} {}", key, file, problem)
+          .with_hint("{}", !permission.empty() ? permission
+                           : with_ending       ? text("leave out {}: the key names all files of a corpus at once",
+                                                      prefix.extension().string())
+                                               : prepare);
     }
+    return {};
+  }
+
+  /// The first refusals of the entries of a list, and how many more there are.
+  void refuse_entries(const char* key, std::size_t entries, const Refusals& answers) {
+    constexpr std::size_t kMaxShown = 3;
+    Refusals shown;
+    for (const Refusal& answer : answers)
+      if (shown.size() < kMaxShown || answers.size() == kMaxShown + 1) shown.add(answer);
+    if (answers.size() > shown.size())
+      shown.add(make_refusal(answers[shown.size()].code, {key}, "{}: {} more of its {} entries are refused", key,
+                             answers.size() - shown.size(), entries)
+                    .with_hint("correct the entries above: the others are then reported"));
+    refuse(shown);
   }
 
   static Int divisor_below(Int number, Int limit) {
@@ -343,8 +350,10 @@ class Checks {
   }
 
   void refuse(const Refusals& answers) {
+    if (answers.empty()) return;
+    if (!listed_) listed_ = values_.list(); // as long as all values together
     for (const Refusal& answer : answers) {
-      Diagnostic refused = diagnose(answer, values_.list());
+      Diagnostic refused = diagnose(answer, *listed_);
       const Position at = refused.at;
       refusals_.add(at, std::move(refused));
     }
@@ -353,6 +362,7 @@ class Checks {
   const Values& values_;
   const Purpose purpose_;
   Diagnostics& refusals_;
+  std::optional<std::vector<ResolvedValue>> listed_; // of values_, from the first refusal on
 };
 
 } // namespace

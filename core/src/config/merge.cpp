@@ -177,19 +177,31 @@ std::string unquoted(const std::string& text) {
   return quotes ? text.substr(1, text.size() - 2) : text;
 }
 
-Layer flag_layer(const Override& flag, int layer) {
-  const Position at{flag.flag, layer};
+/// `number`: after the layers of files; messages are sorted by it.
+Entry flag_entry(const Override& flag, int number) {
+  const Position at{flag.flag, number};
   const std::size_t dot = flag.key.rfind('.');
   const bool bare = dot == std::string::npos;
-  Entry entry{
+  Entry out{
       shortened(bare ? "" : flag.key.substr(0, dot)), shortened(bare ? flag.key : flag.key.substr(dot + 1)), at, {}};
-  entry.value.type = Written::Type::string;
-  entry.value.text = entry.key == "plugin" ? unquoted(flag.value) : flag.value;
-  entry.value.at = at;
-  Layer out{{}, std::filesystem::current_path(), true};
-  if (!bare) out.document.tables.emplace(entry.table, at);
-  out.document.entries.push_back(std::move(entry));
+  out.value.type = Written::Type::string;
+  out.value.text = out.key == "plugin" ? unquoted(flag.value) : flag.value;
+  out.value.at = at;
   return out;
+}
+
+/// Flags of one name are a layer: a plugin keeps its keys wherever they are in the command.
+void add_flag_layers(std::vector<Layer>& layers, const std::vector<Override>& overrides) {
+  const std::string* name = nullptr;
+  auto number = static_cast<int>(layers.size());
+  for (const Override& flag : overrides) {
+    if (!name || *name != flag.flag) layers.push_back({{}, std::filesystem::current_path(), true});
+    name = &flag.flag;
+    Entry entry = flag_entry(flag, number++);
+    Document& document = layers.back().document;
+    if (!entry.table.empty()) document.tables.emplace(entry.table, entry.key_at);
+    document.entries.push_back(std::move(entry));
+  }
 }
 
 /// Merges layers, and drops the keys of a plugin that a later layer replaces.
@@ -228,7 +240,9 @@ class Merger {
   }
 
   void drop(const CoreTable& table, const std::string& old) {
-    auto& settings = out_.settings[table.name];
+    const auto written = out_.settings.find(table.name);
+    if (written == out_.settings.end()) return; // a new entry would be a table of its own, with a backend of its own
+    auto& settings = written->second;
     for (auto setting = settings.begin(); setting != settings.end();) {
       if (is_core_key(table, setting->first)) {
         ++setting;
@@ -264,7 +278,7 @@ Layers read_layers(const std::filesystem::path& file, const std::vector<Override
   out.shown = file.string();
   std::vector<Layer> layers = LayerReader(refusals).read(file, out.shown);
   out.main = static_cast<int>(layers.size()) - 1;
-  for (const Override& flag : overrides) layers.push_back(flag_layer(flag, static_cast<int>(layers.size())));
+  add_flag_layers(layers, overrides);
   Merger merger(out);
   for (const Layer& layer : layers) merger.lay(layer);
   return out;

@@ -3,39 +3,26 @@
 
 #include <sstream>
 
+#include "plugin/plugin_kinds.hpp"
 #include "triax/error.hpp"
 
 namespace triax::config {
 
 namespace {
 
-struct KindWords {
-  std::string_view kind, prefix;
-  const char *one, *many;
-};
-
-constexpr KindWords kKinds[] = {
-    {"communicator", "comm-", "a communicator", "communicators"}, {"scheduler", "sched-", "a scheduler", "schedulers"},
-    {"kernels", "kernels-", "a kernel set", "kernel sets"},       {"model", "model-", "a model", "models"},
-    {"optimizer", "optim-", "an optimizer", "optimizers"},
-};
-
-const KindWords& words(std::string_view kind) {
-  for (const KindWords& words : kKinds) {
-    if (words.kind == kind) return words;
-  }
+const plugin::PluginKind& words(std::string_view kind) {
+  if (const plugin::PluginKind* const known = plugin::find_plugin_kind(kind)) return *known;
   throw Error(text("unknown kind of plugin: {}", kind));
 }
 
-/// Also true for plugins that were left out of this build.
+} // namespace
+
 bool is_engine_plugin(const std::string& name) {
   std::istringstream names(TRIAX_ENGINE_PLUGINS);
   for (std::string one; names >> one;)
     if (one == name) return true;
   return false;
 }
-
-} // namespace
 
 std::string_view plugin_prefix(std::string_view kind) {
   return words(kind).prefix;
@@ -100,7 +87,7 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
     if (kind == table.kind) return &library;
     refusals_.add(at, {ErrorCode::kUnknownPlugin,
                        {text("{}.plugin", table.name)},
-                       text("{} is {}, not {}", key, words(kind).one, words(table.kind).one),
+                       text("{} is {}, not {}", key, words(kind).article_name, words(table.kind).article_name),
                        installed(table.kind)});
   } catch (const Error& error) {
     refusals_.add(at, {ErrorCode::kIncompatible,
@@ -147,7 +134,7 @@ std::set<std::string> PluginFinder::names(std::string_view kind) const {
 std::string PluginFinder::installed(std::string_view kind) const {
   std::string out;
   for (const std::string& name : names(kind)) out.append(out.empty() ? "" : ", ").append(name);
-  return text("installed {}: {}", words(kind).many, out.empty() ? "none" : out);
+  return text("installed {}: {}", words(kind).plural, out.empty() ? "none" : out);
 }
 
 } // namespace triax::config

@@ -22,6 +22,9 @@ namespace triax::config {
 /// What the names of plugins of a kind begin with: "sched-" for "scheduler".
 std::string_view plugin_prefix(std::string_view kind);
 
+/// Whether a plugin of this name is part of Triax. Also true for those that were left out of this build.
+bool is_engine_plugin(const std::string& name);
+
 class PluginFinder {
  public:
   PluginFinder(std::vector<plugin::SearchFolder> folders, Diagnostics& refusals,
@@ -35,6 +38,7 @@ class PluginFinder {
   const plugin::Library* find(const CoreTable& table, const std::string& name, const Position& at);
   /// Files with the plugin's name in later folders of the search path, which are not used.
   std::vector<std::filesystem::path> shadowed(const plugin::Library& library) const;
+  const std::vector<plugin::SearchFolder>& folders() const noexcept { return folders_; }
   /// Why this plugin of the engine cannot be used on this machine: it was left out of the build, or a library that it
   /// needs is missing. Empty if find() finds it, if it crashes, or if it is not an engine plugin of this kind.
   std::string why_absent(const CoreTable& table, const std::string& name);

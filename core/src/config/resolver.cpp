@@ -116,7 +116,8 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
   if (library || !table.kind) refuse_unknown_keys(table, core, library);
   if (library)
     out_.plugins[table.name] = {table.name,         library->descriptor->name,      library,
-                                std::move(options), inherits ? "comm" : table.name, finder.shadowed(*library)};
+                                std::move(options), inherits ? "comm" : table.name, finder.shadowed(*library),
+                                finder.folders()};
 }
 
 const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder& finder) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/run_files.hpp"
@@ -28,7 +29,8 @@ struct PluginChoice {
   const plugin::Library* library = nullptr;
   Options options;
   std::string named_in; // the table whose key `plugin` applies: "comm" also for a [comm.tensor] that inherits
-  std::vector<std::filesystem::path> shadowed; // files with the same name in later folders, which are not used
+  std::vector<std::filesystem::path> shadowed;    // files with the same name in later folders, which are not used
+  std::vector<plugin::SearchFolder> folders = {}; // where it finds a plugin that it wraps; empty: as without a TOML
 };
 
 /// [launch]
@@ -113,6 +115,7 @@ struct RunConfig {
     std::int64_t every = 1;
     std::string level = "info";
     std::int64_t timeline = 0; // the step to record; 0: none
+    bool tensorboard = false;
   } log;
   LaunchKeys launch;
   CheckpointKeys checkpoint;
@@ -120,6 +123,20 @@ struct RunConfig {
 
   /// Checkpoints are folders in it.
   std::filesystem::path checkpoints() const { return folder / kCheckpointFolder; }
+  /// The plugins and what the run uses them for: "model", "schedule", "comm.tensor" ..., "kernels", "optimizer".
+  std::vector<std::pair<std::string, const PluginChoice*>> plugins() const {
+    std::vector<std::pair<std::string, const PluginChoice*>> out = {{"model", &model}, {"schedule", &schedule}};
+    for (const auto& [axis, choice] : comm) out.emplace_back("comm." + axis, &choice);
+    out.emplace_back("kernels", &kernels);
+    out.emplace_back("optimizer", &optimizer);
+    return out;
+  }
+  /// The first use of a plugin; null for a plugin that the run does not name.
+  const PluginChoice* find_plugin(const std::string& name) const {
+    for (const auto& [use, choice] : plugins())
+      if (choice->name == name) return choice;
+    return nullptr;
+  }
   /// m = B / (d*b)
   std::int64_t microbatches() const { return batch.global / (parallel.data * batch.micro); }
 };

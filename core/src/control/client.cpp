@@ -84,9 +84,9 @@ std::int64_t Client::add(std::string_view key, std::int64_t amount, Deadline dea
   return impl_->serving.call(std::move(request), deadline, text("store, counting \"{}\"", key)).number;
 }
 
-void Client::count(std::string_view key) {
+void Client::count(std::string_view key, std::int64_t amount) {
   Message request = make(Kind::add, key);
-  request.number = 1;
+  request.number = amount;
   impl_->serving.post(std::move(request));
 }
 

@@ -64,8 +64,8 @@ class Client final : public Store, public JobAbort::Listener {
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
   std::int64_t add(std::string_view key, std::int64_t amount, Deadline deadline);
-  /// Adds 1 to a counter, and does not wait for the server. Other ranks read it with add(key, 0).
-  void count(std::string_view key);
+  /// Adds to a counter, and does not wait for the server. Other ranks read it with add(key, 0).
+  void count(std::string_view key, std::int64_t amount);
   /// Waits until all ranks of the job are in the barrier of this name. Throws Error with the missing ranks.
   void barrier(std::string_view name, Deadline deadline);
 

@@ -25,6 +25,7 @@
 #include "control/rejections.hpp"
 #include "os/address.hpp"
 #include "triax/device.hpp"
+#include "triax/error.hpp"
 
 namespace triax::control {
 
@@ -35,6 +36,10 @@ struct ServerRequest {
   JobToken token;         // if empty, only loopback is allowed
   double silence_s = 600; // longest silence of a rank
 };
+
+/// What the constructor throws if this process may not open the files of a server of `world` ranks. Raises the soft
+/// limit as far as necessary.
+std::optional<Error> open_files_error(int world);
 
 /// The last known state of a rank.
 struct RankStatus {

@@ -35,11 +35,7 @@ os::Descriptor listen(const ServerRequest& request, os::Address& address) {
                 {}, "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   if (request.token.secret().size() > JobToken::kMaxBytes)
     throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), {}, kShortenToken);
-  const rlim_t wanted = static_cast<rlim_t>(request.world) + kMaxPending + kOtherFiles;
-  if (const rlim_t allowed = raise_open_files(wanted); allowed < wanted)
-    throw Error(text("a job server for {} ranks opens up to {} files; the limit of this process is {}", request.world,
-                     wanted, allowed),
-                {}, "raise the hard limit of open files (ulimit -Hn)");
+  if (const std::optional<Error> error = open_files_error(request.world)) throw Error(*error);
   return os::listen_on(address);
 }
 
@@ -50,6 +46,15 @@ os::Descriptor make_epoll() {
 }
 
 } // namespace
+
+std::optional<Error> open_files_error(int world) {
+  const rlim_t wanted = static_cast<rlim_t>(world) + kMaxPending + kOtherFiles;
+  const rlim_t allowed = raise_open_files(wanted);
+  if (allowed >= wanted) return std::nullopt;
+  return Error(
+      text("a job server for {} ranks opens up to {} files; the limit of this process is {}", world, wanted, allowed),
+      {}, "raise the hard limit of open files (ulimit -Hn)");
+}
 
 ServerThread::ServerThread(const ServerRequest& request)
     : request_(request),

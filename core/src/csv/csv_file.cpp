@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a CSV file.
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "csv/csv_actions.hpp"
-#include "os/errno_text.hpp"
-#include "triax/text.hpp"
+#include "os/text_input.hpp"
+#include "triax/error.hpp"
 
 namespace triax::csv {
 
@@ -17,19 +13,16 @@ constexpr std::size_t kMaxMiB = 64; // the lowered form of the largest possible 
 } // namespace
 
 std::string read_file(const std::filesystem::path& file, Problems& problems) {
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  std::string out;
-  char block[1 << 16];
-  while (in.read(block, sizeof block) || in.gcount() > 0) {
-    out.append(block, static_cast<std::size_t>(in.gcount()));
-    if (out.size() <= kMaxMiB << 20) continue;
-    problems.add(text("is larger than {} MiB, the limit of a schedule", kMaxMiB));
+  try {
+    return os::read_text(file, {.shown = file.string(),
+                                .format = "CSV",
+                                .subject = "schedule",
+                                .max_bytes = kMaxMiB << 20,
+                                .hint_if_missing = "name a CSV file of a schedule"});
+  } catch (const Error& error) {
+    problems.add(error.message(), error.hint());
     return {};
   }
-  if (in.eof()) return out;
-  problems.add(text("cannot be read: {}", errno_text()), "name a CSV file of a schedule");
-  return {};
 }
 
 } // namespace triax::csv

@@ -92,6 +92,9 @@ void replace_file(const std::filesystem::path& file, std::string_view bytes) {
   } catch (const fs::filesystem_error& error) {
     fs::remove(partial, failure);
     throw Error(text("cannot be written: {}", error.code().message()), file.string());
+  } catch (const Error& error) {
+    fs::remove(partial, failure);
+    throw Error(error.message(), error.where(), "free space there, or name a file in another folder");
   } catch (...) {
     fs::remove(partial, failure);
     throw;

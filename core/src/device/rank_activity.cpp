@@ -50,6 +50,10 @@ Error RankActivity::with_failed_call(const Error& error) const {
   return Error(error.message(), error.where() + (error.where().empty() ? "" : ", ") + text_of(failed_), error.hint());
 }
 
+std::string RankActivity::failed_plugin() const {
+  return is_of_plugin(failed_) ? plugin_of(failed_) : std::string();
+}
+
 void RankActivity::fail_in_wait() noexcept {
   failed_ = {Kind::wait, "", nullptr, nullptr};
 }

@@ -23,7 +23,6 @@ constexpr int kMaxDrawnRanks = 256;
 
 constexpr double kLeft = 62, kRight = 46, kMargin = 16;
 constexpr double kRowGap = 3, kStripGap = 5;
-constexpr const char* kQuiet = "#6b7280";
 constexpr Shade kInFlight = {134, 145, 167}, kForWeight = {205, 212, 224};
 
 const char* name_of(Timeline::Unit unit) {
@@ -69,7 +68,7 @@ class PanelDrawing {
     axis();
     const bool chunks = timeline_.stage_map.stages() > static_cast<int>(timeline_.rows.size());
     svg_.letters(kLeft, y_ + 11, chunks ? "microbatch chunks in flight" : "microbatches in flight", {});
-    svg_.letters(kLeft + scale_.width + 6, y_ + 11, "peak", {.fill = kQuiet});
+    svg_.letters(kLeft + scale_.width + 6, y_ + 11, "peak", {.fill = kQuietInk});
     y_ += 18;
     for (std::size_t rank = 0; rank < timeline_.rows.size(); ++rank) {
       label(rank, y_ + scale_.strip);
@@ -88,7 +87,7 @@ class PanelDrawing {
   }
 
   void passes(const std::vector<Span>& row, std::size_t rank) {
-    svg_.open(text(R"(stroke="#ffffff" stroke-width="{}")", svg_number(scale_.gap)));
+    svg_.open(text(R"(stroke="{}" stroke-width="{}")", kPaper, svg_number(scale_.gap)));
     for (const Span& span : row) {
       const double from = x(span.start), to = x(span.end);
       if (to <= from || schedule::is_transfer(span.kind)) continue;
@@ -114,8 +113,8 @@ class PanelDrawing {
 
   void axis() {
     const double length = scale_.width / scale_.pixels(1);
-    svg_.letters(kLeft - 8, y_ + 17, name_of(timeline_.unit), {.size = 10, .anchor = Anchor::end, .fill = kQuiet});
-    svg_.open(text(R"(stroke="{}" stroke-width="1" fill="none")", kQuiet));
+    svg_.letters(kLeft - 8, y_ + 17, name_of(timeline_.unit), {.size = 10, .anchor = Anchor::end, .fill = kQuietInk});
+    svg_.open(text(R"(stroke="{}" stroke-width="1" fill="none")", kQuietInk));
     svg_.line(kLeft, y_ + 2, kLeft + scale_.width, y_ + 2);
     const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(scale_.tick) - 1e-9)));
     const int ticks = static_cast<int>(std::floor(length / scale_.tick + 1e-9));
@@ -126,7 +125,7 @@ class PanelDrawing {
     svg_.close();
     for (int tick = 0; tick <= ticks; ++tick)
       svg_.letters(kLeft + scale_.pixels(tick * scale_.tick), y_ + 17, rounded(tick * scale_.tick, decimals),
-                   {.size = 10, .anchor = Anchor::middle, .fill = kQuiet});
+                   {.size = 10, .anchor = Anchor::middle, .fill = kQuietInk});
     y_ += 30;
   }
 
@@ -139,7 +138,7 @@ class PanelDrawing {
     if (split) svg_.area(steps(flying, base, &InFlight::all), kForWeight);
     svg_.area(steps(flying, base, [](const InFlight& now) { return now.whole; }), kInFlight);
     if (labelled(rank))
-      svg_.letters(kLeft + scale_.width + 6, base, std::to_string(schedule::peak_of(flying)), {.fill = kQuiet});
+      svg_.letters(kLeft + scale_.width + 6, base, std::to_string(schedule::peak_of(flying)), {.fill = kQuietInk});
   }
 
   template <class Count>
@@ -247,7 +246,7 @@ std::string schedule_svg(const Picture& picture) {
   Svg svg;
   double y = kMargin + 12;
   svg.letters(kLeft, y, picture.title, {.size = 15, .bold = true});
-  if (!picture.note.empty()) svg.letters(kLeft, y += 18, picture.note, {.size = 11, .fill = kQuiet});
+  if (!picture.note.empty()) svg.letters(kLeft, y += 18, picture.note, {.size = 11, .fill = kQuietInk});
   y += 14;
   for (const Panel& panel : picture.panels) {
     if (!panel.heading.empty()) svg.letters(kLeft, y += 12, panel.heading, {.size = 12, .bold = true}), y += 8;

@@ -13,8 +13,9 @@ namespace triax::draw {
 
 /// At most two decimals; the same bytes on every machine.
 std::string svg_number(double value);
-/// For text and attributes; characters that XML does not allow become U+FFFD.
-std::string svg_escaped(std::string_view text);
+
+/// Colours of text, of text that stands back, and of the paper.
+inline constexpr const char *kInk = "#333740", *kQuietInk = "#6b7280", *kPaper = "#ffffff";
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
@@ -27,7 +28,7 @@ class Svg {
     double size = 11;
     Anchor anchor = Anchor::start;
     bool bold = false;
-    std::string fill = "#333740";
+    std::string fill = kInk;
   };
 
   /// `tooltip` may be empty.

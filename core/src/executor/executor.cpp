@@ -157,10 +157,11 @@ void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, doubl
   const std::string at_scale = scales ? text(" at the smallest loss scale, {}", rules().min) : "";
   const std::string other_scale =
       scales ? text(", or a smaller loss_scale.{}", rules().window > 0 ? "min" : "initial") : "";
-  throw Error(text("{}, in {} steps one after another{}", outcome.skipped, kMaxSkipped, at_scale),
-              location(walk, walk.norm, {}),
-              text("the weights are still those of step {}; use {}{}a smaller optimizer.lr{}", walk.step - 1,
-                   smaller_decay(lr), scales ? "train.precision bf16 or fp32, " : "", other_scale));
+  throw NonfiniteError(
+      Error(text("{}, in {} steps one after another{}", outcome.skipped, kMaxSkipped, at_scale),
+            location(walk, walk.norm, {}),
+            text("the weights are still those of step {}; use {}{}a smaller optimizer.lr{}", walk.step - 1,
+                 smaller_decay(lr), scales ? "train.precision bf16 or fp32, " : "", other_scale)));
 }
 
 /// Decay multiplies a weight by 1 - lr x weight_decay per step. If that is below -1, the weight grows until it

@@ -69,6 +69,13 @@ struct StepOutcome {
   std::int32_t request = 0; // the largest of all ranks
 };
 
+/// The error of a step in which a loss or gradient is not finite. All ranks throw it in the same step, at its end, and
+/// the state of each is that of the step before.
+class NonfiniteError : public Error {
+ public:
+  explicit NonfiniteError(const Error& error) : Error(error) {}
+};
+
 class Executor {
  public:
   Executor(const ExecutorParts& parts, const ExecutorSettings& settings);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "base/plausible_bytes.hpp"
 #include "executor/gradient_reductions.hpp"
 #include "executor/plan_communicator.hpp"
 #include "executor/rank_state.hpp"
@@ -142,7 +143,8 @@ class Planner {
     const std::vector<ParameterShard> shards = state_.shards(stage);
     if (shards.empty()) return;
     call_plugin("step", typeid(optimizer_), [&] {
-      out_.scratch.optimizer = std::max(out_.scratch.optimizer, optimizer_.scratch_bytes(shards));
+      out_.scratch.optimizer =
+          std::max(out_.scratch.optimizer, plausible_bytes(optimizer_.scratch_bytes(shards), "scratch_bytes()"));
       optimizer_.step(
           shards, {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id}, notes_);
     });

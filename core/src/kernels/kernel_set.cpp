@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "base/plausible_bytes.hpp"
 #include "kernels/expand_attention.hpp"
 #include "os/library_of.hpp"
 #include "triax/kernels.hpp"
@@ -135,7 +136,7 @@ void PlanKernels::run(const OpCall& call, const OpContext&) {
           refusals_.add(std::move(refusal));
       return;
     }
-    scratch_ = std::max(scratch_, real_.scratch_bytes(call));
+    scratch_ = std::max(scratch_, plausible_bytes(real_.scratch_bytes(call), "scratch_bytes()"));
     real_.prepare(call);
   });
 }

@@ -70,7 +70,7 @@ std::string when(const FailureFacts& facts) {
   if (facts.evaluates) return " before the end of the evaluation";
   // The position of a lost rank may be old: it may have completed the recorded step.
   if (facts.failure.lost && completed < facts.last_step) return text(" during or after step {}", facts.last_step);
-  return completed > 0 ? text(" after step {}", completed) : " before the end of step 1";
+  return completed > 0 ? text(" after step {}", completed) : " before the end of its first step";
 }
 
 std::string to_json(const FailureFacts& facts) {

@@ -181,9 +181,9 @@ void Job::wait_for_ranks() {
     if (const control::Rejections rejections = server_ ? server_->rejections() : control::Rejections();
         rejections.total > 0)
       message += "; the job server " + control::to_text(rejections);
-    const Error missing(
-        message, {},
-        text("launch.start_timeout_s = {} s is the time limit for all ranks to join", request_.launch.start_timeout_s));
+    const Error missing(message, {},
+                        text("{} = {} s is the time limit for all ranks to join", request_.start_timeout_name,
+                             request_.launch.start_timeout_s));
     abort_.raise(request_.environment.rank, missing.what());
     if (const std::vector<int> absent = server_ ? server_->missing() : std::vector<int>(); !absent.empty())
       server_->fail(not_joined(absent, request_.launch.start_timeout_s)); // the cause, for the report

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "config/run_config.hpp"
@@ -31,6 +32,7 @@ struct JobRequest {
   config::LaunchKeys launch;
   double stall_timeout_s = 600; // longest silence of the server and of ranks
   StartReports start = {}; // in the rank that runs the server; called on a thread of the Job until all ranks are ready
+  std::string_view start_timeout_name = "launch.start_timeout_s"; // how messages name launch.start_timeout_s
 };
 
 /// What a rank contributes to the decision whether the job starts.
@@ -65,7 +67,7 @@ class Job {
   /// Called on another thread before the process is ended because its rank did not stop after a failure. May be empty.
   void set_before_end(std::function<void()> report);
   void send(std::string_view topic, std::string_view text) { client().send(topic, text); }
-  void count(std::string_view key) { client().count(key); }
+  void count(std::string_view key, std::int64_t amount) { client().count(key, amount); }
   /// Whether this is the first rank that asks. A later failure is most likely a consequence of the first, so a later
   /// rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank counts as
   /// first if the flag is still not set.

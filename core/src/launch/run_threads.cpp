@@ -108,9 +108,14 @@ class LocalRanks {
     train::Reports out = training_.reports;
     out.step = [this](const report::StepRecord& record) {
       last_step_ = record.step;
+      has_step_ = true;
       if (training_.reports.step) training_.reports.step(record);
     };
-    out.evaluating = [this](std::int64_t step) { last_step_ = step; };
+    out.evaluating = [this](std::int64_t step) {
+      last_step_ = step;
+      has_step_ = true;
+    };
+    out.continuing = [this](std::int64_t step) { last_step_ = step; };
     return out;
   }
 
@@ -272,7 +277,7 @@ class LocalRanks {
 
   /// On a signal before the first step has ended: there is no step to stop after, and the first may take long.
   void stop_at_start() {
-    if (training_.signals.caught() == 0 || last_step_ > 0 || abort_.raised()) return;
+    if (training_.signals.caught() == 0 || has_step_ || abort_.raised()) return;
     stopped_at_start_ = true;
     watchdog_.expect_end();
     stopped_at_ = Clock::now();
@@ -331,9 +336,10 @@ class LocalRanks {
   std::vector<train::LoopResult> results_; // by rank
   std::mutex starting_;                    // protects the members below
   std::condition_variable changed_;
-  std::set<int> not_ready_; // ranks that are not ready for their first step
-  int ended_ = 0;           // number of ranks that have ended
-  std::atomic<std::int64_t> last_step_{0};
+  std::set<int> not_ready_;                // ranks that are not ready for their first step
+  int ended_ = 0;                          // number of ranks that have ended
+  std::atomic<std::int64_t> last_step_{0}; // also of earlier starts
+  std::atomic<bool> has_step_{false};      // of this start
   std::atomic<bool> stopped_at_start_{false};
   Clock::time_point stopped_at_;              // of the caller's thread
   std::mutex mutex_;                          // protects the members below

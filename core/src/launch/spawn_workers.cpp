@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "launch/failure_report.hpp"
+#include "launch/rank_children.hpp"
 #include "launch/start_backends.hpp"
 #include "launch/start_tracker.hpp"
 #include "launch/worker_messages.hpp"
@@ -34,7 +35,8 @@ constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::s
 constexpr int kPollMs = 50;
 constexpr std::chrono::steady_clock::duration kSignalGrace =
     std::chrono::milliseconds(500); // for this process to receive a signal that a terminal sends to all processes
-// UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known.
+// UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known;
+// comm-mpi removes its own.
 constexpr std::string_view kUcxFiles = "ucx_shm_posix_";
 constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe per rank
 
@@ -55,12 +57,12 @@ class LocalProcesses {
     const StartBackends backends(training_.run, layout_, training_.log);
     server_.start();
     for (int rank = 0; rank < layout_.world(); ++rank) {
-      std::vector<os::Variable> of_rank = variables(rank);
+      std::vector<os::Variable> of_rank = rank_variables(server_.address(), token_, rank, layout_.world());
       std::ranges::move(backends.variables(rank), std::back_inserter(of_rank));
       children_.emplace_back(training_.arguments, of_rank);
       tracker_.look();
     }
-    while (!all_ended() && !must_stop_waiting()) poll_once(kPollMs);
+    while (!have_ended(children_, server_) && !must_stop_waiting()) poll_once(kPollMs);
     poll_once(0); // output and messages from the end of the last rank
     log_signals(true);
     tracker_.finish();
@@ -74,43 +76,9 @@ class LocalProcesses {
   }
 
  private:
-  std::vector<os::Variable> variables(int rank) const {
-    const os::Address server = server_.address();
-    const auto world = triax::to_text(layout_.world());
-    return {{"RANK", triax::to_text(rank)},
-            {"LOCAL_RANK", triax::to_text(rank)},
-            {"WORLD_SIZE", world},
-            {"LOCAL_WORLD_SIZE", world},
-            {"MASTER_ADDR", server.host},
-            {"MASTER_PORT", triax::to_text(server.port)},
-            {"TRIAX_JOB_TOKEN", token_.secret()},
-            {"TRIAX_LAUNCHER", triax::to_text(getpid())}};
-  }
-
-  bool all_ended() {
-    bool all = true;
-    for (int rank = 0; rank < layout_.world(); ++rank) all &= ended(rank);
-    return all;
-  }
-
-  bool ended(int rank) {
-    os::Child& child = children_[static_cast<std::size_t>(rank)];
-    if (!child.ended()) return false;
-    const int status = child.status();
-    // Counts only if the rank did not report the failure itself.
-    if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) server_.fail({rank, true, os::how_it_ended(status)});
-    return true;
-  }
-
   /// Waits for output for up to timeout_ms, and passes on all available output and messages.
   void poll_once(int timeout_ms) {
-    std::vector<pollfd> outputs;
-    for (const os::Child& child : children_)
-      if (child.output() >= 0) outputs.push_back({child.output(), POLLIN, 0});
-    poll(outputs.data(), outputs.size(), timeout_ms);
-    for (std::size_t rank = 0; rank < children_.size(); ++rank)
-      for (const std::string& line : children_[rank].lines())
-        if (training_.output) training_.output(static_cast<int>(rank), line);
+    pass_output(children_, timeout_ms, training_.output);
     for (const control::WorkerMessage& worker_message : server_.drain_worker_messages()) {
       take(worker_message);
     }
@@ -150,7 +118,7 @@ class LocalProcesses {
     const int signal = training_.signals.caught();
     if (signal == 0 || signal_passed_ || failed()) return; // ranks of a failed job end anyway
     signal_passed_ = true;
-    stopped_at_start_ = result_.last_step() == 0; // there is no step to stop after
+    stopped_at_start_ = !result_.has_step(); // there is no step to stop after
     if (!stopped_at_start_) return server_.stop(signal);
     std::vector<pid_t> pids;
     for (os::Child& child : children_)

@@ -9,15 +9,31 @@
 
 namespace triax::launch {
 
-StartBackends::StartBackends(const config::RunConfig& run, const Layout& layout, Log& log) {
-  std::set<std::string> seen; // axes may share a table
-  for (const auto& [axis, choice] : run.comm) {
-    if (layout.size(axis) == 1 || !choice.library || !seen.insert(choice.table).second) continue;
-    Serving of{&choice, plugin::create<CommBackend>(*choice.library, PluginContext{choice.options, log, layout, 0, 1}),
+namespace {
+
+/// One choice per table: axes may share a table.
+std::vector<const config::PluginChoice*> choices_of(const config::RunConfig& run, const Layout& layout) {
+  std::vector<const config::PluginChoice*> out;
+  std::set<std::string> seen;
+  for (const auto& [axis, choice] : run.comm)
+    if (layout.size(axis) > 1 && choice.library && seen.insert(choice.table).second) out.push_back(&choice);
+  return out;
+}
+
+} // namespace
+
+StartBackends::StartBackends(const config::RunConfig& run, const Layout& layout, Log& log)
+    : StartBackends(choices_of(run, layout), layout, log) {}
+
+StartBackends::StartBackends(const std::vector<const config::PluginChoice*>& choices, const Layout& layout, Log& log) {
+  for (const config::PluginChoice* choice : choices) {
+    Serving of{choice,
+               plugin::create<CommBackend>(*choice->library, PluginContext{choice->options, log, layout, 0, 1},
+                                           choice->folders),
                nullptr};
     of.start = find_extension<ProcessStart>(*of.backend);
     if (!of.start) continue;
-    plugin::guarded_call(choice.name, "serve", [&] { of.start->serve(layout.world()); });
+    plugin::guarded_call(choice->name, "serve", [&] { of.start->serve(layout.world()); });
     serving_.push_back(std::move(of));
   }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator backends of a run that must serve the processes which this launcher starts
-// (triax/process_start.hpp).
+// The communicator backends that must serve the processes which this launcher starts (triax/process_start.hpp).
 //
-// Threads: the launcher's main thread. Ownership: owns the backends; run, layout and log must outlive it. Blocking:
+// Threads: the launcher's main thread. Ownership: owns the backends; choices, layout and log must outlive it. Blocking:
 // shortly. Errors: Error with the plugin.
 #pragma once
 
@@ -18,7 +17,9 @@ namespace triax::launch {
 
 class StartBackends {
  public:
-  /// Starts to serve all ranks of the run, which are processes of this machine.
+  /// Starts to serve all ranks, which are processes of this machine.
+  StartBackends(const std::vector<const config::PluginChoice*>& choices, const Layout& layout, Log& log);
+  /// The backends of a run.
   StartBackends(const config::RunConfig& run, const Layout& layout, Log& log);
 
   /// For the process of a rank.

@@ -2,6 +2,7 @@
 #include "launch/train_rank.hpp"
 
 #include <atomic>
+#include <cstdlib>
 
 #include "base/caught_error.hpp"
 #include "train/checkpoints.hpp"
@@ -79,6 +80,9 @@ class OneTraining {
     options.abort = &of_.abort;
     options.waits_are_watched = true;
     options.failing = [this](const Error& error) { failed_here(error); };
+    std::optional<train::Turns> turns;
+    if (const char* const name = std::getenv(train::kTurnsVariable)) turns.emplace(name, of_.run, of_.number);
+    options.records_timelines = turns.has_value();
     rank.emplace(of_.run, of_.layout, of_.number, store_, of_.log, options);
     observed_.set_rank(&*rank);
     checkpoints.emplace(of_.run, of_.layout, of_.number, *rank, store_, of_.log);
@@ -88,8 +92,9 @@ class OneTraining {
       of_.made();
     }
     const train::LoopResult own =
-        of_.run.evaluates ? train::run_evaluation(of_.run, of_.number, *rank, of_.signals, of_.reports, *checkpoints)
-                          : train::run_loop(of_.run, *rank, of_.signals, of_.reports, &*checkpoints);
+        of_.run.evaluates
+            ? train::run_evaluation(of_.run, of_.number, *rank, of_.signals, of_.reports, *checkpoints)
+            : train::run_loop(of_.run, *rank, of_.signals, of_.reports, &*checkpoints, turns ? &*turns : nullptr);
     observed_.set_finished(rank->steps_done());
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
     return of_.finish(own);

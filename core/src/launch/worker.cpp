@@ -86,7 +86,8 @@ class OneRank {
       count_record(record.step);
       if (!of_.job.server()) of_.job.send(kStep, to_line(record));
     };
-    out.evaluating = [this](std::int64_t step) { count_record(step); };
+    out.evaluating = [this](std::int64_t step) { send_step(kEvaluating, step); };
+    out.continuing = [this](std::int64_t step) { send_step(kContinuing, step); };
     out.note = [this](const std::string& line) {
       of_.log.info("{}", line);
       if (!of_.job.server()) of_.job.send(kNote, line);
@@ -94,11 +95,15 @@ class OneRank {
     return out;
   }
 
-  /// Once for each step: before the evaluation after it, if there is one.
+  void send_step(const char* topic, std::int64_t step) {
+    count_record(step);
+    if (!of_.job.server()) of_.job.send(topic, std::to_string(step));
+  }
+
+  /// Before the evaluation after a step, if there is one. The counter has the last step, which a rewind decreases.
   void count_record(std::int64_t step) {
     const std::int64_t before = last_step_.exchange(step);
-    if (before == 0 && step > 1) of_.job.store().add(kRecorded, step - 1); // of earlier starts of the run
-    if (before != step) of_.job.count(kRecorded);
+    if (before != step) of_.job.count(kRecorded, step - before);
   }
 
   void await_record(std::int64_t steps) {
@@ -165,7 +170,7 @@ class OneRank {
 
   void made() {
     of_.job.start_steps();
-    of_.job.count(ready_key(of_.environment.rank));
+    of_.job.count(ready_key(of_.environment.rank), 1);
     of_.job.store().add(kReady, 1);
   }
 

@@ -43,13 +43,24 @@ std::optional<double> maybe(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional(value.get<double>());
 }
 
+template <class Number>
+std::optional<Number> read_number(std::string_view line) {
+  Number out = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), out);
+  return error == std::errc() && end == line.data() + line.size() ? std::optional(out) : std::nullopt;
+}
+
+std::int64_t read_step_number(std::string_view line) {
+  const std::optional<std::int64_t> step = read_number<std::int64_t>(line);
+  if (!step || *step < 0) throw Error(text("invalid step: \"{}\"", line));
+  return *step;
+}
+
 int read_signal(std::string_view line) {
-  int signal = 0;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), signal);
-  const bool whole = error == std::errc() && end == line.data() + line.size();
-  if (!whole || std::ranges::find(os::kStopSignals, signal) == std::end(os::kStopSignals))
+  const std::optional<int> signal = read_number<int>(line);
+  if (!signal || std::ranges::find(os::kStopSignals, *signal) == std::end(os::kStopSignals))
     throw Error(text("invalid number of a signal: \"{}\"", line));
-  return signal;
+  return *signal;
 }
 
 } // namespace
@@ -81,23 +92,23 @@ std::string to_line(const train::LoopResult& result) {
   Json traffic = Json::array();
   for (const report::GroupTraffic& group : result.traffic)
     traffic.push_back({group.group, group.plugin, group.ops, group.bytes_out, group.bytes_in});
-  return Json{
-      {"steps", result.steps},
-      {"last_step", result.last_step},
-      {"out_of_time", result.out_of_time},
-      {"checkpoint", result.checkpoint},
-      {"evaluated", {result.eval_samples, result.eval_tokens, result.eval_bytes}},
-      {"first_loss", result.first_loss},
-      {"last_loss", result.last_loss},
-      {"eval_loss", of(result.eval_loss)},
-      {"tokens_per_s", result.tokens_per_s},
-      {"signal", result.signal},
-      {"traffic", traffic},
-      {"skipped", result.skipped},
-      {"metrics", result.metrics},
-      {"records", result.records},
-      {"missing",
-       {result.missing.records, result.missing.log_lines, result.missing.timelines, result.missing.checkpoints}}}
+  return Json{{"steps", result.steps},
+              {"last_step", result.last_step},
+              {"out_of_time", result.out_of_time},
+              {"checkpoint", result.checkpoint},
+              {"evaluated", {result.eval_samples, result.eval_tokens, result.eval_bytes}},
+              {"first_loss", result.first_loss},
+              {"last_loss", result.last_loss},
+              {"eval_loss", of(result.eval_loss)},
+              {"tokens_per_s", result.tokens_per_s},
+              {"signal", result.signal},
+              {"traffic", traffic},
+              {"skipped", result.skipped},
+              {"metrics", result.metrics},
+              {"records", result.records},
+              {"missing",
+               {result.missing.records, result.missing.log_lines, result.missing.timelines, result.missing.checkpoints,
+                result.missing.events}}}
       .dump(-1, ' ', false, Json::error_handler_t::replace); // a path may contain invalid UTF-8
 }
 
@@ -121,7 +132,8 @@ train::LoopResult read_result(std::string_view line) {
     out.records = sent.at("records").get<std::int64_t>();
     const Json& missing = sent.at("missing");
     out.missing = {missing.at(0).get<std::int64_t>(), missing.at(1).get<std::int64_t>(),
-                   missing.at(2).get<std::int64_t>(), missing.at(3).get<std::int64_t>()};
+                   missing.at(2).get<std::int64_t>(), missing.at(3).get<std::int64_t>(),
+                   missing.at(4).get<std::int64_t>()};
     for (const Json& group : sent.at("traffic"))
       out.traffic.push_back({group.at(0).get<std::string>(), group.at(1).get<std::string>(),
                              group.at(2).get<std::uint64_t>(), group.at(3).get<std::uint64_t>(),
@@ -142,7 +154,13 @@ std::optional<report::StepRecord> JobResult::read(const control::WorkerMessage& 
   if (sent.topic == kStep) {
     const report::StepRecord record = read_step(sent.text);
     last_step_ = record.step;
+    has_step_ = true;
     return record;
+  }
+  if (sent.topic == kEvaluating || sent.topic == kContinuing) {
+    last_step_ = read_step_number(sent.text);
+    has_step_ = has_step_ || sent.topic == kEvaluating;
+    return std::nullopt;
   }
   if (sent.topic != kResult) throw Error(text("unknown topic \"{}\"", sent.topic));
   const train::LoopResult result = read_result(sent.text);

@@ -61,10 +61,12 @@ std::vector<int> Layout::coordinates(int rank) const {
   return out;
 }
 
+/// Without the list of coordinates(): layers ask in each pass, which may not allocate.
 int Layout::coordinate(int rank, std::string_view axis) const {
-  const std::vector<int> all = coordinates(rank);
-  for (std::size_t i = 0; i < axes_.size(); ++i) {
-    if (axes_[i].name == axis) return all[i];
+  TRIAX_REQUIRE(rank >= 0 && rank < world(), "rank {} is outside a world of {}", rank, world());
+  for (const Axis& each : axes_) {
+    if (each.name == axis) return rank % each.size;
+    rank /= each.size;
   }
   return 0;
 }

@@ -59,9 +59,13 @@ bool AppendFile::open(int flags) {
 }
 
 bool AppendFile::append(std::string_view line, std::string_view what) {
-  check();
   buffer_.assign(line).push_back('\n');
-  const int error = write_all(buffer_);
+  return append_bytes(buffer_, what);
+}
+
+bool AppendFile::append_bytes(std::string_view record, std::string_view what) {
+  check();
+  const int error = write_all(record);
   if (error == 0) {
     ++lines_;
     return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that grows by whole lines: metrics.jsonl and the logs. A line that cannot be written completely is removed, so
-// readers never see half a line, and the next line is valid.
+// A file that grows by whole lines or records: metrics.jsonl, the logs, event files. A line that cannot be written
+// completely is removed, so readers never see half a line, and the next line is valid.
 //
 // Ownership: owns its descriptor. Blocking: writes. Errors: the constructor throws Error. Later functions do not throw:
 // append() returns false, and the observer gets each cause once, as an Error with file, reason and next step.
@@ -33,6 +33,8 @@ class AppendFile {
 
   /// Writes `line` and a newline, or nothing. `what` names the line in messages: "the record of step 7".
   bool append(std::string_view line, std::string_view what);
+  /// Writes a record as it is, or nothing. It counts as a line.
+  bool append_bytes(std::string_view record, std::string_view what);
   /// Checks whether the file was deleted, truncated or moved. A deleted file is created again as soon as its folder
   /// exists.
   void check();

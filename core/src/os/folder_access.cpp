@@ -44,14 +44,18 @@ std::string why_not_writable(const std::filesystem::path& folder) {
   while (::stat(nearest.c_str(), &status) != 0) {
     const int why = errno;
     if (::lstat(nearest.c_str(), &status) == 0 && why == ENOENT) return text("{} is a dangling symbolic link", nearest);
-    const bool above = (why == ENOENT || why == ENOTDIR) && nearest.has_relative_path();
+    const bool above = (why == ENOENT || why == ENOTDIR) && nearest.has_relative_path() && nearest != ".";
     if (!above) return text("{}: {}", nearest, errno_text(why));
-    nearest = nearest.parent_path();
+    nearest = nearest.has_parent_path() ? nearest.parent_path() : "."; // of a relative path
   }
   if (!S_ISDIR(status.st_mode)) return text("{} is a file, not a folder", nearest);
   if (takes_no_files(nearest)) return text("{} is in a kernel file system, where files cannot be created", nearest);
   if (::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
   return text("{}: {}", nearest, errno_text());
+}
+
+std::string why_not_creatable(const std::filesystem::path& file) {
+  return why_not_writable(file.has_parent_path() ? file.parent_path() : ".");
 }
 
 } // namespace triax::os

@@ -3,9 +3,14 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -28,6 +33,24 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
 
 FolderLock::~FolderLock() {
   close(descriptor_);
+}
+
+bool is_locked(const std::filesystem::path& folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0) return false;
+  // "2: FLOCK  ADVISORY  WRITE 4711 fe:01:1835025 0 EOF": the device in hexadecimal, the inode in decimal digits
+  char device[32];
+  std::snprintf(device, sizeof device, "%02x:%02x:", major(status.st_dev), minor(status.st_dev));
+  const std::string wanted = device + std::to_string(status.st_ino);
+  std::ifstream locks("/proc/locks");
+  std::string line;
+  while (std::getline(locks, line)) {
+    std::istringstream words(line);
+    std::string number, kind, mode, access, process, file;
+    words >> number >> kind >> mode >> access >> process >> file;
+    if (kind == "FLOCK" && file == wanted) return true;
+  }
+  return false;
 }
 
 std::filesystem::path FolderLock::folder() const {

@@ -25,4 +25,7 @@ class FolderLock {
   int descriptor_;
 };
 
+/// Whether a process of this machine holds the folder, as far as /proc/locks shows. Does not lock it.
+bool is_locked(const std::filesystem::path& folder);
+
 } // namespace triax::os

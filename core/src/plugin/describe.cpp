@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "plugin/option_text.hpp"
-#include "plugin/plugin_call.hpp"
+#include "plugin/toolchain.hpp"
+#include "plugin/trial_object.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plugin {
@@ -69,6 +70,12 @@ Description inspect(const std::filesystem::path& file) {
     ElfFile elf = read_elf(out.file);
     out.note = std::move(elf.note);
     out.needed = std::move(elf.needed);
+  } catch (const Error& error) {
+    out.is_library = false;
+    out.problem = error.what();
+    return out;
+  }
+  try {
     out.library = &load(out.file, "");
   } catch (const Error& error) {
     out.problem = error.what();
@@ -76,26 +83,14 @@ Description inspect(const std::filesystem::path& file) {
   return out;
 }
 
-/// Creates an object and destroys it. An Error is not a defect, because options without default are not set.
-void try_object(const Library& library) {
-  Options options;
-  for (const triax_option& option : library.options)
-    if (option.default_value) options.set(option.name, parse_option(option, option.default_value));
-  const Layout layout = Layout::ptd(1, 1, 1);
-  try {
-    void* const object = create_object(library, PluginContext{options, null_log(), layout});
-    const CallScope call(library.descriptor->name, "its destructor", library.file);
-    library.descriptor->destroy(object);
-  } catch (const Error&) {
-    return;
-  }
-}
-
 /// For a child process: whether the plugin can be loaded and created, and its description.
 std::function<std::string()> probe_of(const std::filesystem::path& file) {
   return [file] {
-    const Description found = inspect(file);
-    if (found.library) try_object(*found.library);
+    Description found = inspect(file);
+    if (found.library && !is_c(found.library->descriptor->toolchain)) {
+      const TrialObject tried = try_object(*found.library);
+      if (tried.is_defect()) found.problem = tried.error->what();
+    }
     return to_json(found);
   };
 }
@@ -114,8 +109,12 @@ void probe_all(std::vector<Row>& rows, const CallLimits& limits) {
 Description describe(const std::filesystem::path& file, const CallLimits& limits) {
   const std::filesystem::path whole = std::filesystem::absolute(file).lexically_normal();
   const ProbeResult probed = run_probe(probe_of(whole), ProbeOutput::captured, limits);
-  if (!probed.failure) return inspect(whole);
   Description out;
+  if (!probed.failure) {
+    out = inspect(whole);
+    if (out.library) out.problem = Json::parse(probed.output).value("problem", ""); // of its object
+    return out;
+  }
   out.file = whole;
   ElfFile elf = read_elf(whole); // cannot fail: it succeeded before the plugin was loaded
   out.note = std::move(elf.note);

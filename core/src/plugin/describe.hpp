@@ -20,13 +20,14 @@ struct Description {
   std::filesystem::path file;
   Note note; // read without loading; empty if the file has none
   std::vector<std::string> needed;
+  bool is_library = true;                     // else the file is not a shared library for this machine: see problem
   const Library* library = nullptr;           // null: see problem
   std::string problem;                        // the complete Error: "FILE: found, but ...\n  its ELF note names ..."
   std::vector<std::filesystem::path> shadows; // files with the same name in later folders; set by the caller
 };
 
-/// A plugin whose constructor crashes, exits or hangs has a problem too. The object is created with the default
-/// options, on a layout of one rank. If it rejects these with an error, that is not a problem.
+/// A plugin whose constructor crashes, exits, hangs or fails has a problem too. The object is created with the default
+/// options, on a layout of one rank. If some options have no default, an error is not a problem.
 Description describe(const std::filesystem::path& file, const CallLimits& limits = {});
 
 /// One line of `triax plugins list`.

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "plugin/elf_note.hpp"
+#include "plugin/inner_plugins.hpp"
 #include "plugin/missing_symbol.hpp"
 #include "plugin/plugin_call.hpp"
 #include "plugin/plugin_descriptor.hpp"
@@ -52,23 +53,14 @@ std::string dlerror_text(std::string what, const fs::path& file) {
   return what;
 }
 
-/// "its ELF note names Triax 0.0.9, but this is Triax 0.1.0: rebuild the plugin"; empty for a plugin that was built for
-/// this triax.
-std::string rebuild_hint(const Note& note) {
-  if (note.text.empty())
-    return "it has no ELF note with a version of Triax; this is Triax " TRIAX_VERSION ": rebuild the plugin";
-  if (note.triax == TRIAX_VERSION) return {};
-  return text("its ELF note names Triax {}, but this is Triax {}: rebuild the plugin", note.triax, TRIAX_VERSION);
-}
-
-/// GPU libraries are not part of Triax's packages: they are installed on the machine, or the user names their folder.
-std::string missing_library_hint(const std::string& library) {
-  constexpr const char* kOfGpus[] = {"libcudart.so", "libcublas.so", "libcublasLt.so", "libnccl.so"};
-  if (std::ranges::any_of(kOfGpus, [&library](const char* name) { return library.starts_with(name); })) {
-    return "put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them "
-           "(docs/bundle.md)";
-  }
-  return text("install {}, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it", library);
+/// For "/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by ./x.so)"; else empty.
+std::string too_new_hint(const std::string& what) {
+  const std::size_t at = what.find(": version `"), end = what.find("' not found", at);
+  if (at == std::string::npos || end == std::string::npos) return {};
+  const std::string library = fs::path(what.substr(0, at)).filename().string();
+  return text(
+      "the plugin was linked with a newer {} than this machine has: build it on this machine, or install that {}",
+      library, library);
 }
 
 /// The error of dlopen, with the next step.
@@ -77,34 +69,22 @@ Error load_error(const std::string& what, const ElfFile& elf, const fs::path& fi
   constexpr std::string_view kUndefined = "undefined symbol: ", kMissing = ": cannot open shared object file";
   if (what.starts_with(kUndefined)) {
     const std::string rest = what.substr(kUndefined.size()), symbol = rest.substr(0, rest.find_first_of(", \t"));
-    const std::string name = demangled(symbol), rebuild = rebuild_hint(elf.note);
-    const bool other_engine = name.starts_with("triax::") && !elf.note.text.empty() && !rebuild.empty();
-    return Error(text("{}undefined symbol {}", found, name), file.string(),
-                 other_engine ? rebuild : link_hint(symbol, file.stem().string()));
+    return Error(
+        text("{}undefined symbol {}", found, demangled(symbol)), file.string(),
+        is_of_other_engine(symbol, elf.note) ? rebuild_hint(elf.note) : link_hint(symbol, file.stem().string()));
   }
   const auto at = what.find(kMissing);
-  return Error(found + what, file.string(),
-               at == std::string::npos ? rebuild_hint(elf.note) : missing_library_hint(what.substr(0, at)));
-}
-
-/// Checks the core's soname, "libtriax_core.so.0.1". A plugin linked with another core would load that too, with second
-/// copies of every class.
-void check_core(const ElfFile& elf, const fs::path& file) {
-  const std::string prefix = "libtriax_core.so", version = TRIAX_VERSION;
-  const std::string ours = prefix + "." + version.substr(0, version.rfind('.'));
-  for (const std::string& needed : elf.needed) {
-    if (!needed.starts_with(prefix) || needed == ours) continue;
-    throw Error(text("it is linked with {}; this triax is {}", needed, ours), file.string(), rebuild_hint(elf.note));
-  }
+  if (at != std::string::npos) return Error(found + what, file.string(), missing_library_hint(what.substr(0, at)));
+  std::string hint = too_new_hint(what);
+  if (hint.empty()) hint = rebuild_hint(elf.note);
+  if (hint.empty()) hint = text("triax plugins doctor {} examines it", file.string());
+  return Error(found + what, file.string(), hint);
 }
 
 ElfFile read_before_loading(const fs::path& file) {
   ElfFile elf = read_elf(file);
-  if (!elf.note.toolchain.empty()) {
-    const Refusals answer = compatible(elf.note.toolchain, TRIAX_TOOLCHAIN);
-    if (!answer.empty()) throw to_error(answer, file.string());
-  }
-  check_core(elf, file);
+  if (const Refusals answer = check_note(elf); !answer.empty()) throw to_error(answer, file.string());
+  if (const Refusals answer = check_core(elf); !answer.empty()) throw to_error(answer, file.string());
   return elf;
 }
 
@@ -166,23 +146,64 @@ const triax_plugin* ask(const boost::dll::shared_library& library, const fs::pat
 
 } // namespace
 
+Refusals check_note(const ElfFile& elf) {
+  return elf.note.toolchain.empty() ? Refusals() : compatible(elf.note.toolchain, TRIAX_TOOLCHAIN);
+}
+
+std::string core_soname(std::string_view version) {
+  const std::string_view major = version.substr(0, version.find('.'));
+  const std::string_view minor = version.substr(0, version.rfind('.'));
+  return text("libtriax_core.so.{}", major == "0" ? minor : major);
+}
+
+Refusals check_core(const ElfFile& elf) {
+  const std::string ours = core_soname(TRIAX_VERSION);
+  Refusals out;
+  for (const std::string& needed : elf.needed) {
+    if (!needed.starts_with("libtriax_core.so") || needed == ours) continue;
+    const std::string hint = rebuild_hint(elf.note);
+    out.add(make_refusal(ErrorCode::kIncompatible, {}, "it is linked with {}; this triax is {}", needed, ours)
+                .with_hint("{}", hint.empty() ? "rebuild it against this triax" : hint));
+  }
+  return out;
+}
+
+namespace {
+
+/// The registry must be locked.
+Opened& open_once(Registry& loaded, const fs::path& file) {
+  const fs::path key = fs::absolute(file).lexically_normal();
+  const auto found = loaded.opened.find(key);
+  if (found != loaded.opened.end()) return found->second;
+  const ElfFile elf = read_before_loading(file);
+  return loaded.opened.emplace(key, Opened{open_library(file, elf), std::nullopt}).first->second;
+}
+
+} // namespace
+
 const Library& load(const fs::path& file, std::string_view kind) {
   Registry& loaded = registry();
   const std::lock_guard lock(loaded.mutex);
-  const fs::path key = fs::absolute(file).lexically_normal();
-  auto found = loaded.opened.find(key);
-  if (found == loaded.opened.end()) {
-    const ElfFile elf = read_before_loading(file);
-    found = loaded.opened.emplace(key, Opened{open_library(file, elf), std::nullopt}).first;
-  }
-  auto& [library, checked] = found->second;
+  auto& [library, checked] = open_once(loaded, file);
   if (!checked) {
     const triax_plugin* descriptor = ask(library, file);
     auto options = check_descriptor(descriptor, file);
-    checked = Library{key, descriptor, std::move(options)};
+    checked = Library{fs::absolute(file).lexically_normal(), descriptor, std::move(options)};
   }
   if (!kind.empty()) check_kind(*checked->descriptor, kind, file);
   return *checked;
+}
+
+void load_unchecked(const fs::path& file) {
+  Registry& loaded = registry();
+  const std::lock_guard lock(loaded.mutex);
+  open_once(loaded, file);
+}
+
+const triax_plugin* unchecked_descriptor(const fs::path& file) {
+  Registry& loaded = registry();
+  const std::lock_guard lock(loaded.mutex);
+  return ask(open_once(loaded, file).library, file);
 }
 
 bool is_loaded(const fs::path& file) {
@@ -191,17 +212,19 @@ bool is_loaded(const fs::path& file) {
   return loaded.opened.contains(fs::absolute(file).lexically_normal());
 }
 
-void* create_object(const Library& library, const PluginContext& context) {
+void* create_object(const Library& library, const PluginContext& context, const std::vector<SearchFolder>& folders) {
   check_kind(*library.descriptor, library.descriptor->kind, library.file);
   char reason[1024] = "";
   triax_error error{reason, sizeof reason};
+  InnerPlugins loader(context, folders);
   const triax_create_args args{sizeof args,
                                0,
                                &context.options,
                                &context.log,
                                &context.layout,
                                static_cast<std::int32_t>(context.rank),
-                               static_cast<std::int32_t>(context.threads)};
+                               static_cast<std::int32_t>(context.threads),
+                               static_cast<PluginLoader*>(&loader)};
   const CallScope call(library.descriptor->name, "its constructor", library.file);
   try {
     void* const object = library.descriptor->create(&args, &error);
@@ -212,8 +235,14 @@ void* create_object(const Library& library, const PluginContext& context) {
     plugin_detail::report(&error, "an unknown exception (not derived from std::exception)");
   }
   reason[sizeof reason - 1] = '\0'; // the plugin may have filled all of it
-  throw Error(text("{} could not be created: {}", library.descriptor->name, *reason ? reason : "it gives no reason"),
-              library.file.string());
+  const std::string said = *reason ? reason : "it gives no reason";
+  const std::size_t hint = said.find("\n  "); // of an Error that its constructor threw
+  throw Error(text("{} could not be created: {}", library.descriptor->name, said.substr(0, hint)),
+              library.file.string(),
+              hint == std::string::npos
+                  ? text("change its options, which triax plugins describe {} lists, or report this to its author",
+                         library.descriptor->name)
+                  : said.substr(hint + 3));
 }
 
 } // namespace triax::plugin

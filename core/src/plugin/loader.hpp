@@ -8,10 +8,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "plugin/elf_note.hpp"
 #include "triax/abi.h"
 #include "triax/plugin.hpp"
 
@@ -55,9 +57,32 @@ struct Found {
 /// with the searched folders and similar names. Its message begins with `plugin "name"`, so that a caller can prepend
 /// the table: `schedule.plugin "...`.
 Found find(std::string_view name, const std::vector<SearchFolder>& folders);
+/// The same, but empty if no folder has the entry. Throws Error for an invalid name, and for a folder that cannot be
+/// searched.
+std::optional<Found> try_find(std::string_view name, const std::vector<SearchFolder>& folders);
+
+/// Whether a command line's argument is the path of a plugin's file, not a name: it has a slash or ends with .so.
+bool is_path(std::string_view given);
+/// The file of a name or a path. Throws Error, also if the path does not exist.
+Found locate(std::string_view given, const std::vector<SearchFolder>& folders);
 
 /// Loads `file` and keeps it loaded; a second call returns the same result. `kind` may be empty (any).
 const Library& load(const std::filesystem::path& file, std::string_view kind);
+
+// For diagnosis: the steps of load(), without the checks of the descriptor.
+
+/// Passes `file` to the dynamic linker, unless check_note() or check_core() refuse it.
+void load_unchecked(const std::filesystem::path& file);
+/// The same, then calls its entry function. May return null.
+const triax_plugin* unchecked_descriptor(const std::filesystem::path& file);
+/// Empty, or why the toolchain in the file's note is incompatible.
+Refusals check_note(const ElfFile& elf);
+/// Empty, or the other version of the core that the file is linked with. Loading it would load that core, too, with a
+/// second copy of every class.
+Refusals check_core(const ElfFile& elf);
+/// "libtriax_core.so.0.1" for 0.1.2, and "libtriax_core.so.1" for 1.2.3: before 1.0, each minor version is
+/// incompatible.
+std::string core_soname(std::string_view version);
 
 /// Whether load() has passed `file` to the dynamic linker, so that its initializers have run in this process.
 bool is_loaded(const std::filesystem::path& file);
@@ -66,12 +91,15 @@ bool is_loaded(const std::filesystem::path& file);
 template <class Interface>
 using Instance = std::unique_ptr<Interface, void (*)(void*)>;
 
-void* create_object(const Library& library, const PluginContext& context);
+/// `folders`: where a plugin that wraps another finds that; empty: search_folders({}).
+void* create_object(const Library& library, const PluginContext& context,
+                    const std::vector<SearchFolder>& folders = {});
 
 /// Creates the library's object. Throws Error with the plugin's message. The context must outlive the object.
 template <class Interface>
-Instance<Interface> create(const Library& library, const PluginContext& context) {
-  return {static_cast<Interface*>(create_object(library, context)), library.descriptor->destroy};
+Instance<Interface> create(const Library& library, const PluginContext& context,
+                           const std::vector<SearchFolder>& folders = {}) {
+  return {static_cast<Interface*>(create_object(library, context, folders)), library.descriptor->destroy};
 }
 
 } // namespace triax::plugin

@@ -2,20 +2,17 @@
 #include "plugin/missing_symbol.hpp"
 
 #include <cxxabi.h>
-#include <elf.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <iterator>
-#include <optional>
 #include <string_view>
-#include <vector>
 
+#include "plugin/elf_symbols.hpp"
 #include "plugin/loader.hpp"
 #include "triax/text.hpp"
+#include "triax/version.h"
 
 namespace triax::plugin {
 
@@ -33,6 +30,7 @@ struct KnownLibrary {
 
 // The first match counts: longer prefixes come first.
 constexpr KnownLibrary kKnown[] = {
+    {"triax::p2p::", false, "Triax's library for communicators over messages (libtriax_p2p.a)", "triax::p2p"},
     {"triax::cuda::", false, "Triax's CUDA libraries", "triax::cuda_primitives"}, // links triax::cuda too
     {"cublasLt", false, "cuBLASLt (libcublasLt.so)", "CUDA::cublasLt"},
     {"cublas", false, "cuBLAS (libcublas.so)", "CUDA::cublas"},
@@ -67,50 +65,10 @@ const KnownLibrary* find_known(const std::string& name) {
   return known == std::end(kKnown) ? nullptr : known;
 }
 
-template <class T>
-std::optional<T> item(const std::string& bytes, std::uint64_t offset) {
-  if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return std::nullopt;
-  T out;
-  std::memcpy(&out, bytes.data() + offset, sizeof out);
-  return out;
-}
-
-std::string_view string_at(const std::string& bytes, std::uint64_t offset) {
-  if (offset >= bytes.size()) return {};
-  return bytes.c_str() + offset; // a std::string ends with NUL
-}
-
-/// Whether the dynamic symbol table of a library defines `symbol`. The engine's libraries have some thousand symbols.
-bool exports(const fs::path& library, const std::string& symbol) {
-  std::ifstream in(library, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  const auto header = item<Elf64_Ehdr>(bytes, 0);
-  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return false;
-  const auto section_at = [&](std::uint64_t index) {
-    return item<Elf64_Shdr>(bytes, header->e_shoff + index * header->e_shentsize);
-  };
-  for (std::uint64_t index = 0; index < header->e_shnum; ++index) {
-    const auto section = section_at(index);
-    if (!section || section->sh_type != SHT_DYNSYM) continue;
-    const auto names = section_at(section->sh_link);
-    if (!names) return false;
-    for (std::uint64_t at = 0; at < section->sh_size; at += sizeof(Elf64_Sym)) {
-      const auto entry = item<Elf64_Sym>(bytes, section->sh_offset + at);
-      if (!entry) return false;
-      if (entry->st_shndx != SHN_UNDEF && string_at(bytes, names->sh_offset + entry->st_name) == symbol) return true;
-    }
-  }
-  return false;
-}
-
 struct EngineLibrary {
   const char *file, *target;
 };
 constexpr EngineLibrary kEngine[] = {{"libtriax_core.so", "triax::core"}, {"libtriax_cuda.so", "triax::cuda"}};
-
-std::string link_text(const std::string& plugin, std::string_view target) {
-  return text("link it: triax_add_plugin({} SOURCES ... LINK {})", plugin, target);
-}
 
 } // namespace
 
@@ -126,7 +84,11 @@ std::string link_hint(const std::string& symbol, const std::string& plugin) {
   return link_hint(symbol, plugin, core_folder());
 }
 
-std::string link_hint(const std::string& symbol, const std::string& plugin, const fs::path& libraries) {
+std::string link_text(const std::string& plugin, std::string_view target) {
+  return text("link it: triax_add_plugin({} SOURCES ... LINK {})", plugin, target);
+}
+
+std::string known_owner_hint(const std::string& symbol, const std::string& plugin, const fs::path& libraries) {
   for (const EngineLibrary& engine : kEngine) {
     if (exports(libraries / engine.file, symbol))
       return text("{} exports it; {}", engine.file, link_text(plugin, engine.target));
@@ -138,10 +100,36 @@ std::string link_hint(const std::string& symbol, const std::string& plugin, cons
     return text("by its name, it belongs to {}; {}", known->library, link_text(plugin, known->target));
   if (name.starts_with("triax::"))
     return "no library of this triax exports it: rebuild the plugin against the headers of this triax";
+  return {};
+}
+
+std::string link_hint(const std::string& symbol, const std::string& plugin, const fs::path& libraries) {
+  if (std::string known = known_owner_hint(symbol, plugin, libraries); !known.empty()) return known;
   return text(
       "no library of this triax exports it: add the source file that defines it to SOURCES, or the library to "
       "LINK: triax_add_plugin({} SOURCES ... LINK ...)",
       plugin);
+}
+
+std::string rebuild_hint(const Note& note) {
+  if (note.text.empty())
+    return "it has no ELF note with a version of Triax; this is Triax " TRIAX_VERSION ": rebuild the plugin";
+  if (note.triax == TRIAX_VERSION) return {};
+  return text("its ELF note names Triax {}, but this is Triax {}: rebuild the plugin", note.triax, TRIAX_VERSION);
+}
+
+bool is_of_other_engine(const std::string& symbol, const Note& note) {
+  return demangled(symbol).starts_with("triax::") && !note.text.empty() && note.triax != TRIAX_VERSION;
+}
+
+/// GPU libraries are not part of Triax's packages: they are installed on the machine, or the user names their folder.
+std::string missing_library_hint(const std::string& library) {
+  constexpr const char* kOfGpus[] = {"libcudart.so", "libcublas.so", "libcublasLt.so", "libnccl.so"};
+  if (std::ranges::any_of(kOfGpus, [&library](const char* name) { return library.starts_with(name); })) {
+    return "put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them "
+           "(docs/bundle.md)";
+  }
+  return text("install {}, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it", library);
 }
 
 } // namespace triax::plugin

@@ -7,13 +7,9 @@
 #include <string>
 
 #include "plugin/option_text.hpp"
+#include "plugin/plugin_kinds.hpp"
 #include "plugin/toolchain.hpp"
-#include "triax/communicator.hpp"
 #include "triax/error.hpp"
-#include "triax/kernels.hpp"
-#include "triax/model.hpp"
-#include "triax/optimizer.hpp"
-#include "triax/scheduler.hpp"
 #include "triax/toolchain.h"
 
 namespace triax::plugin {
@@ -23,31 +19,7 @@ namespace {
 constexpr std::size_t kSize10 = 104, kOptionSize10 = 56; // sizes in plugin ABI 1.0, frozen
 constexpr std::size_t kMaxOptions = 1000;                // a larger count is a defect
 
-struct Kind {
-  std::string_view name;
-  std::uint32_t interface_version;
-  const char* table;                             // of the TOML file
-  std::span<const std::string_view> core_keys{}; // of that table, besides `plugin`
-};
-
-// A test compares them with the tables of the config module.
-constexpr std::string_view kCommKeys[] = {"tensor", "pipeline", "data"}; // tables inside [comm]
-constexpr std::string_view kModelKeys[] = {"vocab"};
-constexpr std::string_view kOptimizerKeys[] = {"lr", "weight_decay"};
-
-template <class Interface>
-constexpr Kind kind_of(const char* table, std::span<const std::string_view> core_keys = {}) {
-  return {Interface::kKind, Interface::kInterfaceVersion, table, core_keys};
-}
-
-constexpr Kind kKinds[] = {kind_of<CommBackend>("comm", kCommKeys), kind_of<Scheduler>("schedule"),
-                           kind_of<KernelSet>("kernels"), kind_of<Model>("model", kModelKeys),
-                           kind_of<Optimizer>("optimizer", kOptimizerKeys)};
-
-const Kind* find_kind(std::string_view name) {
-  const auto* known = std::ranges::find(kKinds, name, &Kind::name);
-  return known == std::end(kKinds) ? nullptr : known;
-}
+constexpr const char* kUseMacro = "fill the descriptor with TRIAX_PLUGIN";
 
 [[noreturn]] void refuse(const std::filesystem::path& file, std::string message, std::string hint = {}) {
   throw Error(std::move(message), file.string(), std::move(hint));
@@ -58,7 +30,8 @@ bool is_empty(const char* text) {
 }
 
 void check_abi(const triax_plugin* descriptor, const std::filesystem::path& file) {
-  if (!descriptor) refuse(file, "its " TRIAX_ENTRY_NAME "() returns no descriptor");
+  if (!descriptor)
+    refuse(file, "its " TRIAX_ENTRY_NAME "() returns no descriptor", "end its source with TRIAX_PLUGIN(...)");
   if (descriptor->magic != TRIAX_ABI_MAGIC) {
     refuse(file, "its descriptor does not begin with the magic number of the plugin ABI", "fill it with TRIAX_PLUGIN");
   }
@@ -83,27 +56,23 @@ void check_toolchain(const triax_plugin& descriptor, const std::filesystem::path
 
 void check_interface(const triax_plugin& descriptor, const std::filesystem::path& file) {
   const std::string_view kind = descriptor.kind ? descriptor.kind : "";
-  const Kind* const known = find_kind(kind);
-  if (!known) {
-    refuse(file, text("its kind \"{}\" is unknown", kind), "kinds: communicator, scheduler, kernels, model, optimizer");
-  }
-  if (descriptor.interface_version != known->interface_version) {
-    refuse(file,
-           text("it is built for version {} of the {} interface; this triax has version {}",
-                descriptor.interface_version, kind, known->interface_version),
-           "rebuild it against this triax");
-  }
+  const PluginKind* const known = find_plugin_kind(kind);
+  if (!known) refuse(file, text("its kind \"{}\" is unknown", kind), text("kinds: {}", plugin_kind_names()));
+  if (const Refusals answer = check_interface_version(*known, descriptor.interface_version); !answer.empty())
+    refuse(file, answer.front().message, answer.front().hint);
 }
 
-void check_texts(const triax_plugin& descriptor, const std::filesystem::path& file) {
+void check_name(const triax_plugin& descriptor, const std::filesystem::path& file) {
   const std::string name = descriptor.name ? descriptor.name : "", stem = file.stem().string();
-  if (name != stem) {
-    refuse(file, text("the plugin in it is named \"{}\", the file \"{}\"", name, stem),
-           text("a plugin is found by its file's name: build it with triax_add_plugin({} ...)", name));
-  }
-  if (is_empty(descriptor.version)) refuse(file, "its descriptor has no version");
-  if (is_empty(descriptor.description)) refuse(file, "its descriptor has no description");
-  if (!descriptor.create || !descriptor.destroy) refuse(file, "its descriptor lacks create or destroy");
+  if (name == stem) return;
+  refuse(file, text("the plugin in it is named \"{}\", the file \"{}\"", name, stem),
+         text("a plugin is found by its file's name: build it with triax_add_plugin({} ...)", name));
+}
+
+void check_contents(const triax_plugin& descriptor, const std::filesystem::path& file) {
+  if (is_empty(descriptor.version)) refuse(file, "its descriptor has no version", kUseMacro);
+  if (is_empty(descriptor.description)) refuse(file, "its descriptor has no description", kUseMacro);
+  if (!descriptor.create || !descriptor.destroy) refuse(file, "its descriptor lacks create or destroy", kUseMacro);
 }
 
 std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std::filesystem::path& file) {
@@ -113,7 +82,7 @@ std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std
   if (!descriptor.options || bad_stride || descriptor.option_count > kMaxOptions) {
     refuse(file,
            text("its option table is invalid: {} rows of {} bytes", descriptor.option_count, descriptor.option_size),
-           "fill the descriptor with TRIAX_PLUGIN");
+           kUseMacro);
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(descriptor.options);
   for (std::size_t i = 0; i < descriptor.option_count; ++i) {
@@ -124,47 +93,77 @@ std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std
 }
 
 /// The value of such a key goes to the core, so the plugin's range, default and text would never be used.
-void check_core_keys(const triax_plugin& descriptor, const std::vector<triax_option>& options,
-                     const std::filesystem::path& file) {
-  const std::string_view kind = descriptor.kind, plugin = descriptor.name;
-  const std::span<const std::string_view> keys = core_keys(kind);
-  for (const triax_option& option : options) {
-    if (std::ranges::find(keys, option.name) == keys.end()) continue;
-    std::string all;
-    for (const std::string_view key : keys) all.append(all.empty() ? "" : ", ").append(key);
-    refuse(file,
-           text("{} has an option \"{}\", which is a key of the core in [{}]", plugin, option.name,
-                find_kind(kind)->table),
-           text("rename the option; keys of the core in [{}]: {}", find_kind(kind)->table, all));
+void check_core_key(const triax_plugin& descriptor, const triax_option& option, const std::filesystem::path& file) {
+  const PluginKind* const kind = find_plugin_kind(descriptor.kind ? descriptor.kind : "");
+  if (!kind || std::ranges::find(kind->core_keys, option.name) == kind->core_keys.end()) return;
+  std::string all;
+  for (const std::string_view key : kind->core_keys) all.append(all.empty() ? "" : ", ").append(key);
+  refuse(file,
+         text("{} has an option \"{}\", which is a key of the core in [{}]", file.stem().string(), option.name,
+              kind->table),
+         text("rename the option; keys of the core in [{}]: {}", kind->table, all));
+}
+
+void check_option_row(const std::vector<triax_option>& options, std::size_t row, const std::filesystem::path& file) {
+  const triax_option& option = options[row];
+  if (const Refusals answer = check_row(option); !answer.empty())
+    refuse(file, "its option table: " + answer.front().message,
+           answer.front().hint.empty() ? "correct its row of the table" : answer.front().hint);
+  const auto same = [&option](const triax_option& other) {
+    return other.name && std::string_view(other.name) == option.name;
+  };
+  if (std::any_of(options.begin(), options.begin() + static_cast<std::ptrdiff_t>(row), same)) {
+    refuse(file, text("its option table: option \"{}\" is declared twice", option.name),
+           "remove or rename one of the two rows");
   }
 }
 
-void check_options(const std::vector<triax_option>& options, const std::filesystem::path& file) {
-  for (auto option = options.begin(); option != options.end(); ++option) {
-    if (const Refusals answer = check_row(*option); !answer.empty())
-      refuse(file, "its option table: " + answer.front().message);
-    const auto same = [&](const triax_option& other) { return std::string_view(other.name) == option->name; };
-    if (std::any_of(options.begin(), option, same)) {
-      refuse(file, text("its option table: option \"{}\" is declared twice", option->name));
-    }
+/// Runs one check, and keeps its error.
+template <class Check>
+void collect(std::vector<DescriptorFault>& faults, std::string_view check, const Check& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    faults.push_back({check, error});
+  }
+}
+
+/// All faults of the option table, which is copied to `options`.
+void collect_option_faults(const triax_plugin& descriptor, const std::filesystem::path& file,
+                           std::vector<triax_option>& options, std::vector<DescriptorFault>& faults) {
+  collect(faults, kOptionsCheck, [&] { options = copy_options(descriptor, file); });
+  for (std::size_t row = 0; row < options.size(); ++row)
+    collect(faults, kOptionsCheck, [&] { check_option_row(options, row, file); });
+  for (const triax_option& option : options) {
+    if (!option.name) continue; // already reported
+    collect(faults, kOptionsCheck, [&] { check_core_key(descriptor, option, file); });
   }
 }
 
 } // namespace
 
 std::span<const std::string_view> core_keys(std::string_view kind) {
-  const Kind* const known = find_kind(kind);
+  const PluginKind* const known = find_plugin_kind(kind);
   return known ? known->core_keys : std::span<const std::string_view>();
 }
 
+std::vector<DescriptorFault> descriptor_faults(const triax_plugin* descriptor, const std::filesystem::path& file,
+                                               std::vector<triax_option>& options) {
+  std::vector<DescriptorFault> faults;
+  collect(faults, kAbiCheck, [&] { check_abi(descriptor, file); });
+  if (!faults.empty()) return faults; // the other fields cannot be read
+  collect(faults, kToolchainCheck, [&] { check_toolchain(*descriptor, file); });
+  collect(faults, kInterfaceCheck, [&] { check_interface(*descriptor, file); });
+  collect(faults, kNameCheck, [&] { check_name(*descriptor, file); });
+  collect(faults, kContentsCheck, [&] { check_contents(*descriptor, file); });
+  collect_option_faults(*descriptor, file, options, faults);
+  return faults;
+}
+
 std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const std::filesystem::path& file) {
-  check_abi(descriptor, file);
-  check_toolchain(*descriptor, file);
-  check_interface(*descriptor, file);
-  check_texts(*descriptor, file);
-  auto options = copy_options(*descriptor, file);
-  check_options(options, file);
-  check_core_keys(*descriptor, options, file);
+  std::vector<triax_option> options;
+  const std::vector<DescriptorFault> faults = descriptor_faults(descriptor, file, options);
+  if (!faults.empty()) throw Error(faults.front().error);
   return options;
 }
 

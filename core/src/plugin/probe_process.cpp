@@ -3,20 +3,14 @@
 // through a pipe, which can be read only once.
 #include "plugin/probe_process.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
-#include <iostream>
 #include <memory>
 #include <new>
 #include <string_view>
@@ -24,12 +18,9 @@
 
 #include "base/caught_error.hpp"
 #include "base/printable.hpp"
-#include "os/descriptor.hpp"
 #include "os/errno_text.hpp"
-#include "os/fault_guard.hpp"
+#include "os/forked_process.hpp"
 #include "os/library_of.hpp"
-#include "os/signal_name.hpp"
-#include "os/write_all.hpp"
 #include "plugin/fault_handler.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
@@ -63,72 +54,12 @@ class SharedRecord {
   CallRecord* record_ = nullptr;
 };
 
-/// An unnamed file for the child's output; none if the child writes to its parent's streams.
-os::Descriptor capture_file(ProbeOutput output) {
-  if (output == ProbeOutput::inherited) return os::Descriptor(-1);
-  const int number = memfd_create("triax-probe", MFD_CLOEXEC);
-  if (number < 0) throw Error(text("cannot capture the output of a probe process: {}", errno_text()));
-  return os::Descriptor(number);
-}
-
 std::string answer_of(const std::function<std::string()>& body) {
   try {
     return kReturned + body();
   } catch (...) {
     return kThrew + std::string(caught_error().what());
   }
-}
-
-/// Never returns: exit handlers of the parent must not run in the child.
-[[noreturn]] void be_child(const std::function<std::string()>& body, CallRecord& record, int out, int captured,
-                           pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1); // the parent ended before prctl()
-  if (captured >= 0) {
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO); // standard input belongs to the parent
-    dup2(captured, STDOUT_FILENO);
-    dup2(captured, STDERR_FILENO);
-  }
-  record.answer = out;
-  record_calls(&record);
-  record_faults(record);
-  const RankActivity::Binding bound(record.activity);
-  write_all(out, answer_of(body)); // fails if the parent has ended, or if a plugin has closed the descriptor
-  _exit(0);
-}
-
-/// Reads what has arrived; returns false at the end of the stream.
-bool read_some(int in, std::string& answer) {
-  char buffer[4096];
-  for (;;) {
-    const ssize_t size = read(in, buffer, sizeof buffer);
-    if (size > 0) {
-      answer.append(buffer, static_cast<std::size_t>(size));
-    } else if (size == 0) {
-      return false;
-    } else if (errno != EINTR) {
-      return errno == EAGAIN;
-    }
-  }
-}
-
-/// The last non-empty line, without its line end. UCX prints a backtrace after the error with which it aborts.
-std::string last_line(int file) {
-  if (file < 0) return {};
-  constexpr off_t kMax = 16 << 10;
-  constexpr std::string_view kBacktrace = "==== backtrace";
-  const off_t size = lseek(file, 0, SEEK_END), begin = std::max<off_t>(0, size - kMax);
-  std::string tail(static_cast<std::size_t>(std::max<off_t>(0, size - begin)), '\0');
-  const ssize_t got = pread(file, tail.data(), tail.size(), begin);
-  tail.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  if (const std::size_t trace = tail.find(kBacktrace); trace != std::string::npos && trace > 0) tail.resize(trace);
-  while (tail.ends_with('\n')) tail.pop_back();
-  return tail.substr(tail.rfind('\n') + 1); // npos + 1 is 0
-}
-
-bool is_fault(int signal) {
-  return std::ranges::find(os::kFaults, signal) != std::end(os::kFaults);
 }
 
 /// Names the innermost call if it has no CallScope. The pointers are those of the child. Those into libraries that
@@ -146,12 +77,9 @@ void name_inner_call(const RankActivity::Call& call, ProbeFailure& failure) {
 class ProbeChild {
  public:
   ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits);
-  ~ProbeChild();
-  ProbeChild(const ProbeChild&) = delete;
-  ProbeChild& operator=(const ProbeChild&) = delete;
 
   /// The descriptor of its answer; -1 at the end of the answer.
-  int answer() const { return open_ ? in_.number() : -1; }
+  int answer() const { return process_.descriptor(); }
   /// Reads what has arrived. Ends the child if its current call exceeds its limit.
   bool ended();
   /// Once it has ended.
@@ -163,57 +91,33 @@ class ProbeChild {
 
   const CallLimits limits_;
   const SharedRecord record_;
-  const os::Descriptor captured_;
-  os::Descriptor in_{-1};
-  pid_t child_ = -1;
-  bool open_ = true, ended_ = false, timed_out_ = false, is_stopped_ = false;
+  os::ForkedProcess process_;
+  bool timed_out_ = false;
   Clock::time_point looked_ = Clock::now(), deadline_ = Clock::time_point::max();
   Clock::duration not_counted_{}; // of the time since the current call began
-  int status_ = 0;                // of waitpid()
-  std::string answer_;
 };
 
 ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits)
-    : limits_(limits), record_(limits), captured_(capture_file(output)) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
-  in_ = os::Descriptor(ends[0]);
-  const os::Descriptor out(ends[1]);
-  fcntl(out.number(), F_SETFL, 0); // the child's writes may block
-  std::cout.flush();
-  std::fflush(nullptr); // else both processes would write what is buffered
-  const pid_t parent = getpid();
-  child_ = fork();
-  if (child_ < 0) {
-    throw Error(text("cannot start a process to probe plugins in: {}", errno_text()), {},
-                "raise the limit on processes (ulimit -u), or end others");
-  }
-  if (child_ == 0) be_child(body, *record_, out.number(), captured_.number(), parent);
-}
-
-ProbeChild::~ProbeChild() {
-  if (child_ < 0 || ended_) return;
-  kill(child_, SIGKILL);
-  waitpid(child_, nullptr, 0);
-}
+    : limits_(limits),
+      record_(limits),
+      process_(
+          [&](int answer) {
+            record_->answer = answer;
+            record_calls(&*record_);
+            record_faults(*record_);
+            const RankActivity::Binding bound(record_->activity);
+            return answer_of(body);
+          },
+          output == ProbeOutput::captured ? os::ForkedProcess::Output::captured
+                                          : os::ForkedProcess::Output::inherited) {}
 
 bool ProbeChild::ended() {
-  if (ended_) return true;
-  if (open_) open_ = read_some(in_.number(), answer_);
-  int status = 0;
-  const int flags = !open_ && !answer_.empty() ? 0 : WNOHANG;
-  if (waitpid(child_, &status, flags | WUNTRACED | WCONTINUED) == child_) {
-    is_stopped_ = WIFSTOPPED(status);
-    if (is_stopped_ || WIFCONTINUED(status)) return false;
-    status_ = status;
-    read_some(in_.number(), answer_);
-    return ended_ = true;
-  }
+  if (process_.ended()) return true;
   const Clock::time_point deadline = extended_deadline();
   if (Clock::now() < deadline) return false;
   timed_out_ = true;
   constexpr auto kGrace = std::chrono::seconds(2); // for the handler of SIGABRT, which records the plugin on the stack
-  kill(child_, Clock::now() < deadline + kGrace ? SIGABRT : SIGKILL);
+  process_.kill(Clock::now() < deadline + kGrace ? SIGABRT : SIGKILL);
   return false;
 }
 
@@ -224,19 +128,18 @@ Clock::time_point ProbeChild::extended_deadline() {
   const Clock::time_point now = Clock::now();
   const Clock::duration round = now - std::exchange(looked_, now);
   if (std::exchange(deadline_, deadline) != deadline) not_counted_ = {}; // another call
-  if (is_stopped_ || round > kLongestRound) not_counted_ += round;
+  if (process_.is_stopped() || round > kLongestRound) not_counted_ += round;
   return deadline == Clock::time_point::max() ? deadline : deadline + not_counted_;
 }
 
 ProbeResult ProbeChild::result() const {
-  const bool answered = WIFEXITED(status_) && WEXITSTATUS(status_) == 0 && !answer_.empty();
-  if (answered && answer_.front() == kReturned) return {answer_.substr(1), std::nullopt};
-  if (answered) throw Error(answer_.substr(1));
-  const bool is_closed = WIFEXITED(status_) && WEXITSTATUS(status_) == 0 && record_->closer.what[0] != '\0';
+  const std::string& answer = process_.answer();
+  if (process_.has_answered() && answer.front() == kReturned) return {answer.substr(1), std::nullopt};
+  if (process_.has_answered()) throw Error(answer.substr(1));
+  const bool is_closed = process_.has_exited() && record_->closer.what[0] != '\0';
   const PluginCall& call = is_closed ? record_->closer : record_->current;
-  ProbeFailure failure{call.plugin, call.file, call.what, is_closed ? kClosed : outcome(call),
-                       last_line(captured_.number())};
-  failure.is_killed = !timed_out_ && WIFSIGNALED(status_) && !is_fault(WTERMSIG(status_));
+  ProbeFailure failure{call.plugin, call.file, call.what, is_closed ? kClosed : outcome(call), process_.last_line()};
+  failure.is_killed = !timed_out_ && WIFSIGNALED(process_.status()) && !process_.has_crashed();
   if (!is_closed) name_inner_call(record_->activity.call(), failure);
   if (const std::filesystem::path file = record_->fault_file; !file.empty() && is_loaded(file)) {
     failure.plugin = file.stem();
@@ -251,10 +154,7 @@ std::string ProbeChild::outcome(const PluginCall& call) const {
     const std::chrono::duration<double> limit = plan ? limits_.plan : limits_.call;
     return text("did not return within {} s", limit.count());
   }
-  if (!WIFSIGNALED(status_)) return text("called exit({})", WEXITSTATUS(status_));
-  const int signal = WTERMSIG(status_);
-  return text("{} {} ({})", is_fault(signal) ? "crashed with" : "was killed by", signal_name(signal),
-              strsignal(signal));
+  return process_.how_it_ended();
 }
 
 /// Until one of them has written or 20 ms have passed: the end of a child whose children keep the pipe open is not

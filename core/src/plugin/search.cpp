@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -113,33 +114,48 @@ std::vector<fs::path> candidates(const fs::path& folder) {
   return files;
 }
 
-Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
-  if (name.empty() || name.find('/') != std::string_view::npos || name.ends_with(".so")) {
+std::optional<Found> try_find(std::string_view name, const std::vector<SearchFolder>& folders) {
+  if (name.empty() || is_path(name)) {
     throw Error(text("plugin \"{}\" is not a valid name", name), {},
                 "write only the name, such as sched-gpipe; folders to search belong in plugins.path");
   }
   Found found;
+  for (const SearchFolder& searched : folders) {
+    fs::path file = searched.folder / (std::string(name) + ".so");
+    if (!has_entry(searched, file)) continue;
+    if (found.file.empty()) {
+      found.file = std::move(file);
+    } else if (!is_same_file(found.file, file)) {
+      found.shadowed.push_back(std::move(file));
+    }
+  }
+  return found.file.empty() ? std::nullopt : std::optional(std::move(found));
+}
+
+Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
+  if (std::optional<Found> found = try_find(name, folders)) return std::move(*found);
   std::vector<std::string> names;
   std::vector<std::string> looked_in;
-  for (const auto& searched : folders) {
-    fs::path file = searched.folder / (std::string(name) + ".so");
-    if (has_entry(searched, file)) {
-      if (found.file.empty()) {
-        found.file = std::move(file);
-      } else if (!is_same_file(found.file, file)) {
-        found.shadowed.push_back(std::move(file));
-      }
-      continue;
-    }
-    if (!found.file.empty()) continue;
-    for (const auto& candidate : candidates(searched.folder)) names.push_back(candidate.stem().string());
+  for (const SearchFolder& searched : folders) {
+    for (const fs::path& candidate : candidates(searched.folder)) names.push_back(candidate.stem().string());
     looked_in.push_back(described(searched));
   }
-  if (!found.file.empty()) return found;
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
               "looked in: " + listed(looked_in));
+}
+
+bool is_path(std::string_view given) {
+  return given.find('/') != std::string_view::npos || given.ends_with(".so");
+}
+
+Found locate(std::string_view given, const std::vector<SearchFolder>& folders) {
+  if (!is_path(given)) return find(given, folders);
+  std::error_code unreadable;
+  if (fs::symlink_status(given, unreadable).type() == fs::file_type::not_found)
+    throw Error("no such file", shortened(given), "triax plugins list shows the plugins that are found by name");
+  return {given, {}};
 }
 
 } // namespace triax::plugin

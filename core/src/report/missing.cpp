@@ -10,6 +10,7 @@ void Missing::add(const Missing& other) {
   log_lines += other.log_lines;
   timelines += other.timelines;
   checkpoints += other.checkpoints;
+  events += other.events;
 }
 
 std::string to_text(const Missing& missing, std::int64_t records) {
@@ -22,6 +23,7 @@ std::string to_text(const Missing& missing, std::int64_t records) {
   if (missing.log_lines > 0) part(counted(missing.log_lines, "line of logs", "lines of logs"));
   if (missing.timelines > 0) part(counted(missing.timelines, "timeline", "timelines"));
   if (missing.checkpoints > 0) part(counted(missing.checkpoints, "checkpoint", "checkpoints"));
+  if (missing.events > 0) part(counted(missing.events, "event for TensorBoard", "events for TensorBoard"));
   return out;
 }
 

@@ -14,8 +14,9 @@ struct Missing {
   std::int64_t log_lines = 0; // of all logs
   std::int64_t timelines = 0; // files
   std::int64_t checkpoints = 0;
+  std::int64_t events = 0; // of TensorBoard
 
-  bool any() const { return records != 0 || log_lines != 0 || timelines != 0 || checkpoints != 0; }
+  bool any() const { return records != 0 || log_lines != 0 || timelines != 0 || checkpoints != 0 || events != 0; }
   void add(const Missing& other);
 };
 

@@ -114,7 +114,7 @@ void CheckpointCommit::own_folder(os::FollowedFolder& folder) {
 }
 
 void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
-                                const PartOrError& own, const std::atomic<bool>& stop) {
+                                const PartOrError& own, bool removes_old, const std::atomic<bool>& stop) {
   const Clock::time_point began = Clock::now();
   const std::vector<std::string> others = reports_of_others(save); // after an abort, nothing is reported here
   try {
@@ -126,8 +126,8 @@ void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, cons
     checkpoint::commit(partial, checkpoints, state.step);
     newest_ = checkpoint::folder_name(state.step);
     log_.info("step {} is saved in {}", state.step, (checkpoints / newest_).string());
-    const std::vector<std::string> removed =
-        checkpoint::remove_old(checkpoints, run_.checkpoint.keep, run_.checkpoint.keep_every);
+    std::vector<std::string> removed;
+    if (removes_old) removed = checkpoint::remove_old(checkpoints, run_.checkpoint.keep, run_.checkpoint.keep_every);
     if (removed.size() > 1) // an earlier start has kept more
       log_.info("removed {} and {} before it (checkpoint.keep = {}, keep_every = {})", removed.back(),
                 removed.size() - 1, run_.checkpoint.keep, run_.checkpoint.keep_every);
@@ -200,10 +200,7 @@ checkpoint::Manifest CheckpointCommit::manifest(const checkpoint::TrainingState&
   out.tokens = state.samples * sequence_;
   out.created = checkpoint::creation_time();
   out.engine = TRIAX_VERSION;
-  for (const auto& [kind, choice] : {std::pair("model", &run_.model), std::pair("schedule", &run_.schedule),
-                                     std::pair("kernels", &run_.kernels), std::pair("optimizer", &run_.optimizer)})
-    out.plugins[kind] = plugin_text(*choice);
-  for (const auto& [axis, choice] : run_.comm) out.plugins["comm." + axis] = plugin_text(choice);
+  for (const auto& [use, choice] : run_.plugins()) out.plugins[use] = plugin_text(*choice);
   for (const Axis& axis : layout_.axes()) out.layout[axis.name] = layout_.size(axis.name);
   out.config = run_.values;
   out.content = std::move(content);

@@ -57,7 +57,7 @@ class CheckpointCommit {
   /// has it: then throws Error, because the checkpoints of that run must not be removed as old ones of this.
   void own_folder(os::FollowedFolder& folder);
   void complete(const std::filesystem::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
-                const PartOrError& own, const std::atomic<bool>& stop);
+                const PartOrError& own, bool removes_old, const std::atomic<bool>& stop);
   /// While complete() waits for the parts of other ranks. Any thread.
   bool awaits_others() const { return awaits_others_; }
   std::int64_t failed() const { return failed_; } // checkpoints

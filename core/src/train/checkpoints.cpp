@@ -120,7 +120,7 @@ struct Checkpoints::Impl {
     }
   }
 
-  void save() {
+  void save(Old old) {
     if (!writer.joinable()) return; // nothing is saved
     finish_writing(true);
     began = Clock::now();
@@ -129,6 +129,7 @@ struct Checkpoints::Impl {
     {
       const std::lock_guard lock(mutex);
       job = rank.training_state();
+      removes_old = old == Old::removed;
       ++saves;
       last_saved = checkpoint::folder_name(job->step);
     }
@@ -186,7 +187,7 @@ struct Checkpoints::Impl {
       const std::filesystem::path chosen = commit ? choose_folder(refused) : await_folder(store, saves);
       const std::filesystem::path folder = checkpoint::partial_folder(chosen, state.step, attempt);
       const PartOrError part = chosen.empty() ? PartOrError{{}, {}, refused} : written(folder, state);
-      if (commit) return commit->complete(folder, saves, state, part, stop);
+      if (commit) return commit->complete(folder, saves, state, part, removes_old, stop);
       try {
         publish(store, saves, number, part);
       } catch (...) { // too large for the store: rank 0 must not wait for it
@@ -307,6 +308,7 @@ struct Checkpoints::Impl {
   std::string last_saved, continued;            // names in checkpoints(): of this start's last save, and before it
   std::string restored;                         // folder of another run
   std::int64_t saves = 0;                       // begun; written while there is no job
+  bool removes_old = true;                      // after the last save; written while there is no job
   bool ends = false;
   double seconds = 0;
   std::future<void> touched; // before the first copy; uses `stop`
@@ -335,8 +337,8 @@ bool Checkpoints::is_due(std::int64_t step) const {
   return every > 0 && step % every == 0;
 }
 
-void Checkpoints::save() {
-  impl_->save();
+void Checkpoints::save(Old old) {
+  impl_->save(old);
 }
 
 void Checkpoints::wait() {

@@ -46,8 +46,9 @@ class Checkpoints {
   bool continues_run() const;
   /// Whether a checkpoint is due after this step.
   bool is_due(std::int64_t step) const;
-  /// Saves the state after the last step.
-  void save();
+  enum class Old : std::uint8_t { removed, kept };
+  /// Saves the state after the last step. `old`: checkpoints beyond checkpoint.keep.
+  void save(Old old = Old::removed);
   /// Waits until the last save has been written; on rank 0, until it is complete.
   void wait();
 

@@ -11,6 +11,7 @@
 #include "base/caught_error.hpp"
 #include "base/rank_files.hpp"
 #include "checkpoint/folder.hpp"
+#include "executor/executor.hpp"
 #include "report/traffic.hpp"
 
 namespace triax::train {
@@ -25,11 +26,12 @@ constexpr std::int32_t kOutOfTime = 1000;
 class Loop {
  public:
   Loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
-       Checkpoints* checkpoints)
+       Checkpoints* checkpoints, Turns* turns)
       : run_(run),
         rank_(rank),
         reports_(reports),
         checkpoints_(checkpoints),
+        turns_(turns),
         signals_(signals),
         end_(run.train.stop_at > 0 ? std::min(run.train.stop_at, run.train.steps) : run.train.steps),
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
@@ -39,7 +41,8 @@ class Loop {
     // rank 0 has begun that step, because the norm sums over all ranks.
     stop_for(rank_.agree(requested()));
     if (is_next_step()) begin_records(); // else the files stay as they are
-    while (is_next_step()) located_step();
+    if (rank_.steps_done() > 0) continue_after(rank_.steps_done());
+    while (!stops() && has_turn() && is_next_step()) located_step();
     finish();
     end_checkpoints();
     end_records();
@@ -52,10 +55,17 @@ class Loop {
  private:
   bool is_next_step() const { return rank_.steps_done() < end_ && !stops(); }
 
+  /// Also after the last step, so that the other side has its turn.
+  bool has_turn() {
+    if (!turns_ || turns_->await(rank_, rank_.device().abort_flag())) return true;
+    checkpoints_ = nullptr; // nothing is saved
+    return false;
+  }
+
   void begin_records() {
     if (!reports_.records) return;
     const std::string moved =
-        reports_.records->begin(checkpoints_ && checkpoints_->continues_run() ? rank_.steps_done() : 0);
+        reports_.records->begin(checkpoints_ && checkpoints_->continues_run() ? rank_.steps_done() : 0, rank_.memory());
     if (!moved.empty()) note(moved);
   }
 
@@ -66,6 +76,7 @@ class Loop {
     result_.metrics = reports_.records->metrics().string();
     result_.records = reports_.records->records();
     result_.missing.records = reports_.records->missing();
+    result_.missing.events = reports_.records->missing_events();
   }
 
   std::int32_t requested() const {
@@ -124,7 +135,7 @@ class Loop {
   void step() {
     const std::vector<report::GroupTraffic> before = rank_.traffic();
     // Ranks wait for each other in every step, so all must stop together: all get the signal with the step's results.
-    const StepResult done = rank_.step(request_);
+    const StepResult done = next_step();
     stop_for(done.request);
     const std::vector<report::GroupTraffic> traffic = report::difference(rank_.traffic(), before);
     seconds_ += done.seconds;
@@ -152,6 +163,29 @@ class Loop {
     saved_ = done.step;
   }
 
+  StepResult next_step() {
+    try {
+      return rank_.step(request_);
+    } catch (const executor::NonfiniteError& error) {
+      if (!keeps_last_step()) throw;
+      throw Error(error.message(), error.where(), text("{}; step {} is saved", error.hint(), rank_.steps_done()));
+    }
+  }
+
+  /// Before a run ends because values are not finite. These weights may lead to the same values again, so no older
+  /// checkpoint is removed.
+  bool keeps_last_step() {
+    if (!checkpoints_) return false;
+    try {
+      if (result_.steps > 0 && saved_ != rank_.steps_done()) checkpoints_->save(Checkpoints::Old::kept);
+      checkpoints_->wait();
+      const std::string newest = fs::path(checkpoints_->newest()).filename().string();
+      return rank_.agree(checkpoint::step_of(newest) == rank_.steps_done() ? 0 : 1) == 0; // a rank that throws ends all
+    } catch (...) { // must not hide why the run ends
+      return false;
+    }
+  }
+
   void count(const StepResult& done) {
     ++result_.steps;
     result_.skipped += done.skipped ? 1 : 0;
@@ -173,9 +207,14 @@ class Loop {
                   text("save more often: checkpoint.every = {} is after this step", run_.checkpoint.every));
     note(text("{}: {}; goes back to step {} ({}) and leaves out the samples {} to {} (rewind {} of {})", found.where(),
               found.message(), to->step, to->folder, to->begin, to->end - 1, ++rewinds_, run_.train.max_rewinds));
+    continue_after(to->step);
     if (reports_.records) continue_records(to->step);
     checkpoints_->save(); // a stop or a loss of a rank before the next save must not bring the samples back
     saved_ = to->step;
+  }
+
+  void continue_after(std::int64_t done) const {
+    if (reports_.continuing) reports_.continuing(done);
   }
 
   void continue_records(std::int64_t done) {
@@ -224,7 +263,8 @@ class Loop {
   const config::RunConfig& run_;
   Rank& rank_;
   const Reports reports_;
-  Checkpoints* const checkpoints_;
+  Checkpoints* checkpoints_;
+  Turns* const turns_;
   const os::StopSignals& signals_;
   const executor::Request request_ = [this] { return requested(); };
   const std::int64_t end_;  // the step after which the run ends
@@ -248,8 +288,8 @@ fs::path log_file(const config::RunConfig& run, int rank) {
 }
 
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
-                    Checkpoints* checkpoints) {
-  return Loop(run, rank, signals, reports, checkpoints).go();
+                    Checkpoints* checkpoints, Turns* turns) {
+  return Loop(run, rank, signals, reports, checkpoints, turns).go();
 }
 
 } // namespace triax::train

@@ -17,6 +17,7 @@
 #include "train/checkpoints.hpp"
 #include "train/rank.hpp"
 #include "train/run_folder.hpp"
+#include "train/turns.hpp"
 
 namespace triax::train {
 
@@ -52,6 +53,9 @@ struct Reports {
   Clock::time_point began = Clock::now();                   // from when train.time_limit counts
   /// Called before the evaluation after a step: its failure does not lose the step's record. May be empty.
   std::function<void(std::int64_t step)> evaluating = {};
+  /// Called when training continues after an earlier step: at the start of a run that was resumed, and after a rewind.
+  /// May be empty.
+  std::function<void(std::int64_t step)> continuing = {};
 };
 
 /// Begins the records once all ranks have joined. Trains to train.steps or train.stop_at, or until a rank has
@@ -60,8 +64,9 @@ struct Reports {
 /// run ends. Does what train.nonfinite says if a value is not finite. Writes a record every log.every steps, for steps
 /// with an evaluation, and for the last. Evaluates every eval.every steps and after the last. If the run must stop, no
 /// evaluation is started, and one in progress ends after its batch; the step is then recorded without it. All ranks of
-/// a run take the same decisions at the same points.
+/// a run take the same decisions at the same points. With `turns`, which may be null, steps wait for their turn, and
+/// the end that it gives saves no checkpoint.
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports,
-                    Checkpoints* checkpoints = nullptr);
+                    Checkpoints* checkpoints = nullptr, Turns* turns = nullptr);
 
 } // namespace triax::train

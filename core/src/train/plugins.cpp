@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/printable.hpp"
+#include "executor/kept_state.hpp"
 #include "plugin/call_guard.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
@@ -18,16 +19,28 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
                                  Log& log) {
   TRIAX_REQUIRE(choice.library, "{}.plugin \"{}\" is not loaded", choice.table, choice.name);
   return call_plugin("create", choice.name.c_str(), [&] {
-    return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
+    return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads},
+                                     choice.folders);
   });
 }
 
 constexpr const char* kDefectHint = "this is a defect of the plugin: report it to its author";
 
+/// Names are parts of tensor names in checkpoints, and of options and messages.
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
 /// What is wrong with an optimizer's state; empty: nothing. The engine keeps one tensor per name.
 std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& second) {
   for (std::size_t i = 0; i < first.state.size(); ++i) {
     if (first.state[i].empty()) return text("traits() gives state tensor {} an empty name", i);
+    if (first.state[i] == executor::kMasterName)
+      return text("traits() gives a state tensor the name \"{}\", which the engine uses for the weights",
+                  executor::kMasterName);
+    if (!std::ranges::all_of(first.state[i], is_name_character))
+      return text("traits() gives a state tensor the name \"{}\"; names have letters, digits, \"_\" and \"-\" only",
+                  shortened(first.state[i]));
     if (std::ranges::count(first.state, first.state[i]) > 1)
       return text("traits() gives two state tensors the name \"{}\"", shortened(first.state[i]));
   }
@@ -114,7 +127,29 @@ Layout layout_of(const config::RunConfig& run) {
   return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
 }
 
+namespace {
+
+/// For a refusal that comes without a next step.
+std::string next_step(ErrorCode code, const std::string& table) {
+  return code == ErrorCode::kPluginFailed
+             ? text("report this to the author of the plugin, or choose another {}.plugin", table)
+             : text("change the run as the message says, or choose another {}.plugin", table);
+}
+
+} // namespace
+
+Refusal failure_of(const config::PluginChoice& choice, const Error& error) {
+  const std::string name = choice.name + ", "; // guarded_call() begins with the plugin, of_plugin() does too
+  std::string where = error.where();
+  if (where.starts_with(name)) where.erase(0, name.size());
+  Refusal failure =
+      make_refusal(ErrorCode::kPluginFailed, {}, "{}{}{}", where, where.empty() ? "" : ": ", error.message());
+  failure.hint = error.hint();
+  return of_plugin(choice, failure).front();
+}
+
 Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals) {
+  const std::string& table = choice.named_in.empty() ? choice.table : choice.named_in;
   for (Refusal& refusal : refusals) {
     if (refusal.message.empty()) {
       refusal.keys.clear();
@@ -122,8 +157,9 @@ Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals) {
       refusal.hint = kDefectHint;
     }
     if (!refusal.keys.empty()) continue;
-    refusal.keys.push_back(choice.table + ".plugin");
-    refusal.message = text("{}.plugin \"{}\": {}", choice.table, choice.name, refusal.message);
+    refusal.keys.push_back(table + ".plugin");
+    refusal.message = text("{}.plugin \"{}\": {}", table, choice.name, refusal.message);
+    if (refusal.hint.empty()) refusal.hint = next_step(refusal.code, table);
   }
   return refusals;
 }

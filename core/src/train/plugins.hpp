@@ -60,8 +60,10 @@ class RankPlugins {
   std::map<std::string, plugin::Instance<CommBackend>> backends_; // by table: "comm", "comm.tensor"...
 };
 
-/// Gives each refusal without keys its plugin, and the key that names the plugin.
+/// Gives each refusal without keys its plugin, the key that names the plugin, and a next step if it has none.
 Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals);
+/// The same for an exception of the plugin.
+Refusal failure_of(const config::PluginChoice& choice, const Error& error);
 PipelineShape pipeline_shape(const config::RunConfig& run);
 /// Scattered if the run sets it and there is more than one tensor rank.
 schedule::Boundaries boundaries(const config::RunConfig& run);

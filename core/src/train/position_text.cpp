@@ -9,7 +9,7 @@
 namespace triax::train {
 
 std::string position_text(const executor::Position::Snapshot& seen, const PositionWords& words) {
-  if (!seen.program && seen.step < 0) return "before step 1" + words.waiting_for(kNoAction);
+  if (!seen.program && seen.step < 0) return "before its first step" + words.waiting_for(kNoAction);
   if (!seen.program)
     return (seen.step == 0 ? std::string("after an evaluation") : text("after step {}", seen.step)) +
            words.waiting_for(kNoAction);

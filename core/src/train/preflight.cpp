@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/caught_error.hpp"
@@ -32,6 +33,10 @@ class Check {
       : run_(run), placement_(placement), log_(log), devices_(devices), layout_(layout_of(run)) {}
 
   Preflight take() {
+    // A probe process has one. Without it, a plugin that throws would not be known.
+    RankActivity own;
+    std::optional<RankActivity::Binding> bound;
+    if (!RankActivity::current()) bound.emplace(own);
     guarded({}, [this] {
       ask_plugins();
       check_data();
@@ -44,14 +49,18 @@ class Check {
   }
 
  private:
-  /// Turns exceptions of plugins and modules into errors, with `key` in front if one is responsible.
+  /// Turns exceptions of plugins and modules into errors. `key`: the one that is responsible; if it is empty and a
+  /// plugin failed, the key that names the plugin is.
   template <class Body>
   void guarded(const std::string& key, Body body) {
     try {
       body();
     } catch (...) { // also out of memory
       Error error = caught_error();
-      if (const RankActivity* activity = RankActivity::current()) error = activity->with_failed_call(error);
+      const RankActivity* const activity = RankActivity::current();
+      const config::PluginChoice* const failed = activity ? run_.find_plugin(activity->failed_plugin()) : nullptr;
+      if (activity) error = activity->with_failed_call(error);
+      if (failed && key.empty()) return refuse(failure_of(*failed, error));
       const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
       refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}{}", of, where, error.message())
                  .with_hint("{}", error.hint()));

@@ -17,18 +17,13 @@
 #include "executor/memory.hpp"
 #include "report/step_record.hpp"
 #include "train/balance.hpp"
+#include "train/memory_row.hpp"
 #include "train/rank_placement.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 
 namespace triax::train {
-
-struct MemoryRow {
-  std::string what; // "weights", "gradients", "optimizer state", "activations", "scratch"...
-  std::size_t bytes = 0;
-  bool is_on_host = false; // and not in the memory of the rank's device
-};
 
 /// Plan of the ranks that differ in samples and positions only. They hold the same, unless such an axis cuts a
 /// parameter into unequal parts; the first of them is planned.

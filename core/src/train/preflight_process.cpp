@@ -6,21 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "plugin/probe_answer.hpp"
 #include "plugin/probe_process.hpp"
 
 namespace triax::train {
 
-// The child answers in MessagePack: strings may be paths, which need not be UTF-8, and numbers are exact.
 using Json = nlohmann::json;
 
 namespace {
-
-Json refusal_json(const Refusal& refusal) {
-  return Json::array({std::string(name_of(refusal.code)), refusal.keys, refusal.message, refusal.hint});
-}
-Refusal read_refusal(const Json& json) {
-  return {error_code_of(json.at(0).get<std::string>()), json.at(1), json.at(2), json.at(3)};
-}
 
 Json plan_json(const RankPlan& plan) {
   Json memory = Json::array();
@@ -90,7 +83,7 @@ void read_list(const Json& list, std::vector<Item>& items, Read read) {
 std::string packed(const CheckedRun& checked) {
   const auto& [placement, preflight] = checked;
   const Json json = {{"placement", {placement.ranks, placement.cores, placement.ranks_are_threads}},
-                     {"refusals", list_json(preflight.refusals, refusal_json)},
+                     {"refusals", plugin::refusals_json(preflight.refusals)},
                      {"plans", list_json(preflight.plans, plan_json)},
                      {"corpora", list_json(preflight.corpora, corpus_json)},
                      {"parameters", preflight.parameters},
@@ -98,16 +91,15 @@ std::string packed(const CheckedRun& checked) {
                      {"threads", preflight.threads},
                      {"resume", preflight.resume},
                      {"balance", balance_json(preflight.balance)}};
-  const std::vector<std::uint8_t> bytes = Json::to_msgpack(json);
-  return {bytes.begin(), bytes.end()};
+  return plugin::pack(json);
 }
 
 CheckedRun unpacked(const std::string& bytes) {
-  const Json json = Json::from_msgpack(bytes);
+  const Json json = plugin::unpack(bytes);
   CheckedRun out;
   const Json& placement = json.at("placement");
   out.placement = {placement.at(0), placement.at(1), placement.at(2)};
-  for (const Json& refusal : json.at("refusals")) out.preflight.refusals.add(read_refusal(refusal));
+  out.preflight.refusals = plugin::read_refusals(json.at("refusals"));
   read_list(json.at("plans"), out.preflight.plans, read_plan);
   read_list(json.at("corpora"), out.preflight.corpora, read_corpus);
   out.preflight.parameters = json.at("parameters");
@@ -119,16 +111,8 @@ CheckedRun unpacked(const std::string& bytes) {
   return out;
 }
 
-/// The first table that names the plugin; null for a plugin that the run does not name.
-const config::PluginChoice* choice_of(const config::RunConfig& run, const std::string& plugin) {
-  std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
-  for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);
-  const auto found = std::ranges::find(choices, plugin, &config::PluginChoice::name);
-  return found == choices.end() ? nullptr : *found;
-}
-
 Refusal refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& failure) {
-  const config::PluginChoice* choice = choice_of(run, failure.plugin);
+  const config::PluginChoice* choice = run.find_plugin(failure.plugin);
   const std::filesystem::path file = choice && choice->library ? choice->library->file : failure.file;
   const std::string at = file.empty() ? std::string() : text(", file {}", file);
   const std::string key = choice ? choice->named_in + ".plugin" : "";

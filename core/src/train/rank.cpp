@@ -48,7 +48,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     device = plugins.make_device({options.local_rank, options.local_ranks});
     device->set_default_timeout(wait_timeout_s());
     stream = device->make_stream("compute");
-    if (run.log.timeline > 0) {
+    if (run.log.timeline > 0 || options.records_timelines) {
       trace.emplace(prepared.training, run.log.timeline, device->kind() != DeviceKind::host, options.observer);
       trace->set_compute(*stream);
     }
@@ -210,7 +210,7 @@ StepResult Rank::step(const executor::Request& request) {
   if (outcome.nonfinite) nonfinite.emplace(rank.located(*outcome.nonfinite, number));
   if (nonfinite && rank.run.train.nonfinite == "stop") {
     rank.walker->stay_at_norm(number);
-    throw Error(*nonfinite);
+    throw executor::NonfiniteError(*nonfinite);
   }
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -342,6 +342,10 @@ std::vector<MemoryRow> Rank::memory() const {
   for (const executor::RankMemory::Row& row : state.memory({state.scratch().size(), state.optimizer_scratch().size()}))
     out.push_back({row.what, row.bytes});
   return out;
+}
+
+void Rank::record_timeline(std::int64_t step) {
+  impl_->trace.value().set_step(step);
 }
 
 double Rank::flops_per_step() const {

@@ -80,6 +80,7 @@ struct RankOptions {
   /// A watchdog ends the waits of this rank once all ranks wait. Otherwise they time out after about
   /// train.stall_timeout_s, even if the other rank makes progress.
   bool waits_are_watched = false;
+  bool records_timelines = false;      // record_timeline() will be called
   int local_rank = 0, local_ranks = 1; // among the ranks of this machine: determines the rank's device
 };
 
@@ -91,11 +92,11 @@ class Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  /// One training step. If a loss or the norm is not finite, no weight changes: throws Error, or with another
-  /// train.nonfinite than "stop" returns it. In fp16, a norm that is not finite skips the step. All ranks get the
-  /// largest `request` of all ranks with the step's results. On a device that runs asynchronously, the optimizer's work
-  /// of the step may not have finished: its failure appears in a later call, and StepResult::seconds has that of the
-  /// step before.
+  /// One training step. If a loss or the norm is not finite, no weight changes: throws executor::NonfiniteError,
+  /// or with another train.nonfinite than "stop" returns it. In fp16, a norm that is not finite skips the step. All
+  /// ranks get the largest `request` of all ranks with the step's results. On a device that runs asynchronously, the
+  /// optimizer's work of the step may not have finished: its failure appears in a later call, and StepResult::seconds
+  /// has that of the step before.
   StepResult step(const executor::Request& request = {});
   /// Forward only, without dropout, over the same held-out samples in each call. Changes nothing that step() reads.
   EvalResult evaluate();
@@ -150,6 +151,9 @@ class Rank {
   std::vector<report::GroupTraffic> traffic() const;
   /// Contents of its arenas.
   std::vector<MemoryRow> memory() const;
+  /// Writes the timeline of this later step to the run's folder, as log.timeline does. Needs
+  /// RankOptions::records_timelines.
+  void record_timeline(std::int64_t step);
   double flops_per_step() const;          // of the global batch, over all ranks
   std::int64_t missing_timelines() const; // files of log.timeline that could not be written
 

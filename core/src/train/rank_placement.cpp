@@ -21,7 +21,8 @@ bool in_one_process(const config::RunConfig& run, std::int64_t ranks) {
   for (const auto& [axis, choice] : run.comm) {
     if (layout.size(axis) == 1 || !choice.library) continue;
     try {
-      const auto backend = plugin::create<CommBackend>(*choice.library, {choice.options, null_log(), layout, 0, 1});
+      const auto backend =
+          plugin::create<CommBackend>(*choice.library, {choice.options, null_log(), layout, 0, 1}, choice.folders);
       if (backend->traits().ranks == CommTraits::Ranks::same_process) return true;
     } catch (const std::exception&) {
       continue;

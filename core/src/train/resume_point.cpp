@@ -129,6 +129,17 @@ class Comparison {
   Refusals out_;
 };
 
+/// checkpoint.from names one checkpoint. The folder of a run is refused: its newest checkpoint changes while it trains.
+void refuse_run(const fs::path& folder) {
+  std::error_code none;
+  if (fs::exists(folder / checkpoint::kManifestFile, none)) return;
+  for (const fs::path& inside : {folder / config::kCheckpointFolder, folder})
+    if (fs::is_directory(inside, none))
+      if (const auto found = checkpoint::checkpoints_in(inside); !found.empty())
+        throw Error("is the folder of a run, not of a checkpoint", folder.string(),
+                    text("name a checkpoint of it; the newest is {}", found.back().folder));
+}
+
 } // namespace
 
 std::optional<ResumePoint> resume_point(const config::RunConfig& run) {
@@ -136,6 +147,7 @@ std::optional<ResumePoint> resume_point(const config::RunConfig& run) {
   if (!own.empty() && run.checkpoint.resume == "auto")
     return ResumePoint{own.back().folder, own.back().step, run.evaluates, true};
   if (run.checkpoint.from.empty()) return std::nullopt;
+  refuse_run(run.checkpoint.from);
   const bool weights_only = run.checkpoint.load == "weights";
   const Manifest manifest = checkpoint::read_manifest(run.checkpoint.from / checkpoint::kManifestFile);
   return ResumePoint{run.checkpoint.from, weights_only ? 0 : manifest.training.step, weights_only};

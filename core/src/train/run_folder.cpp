@@ -12,6 +12,7 @@
 
 #include "config/run_files.hpp"
 #include "os/replace_file.hpp"
+#include "report/json.hpp"
 #include "report/timeline_file.hpp"
 #include "triax/error.hpp"
 
@@ -81,6 +82,8 @@ class EarlierFiles {
     std::error_code none;
     if (done == 0 && fs::is_directory(run.checkpoints(), none) && !fs::is_empty(run.checkpoints(), none))
       files_.push_back(run.checkpoints());
+    const fs::path events = folder_ / config::kTensorBoardFolder;
+    if (done == 0 && fs::is_directory(events, none) && !fs::is_empty(events, none)) files_.push_back(events);
     const fs::path resolved = folder_ / kResolvedFile;
     const bool recorded = !files_.empty() || !timelines_.empty();
     if (is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
@@ -172,7 +175,7 @@ fs::path RunFolder::failure_file() const {
 RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log)
     : run_(run), resolved_toml_(std::move(resolved_toml)), log_(log) {}
 
-std::string RunRecords::begin(std::int64_t done) {
+std::string RunRecords::begin(std::int64_t done, const std::vector<MemoryRow>& memory) {
   const fs::path resolved = run_.folder / kResolvedFile;
   os::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
   std::string moved = EarlierFiles(run_, resolved_toml_, done).move_aside();
@@ -180,6 +183,8 @@ std::string RunRecords::begin(std::int64_t done) {
   std::error_code none;
   fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed
   open(run_.log.metrics);
+  write_memory(memory);
+  open_events(run_.folder / config::kTensorBoardFolder, done);
   return moved;
 }
 
@@ -206,21 +211,50 @@ std::string RunRecords::go_back(std::int64_t done) {
   earlier_records_ += metrics_->records();
   earlier_missing_ += metrics_->missing();
   open(metrics_->path());
+  if (events_) events_->check(); // finds where it was moved to
+  if (events_)
+    open_events(events_->folder(), done); // with a new file, TensorBoard drops later steps of the earlier one
   return text("{}: records after step {} are only in {}", file, done, whole.filename());
 }
 
 void RunRecords::open(fs::path file) {
-  metrics_.emplace(file, [this](const Error& problem, bool lost) {
+  metrics_.emplace(file, observer());
+}
+
+os::AppendFile::Observer RunRecords::observer() {
+  return [this](const Error& problem, bool lost) {
     lost ? log_.error("{}", problem.what()) : log_.warn("{}", problem.what());
-  });
+  };
+}
+
+void RunRecords::open_events(fs::path folder, std::int64_t done) {
+  if (!run_.log.tensorboard) return;
+  earlier_missing_events_ = missing_events();
+  events_.emplace(folder, done + 1, observer());
+}
+
+/// Only reports read it: a failure does not end training.
+void RunRecords::write_memory(const std::vector<MemoryRow>& memory) {
+  if (memory.empty()) return;
+  std::vector<report::JsonObject> rows;
+  for (const MemoryRow& row : memory)
+    rows.emplace_back().set("what", row.what).set("bytes", std::uint64_t{row.bytes}).set("on_host", row.is_on_host);
+  try {
+    os::replace_file(run_.folder / config::kMemoryFile,
+                     report::JsonObject().set("rank", 0).set("memory", std::move(rows)).line() + '\n');
+  } catch (const Error& error) {
+    log_.warn("{}", error.what());
+  }
 }
 
 void RunRecords::write(const report::StepRecord& record) {
   metrics_->write(record);
+  if (events_) events_->write(record);
 }
 
 void RunRecords::check() {
   metrics_->check();
+  if (events_) events_->check();
 }
 
 fs::path RunRecords::metrics() const {
@@ -229,6 +263,10 @@ fs::path RunRecords::metrics() const {
 
 std::int64_t RunRecords::records() const {
   return earlier_records_ + (metrics_ ? metrics_->records() : 0);
+}
+
+std::int64_t RunRecords::missing_events() const {
+  return earlier_missing_events_ + (events_ ? events_->missing() : 0);
 }
 
 std::int64_t RunRecords::missing() const {

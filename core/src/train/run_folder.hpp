@@ -10,10 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/run_config.hpp"
 #include "os/folder_lock.hpp"
+#include "report/event_file.hpp"
 #include "report/metrics_file.hpp"
+#include "train/memory_row.hpp"
 #include "triax/log.hpp"
 
 namespace triax::train {
@@ -50,7 +53,8 @@ class RunRecords {
   /// records stay in the metrics file. If it has records of later steps, which are trained again, the whole file is
   /// also kept aside. If `done` is 0, checkpoints of an earlier run are moved aside too. Returns a line that says what
   /// was moved; empty if nothing was.
-  std::string begin(std::int64_t done = 0);
+  /// `memory`: of rank 0, which memory.json records; empty: no file.
+  std::string begin(std::int64_t done = 0, const std::vector<MemoryRow>& memory = {});
   /// After begin(), if the run goes back to the step `done`: records of later steps leave the metrics file, and the
   /// whole file is kept as metrics-N.jsonl. Returns a line that says so; empty if there are none. Throws Error with the
   /// file, and then writes to it as before.
@@ -62,17 +66,22 @@ class RunRecords {
 
   /// The current metrics file.
   std::filesystem::path metrics() const;
-  std::int64_t records() const; // number of records that should be written
-  std::int64_t missing() const; // number of these that are not in the file
+  std::int64_t records() const;        // number of records that should be written
+  std::int64_t missing() const;        // number of these that are not in the file
+  std::int64_t missing_events() const; // of log.tensorboard
 
  private:
   void open(std::filesystem::path file); // a copy: it may be of the metrics file that is replaced
+  void open_events(std::filesystem::path folder, std::int64_t done);
+  void write_memory(const std::vector<MemoryRow>& memory);
+  os::AppendFile::Observer observer();
 
   const config::RunConfig& run_;
   const std::string resolved_toml_;
   Log& log_;
   std::optional<report::MetricsFile> metrics_;
-  std::int64_t earlier_records_ = 0, earlier_missing_ = 0; // before a rewind
+  std::optional<report::EventFile> events_;                                             // with log.tensorboard
+  std::int64_t earlier_records_ = 0, earlier_missing_ = 0, earlier_missing_events_ = 0; // before a rewind
 };
 
 } // namespace triax::train

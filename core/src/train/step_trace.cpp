@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "triax/text.hpp"
 
@@ -34,6 +35,13 @@ std::vector<report::MeasuredWait> disjoint(std::vector<report::MeasuredWait> wai
 StepTrace::StepTrace(const schedule::Program& program, std::int64_t step, bool behind, executor::WalkObserver* next)
     : program_(program), step_(step), behind_(behind), next_(next) {
   actions_.reserve(program.actions().size());
+}
+
+void StepTrace::set_step(std::int64_t step) {
+  step_ = step;
+  actions_.clear();
+  calls_before_ = std::exchange(calls_, std::deque<Call>(calls_.size()));
+  used_ = 0;
 }
 
 void StepTrace::walk_begins(std::int64_t step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records one step of a rank: when each action of its program ran, when each communicator call was posted, and when it
-// completed. TracedCommunicator reports the calls.
+// Records steps of a rank, one at a time: when each action of its program ran, when each communicator call was posted,
+// and when it completed. TracedCommunicator reports the calls.
 //
 // Threads: the rank's main thread. Ownership: borrows program, next observer and compute stream; must outlive the
 // streams of the calls.
@@ -36,7 +36,11 @@ struct CallShape {
 class StepTrace final : public executor::WalkObserver {
  public:
   /// `next` gets the same calls; may be null. `behind`: the device runs asynchronously to the host.
+  /// `step`: the step to record; 0: none yet.
   StepTrace(const schedule::Program& program, std::int64_t step, bool behind, executor::WalkObserver* next);
+
+  /// Records this later step instead. Allocates.
+  void set_step(std::int64_t step);
 
   /// Calls that are posted on this stream complete before the next computation.
   void set_compute(const Stream& stream) { compute_ = &stream; }
@@ -82,7 +86,7 @@ class StepTrace final : public executor::WalkObserver {
   report::MeasuredWait wait_before(const Action& action) const;
 
   const schedule::Program& program_;
-  const std::int64_t step_;
+  std::int64_t step_;
   const bool behind_;
   executor::WalkObserver* const next_;
   const Stream* compute_ = nullptr;
@@ -90,8 +94,9 @@ class StepTrace final : public executor::WalkObserver {
   std::size_t calls_posted_ = 0; // in this step, or since the previous one
   Clock::time_point began_, ended_;
   std::vector<Action> actions_;
-  std::deque<Call> calls_; // fixed addresses: streams refer to the elements
-  std::size_t used_ = 0;   // used elements of calls_
+  std::deque<Call> calls_;        // fixed addresses: streams refer to the elements
+  std::size_t used_ = 0;          // used elements of calls_
+  std::deque<Call> calls_before_; // of the step that was recorded before: streams may still refer to them
 };
 
 } // namespace triax::train

@@ -14,7 +14,7 @@
 
 namespace triax::comm_local {
 
-class LocalCommunicator final : public Communicator {
+class LocalCommunicator : public Communicator {
  public:
   LocalCommunicator(const Group& group, std::shared_ptr<GroupState> group_state, Device& device);
   ~LocalCommunicator() override;

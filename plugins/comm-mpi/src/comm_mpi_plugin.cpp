@@ -25,14 +25,15 @@ constexpr int kSpinPolls = 2000;
 class MpiBackend final : public CommBackend, public ProcessStart {
  public:
   explicit MpiBackend(const PluginContext& context)
-      : world_(context.layout.world()),
+      : log_(context.log),
+        world_(context.layout.world()),
         polls_(context.options.text("wait") == "spin" ? kSpinPolls : 0),
         staging_bytes_(static_cast<std::size_t>(context.options.integer("staging_bytes"))) {}
 
   void* extension(std::string_view id) noexcept override {
     return id == ProcessStart::kExtension ? static_cast<ProcessStart*>(this) : nullptr;
   }
-  void serve(int ranks) override { server_ = PmixServer::shared(ranks); }
+  void serve(int ranks) override { server_ = PmixServer::shared(ranks, log_); }
   std::vector<std::pair<std::string, std::string>> variables(int rank) override { return server_->variables(rank); }
 
   CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::one_per_process); }
@@ -54,6 +55,7 @@ class MpiBackend final : public CommBackend, public ProcessStart {
   }
 
  private:
+  Log& log_;
   const int world_, polls_;
   const std::size_t staging_bytes_;
   std::shared_ptr<PmixServer> server_; // in the launcher's process

@@ -7,8 +7,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <mutex>
+#include <span>
+#include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "triax/error.hpp"
 
@@ -16,7 +21,11 @@ namespace triax::comm_mpi {
 
 namespace {
 
-constexpr const char* kNamespace = "triax";
+/// Unique on this machine: Open MPI names the shared memory of a job after it.
+std::string new_namespace() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return text("{}{}-{}", kJobPrefix, ::getpid(), std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
 
 void check(pmix_status_t status, const char* what) {
   if (status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED) return;
@@ -38,6 +47,52 @@ pmix_status_t fence(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, char
                     pmix_modex_cbfunc_t done, void* of) {
   done(PMIX_SUCCESS, data, bytes, of, nullptr, nullptr);
   return PMIX_SUCCESS;
+}
+
+/// What processes have asked the server to log. PMIx's callbacks have no object of ours.
+struct Messages {
+  std::mutex mutex;
+  Log* log = nullptr; // null: there is no server
+  std::vector<std::jthread> answers;
+};
+Messages& messages() {
+  static Messages out;
+  return out;
+}
+
+/// The longest text of a record. Open MPI packs the name of a file, that of a topic, and the message.
+std::string longest_text(std::string_view record) {
+  std::string_view longest;
+  for (std::size_t begin = 0; begin < record.size();) {
+    std::size_t end = begin;
+    while (end < record.size() && (record[end] == '\n' || static_cast<unsigned char>(record[end]) >= ' ')) ++end;
+    if (end - begin > longest.size()) longest = record.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return std::string(longest);
+}
+
+/// Rulers and empty lines carry nothing.
+void log_lines(Log& log, pmix_rank_t rank, const std::string& message) {
+  std::istringstream lines(message);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("----------") == std::string::npos && !line.empty()) log.warn("MPI, rank {}: {}", rank, line);
+}
+
+/// PMIx_Log of a process. Open MPI sends its explanations of what went wrong this way, and prints nothing.
+void logged(const pmix_proc_t* process, const pmix_info_t* data, size_t count, const pmix_info_t*, size_t,
+            pmix_op_cbfunc_t done, void* of) {
+  Messages& to = messages();
+  const std::lock_guard lock(to.mutex);
+  if (to.log)
+    for (const pmix_info_t& info : std::span(data, count)) {
+      if (info.value.type == PMIX_STRING && info.value.data.string)
+        log_lines(*to.log, process->rank, info.value.data.string);
+      if (info.value.type == PMIX_BYTE_OBJECT && info.value.data.bo.bytes)
+        log_lines(*to.log, process->rank, longest_text({info.value.data.bo.bytes, info.value.data.bo.size}));
+    }
+  // PMIx waits forever if it is answered before this function returns.
+  to.answers.emplace_back([=] { done(PMIX_SUCCESS, of); });
 }
 
 std::string host_name() {
@@ -79,14 +134,14 @@ void add_rank(Infos& job, int rank, const std::string& host) {
   job.add(PMIX_PROC_DATA, &list, PMIX_DATA_ARRAY);
 }
 
-void describe_job(Infos& job, int ranks) {
+void describe_job(Infos& job, int ranks, const std::string& name) {
   const std::string host = host_name();
   std::string peers;
   for (int rank = 0; rank < ranks; ++rank) peers += (rank ? "," : "") + std::to_string(rank);
   for (const char* key : {PMIX_UNIV_SIZE, PMIX_JOB_SIZE, PMIX_MAX_PROCS, PMIX_LOCAL_SIZE, PMIX_NODE_SIZE})
     job.number(key, static_cast<std::uint32_t>(ranks));
   job.number(PMIX_NUM_NODES, 1);
-  job.string(PMIX_JOBID, kNamespace);
+  job.string(PMIX_JOBID, name);
   job.string(PMIX_LOCAL_PEERS, peers);
   char *nodes = nullptr, *processes = nullptr;
   check(PMIx_generate_regex(host.c_str(), &nodes), "PMIx_generate_regex");
@@ -99,49 +154,60 @@ void describe_job(Infos& job, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) add_rank(job, rank, host);
 }
 
-pmix_proc_t process_of(int rank) {
+pmix_proc_t process_of(const std::string& name, int rank) {
   pmix_proc_t out;
-  PMIX_LOAD_PROCID(&out, kNamespace, static_cast<pmix_rank_t>(rank));
+  PMIX_LOAD_PROCID(&out, name.c_str(), static_cast<pmix_rank_t>(rank));
   return out;
 }
 
 } // namespace
 
-std::shared_ptr<PmixServer> PmixServer::shared(int ranks) {
+std::shared_ptr<PmixServer> PmixServer::shared(int ranks, Log& log) {
   static std::weak_ptr<PmixServer> running;
   std::shared_ptr<PmixServer> out = running.lock();
-  if (!out) running = out = std::make_shared<PmixServer>(ranks);
+  if (!out) running = out = std::make_shared<PmixServer>(ranks, log);
   return out;
 }
 
-PmixServer::PmixServer(int ranks) {
+PmixServer::PmixServer(int ranks, Log& log) : namespace_(new_namespace()), folder_(namespace_) {
+  messages().log = &log;
   static pmix_server_module_t module{};
   module.client_connected2 = connected;
   module.client_finalized = finalized;
   module.abort = aborted;
   module.fence_nb = fence;
+  module.log = logged;
   check(PMIx_server_init(&module, nullptr, 0), "PMIx_server_init");
   Infos job;
-  describe_job(job, ranks);
-  check(PMIx_server_register_nspace(process_of(0).nspace, ranks, job.get().data(), job.get().size(), nullptr, nullptr),
+  describe_job(job, ranks, namespace_);
+  check(PMIx_server_register_nspace(process_of(namespace_, 0).nspace, ranks, job.get().data(), job.get().size(),
+                                    nullptr, nullptr),
         "PMIx_server_register_nspace");
   for (int rank = 0; rank < ranks; ++rank) {
-    const pmix_proc_t process = process_of(rank);
+    const pmix_proc_t process = process_of(namespace_, rank);
     check(PMIx_server_register_client(&process, ::getuid(), ::getgid(), nullptr, nullptr, nullptr),
           "PMIx_server_register_client");
   }
 }
 
 PmixServer::~PmixServer() {
+  {
+    const std::lock_guard lock(messages().mutex);
+    messages().log = nullptr;
+    messages().answers.clear(); // joins them
+  }
   PMIx_server_finalize();
 }
 
 std::vector<std::pair<std::string, std::string>> PmixServer::variables(int rank) const {
   char** variables = nullptr;
-  const pmix_proc_t process = process_of(rank);
+  const pmix_proc_t process = process_of(namespace_, rank);
   check(PMIx_server_setup_fork(&process, &variables), "PMIx_server_setup_fork");
   // Without it, Open MPI 4 believes that each process was started alone. Any text of this form does.
   std::vector<std::pair<std::string, std::string>> out = {{"OMPI_MCA_orte_local_daemon_uri", "1.0;tcp://127.0.0.1:1"}};
+  // Shared memory and session folders: a setting of the user has precedence.
+  for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_orte_tmpdir_base"})
+    if (!folder_.path().empty() && !std::getenv(name)) out.emplace_back(name, folder_.path().string());
   for (char** variable = variables; variable && *variable; ++variable) {
     const std::string_view whole = *variable;
     const std::size_t equals = whole.find('=');

@@ -11,19 +11,27 @@
 #include <utility>
 #include <vector>
 
+#include "job_folder.hpp"
+#include "triax/log.hpp"
+
 namespace triax::comm_mpi {
 
 class PmixServer {
  public:
-  /// The server of this process, for this number of ranks.
-  static std::shared_ptr<PmixServer> shared(int ranks);
-  explicit PmixServer(int ranks);
+  /// The server of this process, for this number of ranks. `log` gets what the processes report; it must outlive the
+  /// server, and be safe to use from another thread.
+  static std::shared_ptr<PmixServer> shared(int ranks, Log& log);
+  PmixServer(int ranks, Log& log);
   ~PmixServer();
   PmixServer(const PmixServer&) = delete;
   PmixServer& operator=(const PmixServer&) = delete;
 
   /// What the process of a rank needs in its environment.
   std::vector<std::pair<std::string, std::string>> variables(int rank) const;
+
+ private:
+  const std::string namespace_; // of the job, for PMIx
+  const JobFolder folder_;
 };
 
 } // namespace triax::comm_mpi

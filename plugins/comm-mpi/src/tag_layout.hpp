@@ -6,8 +6,8 @@
 //
 // The source is not in it: MPI matches it apart. Sequence, chunk and number are the lowest bits of the p2p tag's. Two
 // messages that are posted in another order than their receives, as those of several streams may be, must not have
-// equal tags. They have none as long as fewer messages than 2^bits of the field are in flight between two ranks: 512
-// transfers of an edge, 8192 collectives of a group, and 2 chunks of a collective (Plan::kDepth). Messages that are
+// equal tags. They have none, because fewer calls of a group are in flight than limits() says, and 2 chunks of a
+// collective (Plan::kDepth). Messages that are
 // posted in the order of their receives may have equal tags, because MPI keeps their order.
 #pragma once
 
@@ -25,7 +25,10 @@ class TagLayout {
       : group_bits_(bits >= 31 ? 9 : 5), rest_bits_(std::min(bits, 31) - 2 - group_bits_) {}
 
   constexpr p2p::TagLimits limits() const noexcept {
-    return {.groups = 1 << group_bits_, .channels = 1 << kChannelBits};
+    return {.groups = 1 << group_bits_,
+            .channels = 1 << kChannelBits,
+            .exchanges = 1 << number_bits(),
+            .collectives = 1 << (rest_bits_ - 3)};
   }
   /// Bits of a transfer's number.
   constexpr int number_bits() const noexcept { return rest_bits_ - kChannelBits - 3; }

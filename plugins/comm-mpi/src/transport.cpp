@@ -103,7 +103,7 @@ MpiTransport::Operation& MpiTransport::take_operation() noexcept {
 
 void MpiTransport::add_packed(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
-    free_packed_.push_back(packed_.emplace_back(std::make_unique<std::byte[]>(p2p::kMaxTwoPieces)).get());
+    free_packed_.push_back(packed_.emplace_back(std::make_unique<std::byte[]>(p2p::kMaxTwoSegments)).get());
 }
 
 std::byte* MpiTransport::take_packed() noexcept {
@@ -135,7 +135,7 @@ void MpiTransport::begin(Request& request, std::byte* packed, std::size_t bytes,
 }
 
 void MpiTransport::post_send(Request& request, p2p::Endpoint& endpoint, p2p::Tag tag, p2p::Side, bool sync) noexcept {
-  const p2p::Piece &first = request.pieces[0], &second = request.pieces[1];
+  const p2p::Segment &first = request.segments[0], &second = request.segments[1];
   std::byte* packed = nullptr;
   if (second.data) {
     packed = take_packed();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI's messages of one rank, in host memory. Of MPI it uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel: its
-// collectives add in no fixed order (docs in README.md), cannot be cancelled, and have no deadline.
+// collectives add in no fixed order (README.md), cannot be cancelled, and have no deadline.
 //
 // Threads: the rank's main thread only. Blocking: the constructor, until all ranks have called it; the destructor, for
 // a bounded time, so that sent messages leave. Errors: the constructor and connect() throw. MPI does not report a lost
@@ -52,7 +52,7 @@ class MpiTransport final : public p2p::Transport {
   };
   struct Operation {
     p2p::Request* request = nullptr;
-    std::byte* packed = nullptr; // two pieces as one message; of free_packed_
+    std::byte* packed = nullptr; // two segments as one message; of free_packed_
   };
 
   Operation& take_operation() noexcept;
@@ -73,7 +73,7 @@ class MpiTransport final : public p2p::Transport {
   std::vector<std::unique_ptr<MpiEndpoint>> endpoints_;
   std::deque<Operation> operations_; // does not move its elements
   std::vector<Operation*> free_;
-  std::vector<std::unique_ptr<std::byte[]>> packed_; // buffers of kMaxTwoPieces
+  std::vector<std::unique_ptr<std::byte[]>> packed_; // buffers of kMaxTwoSegments
   std::vector<std::byte*> free_packed_;
   // In progress: operations_of_[i] is whose handles_[i] is.
   std::vector<MPI_Request> handles_;

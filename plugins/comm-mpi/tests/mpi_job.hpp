@@ -30,8 +30,9 @@ inline MpiEnd mpirun(int ranks, const std::vector<std::string>& program, const s
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   // Without ssh: all ranks are on this machine.
-  std::vector<std::string> command = {MPIEXEC,     "--mca", "plm",     "isolated", "--oversubscribe",
-                                      "--bind-to", "none",  "--quiet", "-n",       std::to_string(ranks)};
+  std::vector<std::string> command = {MPIEXEC,           "--mca",     "plm",  "isolated",
+                                      "--oversubscribe", "--bind-to", "none", "--quiet",
+                                      "--timeout",       "240",       "-n",   std::to_string(ranks)};
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), program.begin(), program.end());
   const triax::test::TempFolder folder;

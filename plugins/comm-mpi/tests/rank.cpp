@@ -14,7 +14,7 @@ using triax::test::Rank;
 /// a call of the second must fail, because MPI could still read the buffer of the first.
 void two_backends(int index, int ranks, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder / "second");
-  test::FileStore store(folder), other_store(folder / "second");
+  conformance::FolderStore store(folder), other_store(folder / "second");
   const Layout layout = Layout::ptd(1, ranks, 1);
   Rank first(index, layout, store, test::under_test()), second(index, layout, other_store, test::under_test());
   Communicator &comm = first.join_world(), &other = second.join_world();
@@ -37,6 +37,26 @@ void two_backends(int index, int ranks, const std::filesystem::path& folder) {
   for (Communicator* each : {&comm, &other}) each->abort("enough"); // else it would wait for rank 0 at the end
 }
 
+/// Posts transfers that no rank receives, until one is refused.
+void too_many(int index, int ranks, const std::filesystem::path& folder) {
+  conformance::FolderStore store(folder);
+  const Layout layout = Layout::ptd(1, ranks, 1);
+  Rank rank(index, layout, store, test::under_test());
+  Communicator& comm = rank.join_world();
+  if (index == 1) {
+    store.get("refused", Rank::deadline());
+    return comm.abort("enough");
+  }
+  const Transfer unmatched{Direction::send, 1, 0, rank.tensor(DType::f32, {1})};
+  try {
+    while (true) comm.exchange({&unmatched, 1}, rank.stream());
+  } catch (const Error&) {
+    store.set("refused", "");
+    comm.abort("enough");
+    throw;
+  }
+}
+
 } // namespace
 
 int main(int, char** arguments) {
@@ -44,10 +64,10 @@ int main(int, char** arguments) {
   const auto number = [](const char* name) { return std::atoi(std::getenv(name)); };
   const std::string scenario = arguments[1];
   const int index = number("OMPI_COMM_WORLD_RANK"), ranks = number("OMPI_COMM_WORLD_SIZE");
-  if (scenario != "two-backends")
+  if (scenario != "two-backends" && scenario != "too-many")
     return test::scenarios::run(scenario, index, ranks, arguments[2], test::under_test(), false);
   try {
-    two_backends(index, ranks, arguments[2]);
+    (scenario == "too-many" ? too_many : two_backends)(index, ranks, arguments[2]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 3;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that mpirun starts: all operations and sizes over shared memory and TCP; and ranks that MPI does not
-// know.
+// Ranks that mpirun starts: all operations and sizes over shared memory and TCP; and ranks that MPI does not know.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -59,6 +58,15 @@ TEST_P(Processes, DoNotCallMpiAfterAnotherBackendHasRetired) {
   const MpiEnd end = run("two-backends", 2);
   EXPECT_NE(end.status, 0);
   EXPECT_THAT(end.errors, HasSubstr("MPI is not used any more in this process, because another group was aborted"));
+}
+
+/// Tags of later calls would be those of earlier ones.
+TEST_P(Processes, RefuseMoreCallsThanTagsDistinguish) {
+  const MpiEnd end = run("too-many", 2);
+  EXPECT_NE(end.status, 0);
+  EXPECT_THAT(end.errors,
+              HasSubstr("group world: 8192 calls of rank 0 are in flight, the most that tags of comm-mpi can "
+                        "distinguish\n  wait for earlier calls before more are posted\n"));
 }
 
 TEST_P(Processes, CarryMessagesThatAnIntDoesNotCount) {

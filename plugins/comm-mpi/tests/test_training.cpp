@@ -76,7 +76,16 @@ INSTANTIATE_TEST_SUITE_P(
                2,
                {"schedule.plugin=sched-interleaved", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
                {}},
-        Layout{"ZeroBubble", 4, {"schedule.plugin=sched-zb-h1", "parallel.pipeline=2", "parallel.data=2"}, {}},
+        Layout{"BreadthFirst",
+               2,
+               {"schedule.plugin=sched-breadth-first", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
+               {}},
+        Layout{"ZeroBubbleH1", 4, {"schedule.plugin=sched-zb-h1", "parallel.pipeline=2", "parallel.data=2"}, {}},
+        Layout{"ZeroBubbleH2", 2, {"schedule.plugin=sched-zb-h2", "parallel.pipeline=2"}, {}},
+        Layout{"ZeroBubbleV",
+               2,
+               {"schedule.plugin=sched-zb-v", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
+               {}},
         Layout{"TensorAndData", 4, {"parallel.tensor=2", "parallel.data=2", "model.dropout=0"}, {}},
         Layout{"TwoTables",
                4,
@@ -124,6 +133,98 @@ TEST(Launcher, NamesAKilledRankAndEndsTheOthers) {
   for (const pid_t rank : ranks) EXPECT_FALSE(triax::test::alive(rank));
   EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 1 (pipeline 0, data 0, tensor 1; "));
   EXPECT_THAT(job.err(), ContainsRegex("\\) was lost [^\n]*: killed by signal 9 \\(Killed\\)\n"));
+}
+
+/// Open MPI prints nothing itself: it sends its explanation to the PMIx server.
+TEST(Launcher, LogsWhatMpiReports) {
+  const triax::test::TempFolder folder;
+  triax::test::fill_tiny_folder(folder, std::string(kTables) + "[parallel]\ndata = 2\n[comm]\nplugin = \"comm-mpi\"\n");
+  const triax::test::Outcome out =
+      triax::test::run_command("cd '" + folder.path().string() + "' && OMPI_MCA_btl=nosuch '" +
+                               (triax::test::installation() / "bin/triax").string() + "' train run.toml 2>&1");
+  EXPECT_EQ(out.status, 1);
+  EXPECT_THAT(out.text, ContainsRegex(" warning launcher: MPI, rank [01]: .*nosuch"));
+}
+
+/// Files in /dev/shm that a process has mapped as Open MPI's shared memory.
+std::vector<std::string> shared_files_of(pid_t process) {
+  std::vector<std::string> out;
+  std::ifstream maps("/proc/" + std::to_string(process) + "/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (const std::size_t at = line.find("/dev/shm/"); line.find("vader_segment.") != std::string::npos)
+      out.push_back(line.substr(at));
+  return out;
+}
+
+std::filesystem::path fill_folder(const triax::test::TempFolder& folder) {
+  triax::test::fill_tiny_folder(folder, std::string(kTables) + "[comm]\nplugin = \"comm-mpi\"\n");
+  return folder.path();
+}
+
+std::vector<std::string> await_shared_files(triax::test::TrainProcess& job) {
+  std::vector<std::string> files;
+  while (files.empty() && !job.ended()) {
+    ::usleep(20'000);
+    for (const pid_t rank : job.ranks())
+      for (const std::string& file : shared_files_of(rank)) files.push_back(file);
+  }
+  return files;
+}
+
+/// Ranks that are killed because there is no step to stop after cannot remove their files.
+TEST(Launcher, RemovesTheSharedMemoryOfRanksThatItKills) {
+  const triax::test::TempFolder folder;
+  triax::test::TrainProcess job(fill_folder(folder), "triax",
+                                {"train", "run.toml", "--set", "parallel.pipeline=2", "--set",
+                                 "kernels.plugin=kernels-sim", "--set", "kernels.op_us=1e8"});
+  const std::vector<std::string> files = await_shared_files(job);
+  ASSERT_FALSE(files.empty()) << job.err();
+  ::usleep(500'000); // both have joined, or are about to
+  triax::test::send_signal(job.pid(), SIGTERM);
+  job.wait();
+  for (const std::string& file : files) EXPECT_FALSE(std::filesystem::exists(file)) << file << job.err();
+}
+
+std::vector<std::string> long_training() {
+  return {"train", "run.toml", "--set", "parallel.pipeline=2", "--set", "train.steps=1000000"};
+}
+
+/// A rank that is killed removes nothing, and the others end without MPI_Finalize.
+TEST(Launcher, RemovesTheSharedMemoryOfARankThatIsKilled) {
+  const triax::test::TempFolder folder;
+  triax::test::TrainProcess job(fill_folder(folder), "triax", long_training());
+  const std::vector<std::string> files = await_shared_files(job);
+  ASSERT_FALSE(files.empty()) << job.err();
+  triax::test::send_signal(job.ranks().back(), SIGKILL);
+  job.wait();
+  for (const std::string& file : files) EXPECT_FALSE(std::filesystem::exists(file)) << file << job.err();
+}
+
+/// The next job on the machine removes it.
+TEST(Launcher, RemovesTheSharedMemoryOfAJobWhoseLauncherWasKilled) {
+  const triax::test::TempFolder folder;
+  triax::test::TrainProcess job(fill_folder(folder), "triax", long_training());
+  const std::vector<std::string> files = await_shared_files(job);
+  ASSERT_FALSE(files.empty()) << job.err();
+  triax::test::send_signal(job.pid(), SIGKILL);
+  job.wait();
+  const triax::test::Outcome next = triax::test::run(
+      folder.path(), "train run.toml --set parallel.pipeline=2 --set train.steps=2 --set run.dir=next", "2>&1");
+  EXPECT_EQ(next.status, 0) << next.text;
+  for (const std::string& file : files) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+}
+
+/// Open MPI names the shared memory of a job after the job: the second would use that of the first.
+TEST(Jobs, OfOneMachineDoNotDisturbEachOther) {
+  const triax::test::TempFolder folder;
+  triax::test::fill_tiny_folder(folder, kTables);
+  const triax::test::Outcome out = triax::test::run(
+      folder.path(),
+      "compare run.toml --same --rounds 4 --block-s 0 --set train.steps=60 --set comm.plugin=comm-mpi --set "
+      "parallel.pipeline=2",
+      "2>&1");
+  EXPECT_EQ(out.status, 0) << out.text;
+  EXPECT_THAT(out.text, HasSubstr("losses: bit-equal in"));
 }
 
 } // namespace

@@ -180,20 +180,20 @@ void UcxTransport::end(p2p::Request& request, ucs_status_t status, std::size_t l
 
 void UcxTransport::post_send(p2p::Request& request, p2p::Endpoint& endpoint, p2p::Tag tag, p2p::Side side,
                              bool sync) noexcept {
-  static_assert(sizeof(p2p::Piece) == sizeof(ucp_dt_iov_t) &&
-                offsetof(p2p::Piece, bytes) == offsetof(ucp_dt_iov_t, length));
+  static_assert(sizeof(p2p::Segment) == sizeof(ucp_dt_iov_t) &&
+                offsetof(p2p::Segment, bytes) == offsetof(ucp_dt_iov_t, length));
   ucp_ep_h const to = static_cast<UcxEndpoint&>(endpoint).handle;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
   param.user_data = &request;
   param.memory_type = side == p2p::Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
-  const void* data = request.pieces[0].data;
-  std::size_t count = request.pieces[0].bytes;
-  if (request.pieces[1].data) {
+  const void* data = request.segments[0].data;
+  std::size_t count = request.segments[0].bytes;
+  if (request.segments[1].data) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
     param.datatype = ucp_dt_make_iov();
-    data = request.pieces;
+    data = request.segments;
     count = 2;
   } else if (side == p2p::Side::device) {
     data = ucx_memory_->address(data);

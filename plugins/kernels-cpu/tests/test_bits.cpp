@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bit equality with any number of threads and at any alignment of a buffer.
+// Bit equality of large operations with any number of threads, and of all operations at any alignment of a buffer.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "sets.hpp"
-#include "support/operation_cases.hpp"
 
 namespace triax::kernels_cpu {
 namespace {
-
-using triax::test::CaseResults;
-
-bool same_bits(const CaseResults& a, const CaseResults& b) {
-  if (a.size() != b.size()) return false;
-  for (const auto& [name, values] : a) {
-    const auto other = b.find(name);
-    if (other == b.end() || other->second.size() != values.size()) return false;
-    if (!values.empty() && std::memcmp(values.data(), other->second.data(), values.size() * sizeof(double)) != 0)
-      return false;
-  }
-  return true;
-}
-
-TEST(Bits, DoNotDependOnThreads) {
-  for (const Loops* loops : all_loops()) {
-    CpuSet alone(1, *loops), two(2, *loops), three(3, *loops), four(4, *loops);
-    for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-      for (const auto& one : triax::test::operation_cases(type)) {
-        const CaseResults first = run_case(alone.set(), alone.device(), one, type);
-        for (CpuSet* many : {&two, &three, &four}) {
-          EXPECT_TRUE(same_bits(first, run_case(many->set(), many->device(), one, type)))
-              << loops->name << ", " << name_of(type) << " " << one.name << ", " << many->set().threads() << " threads";
-        }
-      }
-    }
-  }
-}
 
 /// Runs the operations of a transformer block, at sizes of several tiles and blocks; returns all tensors.
 class Block {

@@ -5,7 +5,7 @@
 #include <array>
 #include <random>
 
-#include "support/case_builder.hpp"
+#include "support/operation_cases.hpp"
 
 namespace triax::kernels_fused {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/case_builder.hpp"
 #include "support/gpu_kernels_suite.hpp"
+#include "support/operation_cases.hpp"
 
 namespace triax::kernels_fused {
 namespace {

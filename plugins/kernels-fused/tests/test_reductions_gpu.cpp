@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy, gradients of embeddings and sums compared with the reference in double; scratch.
+// Cross-entropy, gradients of embeddings and sums compared with the formulas in double; scratch.
 #include <cmath>
 #include <limits>
 
-#include "support/case_builder.hpp"
 #include "support/gpu_kernels_suite.hpp"
+#include "support/operation_cases.hpp"
 
 namespace triax::kernels_fused {
 namespace {
@@ -13,7 +13,7 @@ using namespace triax::test;
 using V = const CaseViews&;
 using Use = const UseCall&;
 
-class Reductions : public AgainstReference {};
+class Reductions : public AgainstFormulas {};
 
 TEST_F(Reductions, CrossEntropyOfAVocabulary) {
   const std::int64_t rows = 6, columns = 50304, valid = 50257;

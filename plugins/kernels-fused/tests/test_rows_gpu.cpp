@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row kernels compared with the reference in double, at the limits of the row mappings and at every alignment of a
+// Row kernels compared with the formulas in double, at the limits of the row mappings and at every alignment of a
 // view.
-#include "support/case_builder.hpp"
 #include "support/gpu_kernels_suite.hpp"
+#include "support/operation_cases.hpp"
 
 namespace triax::kernels_fused {
 namespace {
@@ -11,7 +11,7 @@ using namespace triax::test;
 using V = const CaseViews&;
 using Use = const UseCall&;
 
-class Rows : public AgainstReference {};
+class Rows : public AgainstFormulas {};
 
 /// In 16 bits each operation rounds its output.
 double tolerance(DType type) {

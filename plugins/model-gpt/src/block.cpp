@@ -80,9 +80,9 @@ class Block final : public GptLayer {
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
   const double b = static_cast<double>(context.micro), s = static_cast<double>(context.max_rows),
-               h = static_cast<double>(sizes.hidden), t = context.tensor();
-  const double linears = 24 * b * s * h * h / t; // 2 * (3 + 1 + 4 + 4) h^2 per token
-  const double scores = 4 * b * s * s * h / t;   // q k^T and p v; twice that for the input gradient, none for weights
+               h = static_cast<double>(sizes.hidden), f = static_cast<double>(sizes.inner), t = context.tensor();
+  const double linears = 4 * b * s * h * (2 * h + f) / t; // 2 * (3h + h + f + f) h per token
+  const double scores = 4 * b * s * s * h / t; // q k^T and p v; twice that for the input gradient, none for weights
   return {linears + scores, linears + 2 * scores, linears};
 }
 
@@ -96,11 +96,10 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden,
                   {.init = residual_init(sizes.layers)}),
       norm2_(parts_, context, "mlp.norm", norm_options()),
-      up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden,
-          {.init = weight_init(), .act = Activation::gelu_tanh}),
-      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, {.init = residual_init(sizes.layers)}),
+      up_(parts_, context, "mlp.up", sizes.hidden, sizes.inner, {.init = weight_init(), .act = Activation::gelu_tanh}),
+      down_(parts_, context, "mlp.down", sizes.inner, sizes.hidden, {.init = residual_init(sizes.layers)}),
       cost_(block_cost(sizes, context)) {
-  const std::int64_t local = sizes.hidden / context.tensor();
+  const std::int64_t local = sizes.hidden / context.tensor(), inner = sizes.inner / context.tensor();
   // With sequence parallelism, the input gradient gathers for the weight gradient what the linears have parts of.
   const Life to_products = context.sequence_parallel ? Life::forward_to_input : Life::forward_to_weight;
   const Life of_products = context.sequence_parallel ? Life::input_only : Life::input_to_weight;
@@ -108,15 +107,15 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   lse_ = parts_.add(StashSpec{
       "attention.lse", {context.micro, heads_, context.max_rows}, statistics_of(compute_), Life::forward_to_input, 2});
   middle_ = add_stream("middle", Life::forward_to_input);
-  before_gelu_ = add_columns("mlp.before_gelu", 4 * local, Life::forward_to_input);
+  before_gelu_ = add_columns("mlp.before_gelu", inner, Life::forward_to_input);
   normed1_ = add_stream("attention.normed", to_products);
   heads_out_ = add_columns("attention.out", local, Life::forward_to_weight);
   normed2_ = add_stream("mlp.normed", to_products);
-  after_gelu_ = add_columns("mlp.after_gelu", 4 * local, Life::forward_to_weight);
+  after_gelu_ = add_columns("mlp.after_gelu", inner, Life::forward_to_weight);
   sum_ = add_stream("sum", Life::forward_only);
   dqkv_ = add_columns("attention.dqkv", 3 * local, Life::input_to_weight);
   dprojection_ = add_stream("attention.dprojection", of_products);
-  dup_ = add_columns("mlp.dup", 4 * local, Life::input_to_weight);
+  dup_ = add_columns("mlp.dup", inner, Life::input_to_weight);
   ddown_ = add_stream("mlp.ddown", of_products);
   if (generates()) add_cache();
   inputs_ = {stream(compute_, Life::forward_to_input)};

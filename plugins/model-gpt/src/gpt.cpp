@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model-gpt: GPT-2 (Radford et al. 2019). Learned positions, pre-layer-norm, an MLP of 4h with tanh GeLU, tied
+// model-gpt: GPT-2 (Radford et al. 2019). Learned positions, pre-layer-norm, an MLP with tanh GeLU, tied
 // embeddings, final layer norm.
 #include "gpt.hpp"
 
@@ -15,6 +15,8 @@ constexpr triax_option kOptions[] = {
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream, h"),
     option_int("heads", nullptr, 1, 1e6, "attention heads, a; each takes h/a columns"),
     option_int("sequence", nullptr, 1, 1e9, "tokens per sample, s"),
+    option_int("inner", "0", 0, 1e7, "width of the MLP; 0: 4h"),
+    option_float("norm_eps", "1e-5", 1e-12, 1, "added to the variance in norms"),
     option_float("dropout", "0.0", 0, 0.99, "dropout rate of embedding, attention and residual branches"),
 };
 
@@ -34,19 +36,28 @@ std::string nearest(std::int64_t number, std::int64_t limit, Fits fits) {
   return text;
 }
 
-class Gpt final : public Model {
+Sizes sizes_of(const Options& options) {
+  const std::int64_t hidden = options.integer("hidden"), inner = options.integer("inner");
+  return {.layers = options.integer("layers"),
+          .hidden = hidden,
+          .heads = options.integer("heads"),
+          .sequence = options.integer("sequence"),
+          .inner = inner != 0 ? inner : 4 * hidden,
+          .dropout = static_cast<float>(options.number("dropout")),
+          .norm_eps = options.number("norm_eps")};
+}
+
+class Gpt final : public Model, public HfMapping {
  public:
   explicit Gpt(const PluginContext& context)
-      : sizes_{context.options.integer("layers"), context.options.integer("hidden"), context.options.integer("heads"),
-               context.options.integer("sequence"), static_cast<float>(context.options.number("dropout"))},
-        ties_{{0, kTokenTable, count() - 1, kTokenTable}} {}
+      : sizes_(sizes_of(context.options)), ties_{{0, kTokenTable, count() - 1, kTokenTable}} {}
 
   ModelInfo info() const override {
     return {.blocks = static_cast<int>(sizes_.layers), .first_block = 1, .sequence = sizes_.sequence};
   }
 
   Refusals supports(const ModelRequest& request, const Layout& layout) const override {
-    const std::int64_t heads = sizes_.heads, hidden = sizes_.hidden, tensor = layout.tensor();
+    const std::int64_t heads = sizes_.heads, hidden = sizes_.hidden, inner = sizes_.inner, tensor = layout.tensor();
     Refusals out;
     if (hidden % heads != 0)
       out.add(
@@ -65,6 +76,13 @@ class Gpt final : public Model {
               .with_hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
                          nearest(tensor, heads, [&](auto t) { return heads % t == 0; })));
     }
+    if (inner % tensor != 0 && inner != 4 * hidden) // 4h is divisible if the heads are
+      out.add(make_refusal(ErrorCode::kNotDivisible, {"model.inner", "parallel.tensor"},
+                           "model.inner = {} is not divisible by parallel.tensor = {}: each tensor rank has as many "
+                           "columns of the MLP",
+                           inner, tensor)
+                  .with_hint("use inner {}, or another tensor size",
+                             nearest(inner, inner + tensor, [&](auto f) { return f % tensor == 0; })));
     if (request.sequence_parallel && sizes_.sequence % tensor != 0)
       out.add(
           make_refusal(ErrorCode::kNotDivisible, {"model.sequence", "parallel.tensor", "parallel.sequence"},
@@ -98,12 +116,20 @@ class Gpt final : public Model {
 
   std::span<const Tie> ties() const override { return ties_; }
 
-  // Equation 3 of Narayanan et al., SC'21, without the forward that recomputation repeats: 72 instead of 96.
+  // Equation 3 of Narayanan et al., SC'21, without the forward that recomputation repeats (72 instead of 96), and with
+  // an MLP of any width: 72 h^2 are 24 h^2 of attention and 12 h f.
   double flops_per_sample(std::int64_t vocab) const override {
     const double s = static_cast<double>(sizes_.sequence), l = static_cast<double>(sizes_.layers),
-                 h = static_cast<double>(sizes_.hidden), v = static_cast<double>(vocab);
-    return 72 * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+                 h = static_cast<double>(sizes_.hidden), f = static_cast<double>(sizes_.inner),
+                 v = static_cast<double>(vocab);
+    return s * l * (24 * h * h + 12 * h * f + 12 * s * h) + 6 * s * h * v;
   }
+
+  void* extension(std::string_view id) noexcept override {
+    return id == HfMapping::kExtension ? static_cast<HfMapping*>(this) : nullptr;
+  }
+  std::vector<HfArchitecture> architectures() const override { return {gpt2_architecture()}; }
+  std::vector<HfParameter> parameters(std::string_view) const override { return gpt2_parameters(sizes_); }
 
  private:
   Sizes sizes_;

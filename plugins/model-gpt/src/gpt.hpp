@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <triax/hf_mapping.hpp>
 #include <triax/model.hpp>
 #include <triax/parallel.hpp>
 #include <utility>
@@ -16,7 +17,9 @@ namespace triax::model_gpt {
 /// The [model] table.
 struct Sizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, sequence = 0;
-  float dropout = 0; // probability, the same for embedding, attention and residual branches
+  std::int64_t inner = 0; // width of the MLP
+  float dropout = 0;      // probability, the same for embedding, attention and residual branches
+  double norm_eps = 1e-5;
   std::int64_t head_dim() const { return hidden / heads; }
 };
 
@@ -29,8 +32,6 @@ inline Init weight_init() {
 inline Init residual_init(std::int64_t layers) {
   return {Init::Kind::normal, kStd / std::sqrt(2.0 * static_cast<double>(layers))};
 }
-
-inline constexpr double kNormEps = 1e-5;
 
 /// Name of the token table in the embedding and in the head, which share it.
 inline constexpr const char* kTokenTable = "tokens.weight";
@@ -63,7 +64,7 @@ class GptLayer : public Layer {
   std::span<const TensorSpec> outputs() const override { return outputs_; }
 
  protected:
-  NormOptions norm_options() const { return {.width = sizes_.hidden, .eps = kNormEps}; }
+  NormOptions norm_options() const { return {.width = sizes_.hidden, .eps = sizes_.norm_eps}; }
 
   /// Of the residual stream, [rows, b, h]: the rows of this rank with sequence parallelism, else all of a call.
   Shape stream_shape() const { return {context_.own_rows(), context_.micro, sizes_.hidden}; }
@@ -96,5 +97,9 @@ class GptLayer : public Layer {
 std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& context);
 std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index);
 std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context);
+
+/// The tables of HfMapping for GPT2LMHeadModel.
+HfArchitecture gpt2_architecture();
+std::vector<HfParameter> gpt2_parameters(const Sizes& sizes);
 
 } // namespace triax::model_gpt

@@ -4,8 +4,8 @@
 // wait or a host access of the engine or a communicator shows in training on any machine.
 #include <map>
 #include <triax/plugin.hpp>
+#include <triax/reference_kernels.hpp>
 
-#include "kernels-reference/src/kernels.hpp"
 #include "support/fake_cuda_device.hpp"
 #include "support/fake_cuda_memory.hpp"
 
@@ -67,7 +67,7 @@ class FakeCudaKernels final : public KernelSet {
   }
   using KernelSet::supports;
   Refusals supports(const KernelRequest& request) const override {
-    return kernels_reference::ReferenceKernels().supports(request);
+    return reference_kernels::ReferenceKernels().supports(request);
   }
   void start(Device&) override {}
 
@@ -75,7 +75,7 @@ class FakeCudaKernels final : public KernelSet {
 #define TRIAX_OP(Args, name)                                                                                         \
   void do_##name(const Args& args, const OpContext& context) override {                                              \
     launch(on_stream(args), context,                                                                                 \
-           [](kernels_reference::ReferenceKernels& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
+           [](reference_kernels::ReferenceKernels& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
   }
   TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
@@ -83,7 +83,7 @@ class FakeCudaKernels final : public KernelSet {
  private:
   /// The kernel set that computes on a stream's thread.
   struct Host {
-    kernels_reference::ReferenceKernels set;
+    reference_kernels::ReferenceKernels set;
     std::unique_ptr<Device> device = make_host_device();
     std::unique_ptr<Stream> stream = device->make_stream("item");
   };

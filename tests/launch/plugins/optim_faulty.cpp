@@ -22,7 +22,8 @@ constexpr triax_option kOptions[] = {
     option_string(
         "where", nullptr, "create|traits|plan|prepare|step",
         "made; asked for its traits; given its parameters while the run is planned, or after the groups were joined; "
-        "in its second step"),
+        "in a step"),
+    option_int("step", "2", 1, 1000, "the step of this start that fails"),
     option_bool("hangs", "false", "in place of failing: it never returns from that call"),
     option_bool("exits", "false", "in place of failing: it ends the process"),
     option_bool("leaves", "false", "the same, without exit handlers"),
@@ -73,6 +74,7 @@ class Faulty final : public Optimizer {
         throws_int_(context.options.flag("throws_int")),
         closes_(context.options.flag("closes")),
         status_(static_cast<int>(context.options.integer("status"))),
+        failing_step_(context.options.integer("step")),
         crashes_(context.options.text("crashes")),
         where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
     if (context.options.flag("aborts")) at_exit.aborts = true;
@@ -93,12 +95,12 @@ class Faulty final : public Optimizer {
     return {};
   }
   void prepare(std::span<const ParameterShard>) override {
-    ++prepared_; // planning makes the first call
+    ++prepared_; // the first call is planning's
     if (prepared_ == 1) fail_in("plan");
     if (prepared_ == 2) fail_in("prepare");
   }
   void step(std::span<const ParameterShard>, const StepArgs&, KernelSet&) override {
-    if (++steps_ == 3) fail_in("step");
+    if (steps_++ == failing_step_) fail_in("step"); // the first call is planning's
   }
 
  private:
@@ -117,8 +119,10 @@ class Faulty final : public Optimizer {
   std::string gone_;
   bool hangs_, exits_, leaves_, throws_int_, closes_;
   int status_;
+  std::int64_t failing_step_;
   std::string crashes_, where_;
-  int prepared_ = 0, steps_ = 0;
+  int prepared_ = 0;
+  std::int64_t steps_ = 0;
 };
 
 } // namespace

@@ -49,14 +49,14 @@ void for_each_token(const TensorView& tokens, Visit visit) {
 class DividedLayer : public Layer {
  public:
   std::span<const ParamSpec> params() const override { return params_; }
-  std::span<const StashSpec> stash() const override { return {}; }
+  std::span<const StashSpec> stash() const override { return stash_; }
   std::span<const TensorSpec> inputs() const override { return inputs_; }
   std::span<const TensorSpec> outputs() const override { return outputs_; }
   Cost cost() const override { return {}; }
-  void backward_input(const LayerCall&, Views, Views, Views, Views, Views, Views) override {}
 
  protected:
   std::vector<ParamSpec> params_;
+  std::vector<StashSpec> stash_;
   std::vector<TensorSpec> inputs_, outputs_;
 };
 
@@ -67,6 +67,7 @@ class First final : public DividedLayer {
     params_[1].partial = {std::string(kTensorAxis)};
     inputs_ = {{"tokens", {kSequence, context.micro}, DType::i32, Life::forward_to_weight}};
     outputs_ = {{"x", {kSequence, context.micro}}};
+    stash_ = {{"dx", {kSequence, context.micro}, DType::f32, Life::input_to_weight}};
   }
   std::string_view name() const override { return "first"; }
 
@@ -78,14 +79,17 @@ class First final : public DividedLayer {
       out[0].as<float>()[i] = is_own(in[0], i) ? both : 0;
     });
   }
-  void backward_weight(const LayerCall& call, Views in, Views, Views grads) override {
+  void backward_input(const LayerCall& call, Views, Views, Views dout, Views, Views stash, Views) override {
+    call.device.copy(stash[0], dout[0], call.stream);
+  }
+  void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override {
     if (!grads[0].data()) return;
     call.stream.ready();
-    const auto one = static_cast<float>(call.loss_gradient);
     for_each_token(in[0], [&](std::int64_t i, std::int32_t token) {
       if (!is_own(in[0], i)) return;
-      grads[0].as<float>()[token] += one;
-      if (token % tensor_.size == tensor_.index) grads[1].as<float>()[token] += one;
+      const float dx = stash[0].as<float>()[i];
+      grads[0].as<float>()[token] += dx;
+      if (token % tensor_.size == tensor_.index) grads[1].as<float>()[token] += dx;
     });
   }
 
@@ -95,6 +99,11 @@ class First final : public DividedLayer {
   }
   const Part tensor_, context_;
 };
+
+/// The gradient of the loss.
+double gradient_of(const LayerCall& call) {
+  return call.loss_gradient * (call.scalars ? static_cast<double>(call.scalars->loss_scale) : 1);
+}
 
 class Second final : public DividedLayer {
  public:
@@ -126,13 +135,13 @@ class Second final : public DividedLayer {
     });
   }
   void backward_input(const LayerCall& call, Views, Views, Views, Views din, Views, Views) override {
-    call.device.fill(din[1], call.loss_gradient, call.stream);
+    call.device.fill(din[1], gradient_of(call), call.stream);
   }
   void backward_weight(const LayerCall& call, Views in, Views, Views grads) override {
     const bool plans = !grads[0].data();
-    const auto one = static_cast<float>(call.loss_gradient);
     if (!plans) {
       call.stream.ready();
+      const auto one = static_cast<float>(gradient_of(call));
       all_.assign(kVocab, 0);
       const Cut& cut = params_[0].cuts[0];
       for_each_token(in[0], [&](std::int64_t, std::int32_t token) {
@@ -162,11 +171,15 @@ class DividedModel final : public Model {
   explicit DividedModel(const PluginContext&) {}
   ModelInfo info() const override { return {.blocks = 2, .first_block = 0, .sequence = kSequence}; }
   Refusals supports(const ModelRequest& request, const Layout&) const override {
+    Refusals out;
     if (request.purpose == Purpose::generate)
-      return make_refusal(ErrorCode::kUnsupported, {"model.plugin"}, "model-divided cannot generate");
-    if (!request.sequence_parallel && !request.recompute) return {};
-    return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
-                        "model-divided has neither sequence parallelism nor recomputation");
+      out.add(make_refusal(ErrorCode::kUnsupported, {"model.plugin"}, "model-divided cannot generate"));
+    if (request.sequence_parallel || request.recompute)
+      out.add(make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
+                           "model-divided has neither sequence parallelism nor recomputation"));
+    if (request.compute != DType::f32)
+      out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "model-divided computes in fp32"));
+    return out;
   }
   int count() const override { return 2; }
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
@@ -174,7 +187,7 @@ class DividedModel final : public Model {
     return std::make_unique<Second>(context);
   }
   std::span<const Tie> ties() const override { return {}; }
-  double flops_per_sample(std::int64_t) const override { return 1; }
+  double flops_per_sample(std::int64_t) const override { return 0; }
 };
 
 } // namespace

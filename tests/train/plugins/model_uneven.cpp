@@ -34,6 +34,7 @@ class Uneven final : public Layer {
 
   void forward(const LayerCall& call, Views, Views, Views out, Views) override {
     Communicator* group = call.groups.find("tensor");
+    call.device.fill(out[0], 1.0 / (group ? group->size() : 1), call.stream);
     if (!group) return;
     const bool smaller = is_second_ && how_ == "size";
     const bool twice = is_second_ && (how_ == "count" || (how_ == "evaluation" && !call.dropout));
@@ -58,6 +59,8 @@ class UnevenModel final : public Model {
   Refusals supports(const ModelRequest& request, const Layout&) const override {
     if (request.purpose == Purpose::generate)
       return make_refusal(ErrorCode::kUnsupported, {"model.plugin"}, "model-uneven cannot generate");
+    if (!is_floating(request.compute))
+      return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "model-uneven computes in a floating type");
     if (!request.sequence_parallel && !request.recompute) return {};
     return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
                         "model-uneven has neither sequence parallelism nor recomputation");
@@ -67,7 +70,7 @@ class UnevenModel final : public Model {
     return std::make_unique<Uneven>(how_, context, info().sequence);
   }
   std::span<const Tie> ties() const override { return {}; }
-  double flops_per_sample(std::int64_t) const override { return 1; }
+  double flops_per_sample(std::int64_t) const override { return 0; }
 
  private:
   const std::string how_;

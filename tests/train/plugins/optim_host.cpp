@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim-host: gradient descent in a loop on the host, for optimizers that check where weights are. Its option selects a
 // fault of its traits.
+#include <limits>
 #include <string>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
@@ -9,7 +10,8 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("traits", "valid", "valid|twice|empty|changing", "what is wrong with its traits"),
+    option_string("traits", "valid", "valid|reserved|twice|empty|path|changing|scratch",
+                  "what is wrong with its traits or its scratch memory"),
 };
 
 class HostDescent final : public Optimizer {
@@ -26,9 +28,14 @@ class HostDescent final : public Optimizer {
   }
   OptimizerTraits traits() const override {
     if (traits_ == "twice") return {{"m", "v", "m"}};
+    if (traits_ == "reserved") return {{"m", "master"}};
     if (traits_ == "empty") return {{"m", ""}};
+    if (traits_ == "path") return {{"../m"}};
     if (traits_ == "changing") return {{++calls_ % 2 == 0 ? "m" : "v"}};
     return {};
+  }
+  std::size_t scratch_bytes(std::span<const ParameterShard>) const override {
+    return traits_ == "scratch" ? std::numeric_limits<std::size_t>::max() : 0;
   }
   void prepare(std::span<const ParameterShard>) override {}
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {

@@ -8,9 +8,14 @@
 
 namespace triax::cuda {
 
+/// Coefficients of the tanh form of GELU.
+/// @{
 inline constexpr float kGeluCubic = 0.044715f;
 inline constexpr float kGeluSlope = 0.7978845608028654f; // sqrt(2 / pi)
+/// @}
 
+/// GELU (tanh form), its derivative, and the logistic function.
+/// @{
 __device__ inline float gelu(float x) {
   return 0.5f * x * (1 + tanhf(kGeluSlope * (x + kGeluCubic * x * x * x)));
 }
@@ -21,5 +26,6 @@ __device__ inline float gelu_derivative(float x) {
 __device__ inline float sigmoid(float x) {
   return 1 / (1 + expf(-x));
 }
+/// @}
 
 } // namespace triax::cuda

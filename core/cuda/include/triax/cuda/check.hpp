@@ -22,12 +22,15 @@ TRIAX_API std::string text_of(cudaError_t error);
 /// What the user can do about the error.
 TRIAX_API std::string hint_for(cudaError_t error);
 
+/// Throws the Error of a call that failed: text_of(), file and line, hint_for().
 [[noreturn]] TRIAX_API void fail(cudaError_t error, const char* call, const char* file, int line);
 
+/// Throws the Error of fail() unless the call succeeded.
 inline void check(cudaError_t error, const char* call, const char* file, int line) {
   if (error != cudaSuccess) fail(error, call, file, line);
 }
 
+/// Checks a call of the CUDA runtime.
 #define TRIAX_CUDA(call) ::triax::cuda::check((call), #call, __FILE__, __LINE__)
 /// Checks a launch, which returns no error code itself.
 #define TRIAX_CUDA_LAUNCHED(name) ::triax::cuda::check(cudaGetLastError(), "kernel " name, __FILE__, __LINE__)

@@ -30,6 +30,7 @@
 
 namespace triax::cuda {
 
+/// Settings of a device that no request has.
 struct DeviceSettings {
   /// How a stream waits for the host. automatic: with memory operations if they are supported.
   enum class HostWaits { automatic, progress_loop } host_waits = HostWaits::automatic;

@@ -13,6 +13,7 @@
 
 namespace triax::cuda {
 
+/// Dropout of a view, as kernels get it: the fields of Drop, and the sizes of the view.
 struct DropPlan {
   PhiloxKey key{};
   std::uint32_t site = 0, threshold = 0;
@@ -24,6 +25,7 @@ struct DropPlan {
   std::int64_t heads = 1, queries = 1, columns = 1;
 };
 
+/// The plan of an operation.
 inline DropPlan drop_plan(const Dropout& args) {
   const Drop& drop = args.drop;
   DropPlan plan{drop.key,
@@ -46,6 +48,7 @@ inline DropPlan drop_plan(const Dropout& args) {
   return plan;
 }
 
+/// An element of a sample.
 struct DropIndex {
   std::int64_t sample;  // in the microbatch
   std::int64_t element; // in the sample's global tensor
@@ -64,6 +67,7 @@ TRIAX_HD inline DropIndex drop_index(const DropPlan& plan, std::int64_t i) {
   return drop_index(plan, i / plan.columns, i % plan.columns);
 }
 
+/// Whether element `i` of the view, in row order, is dropped.
 TRIAX_HD inline bool dropped(const DropPlan& plan, std::int64_t i) {
   const DropIndex index = drop_index(plan, i);
   const auto element = static_cast<std::uint64_t>(index.element);

@@ -7,6 +7,7 @@
 #pragma once
 
 #if defined(__CUDACC__)
+/// A function that kernels and the host call.
 #define TRIAX_HD __host__ __device__
 #else
 #define TRIAX_HD

@@ -20,6 +20,7 @@ struct Strided {
   bool flat = true; // contiguous: the offset of element i is i
 };
 
+/// Sizes and strides of a view.
 inline Strided strided(const TensorView& view) {
   Strided out;
   for (int dim = 0; dim < view.rank(); ++dim) {

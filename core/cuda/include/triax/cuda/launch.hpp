@@ -16,6 +16,7 @@ namespace triax::cuda {
 inline constexpr unsigned kThreads = 256;       // of a block of these grids
 inline constexpr unsigned kMaxBlocks = 1 << 16; // of a grid: more than any GPU runs at once
 
+/// A one-dimensional grid.
 struct Grid {
   unsigned blocks = 1, threads = kThreads;
   std::size_t shared_bytes = 0; // dynamic shared memory of a block
@@ -37,6 +38,7 @@ struct GridStride {
   std::int64_t first, step;
 };
 
+/// Elements of a thread in a one-dimensional grid.
 TRIAX_HD constexpr GridStride stride_of_thread(unsigned block, unsigned thread, unsigned blocks, unsigned threads) {
   return {static_cast<std::int64_t>(block) * threads + thread, static_cast<std::int64_t>(blocks) * threads};
 }

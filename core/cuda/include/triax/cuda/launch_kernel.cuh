@@ -18,6 +18,7 @@
 
 namespace triax::cuda {
 
+/// Launches a kernel. Does not throw: pass the result to check_launch().
 template <class... Parameters, class... Args>
 [[nodiscard]] cudaError_t launch_kernel(void (*kernel)(Parameters...), Grid grid, cudaStream_t stream,
                                         const Args&... args) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches a kernel for the type of a view: the part that the launches of all operations share.
 //
+//   @code
 //   over_elements(Op::add, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
 //     launch(add_elements<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(), count);
 //   });
+//   @endcode
 //
 // Host threads: the rank's main thread. Ownership: none. Blocking: may run the progress loop (launch_stream()). Errors:
 // Error with the operation, for a type without kernels and for a failed launch. Nothing is launched for an empty view.
@@ -26,6 +28,7 @@ struct LaunchSite {
   std::source_location where;
 };
 
+/// Launches a kernel with a grid, on the stream of an operation. Throws Error if the launch failed.
 class Launch {
  public:
   Launch(LaunchSite site, Grid grid, const OpContext& context)

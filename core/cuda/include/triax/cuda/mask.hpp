@@ -12,12 +12,14 @@
 
 namespace triax::cuda {
 
+/// A Mask, as kernels get it.
 struct MaskPlan {
   bool causal = false;
   std::int64_t q0 = 0, k0 = 0;
   const std::int32_t* lengths = nullptr; // keys of each sample; null: no limit
 };
 
+/// The plan of a mask.
 inline MaskPlan mask_plan(const Mask& mask) {
   return {mask.kind == Mask::Kind::causal, mask.q0, mask.k0,
           mask.lengths.empty() ? nullptr : mask.lengths.as<const std::int32_t>()};

@@ -21,11 +21,13 @@ struct cublasContext;
 
 namespace triax::cuda {
 
+/// Settings of a kernel set that derives from Primitives.
 struct PrimitivesSettings {
   std::string plugin; // name of the kernel set's plugin, for messages
   bool tf32 = false;  // matrix products of f32 may round their inputs to TF32
 };
 
+/// A kernel set with all primitives, for GPUs: derive from it.
 class Primitives : public KernelSet {
  public:
   explicit Primitives(PrimitivesSettings settings) : settings_(std::move(settings)) {}
@@ -42,10 +44,11 @@ class Primitives : public KernelSet {
   void start(Device& device) override;
 
  protected:
-#define TRIAX_OP(Args, name) void do_##name(const Args& args, const OpContext& context) override;
-  TRIAX_PRIMITIVES(TRIAX_OP)
-#undef TRIAX_OP
+#define TRIAX_OP_OVERRIDE(Args, name) void do_##name(const Args& args, const OpContext& context) override;
+  TRIAX_PRIMITIVES(TRIAX_OP_OVERRIDE)
+#undef TRIAX_OP_OVERRIDE
 
+  /// The settings of the constructor.
   const PrimitivesSettings& settings() const noexcept {
     return settings_;
   }

@@ -17,9 +17,12 @@
 
 namespace triax::cuda {
 
+/// Whether T is bf16 or f16.
 template <class T>
 inline constexpr bool kHalf = std::is_same_v<T, Bf16> || std::is_same_v<T, F16>;
 
+/// A number in a type to compute with.
+/// @{
 TRIAX_HD inline float value_of(Bf16 x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
@@ -30,6 +33,7 @@ template <class T>
 TRIAX_HD inline T value_of(T x) {
   return x;
 }
+/// @}
 
 /// `value` if a float can hold it, else the neighbouring float whose last bit is 1, as half.hpp computes it on the
 /// host.
@@ -43,6 +47,7 @@ TRIAX_HD inline float to_odd(double value) {
 }
 
 /// Rounds a float or double to the floating type T.
+/// @{
 template <class T>
 TRIAX_HD inline T rounded(float value) {
   T out{};
@@ -63,6 +68,7 @@ TRIAX_HD inline T rounded(double value) {
     return static_cast<T>(value);
   }
 }
+/// @}
 
 /// Past 2^53 a double cannot hold the last bits. Setting one bit for all lost bits keeps a later rounding correct.
 TRIAX_HD inline double sticky_double(std::int64_t value) {

@@ -5,8 +5,8 @@
 //                                 | collective: sequence 20, phase 2, chunk 14
 //                                 | transfer:   channel 14, type 3, number 19
 //
-// Sequence, chunk and number wrap at their number of bits. This is safe: far fewer messages are in flight between two
-// ranks at a time, and messages with equal tags keep their order.
+// Sequence, chunk and number wrap at their number of bits. This is safe: fewer messages are in flight between two
+// ranks at a time (TagLimits), and messages with equal tags keep their order.
 //
 // Threads: any. Ownership: none, values only. Blocking: none. Errors: none; a number above its field is cut off, so the
 // caller checks TagLimits (transport.hpp).
@@ -18,11 +18,17 @@
 
 namespace triax::p2p {
 
+/// A tag: all its bits are compared.
 using Tag = std::uint64_t;
 
+/// Bits of the fields, and how many values a field has.
+/// @{
 inline constexpr int kGroupBits = 14, kSourceBits = 12, kChannelBits = 14;
+inline constexpr int kSequenceBits = 20, kNumberBits = 19;
 inline constexpr int kMaxGroups = 1 << kGroupBits, kMaxMembers = 1 << kSourceBits, kMaxChannels = 1 << kChannelBits;
+/// @}
 
+/// What a message is for.
 enum class TagKind : std::uint8_t { control = 1, collective, transfer };
 
 /// Messages of a collective: the opening, with or without data; the data of other members; results.
@@ -43,12 +49,14 @@ constexpr Tag from(TagKind kind, int group, int source) noexcept {
 
 } // namespace tag_detail
 
+/// The tag of a message of member `source` of a group.
+/// @{
 constexpr Tag control_tag(int group, int source) noexcept {
   return tag_detail::from(TagKind::control, group, source);
 }
 
 constexpr Tag collective_tag(int group, int source, std::uint64_t sequence, Phase phase, std::int64_t chunk) noexcept {
-  return tag_detail::from(TagKind::collective, group, source) | tag_detail::field(sequence, 20, 16) |
+  return tag_detail::from(TagKind::collective, group, source) | tag_detail::field(sequence, kSequenceBits, 16) |
          tag_detail::field(static_cast<std::uint64_t>(phase), 2, 14) |
          tag_detail::field(static_cast<std::uint64_t>(chunk), 14, 0);
 }
@@ -56,14 +64,16 @@ constexpr Tag collective_tag(int group, int source, std::uint64_t sequence, Phas
 constexpr Tag transfer_tag(int group, int source, int channel, triax::DType dtype, std::uint64_t number) noexcept {
   return tag_detail::from(TagKind::transfer, group, source) |
          tag_detail::field(static_cast<std::uint64_t>(channel), kChannelBits, 22) |
-         tag_detail::field(static_cast<std::uint64_t>(dtype), 3, 19) | tag_detail::field(number, 19, 0);
+         tag_detail::field(static_cast<std::uint64_t>(dtype), 3, 19) | tag_detail::field(number, kNumberBits, 0);
 }
+/// @}
 /// The tag of a transfer with another type.
 constexpr Tag with_type(Tag transfer, triax::DType dtype) noexcept {
   return (transfer & ~tag_detail::field(7, 3, 19)) | tag_detail::field(static_cast<std::uint64_t>(dtype), 3, 19);
 }
 /// Mask of a transfer's tag without its type.
 inline constexpr Tag kAnyType = ~tag_detail::field(7, 3, 19);
+/// Element type in a transfer's tag.
 constexpr triax::DType type_of(Tag transfer) noexcept {
   return static_cast<triax::DType>((transfer >> 19) & 7);
 }
@@ -78,18 +88,19 @@ struct TagFields {
   triax::DType dtype = triax::DType::f32;
   std::uint64_t number = 0;
 };
+/// Takes a tag apart.
 constexpr TagFields fields_of(Tag tag) noexcept {
   using tag_detail::value;
   TagFields out{static_cast<TagKind>(value(tag, 2, 62)), static_cast<int>(value(tag, kGroupBits, 48)),
                 static_cast<int>(value(tag, kSourceBits, 36))};
   if (out.kind == TagKind::collective) {
-    out.sequence = value(tag, 20, 16);
+    out.sequence = value(tag, kSequenceBits, 16);
     out.phase = static_cast<Phase>(value(tag, 2, 14));
     out.chunk = value(tag, 14, 0);
   } else if (out.kind == TagKind::transfer) {
     out.channel = static_cast<int>(value(tag, kChannelBits, 22));
     out.dtype = type_of(tag);
-    out.number = value(tag, 19, 0);
+    out.number = value(tag, kNumberBits, 0);
   }
   return out;
 }

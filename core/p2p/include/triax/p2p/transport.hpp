@@ -30,6 +30,7 @@ class Transport;
 /// Memory type of an operation's buffer.
 enum class Side { host, device };
 
+/// State of an operation.
 enum class Status : std::uint8_t {
   ok,
   in_progress,
@@ -46,11 +47,11 @@ class RequestOwner {
   virtual void completed(Request& request) noexcept = 0;
 };
 
-/// Largest message of two pieces, in bytes.
-inline constexpr std::size_t kMaxTwoPieces = (std::size_t{32} << 10) + 256;
+/// Largest message of two segments, in bytes.
+inline constexpr std::size_t kMaxTwoSegments = (std::size_t{32} << 10) + 256;
 
 /// Of a message: one part, or two that are sent as one.
-struct Piece {
+struct Segment {
   const void* data = nullptr;
   std::size_t bytes = 0;
 };
@@ -65,13 +66,15 @@ struct Request {
   int member = 0;            // peer, as a member of the group
   std::size_t length = 0;    // bytes received
   const char* why = nullptr; // of a failure; static
-  Piece pieces[2];           // of a send; valid until it completes
+  Segment segments[2];       // of a send; valid until it completes
+  /// Whether it is in progress.
   bool open() const noexcept { return handle != nullptr; }
 };
 
 /// A call that continues after one of its requests has completed.
 class Runnable {
  public:
+  /// Continues the call, inside poll().
   virtual void resume() noexcept = 0;
 
  protected:
@@ -92,19 +95,25 @@ struct Endpoint {
 /// A group, which is informed of what ends it.
 class TransportUser {
  public:
+  /// A peer was lost; the transport was retired. Inside poll() or retire().
+  /// @{
   virtual void lost(const Endpoint& endpoint) noexcept = 0;
   virtual void retired(std::string_view why) noexcept = 0;
+  /// @}
 
  protected:
   ~TransportUser() = default;
 };
 
-/// How many numbers the library's tags can carry: groups, members and channels are numbered from 0, so numbers are
-/// below.
+/// How many the library's tags can distinguish. Groups, members and channels are numbered from 0.
 struct TagLimits {
   int groups = kMaxGroups, members = kMaxMembers, channels = kMaxChannels;
+  /// Calls of a group in flight, of which several streams may post in any order. An exchange with several transfers of
+  /// one edge counts once: it posts them in order.
+  int exchanges = 1 << kNumberBits, collectives = 1 << kSequenceBits;
 };
 
+/// The library of one rank, as groups and calls use it. A backend derives from it.
 class Transport : public ProgressSource {
  public:
   ~Transport() override;
@@ -118,6 +127,7 @@ class Transport : public ProgressSource {
   virtual const std::string& address() const noexcept = 0;
   /// Ranks with equal text are on one machine, as far as the library is concerned.
   virtual const std::string& host() const noexcept = 0;
+  /// What the library's tags can distinguish.
   virtual TagLimits limits() const noexcept { return {}; }
   /// The endpoint for a peer's address; created once per address. Throws Error.
   virtual Endpoint& connect(std::string_view address, std::string_view host, int rank) = 0;
@@ -125,21 +135,26 @@ class Transport : public ProgressSource {
   virtual bool direct() const noexcept { return false; }
 
   // --- For groups and calls.
+  /// The device of the rank.
   Device& device() noexcept { return device_; }
   /// For device memory; null if the device is the host.
   Staging* staging() noexcept { return staging_.get(); }
   /// How memory is transferred; must be equal on all members.
   std::string_view memory_word() const noexcept { return !staging_ ? "host" : direct() ? "direct" : "staged"; }
+  /// A group begins and ends to use the transport.
+  /// @{
   void add_user(TransportUser& user) { users_.push_back(&user); }
   void remove_user(TransportUser& user) noexcept { std::erase(users_, &user); }
+  /// @}
 
   /// Post an operation. A request that is not open() afterwards is already complete; its owner is not called. To an
   /// endpoint that has failed, nothing is sent: the request is `cancelled`, and `why` is the endpoint's failure.
-  void send(Request& request, Endpoint& endpoint, Piece piece, Tag tag, Side side = Side::host) noexcept;
-  /// Sends two pieces of host memory as one message.
-  void send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag) noexcept;
+  void send(Request& request, Endpoint& endpoint, Segment segment, Tag tag, Side side = Side::host) noexcept;
+  /// Sends two segments of host memory as one message.
+  void send(Request& request, Endpoint& endpoint, Segment first, Segment second, Tag tag) noexcept;
   /// Completes when its receive has matched; completes the connection, which might otherwise be made later.
-  void send_sync(Request& request, Endpoint& endpoint, Piece piece, Tag tag) noexcept;
+  void send_sync(Request& request, Endpoint& endpoint, Segment segment, Tag tag) noexcept;
+  /// Receives a message of `tag` into `data`, which has `bytes`.
   void receive(Request& request, Endpoint& from, void* data, std::size_t bytes, Tag tag,
                Side side = Side::host) noexcept;
   /// Completes at once an operation that can be cancelled: a receive that has not matched yet.
@@ -154,17 +169,23 @@ class Transport : public ProgressSource {
   /// Adds a call to the list of calls that continue in this poll.
   void make_ready(Runnable& runnable) noexcept;
   /// Counts calls that wait. Only then does the rank idle in the configured way.
+  /// @{
   void begin_waiting() noexcept { ++waiting_; }
   void end_waiting() noexcept { --waiting_; }
+  /// @}
   /// Counts calls with copies in progress. The library does not see their completion, so the rank must not sleep.
+  /// @{
   void begin_copying() noexcept { ++copying_; }
   void end_copying() noexcept { --copying_; }
+  /// @}
 
   /// Ends all use of operations and their buffers.
   void retire(std::string_view why) noexcept;
+  /// Whether retire() was called.
   bool retired() const noexcept { return retired_; }
   /// After an abort, the destructor does not wait for messages to leave.
   void skip_flush() noexcept { skips_flush_ = true; }
+  /// Whether the destructor does not wait for messages to leave.
   bool skips_flush() const noexcept { return skips_flush_ || retired_; }
   /// Keeps an object that operations in progress refer to, until the transport is destroyed.
   void keep(std::shared_ptr<void> object) { kept_.push_back(std::move(object)); }
@@ -174,23 +195,30 @@ class Transport : public ProgressSource {
 
   // --- What an implementation provides.
   /// Post an operation: sets request.handle if it is in progress, else calls complete().
+  /// @{
   virtual void post_send(Request& request, Endpoint& endpoint, Tag tag, Side side, bool sync) noexcept = 0;
   virtual void post_receive(Request& request, Endpoint& from, void* data, std::size_t bytes, Tag tag,
                             Side side) noexcept = 0;
   virtual void post_cancel(Request& request) noexcept = 0;
+  /// @}
+  /// As probe().
   virtual bool find(Endpoint& from, Tag tag, Tag& found, std::size_t& bytes) noexcept = 0;
   /// One round of the library's progress; true if something moved.
   virtual bool advance() noexcept = 0;
   /// retire() has been called: the library must not be called any more, because buffers may be freed.
   virtual void abandon() noexcept {}
   /// There was no progress, or there was some, while calls wait.
+  /// @{
   virtual void idle() noexcept {}
   virtual void wake() noexcept {}
+  /// @}
   /// How often to poll again before progress() returns.
   virtual int extra_polls() const noexcept { return 0; }
 
   /// For implementations. complete() calls the owner, unless the request is being posted.
   void complete(Request& request, Status status, std::size_t length = 0, const char* why = nullptr) noexcept;
+  /// The peer does not answer any more: complete its sends as failed. Leave its receives in progress: the groups cancel
+  /// them, or find that the peer has left.
   void lose(Endpoint& endpoint, const char* why) noexcept;
   /// For a device that is not the host. Allocates pinned memory, and memory of the device for direct transfers.
   Staging& make_staging(std::size_t bytes, std::size_t device_bytes);
@@ -198,7 +226,8 @@ class Transport : public ProgressSource {
   Stream& staging_stream() noexcept;
 
  private:
-  void send(Request& request, Endpoint& endpoint, Piece first, Piece second, Tag tag, Side side, bool sync) noexcept;
+  void send(Request& request, Endpoint& endpoint, Segment first, Segment second, Tag tag, Side side,
+            bool sync) noexcept;
   template <class Post>
   void begin(Request& request, bool receives, const Post& post) noexcept;
   bool run_ready() noexcept;

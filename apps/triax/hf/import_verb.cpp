@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax import: models of other programs as checkpoints.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint_verbs.hpp"
+#include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
+#include "common/printable_line.hpp"
+#include "common/refuse.hpp"
+#include "common/result_out.hpp"
+#include "common/table.hpp"
+#include "common/verbs.hpp"
+#include "hf/carried_files.hpp"
+#include "hf/model_import.hpp"
+#include "report/units.hpp"
+
+namespace triax::app {
+
+namespace {
+
+struct ImportArguments {
+  std::string folder, output, run, model, data;
+  std::vector<std::string> paths, ignored;
+};
+
+hf::ImportRequest request_of(const ImportArguments& arguments) {
+  return {.folder = arguments.folder,
+          .output = arguments.output,
+          .run = arguments.run,
+          .model = arguments.model,
+          .data = arguments.data,
+          .paths = {arguments.paths.begin(), arguments.paths.end()},
+          .ignored = {arguments.ignored.begin(), arguments.ignored.end()}};
+}
+
+void print_imported(const ImportArguments& arguments, const hf::ImportedModel& made) {
+  const auto has = [&](const char* name) {
+    return std::find(made.files.begin(), made.files.end(), name) != made.files.end();
+  };
+  std::ostream& out = result_out();
+  out << printable_line(text("{}: {} as {}, {} parameters in {} tensors, {}", arguments.output, made.architecture,
+                             made.plugin, grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
+                             report::bytes_text(made.bytes)))
+      << '\n'
+      << printable_line(text("{}: a run that begins with it", arguments.run)) << '\n';
+  if (!arguments.data.empty()) return;
+  const std::string tokenizer = has("tokenizer.json")
+                                    ? text("{}/{}/tokenizer.json", arguments.output, hf::kCarriedFolder)
+                                    : std::string("TOKENIZER");
+  out << printable_line(text("Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX "
+                             "--tokenizer {}, and PREFIX as data.path",
+                             tokenizer))
+      << '\n';
+}
+
+int import_model(const ImportArguments& arguments) {
+  std::optional<hf::ModelImport> from;
+  try {
+    from.emplace(request_of(arguments));
+  } catch (const Error& error) {
+    print_problem(error.what());
+    return kRefused;
+  }
+  if (!from->refusals().empty()) return refuse(from->refusals(), false);
+  hf::ImportedModel made;
+  const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = from->write(stop); });
+  if (status == kDone) print_imported(arguments, made);
+  return status;
+}
+
+} // namespace
+
+void add_import(CLI::App& program, int& status) {
+  CLI::App* const verb = program.add_subcommand("import", "writes a checkpoint from a model of another program");
+  verb->require_subcommand(1);
+  CLI::App* const from = verb->add_subcommand("hf", "from a folder of Hugging Face's transformers, in safetensors");
+  const auto arguments = std::make_shared<ImportArguments>();
+  from->add_option("DIR", arguments->folder, "the model's folder: config.json, model.safetensors or its shards")
+      ->required();
+  from->add_option("--output", arguments->output, "checkpoint to write, a folder that does not exist")
+      ->type_name("DIR")
+      ->required();
+  from->add_option("--run", arguments->run, "TOML to write, of a run that begins with the checkpoint")
+      ->type_name("RUN.toml")
+      ->required();
+  from->add_option("--data", arguments->data, "token files for the run's data.path, without .bin and .idx")
+      ->type_name("PREFIX")
+      ->check(not_empty());
+  from->add_option("--model", arguments->model, "model plugin [the one that has the architecture]")
+      ->type_name("MODEL")
+      ->check(not_empty());
+  from->add_option("--ignore", arguments->ignored, "key of config.json that does not change what the model computes")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+  from->add_option("--path", arguments->paths, "folder to search for plugins first")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  from->callback([arguments, &status] { status = import_model(*arguments); });
+}
+
+} // namespace triax::app

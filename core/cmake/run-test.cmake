@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# The test of triax_add_run_test() (TriaxRunTest.cmake), which sets TRIAX, LIBRARY, RUN, TEXT, BASELINE, SAME_LOSSES,
+# PLUGINS, WORK and GPU.
+cmake_minimum_required(VERSION 3.25)
+
+# Runs a command of triax. If it fails, the test fails with what it has printed.
+function(triax)
+  execute_process(COMMAND ${TRIAX} ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status STREQUAL "0")
+    list(JOIN ARGN " " arguments)
+    message("triax ${arguments}\n${output}exit status: ${status}")
+    message(FATAL_ERROR "a command of triax failed")
+  endif()
+endfunction()
+
+# Trains, and stores step, loss and gradient norm of each step. More arguments: settings.
+function(train out run)
+  set(folder ${WORK}/${out})
+  list(TRANSFORM ARGN PREPEND "--set;" OUTPUT_VARIABLE settings)
+  set(settings --set "data.path=${WORK}/text" --set "plugins.path=[\"${PLUGINS}\"]" ${settings})
+  triax(check ${run} ${settings})
+  triax(train ${run} ${settings} --set run.dir=${folder})
+  file(STRINGS ${folder}/metrics.jsonl lines)
+  list(TRANSFORM lines REPLACE "^([^,]*,[^,]*,[^,]*),.*$" "\\1") # {"step":1,"loss":5.5,"grad_norm":1.5
+  if(lines STREQUAL "")
+    message(FATAL_ERROR "${run}: training has recorded no step in ${folder}/metrics.jsonl")
+  endif()
+  list(JOIN lines "\n" lines)
+  set(${out} "${lines}" PARENT_SCOPE)
+endfunction()
+
+if(GPU AND NOT EXISTS /dev/nvidiactl AND NOT DEFINED ENV{TRIAX_GPU_DEVICES})
+  message("skipped: this machine has no NVIDIA GPU")
+  return()
+endif()
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+if(LIBRARY)
+  triax(plugins describe ${LIBRARY})
+endif()
+triax(data prepare --input ${TEXT} --output ${WORK}/text --tokenizer byte)
+train(losses ${RUN})
+if(BASELINE)
+  cmake_path(REPLACE_FILENAME RUN ${BASELINE} OUTPUT_VARIABLE RUN)
+endif()
+string(REPLACE "," ";" SAME_LOSSES "${SAME_LOSSES}")
+if(SAME_LOSSES OR BASELINE)
+  train(expected ${RUN} ${SAME_LOSSES})
+  if(NOT losses STREQUAL expected)
+    message("expected, with ${BASELINE}${SAME_LOSSES}:\n${expected}\ngot:\n${losses}")
+    message(FATAL_ERROR "losses or gradient norms differ")
+  endif()
+endif()

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance suite of optimizers. Its clauses O1 to O19 are at the end of triax/optimizer.hpp. The checks step a
+// few parameters on the host.
+//
+// Threads, blocking, errors: as check.hpp. Ownership: checks keep a copy of the subject.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "triax/conformance/check.hpp"
+#include "triax/conformance/rank.hpp"
+#include "triax/kernels.hpp"
+#include "triax/optimizer.hpp"
+
+namespace triax::conformance {
+
+/// The optimizer that the suite checks.
+struct OptimizerSubject {
+  std::string name; // "optim-mine"
+  /// Creates an object with the options under test.
+  std::function<Object<Optimizer>()> optimizer;
+  /// Create kernel sets of the host that compute, such as kernels-reference. A check with certain types uses the first
+  /// that supports them, and leaves out types that none supports.
+  std::vector<std::function<Object<KernelSet>()>> kernels;
+  bool saves_state = false; // whether the optimizer offers SavedState
+  /// The number of allocations that the calling thread has made (allocations.hpp); empty: not counted.
+  std::function<std::size_t()> allocations;
+};
+
+/// The suite for this subject.
+std::vector<Check> optimizer_checks(const OptimizerSubject& subject);
+
+} // namespace triax::conformance

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Posts: when they return, begin and complete; progress; allocations.
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "checks.hpp"
+#include "values.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+void not_inside_the_call(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    const TensorView view = rank.tensor(DType::f32, {10});
+    HostEvent gate;
+    if (!rank.on_host()) rank.stream().wait(gate.arm()); // a GPU's stream runs without polling
+    const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 42);
+    rank.expect(!work.event.fired(), "the event of an all_reduce fired inside the call");
+    rank.expect(work.action == 42, "Work::action is {}, must be the given 42", work.action);
+    if (!rank.on_host()) gate.fire();
+    rank.wait(work);
+    rank.expect(work.event.fired(), "the event has not fired after its wait");
+  });
+}
+
+/// No other member posts before this member's posts have returned.
+void without_the_peer(const CommunicatorSubject& subject, Report& report) {
+  in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
+    connect(rank, comm);
+    const TensorView view = rank.tensor(DType::f32, {300'000}), sent = rank.tensor(DType::f32, {300'000});
+    const Transfer one = comm.index() == 0 ? send(1, sent) : receive(0, sent);
+    if (comm.index() == 1) rank.store().get("rank 0 has posted", rank.long_deadline());
+    const Work sum = comm.all_reduce(view, view, Reduce::sum, rank.stream());
+    const Work moved = comm.exchange({&one, 1}, rank.stream());
+    if (comm.index() == 0) rank.store().set("rank 0 has posted", "");
+    rank.wait(sum);
+    rank.wait(moved);
+  });
+}
+
+void begins_after_its_stream(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    HostEvent gate;
+    const TensorView view = rank.tensor(DType::f32, {3});
+    rank.stream().wait(gate.arm());
+    const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
+    rank.meet("posted");
+    rank.progress(10);
+    rank.expect(!work.event.fired(), "a call completed before the event that its stream waits for");
+    rank.meet("looked");
+    rank.put(view, std::vector<float>(3, 1)); // the call may not have read its buffer
+    gate.fire();
+    rank.wait(work);
+    rank.expect(rank.values<float>(view) == std::vector<float>(3, static_cast<float>(comm.size())),
+                "an all_reduce of ones gives {}, must be {}: the buffer was read before the call's turn",
+                rank.values<float>(view).front(), comm.size());
+  });
+}
+
+void later_items_wait(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    const TensorView view = rank.tensor(DType::f32, {50'000}), copy = rank.tensor(DType::f32, {50'000});
+    for (int repeat = 1; repeat <= 5; ++repeat) {
+      rank.device().fill(view, repeat, rank.stream());
+      const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
+      rank.device().copy(copy, view, rank.stream()); // on the host, it waits for the stream
+      rank.expect(!rank.on_host() || work.event.fired(), "the stream went on before its all_reduce was complete");
+      const std::vector<float> got = rank.values<float>(copy);
+      const auto expected = static_cast<float>(repeat * comm.size());
+      rank.expect(got == std::vector<float>(got.size(), expected),
+                  "a copy behind an all_reduce on its stream begins with {}, must be {}", got.front(), expected);
+    }
+  });
+}
+
+/// More calls in flight than a backend may have entries, on two streams, mixed.
+void many_in_flight(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    const int n = comm.size();
+    const std::unique_ptr<Stream> other = rank.device().make_stream("other");
+    std::vector<TensorView> views;
+    std::vector<Work> works;
+    for (int i = 0; i < 100; ++i) {
+      views.push_back(rank.tensor(DType::i32, {5}));
+      rank.device().fill(views.back(), i + comm.index(), rank.stream());
+    }
+    other->wait(rank.stream().record());
+    for (int i = 0; i < 100; ++i) {
+      const TensorView& view = views[static_cast<std::size_t>(i)];
+      Stream& stream = i % 3 == 0 ? *other : rank.stream();
+      works.push_back(i % 2 == 0 ? comm.all_reduce(view, view, Reduce::sum, stream)
+                                 : comm.broadcast(view, i % n, stream));
+    }
+    for (const Work& work : works) rank.wait(work);
+    for (int i = 0; i < 100; ++i) {
+      const int value = i % 2 == 0 ? n * i + n * (n - 1) / 2 : i + i % n;
+      const std::vector<std::int32_t> got = rank.values<std::int32_t>(views[static_cast<std::size_t>(i)]);
+      rank.expect(got == std::vector<std::int32_t>(5, value), "call {} of 100 in flight gives {}, must be {}", i,
+                  got.front(), value);
+    }
+    rank.stream().ready();
+    other->ready();
+  });
+}
+
+/// On member 0 the turn of the first call comes after that of the second.
+void match_by_posts(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    const std::unique_ptr<Stream> held = rank.device().make_stream("held");
+    HostEvent gate;
+    const Event open = gate.arm();
+    if (comm.index() == 0) held->wait(open);
+    const TensorView a = number(rank, 1), b = number(rank, 10);
+    const Work work_a = comm.all_reduce(a, a, Reduce::sum, *held);
+    const Work work_b = comm.all_reduce(b, b, Reduce::sum, rank.stream());
+    rank.progress(20);
+    gate.fire();
+    rank.wait(work_a);
+    rank.wait(work_b);
+    held->ready();
+    rank.expect(number_in(rank, a) == comm.size() && number_in(rank, b) == 10 * comm.size(),
+                "the calls posted first and second give {} and {}, must be {} and {}", number_in(rank, a),
+                number_in(rank, b), comm.size(), 10 * comm.size());
+  });
+}
+
+/// Member 1 waits in the store, where it runs no progress loop.
+void without_third_members(const CommunicatorSubject& subject, Report& report) {
+  in_group(subject, 3, report, [](Rank& rank, Communicator& comm) {
+    if (comm.index() == 1) {
+      rank.store().get("the others are done", rank.long_deadline());
+      return;
+    }
+    const int peer = 2 - comm.index();
+    const TensorView out = rank.tensor(DType::f32, {300'000}), in = rank.tensor(DType::f32, {300'000});
+    const Transfer set[] = {send(peer, out), receive(peer, in)};
+    for (int repeat = 0; repeat < 3; ++repeat) rank.wait(comm.exchange(set, rank.stream()));
+    if (rank.store().add("done", 1) == 2) rank.store().set("the others are done", "");
+  });
+}
+
+/// The receiver computes, and runs one round of the progress loop now and then, as between two layers.
+void while_the_peer_computes(const CommunicatorSubject& subject, Report& report) {
+  in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
+    const TensorView view = rank.tensor(DType::f32, {1 << 20});
+    const Transfer one = comm.index() == 0 ? send(1, view) : receive(0, view);
+    const Work work = comm.exchange({&one, 1}, rank.stream());
+    if (comm.index() == 1) {
+      const Deadline until = rank.deadline();
+      while (!work.event.fired() && Clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        rank.progress(1);
+      }
+      rank.expect(work.event.fired(), "a receive was not complete although both members ran the progress loop");
+    }
+    rank.wait(work);
+  });
+}
+
+void pending_call(const CommunicatorSubject& subject, Report& report) {
+  in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
+    rank.expect(!comm.pending().name, "pending() reports {} before any post", comm.pending().name);
+    HostEvent gate;
+    const TensorView view = number(rank, 1);
+    rank.stream().wait(gate.arm());
+    const Work work = comm.broadcast(view, 0, rank.stream(), 7);
+    const PendingCall call = comm.pending();
+    rank.expect(call.name && std::string(call.name) == "broadcast" && call.action == 7,
+                "pending() reports {} of action {}, must be broadcast of action 7", call.name ? call.name : "nothing",
+                call.action);
+    gate.fire();
+    rank.wait(work);
+    rank.expect(!comm.pending().name, "pending() reports {} after it has completed", comm.pending().name);
+  });
+}
+
+std::string unless_counting(const CommunicatorSubject& subject) {
+  if (!subject.traits.stream_ordered && subject.allocations) return {};
+  return subject.allocations ? "the work of stream-ordered backends is the library's"
+                             : "this program does not count allocations";
+}
+
+/// One call of each kind.
+struct StepBuffers {
+  explicit StepBuffers(Rank& rank, int members)
+      : large(rank.tensor(DType::f32, {1000 * members})),
+        other(rank.tensor(DType::f32, {1000 * members})),
+        part(rank.tensor(DType::f32, {1000})) {}
+
+  void run(Rank& rank, Communicator& comm) const {
+    Stream& stream = rank.stream();
+    const int next = (comm.index() + 1) % comm.size(), before = (comm.index() + comm.size() - 1) % comm.size();
+    const Transfer set[] = {send(next, large), receive(before, other)};
+    rank.wait(comm.exchange(set, stream));
+    rank.wait(comm.all_reduce(large, large, Reduce::sum, stream));
+    rank.wait(comm.reduce_scatter(large, part, Reduce::sum, stream));
+    rank.wait(comm.all_gather(part, large, stream));
+    rank.wait(comm.all_to_all(large, other, stream));
+    rank.wait(comm.broadcast(large, 0, stream));
+  }
+
+  TensorView large, other, part;
+};
+
+void no_allocations(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [&subject](Rank& rank, Communicator& comm) {
+    const StepBuffers buffers(rank, comm.size());
+    for (int step = 0; step < 50; ++step) buffers.run(rank, comm);
+    const std::size_t begin = subject.allocations();
+    for (int step = 0; step < 20; ++step) buffers.run(rank, comm);
+    const std::size_t count = subject.allocations() - begin;
+    rank.expect(count == 0, "{} allocations in 20 steps of six calls, after 50 such steps", count);
+  });
+}
+
+constexpr CommCheck kPostChecks[] = {
+    {"Post.DoesNotCompleteInsideTheCall", "C6", nullptr, not_inside_the_call},
+    {"Post.ReturnsWithoutThePeer", "C6", nullptr, without_the_peer},
+    {"Post.BeginsAfterItsStream", "C7", nullptr, begins_after_its_stream},
+    {"Post.HoldsBackLaterItems", "C8", nullptr, later_items_wait},
+    {"Post.MatchesByPostsAcrossStreams", "C9", nullptr, match_by_posts},
+    {"InFlight.AHundredCallsOnTwoStreams", "C10", nullptr, many_in_flight},
+    {"Progress.DoesNotNeedOtherMembers", "C11", nullptr, without_third_members},
+    {"Progress.GoesOnWhileThePeerComputes", "C11", nullptr, while_the_peer_computes},
+    {"Pending.ReportsTheLastCall", "C12", nullptr, pending_call},
+    {"SteadyState.DoesNotAllocate", "C13", unless_counting, no_allocations},
+};
+
+} // namespace
+
+std::span<const CommCheck> post_checks() {
+  return kPostChecks;
+}
+
+} // namespace triax::conformance

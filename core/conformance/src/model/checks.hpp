@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the model suite, and what their files share.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model_run.hpp"
+#include "triax/conformance/model.hpp"
+
+namespace triax::conformance {
+
+using ModelCheck = CheckOf<ModelSubject>;
+
+std::span<const ModelCheck> answer_checks();
+std::span<const ModelCheck> description_checks();
+std::span<const ModelCheck> gradient_checks();
+std::span<const ModelCheck> order_checks();
+std::span<const ModelCheck> memory_checks();
+std::span<const ModelCheck> sample_checks();
+std::span<const ModelCheck> planning_checks();
+std::span<const ModelCheck> rank_checks();
+std::span<const ModelCheck> generating_checks();
+
+/// One rank with each type of the support.
+std::vector<ModelShape> shapes_of_types(const ModelSubject& subject);
+/// One rank with the most precise type.
+ModelShape finest_shape(const ModelSubject& subject);
+/// One rank, and all tensor ranks, with and without sequence parallelism.
+std::vector<ModelShape> shapes_of_ranks(const ModelSubject& subject);
+
+/// The distance of 1 to the next number.
+double epsilon_of(DType dtype);
+
+/// Fails with the first element that differs.
+inline void expect_equal(Report& report, const ModelShape& shape, std::string_view what, const Tensors& got,
+                         const Tensors& expected) {
+  const std::string differs = difference(got, expected);
+  report.expect(differs.empty(), "{}: {}, {}", to_text(shape), what, differs);
+}
+
+/// Largest magnitude; 0 for none.
+double magnitude_of(std::span<const double> values);
+/// Empty, or the first element that differs by more than the tolerance: "element 3 is 0.5, must be 0.25 ± 1e-06".
+std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance);
+
+std::string unless_backend(const ModelSubject& subject);
+
+} // namespace triax::conformance

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "created_model.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace triax::conformance {
+
+namespace {
+
+constexpr std::uint64_t kDropoutSeed = 7;
+constexpr std::size_t kMaxOutputs = 16;
+
+LayerContext context_of(const ModelShape& shape, const Layout& layout, int rank, std::int64_t vocab,
+                        std::int64_t sequence) {
+  return {.layout = layout,
+          .rank = rank,
+          .micro = shape.micro,
+          .vocab = vocab,
+          .compute = shape.compute,
+          .seed = kDropoutSeed,
+          .sequence_parallel = shape.sequence_parallel,
+          .sequence = sequence,
+          .max_rows = sequence,
+          .purpose = shape.purpose};
+}
+
+} // namespace
+
+std::string to_text(const ModelShape& shape) {
+  std::string out(name_of(shape.compute));
+  if (shape.tensor > 1) out += text(", {} tensor ranks", shape.tensor);
+  if (shape.pipeline > 1) out += text(", {} pipeline ranks", shape.pipeline);
+  if (shape.sequence_parallel) out += ", parallel.sequence";
+  if (shape.purpose == Purpose::generate) out += ", generating";
+  return out;
+}
+
+DType master_type(DType compute) {
+  return compute == DType::f64 ? DType::f64 : DType::f32;
+}
+
+ModelRequest request_of(const ModelShape& shape, std::int64_t vocab) {
+  return {.vocab = vocab,
+          .micro = shape.micro,
+          .compute = shape.compute,
+          .sequence_parallel = shape.sequence_parallel,
+          .purpose = shape.purpose};
+}
+
+const char* name_of(Pass pass) noexcept {
+  constexpr const char* kNames[] = {"forward", "forward again", "backward_input", "backward_weight"};
+  return kNames[static_cast<std::size_t>(pass)];
+}
+
+bool is_data(const TensorSpec& spec) {
+  return spec.name == "tokens" || spec.name == "targets";
+}
+
+bool is_result(const TensorSpec& spec) {
+  return spec.name == "loss" || spec.name == "logits";
+}
+
+CreatedModel::CreatedModel(const ModelSubject& subject, const ModelShape& shape, int rank, int first, int end)
+    : shape_(shape),
+      layout_(Layout::ptd(shape.pipeline, shape.tensor, 1)),
+      model_(subject.model({subject.options, null_log(), layout_, rank, 1})),
+      context_(context_of(shape, layout_, rank, subject.support.vocab, model_->info().sequence)),
+      first_(first) {
+  const int count = model_->count();
+  for (int index = first; index < (end < 0 ? count : end); ++index) {
+    layers_.push_back(model_->layer(index, context_));
+    TRIAX_REQUIRE(layers_.back() != nullptr, "layer({}) returns no layer", index);
+  }
+}
+
+bool CreatedModel::is_block(std::size_t at) const {
+  const ModelInfo info = model_->info();
+  const int number = first_ + static_cast<int>(at);
+  return number >= info.first_block && number < info.first_block + info.blocks;
+}
+
+std::uint32_t CreatedModel::value_site(std::size_t at, const ParamSpec& spec) const {
+  for (const Tie& tie : model_->ties()) {
+    if (tie.layer_b != first_ + static_cast<int>(at) || tie.param_b != spec.name) continue;
+    const std::unique_ptr<Layer> other = model_->layer(tie.layer_a, context_);
+    const auto params = other->params();
+    const auto found = std::ranges::find(params, tie.param_a, &ParamSpec::name);
+    TRIAX_REQUIRE(found != params.end(), "ties() names {} of layer {}, which it does not have", tie.param_a,
+                  tie.layer_a);
+    return found->site;
+  }
+  return spec.site;
+}
+
+LayerViews CreatedModel::views_without_data(std::size_t at) const {
+  const Layer& layer = *layers_[at];
+  const auto without_data = [](DType dtype, const Shape& shape) { return TensorView(nullptr, dtype, shape); };
+  LayerViews out;
+  for (const ParamSpec& spec : layer.params()) {
+    out.params.push_back(without_data(shape_.compute, spec.local));
+    out.grads.push_back(without_data(master_type(shape_.compute), spec.local));
+  }
+  for (const StashSpec& spec : layer.stash()) out.stash.push_back(without_data(spec.dtype, spec.shape));
+  for (const TensorSpec& spec : layer.inputs()) {
+    out.in.push_back(without_data(spec.dtype, spec.shape));
+    out.din.push_back(is_data(spec) ? TensorView() : out.in.back());
+  }
+  for (const TensorSpec& spec : layer.outputs()) {
+    out.out.push_back(without_data(spec.dtype, spec.shape));
+    out.dout.push_back(is_result(spec) ? TensorView() : out.out.back());
+  }
+  return out;
+}
+
+void run_pass(Layer& layer, Pass pass, const LayerCall& call, const LayerViews& views) {
+  static const std::array<TensorView, kMaxOutputs> kNoOutputs;
+  switch (pass) {
+    case Pass::forward:
+      return layer.forward(call, views.params, views.in, views.out, views.stash);
+    case Pass::again: {
+      LayerCall again = call;
+      again.again = true;
+      TRIAX_REQUIRE(views.out.size() <= kMaxOutputs, "a layer has {} outputs", views.out.size());
+      return layer.forward(again, views.params, views.in, Views(kNoOutputs).first(views.out.size()), views.stash);
+    }
+    case Pass::backward_input:
+      return layer.backward_input(call, views.params, views.in, views.dout, views.din, views.stash, views.grads);
+    case Pass::backward_weight:
+      return layer.backward_weight(call, views.in, views.stash, views.grads);
+  }
+}
+
+} // namespace triax::conformance

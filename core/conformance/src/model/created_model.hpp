@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model with its layers for one rank, without memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "triax/conformance/model.hpp"
+
+namespace triax::conformance {
+
+/// What layers are created for.
+struct ModelShape {
+  DType compute = DType::f32;
+  int tensor = 1, pipeline = 1;
+  bool sequence_parallel = false;
+  std::int64_t micro = 2;
+  Purpose purpose = Purpose::train;
+};
+std::string to_text(const ModelShape& shape); // "f64, 2 tensor ranks, parallel.sequence"
+/// Of gradients: f32 for types of 16 bits.
+DType master_type(DType compute);
+ModelRequest request_of(const ModelShape& shape, std::int64_t vocab);
+
+enum class Pass { forward, again, backward_input, backward_weight };
+const char* name_of(Pass pass) noexcept;
+
+/// The views of a layer's calls.
+struct LayerViews {
+  std::vector<TensorView> params, grads, in, out, din, dout, stash;
+};
+
+bool is_data(const TensorSpec& spec);   // tokens and targets
+bool is_result(const TensorSpec& spec); // loss and logits
+
+class CreatedModel {
+ public:
+  /// The layers [first, end); end = -1: all from `first` on.
+  CreatedModel(const ModelSubject& subject, const ModelShape& shape, int rank = 0, int first = 0, int end = -1);
+  CreatedModel(const CreatedModel&) = delete;
+  CreatedModel& operator=(const CreatedModel&) = delete;
+
+  const ModelShape& shape() const { return shape_; }
+  const Layout& layout() const { return layout_; }
+  const LayerContext& context() const { return context_; }
+  Model& model() const { return *model_; }
+  int first() const { return first_; } // number in the model of the first layer
+  std::size_t count() const { return layers_.size(); }
+  Layer& layer(std::size_t at) const { return *layers_[at]; }
+  std::string name(std::size_t at) const { return std::string(layers_[at]->name()); }
+  bool is_block(std::size_t at) const;
+  /// The site of a parameter's values: that of the first parameter that it is tied to.
+  std::uint32_t value_site(std::size_t at, const ParamSpec& spec) const;
+  /// All rows of a call in training.
+  Rows all_rows() const { return {0, context_.max_rows}; }
+
+  LayerViews views_without_data(std::size_t at) const;
+
+ private:
+  const ModelShape shape_;
+  const Layout layout_;
+  const Object<Model> model_;
+  const LayerContext context_;
+  const int first_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+/// Runs a pass. A pass `again` gets empty outputs.
+void run_pass(Layer& layer, Pass pass, const LayerCall& call, const LayerViews& views);
+
+} // namespace triax::conformance

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptions of layers: parameters, cuts, stash, boundaries.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "checks.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+std::string text_of(const ParamSpec& spec) {
+  return text("{} {}, init {} {}, decay {}, site {}", spec.name, spec.global, static_cast<int>(spec.init.kind),
+              spec.init.std, spec.decay, spec.site);
+}
+
+std::string local_text_of(const ParamSpec& spec) {
+  std::string out = text("{}, local {}", text_of(spec), spec.local);
+  for (const Cut& cut : spec.cuts) out += text(", cut {} of {} [{}, {})", cut.axis, cut.dim, cut.begin, cut.end);
+  for (const std::string& axis : spec.partial) out += ", partial over " + axis;
+  return out;
+}
+
+std::string text_of(const TensorSpec& spec) {
+  return text("{} {}{}, life {}, parted {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
+              static_cast<int>(spec.life), spec.parted, spec.row_dim);
+}
+
+std::vector<std::string> description_of(const Layer& layer) {
+  std::vector<std::string> out = {std::string(layer.name())};
+  for (const ParamSpec& spec : layer.params()) out.push_back(local_text_of(spec));
+  for (const StashSpec& spec : layer.stash())
+    out.push_back(text("{} {}{}, life {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
+                       static_cast<int>(spec.life), spec.row_dim));
+  for (const TensorSpec& spec : layer.inputs()) out.push_back("input " + text_of(spec));
+  for (const TensorSpec& spec : layer.outputs()) out.push_back("output " + text_of(spec));
+  return out;
+}
+
+void expect_same_texts(Report& report, const std::string& at, const std::vector<std::string>& got,
+                       const std::vector<std::string>& expected) {
+  report.expect(got.size() == expected.size(), "{}: {} descriptions, must be {}", at, got.size(), expected.size());
+  for (std::size_t i = 0; i < std::min(got.size(), expected.size()); ++i)
+    report.expect(got[i] == expected[i], "{}: \"{}\", must be \"{}\"", at, got[i], expected[i]);
+}
+
+std::vector<std::string> global_texts(const Layer& layer) {
+  std::vector<std::string> out;
+  for (const ParamSpec& spec : layer.params()) out.push_back(text_of(spec));
+  return out;
+}
+
+std::vector<std::string> partial_texts(const Layer& layer) {
+  std::vector<std::string> out;
+  for (const ParamSpec& spec : layer.params()) {
+    out.push_back(spec.name);
+    for (const std::string& axis : spec.partial) out.back() += ", partial over " + axis;
+  }
+  return out;
+}
+
+/// All shapes whose layers must have the same parameters.
+std::vector<ModelShape> all_shapes(const ModelSubject& subject) {
+  std::vector<ModelShape> out = shapes_of_ranks(subject);
+  for (const ModelShape& shape : shapes_of_types(subject)) out.push_back(shape);
+  if (subject.support.generate) {
+    out.push_back(finest_shape(subject));
+    out.back().purpose = Purpose::generate;
+  }
+  return out;
+}
+
+void descriptions_are_equal(const ModelSubject& subject, Report& report) {
+  const CreatedModel first(subject, finest_shape(subject));
+  for (const ModelShape& shape : all_shapes(subject))
+    for (int rank = 0; rank < shape.tensor; ++rank) {
+      const CreatedModel rank0(subject, shape), one(subject, shape, rank), other(subject, shape, rank);
+      for (std::size_t at = 0; at < one.count(); ++at) {
+        const std::string of = text("{}, rank {}, layer {}", to_text(shape), rank, at);
+        expect_same_texts(report, of + " of another object", description_of(other.layer(at)),
+                          description_of(one.layer(at)));
+        expect_same_texts(report, of + ", against one rank in training", global_texts(one.layer(at)),
+                          global_texts(first.layer(at)));
+        expect_same_texts(report, of + ", against rank 0", partial_texts(one.layer(at)),
+                          partial_texts(rank0.layer(at)));
+      }
+    }
+}
+
+/// Adds names to `seen`; fails for empty and equal ones.
+void add_name(std::set<std::string>& seen, std::string_view name, const std::string& what, Report& report) {
+  report.expect(!name.empty(), "{} has no name", what);
+  report.expect(seen.insert(std::string(name)).second, "{} \"{}\" exists twice", what, name);
+}
+
+void names_and_sites_are_unique(const ModelSubject& subject, Report& report) {
+  const CreatedModel model(subject, finest_shape(subject));
+  std::set<std::string> layers;
+  std::map<std::uint32_t, std::string> sites;
+  for (std::size_t at = 0; at < model.count(); ++at) {
+    const Layer& layer = model.layer(at);
+    const std::string name(layer.name());
+    add_name(layers, name, "the layer", report);
+    std::set<std::string> params, stash, inputs, outputs;
+    for (const ParamSpec& spec : layer.params()) {
+      const std::string parameter = text("{}, {}", name, spec.name);
+      add_name(params, spec.name, text("{}: the parameter", name), report);
+      const auto [found, is_new] = sites.emplace(spec.site, parameter);
+      report.expect(is_new, "{} and {} have the same site {}", found->second, parameter, spec.site);
+    }
+    for (const StashSpec& spec : layer.stash()) add_name(stash, spec.name, text("{}: the stash tensor", name), report);
+    for (const TensorSpec& spec : layer.inputs()) add_name(inputs, spec.name, text("{}: the input", name), report);
+    for (const TensorSpec& spec : layer.outputs()) add_name(outputs, spec.name, text("{}: the output", name), report);
+  }
+}
+
+/// A parameter on one rank.
+struct RankParam {
+  const ParamSpec* spec;
+  int rank;
+};
+
+/// One dimension of a parameter, over the ranks of the axis that cuts it.
+void check_dimension(const std::vector<RankParam>& of_ranks, int dim, const Layout& layout, const std::string& at,
+                     Report& report) {
+  std::map<int, std::pair<std::int64_t, std::int64_t>> ranges; // by coordinate on the axis
+  const std::int64_t size = of_ranks.front().spec->global[dim];
+  for (const auto& [spec, rank] : of_ranks) {
+    const Cut* const cut = spec->cut_along(dim);
+    if (!cut) {
+      report.expect(spec->local[dim] == size, "{}, rank {}: dimension {} has no cut, and {} of {} elements", at, rank,
+                    dim, spec->local[dim], size);
+      continue;
+    }
+    report.expect(spec->local[dim] >= cut->end - cut->begin, "{}, rank {}: dimension {} holds {} of {} elements", at,
+                  rank, dim, spec->local[dim], cut->end - cut->begin);
+    const std::pair range(cut->begin, cut->end);
+    const auto [found, is_new] = ranges.emplace(layout.coordinate(rank, cut->axis), range);
+    report.expect(is_new || found->second == range, "{}, rank {}: another rank with its index on axis {} has [{}, {})",
+                  at, rank, cut->axis, found->second.first, found->second.second);
+  }
+  std::int64_t next = 0;
+  for (const auto& [coordinate, range] : ranges) {
+    report.expect(range.first == next && range.second >= range.first,
+                  "{}, index {} of the axis: the cut [{}, {}) of dimension {} must begin at {}", at, coordinate,
+                  range.first, range.second, dim, next);
+    next = range.second;
+  }
+  report.expect(ranges.empty() || next == size, "{}: the cuts of dimension {} end at {}, and its size is {}", at, dim,
+                next, size);
+}
+
+void cuts_cover_dimensions(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : shapes_of_ranks(subject)) {
+    std::vector<std::unique_ptr<CreatedModel>> ranks;
+    for (int rank = 0; rank < shape.tensor; ++rank)
+      ranks.push_back(std::make_unique<CreatedModel>(subject, shape, rank));
+    for (std::size_t at = 0; at < ranks.front()->count(); ++at)
+      for (std::size_t i = 0; i < ranks.front()->layer(at).params().size(); ++i) {
+        std::vector<RankParam> of_ranks;
+        for (const auto& rank : ranks) of_ranks.push_back({&rank->layer(at).params()[i], rank->context().rank});
+        const ParamSpec& spec = *of_ranks.front().spec;
+        const std::string name = text("{}: {}, {}", to_text(shape), ranks.front()->name(at), spec.name);
+        report.expect(spec.local.rank() == spec.global.rank() && spec.global.rank() > 0 && spec.global.elements() > 0,
+                      "{}: its shapes are {} and {}", name, spec.global, spec.local);
+        for (int dim = 0; dim < spec.global.rank() && spec.local.rank() == spec.global.rank(); ++dim)
+          check_dimension(of_ranks, dim, ranks.front()->layout(), name, report);
+      }
+  }
+}
+
+void check_boundary(const Layer& producer, const Layer& consumer, const std::string& at, Report& report) {
+  const auto inputs = consumer.inputs();
+  for (const TensorSpec& output : producer.outputs()) {
+    const auto input = std::ranges::find(inputs, output.name, &TensorSpec::name);
+    report.expect(input != inputs.end(), "{}: {} makes \"{}\", which {} does not take", at, producer.name(),
+                  output.name, consumer.name());
+    if (input == inputs.end()) continue;
+    report.expect(input->shape == output.shape && input->dtype == output.dtype && input->parted == output.parted &&
+                      input->row_dim == output.row_dim,
+                  "{}: {} makes \"{}\", and {} takes \"{}\"", at, producer.name(), text_of(output), consumer.name(),
+                  text_of(*input));
+    report.expect(
+        input->life != Life::input_only && input->life != Life::input_to_weight && input->life != Life::sequence,
+        "{}: the input \"{}\" of {} begins with the forward, its life cannot", at, input->name, consumer.name());
+  }
+  const auto outputs = producer.outputs();
+  for (const TensorSpec& input : inputs)
+    report.expect(is_data(input) || std::ranges::find(outputs, input.name, &TensorSpec::name) != outputs.end(),
+                  "{}: {} takes \"{}\", which {} does not make", at, consumer.name(), input.name, producer.name());
+}
+
+void boundaries_meet(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : all_shapes(subject)) {
+    const CreatedModel model(subject, shape);
+    const std::string at = to_text(shape);
+    for (const TensorSpec& input : model.layer(0).inputs())
+      report.expect(is_data(input), "{}: the first layer takes \"{}\"; only tokens and targets are data", at,
+                    input.name);
+    for (std::size_t i = 1; i < model.count(); ++i) check_boundary(model.layer(i - 1), model.layer(i), at, report);
+    const bool generates = shape.purpose == Purpose::generate;
+    const auto outputs = model.layer(model.count() - 1).outputs();
+    const std::int64_t b = shape.micro;
+    const bool is_loss = outputs.size() == 1 && outputs[0].name == "loss" && outputs[0].dtype == DType::f64 &&
+                         outputs[0].shape == Shape{b};
+    const bool is_logits = outputs.size() == 1 && outputs[0].name == "logits" && outputs[0].row_dim == 0 &&
+                           outputs[0].shape == Shape{model.context().max_rows, b, model.context().vocab};
+    report.expect(generates ? is_logits : is_loss, "{}: the one output of the last layer must be {}, got {}", at,
+                  generates ? "logits [s, b, V]" : "loss, f64 [b]",
+                  outputs.empty() ? std::string("none") : text_of(outputs[0]));
+  }
+}
+
+constexpr ModelCheck kDescriptionChecks[] = {
+    {"Descriptions.AreEqualInEachObject", "M4", nullptr, descriptions_are_equal},
+    {"Names.AndSitesAreUnique", "M5", nullptr, names_and_sites_are_unique},
+    {"Cuts.CoverEachDimensionOnce", "M6", nullptr, cuts_cover_dimensions},
+    {"Boundaries.AreTakenAsMade", "M7", nullptr, boundaries_meet},
+};
+
+} // namespace
+
+std::span<const ModelCheck> description_checks() {
+  return kDescriptionChecks;
+}
+
+} // namespace triax::conformance

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planned_model.hpp"
+
+#include "recording_kernels.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+std::string collectives_text(const std::vector<Collective>& collectives) {
+  std::string out;
+  for (const Collective& collective : collectives) out += (out.empty() ? "" : ", ") + to_text(collective);
+  return out.empty() ? "nothing" : out;
+}
+
+/// What the engine passes when it generates: no views of tensors that only backwards have.
+void keep_generating_views(const Layer& layer, LayerViews& views) {
+  const auto stash = layer.stash();
+  for (std::size_t i = 0; i < stash.size(); ++i)
+    if (stash[i].life == Life::input_only || stash[i].life == Life::input_to_weight) views.stash[i] = {};
+}
+
+} // namespace
+
+PlannedModel::PlannedModel(const CreatedModel& model, KernelSet& kernels)
+    : model_(model),
+      kernels_(kernels),
+      device_(make_plan_device(DeviceKind::host)),
+      stream_(device_->make_stream("plan")),
+      tensor_(model.layout().group(model.context().rank, kTensorAxis)),
+      samples_(nullptr, DType::i64, {model.shape().micro}) {
+  if (tensor_.size() > 1) groups_.set(std::string(kTensorAxis), &tensor_);
+  for (std::size_t at = 0; at < model.count(); ++at) {
+    views_.push_back(model.views_without_data(at));
+    if (model.shape().purpose == Purpose::generate) keep_generating_views(model.layer(at), views_.back());
+  }
+}
+
+void PlannedModel::run(std::size_t layer, Pass pass, bool trains) {
+  const bool generates = model_.shape().purpose == Purpose::generate;
+  const LayerCall call{.device = *device_,
+                       .kernels = kernels_,
+                       .stream = *stream_,
+                       .scratch = {},
+                       .groups = groups_,
+                       .samples = generates ? TensorView() : samples_,
+                       .dropout = trains && !generates,
+                       .scalars = &scalars_,
+                       .rows = model_.all_rows()};
+  run_pass(model_.layer(layer), pass, call, views_[layer]);
+}
+
+void PlannedModel::run_all() {
+  for (std::size_t at = 0; at < model_.count(); ++at) {
+    run(at, Pass::forward);
+    if (model_.shape().purpose == Purpose::generate) continue;
+    run(at, Pass::backward_input);
+    run(at, Pass::backward_weight);
+  }
+}
+
+std::vector<std::string> collective_differences(const ModelSubject& subject, const ModelShape& shape) {
+  std::vector<std::string> out;
+  RecordingKernels kernels(nullptr);
+  const CreatedModel first(subject, shape);
+  PlannedModel expected(first, kernels);
+  for (int rank = 1; rank < shape.tensor; ++rank) {
+    const CreatedModel model(subject, shape, rank);
+    PlannedModel plan(model, kernels);
+    const auto compare = [&](std::size_t at, Pass pass, bool trains) {
+      kernels.clear();
+      for (PlannedModel* const each : {&expected, &plan}) {
+        each->tensor().clear();
+        each->run(at, pass, trains);
+      }
+      const std::vector<Collective>&got = plan.tensor().collectives(), &wanted = expected.tensor().collectives();
+      if (got != wanted)
+        out.push_back(text("{}{}: {} of {} posts {} on rank {}, and {} on rank 0", to_text(shape),
+                           trains ? "" : ", evaluation", name_of(pass), model.name(at), collectives_text(got), rank,
+                           collectives_text(wanted)));
+    };
+    for (std::size_t at = 0; at < model.count(); ++at) {
+      compare(at, Pass::forward, false);
+      for (const Pass pass : {Pass::forward, Pass::backward_input, Pass::backward_weight}) compare(at, pass, true);
+    }
+  }
+  return out;
+}
+
+} // namespace triax::conformance

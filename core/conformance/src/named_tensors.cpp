@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "named_tensors.hpp"
+
+#include <cstring>
+
+#include "triax/text.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+std::string element_text(const TensorBytes& tensor, std::size_t i) {
+  std::string out;
+  with_type(tensor.dtype, [&](auto value) {
+    std::memcpy(&value, tensor.bytes.data() + i * sizeof value, sizeof value);
+    out = text("{}", static_cast<double>(value));
+  });
+  return out;
+}
+
+} // namespace
+
+TensorBytes bytes_of_tensor(const TensorView& view) {
+  const auto* const begin = view.as<const std::byte>();
+  return {view.dtype(), std::vector<std::byte>(begin, begin + view.bytes())};
+}
+
+std::string difference(const Tensors& got, const Tensors& expected) {
+  for (const auto& [name, wanted] : expected) {
+    const TensorBytes& has = got.at(name);
+    const std::size_t width = bytes_of(wanted.dtype);
+    for (std::size_t i = 0; i < wanted.bytes.size() / width; ++i)
+      if (std::memcmp(has.bytes.data() + i * width, wanted.bytes.data() + i * width, width) != 0)
+        return text("element {} of {} is {}, must be {}", i, name, element_text(has, i), element_text(wanted, i));
+  }
+  return {};
+}
+
+std::vector<double> values_of(const TensorView& view) {
+  std::vector<double> out(static_cast<std::size_t>(view.elements()));
+  with_type(view.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(view.as<T>()[i]);
+  });
+  return out;
+}
+
+} // namespace triax::conformance

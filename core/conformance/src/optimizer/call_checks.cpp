@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of step(): which shards, when it begins, what memory it uses, and planning.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checks.hpp"
+#include "os/errno_text.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+using Calls = std::vector<std::vector<std::size_t>>; // indices of shards, by call
+
+std::vector<ParameterShard> some_shards(const Stepper& stepper, const std::vector<std::size_t>& indices) {
+  std::vector<ParameterShard> out;
+  for (const std::size_t index : indices) out.push_back(stepper.shards()[index]);
+  return out;
+}
+
+/// Stages in both orders, every shard alone, and subsets that are not consecutive.
+void any_shards_in_a_call(const OptimizerSubject& subject, Report& report) {
+  static const Calls kSplits[] = {
+      {{0, 1, 2}, {3, 4}}, {{3, 4}, {0, 1, 2}}, {{0}, {1}, {2}, {3}, {4}}, {{0, 2, 4}, {1, 3}}};
+  for_types(subject, [&](const StepTypes& types) {
+    Stepper at_once(subject, types);
+    at_once.steps(3);
+    const Tensors expected = at_once.tensors();
+    for (const Calls& split : kSplits) {
+      Stepper stepper(subject, types);
+      for (int i = 0; i < 3; ++i) {
+        stepper.begin_step({});
+        for (const std::vector<std::size_t>& call : split) stepper.call(some_shards(stepper, call));
+      }
+      expect_equal(report, types, text("with {} calls in a step", split.size()), stepper.tensors(), expected);
+    }
+  });
+}
+
+void other_shards_do_not_change(const OptimizerSubject& subject, Report& report) {
+  for_types(subject, [&](const StepTypes& types) {
+    Stepper stepper(subject, types);
+    stepper.steps(2);
+    for (std::size_t called = 0; called < stepper.shards().size(); ++called) {
+      std::vector<Tensors> before;
+      for (std::size_t i = 0; i < stepper.shards().size(); ++i) before.push_back(stepper.tensors_of(i));
+      stepper.begin_step({});
+      stepper.call(stepper.shards().subspan(called, 1));
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (i != called)
+          expect_equal(report, types, text("after a call with {} only", stepper.shards()[called].name),
+                       stepper.tensors_of(i), before[i]);
+    }
+  });
+}
+
+void writes_only_its_tensors(const OptimizerSubject& subject, Report& report) {
+  for_types(subject, [&](const StepTypes& types) {
+    for (int index = 0; index < 3; ++index) {
+      Stepper stepper(subject, types, parts_of_shard(index, 3));
+      const StepScalars before = (stepper.begin_step({}), stepper.scalars());
+      stepper.call(stepper.shards());
+      for (const std::string& name : stepper.overwritten())
+        report.fail(text("{}: a step writes beside the memory of {}", to_text(types), name));
+      const StepScalars& after = stepper.scalars();
+      report.expect(after.lr == before.lr && after.clip == before.clip && after.skip == before.skip &&
+                        after.step == before.step && after.loss_scale == before.loss_scale,
+                    "{}: a step writes StepScalars", to_text(types));
+    }
+  });
+}
+
+/// Writes the gradients and opens the gate of the stream in the third round of the progress loop.
+class LateGradients final : public ProgressSource {
+ public:
+  LateGradients(Stepper& stepper, HostEvent& gate) : stepper_(stepper), gate_(gate) {}
+  void progress() noexcept override {
+    if (++rounds_ == 3) open();
+  }
+  void open() noexcept {
+    if (is_open_) return;
+    is_open_ = true;
+    stepper_.put_gradients(1);
+    gate_.fire();
+  }
+
+ private:
+  Stepper& stepper_;
+  HostEvent& gate_;
+  int rounds_ = 0;
+  bool is_open_ = false;
+};
+
+void begins_after_the_stream(const OptimizerSubject& subject, Report& report) {
+  for_types(subject, [&](const StepTypes& types) {
+    Stepper expected(subject, types), stepper(subject, types);
+    expected.step();
+    HostEvent gate;
+    LateGradients late(stepper, gate);
+    stepper.begin_step({});
+    stepper.fill_gradients(7);
+    stepper.stream().wait(gate.arm());
+    stepper.device().add_source(late);
+    stepper.call(stepper.shards());
+    late.open();
+    stepper.stream().ready();
+    stepper.device().remove_source(late);
+    expect_equal(report, types, "if earlier work of the stream writes the gradients", stepper.tensors(),
+                 expected.tensors());
+  });
+}
+
+void overwritten_between_calls(const OptimizerSubject& subject, Report& report) {
+  for_types(subject, [&](const StepTypes& types) {
+    Stepper expected(subject, types), stepper(subject, types);
+    expected.steps(3);
+    for (int i = 0; i < 3; ++i) {
+      stepper.fill_scratch(std::byte{0xFF}); // NaN in every type
+      stepper.step();
+      stepper.fill_gradients(std::numeric_limits<double>::quiet_NaN());
+    }
+    expect_equal(report, types, "if gradients and scratch memory are overwritten between calls", stepper.tensors(),
+                 expected.tensors());
+  });
+}
+
+std::string unless_counted(const OptimizerSubject& subject) {
+  return subject.allocations ? "" : "allocations are not counted in this program";
+}
+
+void steps_do_not_allocate(const OptimizerSubject& subject, Report& report) {
+  constexpr int kCounted = 5;
+  for_types(subject, [&](const StepTypes& types) {
+    Stepper stepper(subject, types);
+    stepper.steps(3);
+    std::size_t allocated = 0;
+    for (int i = 0; i < kCounted; ++i) {
+      stepper.begin_step({});
+      const std::size_t before = subject.allocations();
+      stepper.call(stepper.shards().first(kFirstStage));
+      stepper.call(stepper.shards().subspan(kFirstStage));
+      allocated += subject.allocations() - before;
+    }
+    report.expect(allocated == 0, "{}: {} allocations in {} steps, after 3 steps", to_text(types), allocated, kCounted);
+  });
+}
+
+/// Memory that cannot be read or written: an access ends the check's process with SIGSEGV.
+class InaccessibleMemory {
+ public:
+  explicit InaccessibleMemory(std::size_t bytes) : bytes_(bytes) {
+    data_ = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) throw Error(text("cannot map memory for a check: {}", errno_text()));
+  }
+  InaccessibleMemory(const InaccessibleMemory&) = delete;
+  InaccessibleMemory& operator=(const InaccessibleMemory&) = delete;
+  ~InaccessibleMemory() { munmap(data_, bytes_); }
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+  std::size_t bytes_;
+};
+
+constexpr std::size_t kLargestTensor = std::size_t{1} << 20; // bytes, of the fixed parameters in every type
+
+/// Shards like those of a Stepper, with all data at one address. They refer to the Stepper.
+class ShardsAt {
+ public:
+  ShardsAt(const Stepper& stepper, void* data) {
+    states_.reserve(stepper.shards().size());
+    for (const ParameterShard& of : stepper.shards()) {
+      const auto at = [&](const TensorView& view) {
+        return view.rank() == 0 ? TensorView() : TensorView(data, view.dtype(), view.shape());
+      };
+      states_.emplace_back();
+      for (const TensorView& state : of.state) states_.back().push_back(at(state));
+      ParameterShard shard = of;
+      shard.master = at(of.master);
+      shard.gradient = at(of.gradient);
+      shard.working = at(of.working);
+      shard.state = states_.back();
+      shards_.push_back(std::move(shard));
+    }
+  }
+  std::span<const ParameterShard> all() const { return shards_; }
+
+ private:
+  std::vector<std::vector<TensorView>> states_;
+  std::vector<ParameterShard> shards_;
+};
+
+/// Plans a step on a device of this kind, with the data of shards at `data` and scalars that cannot be read.
+void plan_step(const OptimizerSubject& subject, Stepper& like, DeviceKind kind, void* data, void* inaccessible,
+               PlanKernels& kernels) {
+  const std::unique_ptr<Device> device = make_plan_device(kind);
+  const std::unique_ptr<Stream> stream = device->make_stream("planned");
+  const ShardsAt shards(like, data);
+  const Object<Optimizer> optimizer = subject.optimizer();
+  optimizer->prepare(shards.all());
+  StepArgs arguments = like.arguments(*stream);
+  arguments.scalars = static_cast<const StepScalars*>(inaccessible);
+  arguments.scratch = {};
+  if (data) arguments.scratch = {static_cast<std::byte*>(data), optimizer->scratch_bytes(shards.all())};
+  optimizer->step(shards.all(), arguments, kernels);
+}
+
+void planning_calls_the_same(const OptimizerSubject& subject, Report& report) {
+  const InaccessibleMemory memory(kLargestTensor);
+  for_types(subject, [&](const StepTypes& types) {
+    Stepper stepper(subject, types);
+    PlanKernels planned(stepper.kernels());
+    plan_step(subject, stepper, DeviceKind::host, nullptr, memory.data(), planned);
+    stepper.step();
+    for (std::size_t i = 0; i < KernelSet::kOps; ++i) {
+      const Op op = static_cast<Op>(i);
+      const std::uint64_t in_plan = planned.stats(op).calls, in_step = stepper.kernels().stats(op).calls;
+      report.expect(in_plan == in_step, "{}: planning calls {} {} times, and a step {} times", to_text(types),
+                    name_of(op), in_plan, in_step);
+    }
+  });
+}
+
+void leaves_device_memory_to_kernels(const OptimizerSubject& subject, Report&) {
+  const InaccessibleMemory memory(kLargestTensor);
+  const Object<Optimizer> optimizer = subject.optimizer();
+  for (const DeviceKind device : {DeviceKind::cuda, DeviceKind::sim})
+    for (const DType master : accepted_types(subject)) {
+      if (!optimizer->supports({master, device}).empty()) continue;
+      Stepper stepper(subject, {master, {}});
+      PlanKernels planned(stepper.kernels());
+      plan_step(subject, stepper, device, memory.data(), memory.data(), planned);
+    }
+}
+
+constexpr OptimizerCheck kCallChecks[] = {
+    {"Step.TakesAnyShardsInACall", "O5", nullptr, any_shards_in_a_call},
+    {"Step.LeavesOtherShards", "O5", nullptr, other_shards_do_not_change},
+    {"Step.WritesOnlyItsTensors", "O12", nullptr, writes_only_its_tensors},
+    {"Step.BeginsAfterItsStream", "O13", nullptr, begins_after_the_stream},
+    {"Step.KeepsNothingInGradientsAndScratch", "O14", nullptr, overwritten_between_calls},
+    {"SteadyState.DoesNotAllocate", "O15", unless_counted, steps_do_not_allocate},
+    {"Planning.CallsTheSameOperations", "O16", nullptr, planning_calls_the_same},
+    {"Device.MemoryIsAccessedByKernelsOnly", "O17", nullptr, leaves_device_memory_to_kernels},
+};
+
+} // namespace
+
+std::span<const OptimizerCheck> call_checks() {
+  return kCallChecks;
+}
+
+} // namespace triax::conformance

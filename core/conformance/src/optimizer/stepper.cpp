@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stepper.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "triax/parallel.hpp"
+#include "triax/random.hpp"
+#include "triax/saved_state.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+struct FixedParameter {
+  const char* name;
+  std::int64_t rows, columns;
+  bool decay;
+  std::int64_t elements() const { return rows * columns; }
+};
+
+/// The last has as many elements as the first.
+constexpr FixedParameter kParameters[] = {
+    {"block 0/weight", 7, 13, true},   {"block 0/bias", 1, 13, false}, {"block 0/scale", 1, 1, false},
+    {"block 1/weight", 33, 127, true}, {"block 1/bias", 1, 91, false},
+};
+
+constexpr std::size_t kOperationScratch = 1 << 16; // more than any optimizer operation needs for these sizes
+
+/// In (-1, 1), of several magnitudes.
+double fixed_value(std::uint32_t site, std::size_t parameter, std::int64_t element) {
+  const PhiloxBlock block = philox_at(philox_key(5, RandomPurpose::test), static_cast<std::uint64_t>(element), site,
+                                      static_cast<std::uint32_t>(parameter));
+  return std::ldexp(2 * (static_cast<double>(block[0]) * 0x1p-32) - 1, -static_cast<int>(block[1] % 8));
+}
+
+} // namespace
+
+std::string to_text(const StepTypes& types) {
+  std::string out(name_of(types.master));
+  if (types.working) out += text(" with working weights in {}", name_of(*types.working));
+  return out;
+}
+
+Object<KernelSet> kernels_for(const OptimizerSubject& subject, const StepTypes& types) {
+  for (const auto& create : subject.kernels) {
+    Object<KernelSet> made = create();
+    if (made->supports(KernelRequest{types.working.value_or(types.master), types.master}).empty()) return made;
+  }
+  return {};
+}
+
+std::vector<Part> whole_parameters() {
+  std::vector<Part> out;
+  for (std::size_t i = 0; i < std::size(kParameters); ++i) out.push_back({i, 0, kParameters[i].elements()});
+  return out;
+}
+
+std::vector<Part> parts_of_shard(int index, int count) {
+  std::vector<Part> out;
+  for (std::size_t i = 0; i < std::size(kParameters); ++i) {
+    const std::int64_t elements = kParameters[i].elements();
+    const auto cut = [&](int at) {
+      return at == 0 ? 0 : at == count ? elements : std::min(elements, (elements * at / count) | 1);
+    };
+    if (cut(index) < cut(index + 1)) out.push_back({i, cut(index), cut(index + 1) - cut(index)});
+  }
+  return out;
+}
+
+Stepper::Stepper(const OptimizerSubject& subject, const StepTypes& types, const std::vector<Part>& parts)
+    : subject_(subject),
+      types_(types),
+      parts_(parts),
+      device_(make_host_device()),
+      stream_(device_->make_stream("steps")),
+      kernels_(kernels_for(subject, types)),
+      optimizer_(subject.optimizer()),
+      state_names_(optimizer_->traits().state),
+      scalars_(std::make_unique<StepScalars>()),
+      operation_scratch_(std::make_unique<GuardedMemory>(kOperationScratch)) {
+  TRIAX_REQUIRE(kernels_ != nullptr, "no kernel set supports {}", to_text(types));
+  kernels_->start(*device_);
+  states_.reserve(parts.size()); // shards refer to its elements
+  for (const Part& part : parts) add_shard(part, state_names_);
+  optimizer_->prepare(shards_);
+  scratch_ = std::make_unique<GuardedMemory>(optimizer_->scratch_bytes(shards_));
+}
+
+TensorView Stepper::tensor(const std::string& name, DType dtype, std::int64_t elements) {
+  const Shape shape{elements};
+  memory_.emplace_back(name, std::make_unique<GuardedMemory>(TensorView(nullptr, dtype, shape).bytes()));
+  return {memory_.back().second->data(), dtype, shape};
+}
+
+void Stepper::add_shard(const Part& part, const std::vector<std::string>& state) {
+  const FixedParameter& of = kParameters[part.parameter];
+  specs_.push_back(std::make_unique<ParamSpec>(replicated(of.name, {of.rows, of.columns}, {}, of.decay)));
+  const auto make = [&](const std::string& name, DType dtype) {
+    return tensor(text("{}, {}", of.name, name), dtype, part.elements);
+  };
+  ParameterShard shard{.name = of.name,
+                       .spec = specs_.back().get(),
+                       .first = part.first,
+                       .master = make("master", types_.master),
+                       .gradient = make("gradient", types_.master),
+                       .working = types_.working ? make("working", *types_.working) : TensorView{},
+                       .state = {}};
+  const auto weight = [&](std::int64_t i) { return fixed_value(1, part.parameter, part.first + i); };
+  set_elements(shard.master, weight);
+  if (types_.working) set_elements(shard.working, weight);
+  std::vector<TensorView> tensors;
+  for (const std::string& name : state) tensors.push_back(make(name, types_.master));
+  states_.push_back(std::move(tensors));
+  shard.state = states_.back();
+  shards_.push_back(std::move(shard));
+}
+
+void Stepper::put_gradients(double factor) {
+  const auto step = static_cast<std::uint32_t>(scalars_->step);
+  for (std::size_t i = 0; i < shards_.size(); ++i)
+    set_elements(shards_[i].gradient, [&](std::int64_t element) {
+      return factor * fixed_value(100 + step, parts_[i].parameter, parts_[i].first + element);
+    });
+}
+
+void Stepper::fill_gradients(double value) {
+  for (const ParameterShard& shard : shards_) set_elements(shard.gradient, [value](std::int64_t) { return value; });
+}
+
+void Stepper::fill_working(double value) {
+  for (const ParameterShard& shard : shards_) set_elements(shard.working, [value](std::int64_t) { return value; });
+}
+
+void Stepper::fill_scratch(std::byte value) {
+  std::fill_n(scratch_->data(), scratch_->bytes(), value);
+}
+
+void Stepper::begin_step(const StepInput& input) {
+  if (!input.skip) ++scalars_->step;
+  scalars_->lr = input.lr;
+  scalars_->clip = input.clip;
+  scalars_->skip = input.skip ? 1 : 0;
+  weight_decay_ = input.weight_decay;
+  put_gradients(input.gradient);
+  if (input.nan_gradient) fill_gradients(std::numeric_limits<double>::quiet_NaN());
+}
+
+StepArgs Stepper::arguments(Stream& stream) {
+  return {.scalars = scalars_.get(),
+          .weight_decay = weight_decay_,
+          .groups = groups_,
+          .scratch = {scratch_->data(), scratch_->bytes()},
+          .op = {stream, {operation_scratch_->data(), operation_scratch_->bytes()}}};
+}
+
+void Stepper::call(std::span<const ParameterShard> shards) {
+  optimizer_->step(shards, arguments(*stream_), *kernels_);
+}
+
+void Stepper::step(const StepInput& input) {
+  begin_step(input);
+  call(shards_);
+}
+
+void Stepper::steps(int count, const StepInput& input) {
+  for (int i = 0; i < count; ++i) step(input);
+}
+
+void Stepper::replace_optimizer() {
+  SavedState* const before = find_extension<SavedState>(*optimizer_);
+  const std::string saved = before ? before->save() : std::string();
+  optimizer_ = subject_.optimizer();
+  optimizer_->prepare(shards_);
+  if (before) find_extension<SavedState>(*optimizer_)->load(saved);
+}
+
+void Stepper::add_tensors(Tensors& whole, std::size_t shard) const {
+  const Part& part = parts_[shard];
+  const FixedParameter& of = kParameters[part.parameter];
+  const auto add = [&](const std::string& name, const TensorView& view) {
+    TensorBytes& tensor = whole[text("{}, {}", of.name, name)];
+    const std::size_t width = bytes_of(view.dtype());
+    tensor.dtype = view.dtype();
+    tensor.bytes.resize(static_cast<std::size_t>(of.elements()) * width);
+    std::memcpy(tensor.bytes.data() + static_cast<std::size_t>(part.first) * width, view.data(), view.bytes());
+  };
+  add("master", shards_[shard].master);
+  if (types_.working) add("working", shards_[shard].working);
+  for (std::size_t i = 0; i < state_names_.size(); ++i) add(state_names_[i], states_[shard][i]);
+}
+
+void Stepper::add_to(Tensors& whole) const {
+  for (std::size_t i = 0; i < shards_.size(); ++i) add_tensors(whole, i);
+}
+
+Tensors Stepper::tensors() const {
+  Tensors out;
+  add_to(out);
+  return out;
+}
+
+Tensors Stepper::tensors_of(std::size_t shard) const {
+  Tensors out;
+  add_tensors(out, shard);
+  return out;
+}
+
+std::vector<std::string> Stepper::overwritten() const {
+  std::vector<std::string> out;
+  for (const auto& [name, memory] : memory_)
+    if (!memory->is_intact()) out.push_back(name);
+  if (!operation_scratch_->is_intact()) out.emplace_back("the scratch memory of operations");
+  return out;
+}
+
+} // namespace triax::conformance

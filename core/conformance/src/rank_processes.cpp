@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks as processes of this machine. A launcher, which is a process too, forks the ranks and then serves them, if the
+// backend offers ProcessStart: a library may start a server with threads for that, and leave it behind.
+#include "rank_processes.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/caught_error.hpp"
+#include "check_process.hpp"
+#include "os/forked_process.hpp"
+#include "rank_threads.hpp"
+#include "triax/conformance/folder_store.hpp"
+#include "triax/process_start.hpp"
+#include "triax/wait_deadline.hpp"
+
+namespace triax::conformance {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kStart = "conformance: start";
+constexpr auto kGrace = std::chrono::seconds(5); // for the others to end after the first failure
+constexpr int kPollMs = 5;
+
+std::string dies_key(int rank) {
+  return text("conformance: rank {} dies", rank);
+}
+
+/// A folder for the store, removed at the end. If this process is killed, the process that runs the check removes it.
+class StoreFolder {
+ public:
+  explicit StoreFolder(Activities& shared)
+      : shared_(shared), path_((fs::temp_directory_path() / "triax-conformance-XXXXXX").string()) {
+    if (!::mkdtemp(path_.data())) throw Error(text("cannot create a folder: {}", errno_text()), path_);
+    if (path_.size() < sizeof shared_.store_folder) path_.copy(shared_.store_folder, path_.size());
+  }
+  ~StoreFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+    std::ranges::fill(shared_.store_folder, '\0');
+  }
+  StoreFolder(const StoreFolder&) = delete;
+  StoreFolder& operator=(const StoreFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  Activities& shared_;
+  std::string path_;
+};
+
+class Launcher {
+ public:
+  Launcher(const RankSetup& setup, const Layout& layout, Report& report, const std::function<void(Rank&)>& body)
+      : setup_(setup),
+        layout_(layout),
+        report_(report),
+        body_(body),
+        folder_(report.activities()),
+        store_(folder_.path()) {}
+
+  void run() {
+    for (int index = 0; index < layout_.world(); ++index)
+      ranks_.push_back(std::make_unique<os::ForkedProcess>([this, index](int) { return run_rank(index); },
+                                                           os::ForkedProcess::Output::inherited));
+    start();
+    handled_.assign(ranks_.size(), false);
+    WaitDeadline until(deadline_in(4 * setup_.timeout_s));
+    for (std::size_t ended = 0; ended < ranks_.size();) {
+      wait_for_any();
+      for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+        if (!handled_[rank] && ranks_[rank]->ended()) {
+          handled_[rank] = true;
+          ++ended;
+          take_result(static_cast<int>(rank));
+        }
+      if (until.passed()) return give_up();
+      if (failed_at_ && Clock::now() > *failed_at_ + kGrace) return; // the ranks are killed
+    }
+  }
+
+ private:
+  /// In the process of a rank.
+  std::string run_rank(int index) {
+    Report found(report_.activities());
+    const RankActivity::Binding bound(found.activity(index));
+    std::string thrown;
+    {
+      std::optional<Rank> rank; // destroyed after its failure is known
+      try {
+        set_variables(store_.get(text("{} {}", kStart, index), deadline_in(setup_.timeout_s)));
+        if (setup_.began) setup_.began(index);
+        rank.emplace(index, layout_, store_, setup_, found);
+        body_(*rank);
+      } catch (...) {
+        thrown = caught_error().what();
+      }
+      // A rank that leaves may have to wait for the others (MPI_Finalize), so they learn of its failure first.
+      if (!thrown.empty()) store_.set(text("conformance: rank {} failed", index), thrown);
+    }
+    std::vector<std::string> answer = {thrown};
+    for (std::string& failure : found.failures()) answer.push_back(std::move(failure));
+    return to_answer(answer);
+  }
+
+  static void set_variables(const std::string& lines) {
+    for (std::size_t begin = 0, end = 0; (end = lines.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const std::string line = lines.substr(begin, end - begin);
+      const std::size_t equals = line.find('=');
+      ::setenv(line.substr(0, equals).c_str(), line.substr(equals + 1).c_str(), 1);
+    }
+  }
+
+  /// Gives each rank the variables that its process needs. All ranks exist: none inherits the server.
+  void start() {
+    if (setup_.backend) {
+      serving_ = setup_.backend({setup_.options, *setup_.log, layout_, 0, 1});
+      if (auto* const server = find_extension<ProcessStart>(*serving_)) {
+        server->serve(layout_.world());
+        for (int rank = 0; rank < layout_.world(); ++rank) {
+          std::string lines;
+          for (const auto& [name, value] : server->variables(rank)) lines += text("{}={}\n", name, value);
+          store_.set(text("{} {}", kStart, rank), lines);
+        }
+        return;
+      }
+    }
+    for (int rank = 0; rank < layout_.world(); ++rank) store_.set(text("{} {}", kStart, rank), "");
+  }
+
+  void wait_for_any() {
+    std::vector<pollfd> waiting;
+    for (const auto& rank : ranks_)
+      if (rank->descriptor() >= 0) waiting.push_back({rank->descriptor(), POLLIN, 0});
+    poll(waiting.data(), waiting.size(), kPollMs);
+  }
+
+  void take_result(int index) {
+    const os::ForkedProcess& rank = *ranks_[static_cast<std::size_t>(index)];
+    if (!rank.has_answered()) {
+      if (store_.has(dies_key(index)) && WIFSIGNALED(rank.status()) && WTERMSIG(rank.status()) == SIGKILL) return;
+      const std::string call = calls_text(report_.activities(), index);
+      return fail(text("rank {} {}{}", index, rank.how_it_ended(), call.empty() ? "" : text(" ({})", call)), index);
+    }
+    const std::vector<std::string> answer = from_answer(rank.answer());
+    for (std::size_t i = 1; i < answer.size(); ++i) report_.fail(answer[i], index);
+    if (!answer.empty() && !answer.front().empty()) fail(text("rank {}: {}", index, answer.front()), index);
+  }
+
+  void fail(const std::string& why, int rank) {
+    if (!failed_at_) report_.fail(why, rank); // later ones are consequences
+    if (!failed_at_) failed_at_ = Clock::now();
+  }
+
+  void give_up() {
+    std::string late;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+      if (!handled_[rank]) late += text("{}{}", late.empty() ? "" : ", ", rank);
+    report_.fail(
+        text("ranks {} have not ended within {} s; {}", late, 4 * setup_.timeout_s, calls_text(report_.activities())));
+  }
+
+  const RankSetup& setup_;
+  const Layout& layout_;
+  Report& report_;
+  const std::function<void(Rank&)>& body_;
+  const StoreFolder folder_;
+  FolderStore store_;
+  std::vector<std::unique_ptr<os::ForkedProcess>> ranks_;
+  Object<CommBackend> serving_; // until the ranks have ended
+  std::vector<bool> handled_;
+  std::optional<Clock::time_point> failed_at_;
+};
+
+} // namespace
+
+void run_rank_processes(const RankSetup& setup, const Layout& layout, Report& report,
+                        const std::function<void(Rank&)>& body) {
+  os::ForkedProcess launcher(
+      [&](int) {
+        Report found(report.activities());
+        try {
+          Launcher(setup, layout, found, body).run();
+        } catch (...) {
+          found.fail(text("the ranks cannot be started: {}", caught_error().what()));
+        }
+        return to_answer(found.failures());
+      },
+      os::ForkedProcess::Output::inherited);
+  while (!launcher.ended()) {
+    pollfd waiting{launcher.descriptor(), POLLIN, 0};
+    poll(&waiting, 1, kPollMs);
+  }
+  if (!launcher.has_answered()) return report.fail(text("the process that starts ranks {}", launcher.how_it_ended()));
+  for (std::string& failure : from_answer(launcher.answer())) report.fail(std::move(failure));
+  if (setup.ended) setup.ended(report);
+}
+
+void Rank::die() {
+  store_.set(dies_key(index_), "");
+  ::kill(::getpid(), SIGKILL);
+}
+
+void run_ranks(const RankSetup& setup, const Layout& layout, Report& report, const std::function<void(Rank&)>& body) {
+  const auto run = setup.processes ? run_rank_processes : run_rank_threads;
+  run(setup, layout, report, body);
+}
+
+void run_ranks(const RankSetup& setup, int count, Report& report, const std::function<void(Rank&)>& body) {
+  run_ranks(setup, Layout::ptd(1, count, 1), report, body);
+}
+
+} // namespace triax::conformance

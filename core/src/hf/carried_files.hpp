@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of a model's folder that Triax does not read, and that go with the weights: those of the tokenizer and of
+// generating. A checkpoint has them in its folder "hf".
+//
+// Threads: pure functions. Blocking: copies files. Errors: Error with the file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/new_checkpoint.hpp"
+#include "checkpoint/stop_request.hpp"
+
+namespace triax::hf {
+
+inline constexpr const char* kCarriedFolder = "hf"; // in a checkpoint
+
+/// The names of those that the folder has. Throws Error for one that is not a regular file.
+std::vector<std::string> carried_files(const std::filesystem::path& folder);
+/// Copies files from `from` to `into`, below `prefix`: "hf/", or empty.
+void copy_files(const std::filesystem::path& from, const std::vector<std::string>& names,
+                const checkpoint::StagedFolder& into, const std::string& prefix, const checkpoint::StopRequest& stop);
+
+} // namespace triax::hf

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hf/mapped_model.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "config/core_keys.hpp"
+#include "config/plugin_tables.hpp"
+#include "hf/json_file.hpp"
+#include "hf/name_pattern.hpp"
+#include "plugin/call_guard.hpp"
+#include "plugin/option_text.hpp"
+#include "plugin/probe.hpp"
+#include "plugin/probe_process.hpp"
+#include "triax/log.hpp"
+
+namespace triax::hf {
+
+namespace {
+
+constexpr const char* kDefect = "this is a defect of the model plugin: report it to its author";
+constexpr const char* kVocab = "vocab";
+
+const triax_option& vocab_row() {
+  for (const config::CoreKey& key : config::find_core_table("model")->keys)
+    if (std::string_view(key.option.name) == kVocab) return key.option;
+  throw Error("model.vocab is not a key of the core");
+}
+
+OptionRows rows_of(const plugin::Library& library) {
+  OptionRows out;
+  for (const triax_option& option : library.options) out[option.name] = option;
+  out[kVocab] = vocab_row();
+  return out;
+}
+
+/// Options for an object that is only asked for its tables.
+Options smallest_options(const plugin::Library& library) {
+  Options out;
+  for (const triax_option& option : library.options) {
+    std::string text = option.default_value ? option.default_value : "";
+    const bool is_number = option.type == TRIAX_OPTION_INT || option.type == TRIAX_OPTION_FLOAT;
+    const bool is_list = (option.type & TRIAX_OPTION_LIST) != 0;
+    if (!option.default_value && is_number)
+      text = option.min <= option.max ? std::to_string(static_cast<std::int64_t>(option.min)) : "1";
+    if (!option.default_value && option.type == TRIAX_OPTION_BOOL) text = "false";
+    if (!option.default_value && is_list) text = "[]";
+    if (!option.default_value && option.choices)
+      text = std::string(option.choices, std::string(option.choices).find('|'));
+    out.set(option.name, plugin::parse_option(option, text));
+  }
+  return out;
+}
+
+Options options_with(const plugin::Library& library, const OptionTexts& texts) {
+  Options out;
+  for (const triax_option& option : library.options) {
+    const auto given = texts.find(option.name);
+    if (given == texts.end() && !option.default_value)
+      throw Error(text("the tables of {} do not set its option {}, which has no default", library.descriptor->name,
+                       option.name),
+                  library.file.string(), kDefect);
+    out.set(option.name, plugin::parse_option(option, given != texts.end() ? given->second : option.default_value));
+  }
+  return out;
+}
+
+plugin::Instance<Model> make_model(const plugin::Library& library, const Options& options, const Layout& layout) {
+  return plugin::create<Model>(library, PluginContext{options, null_log(), layout, 0, 1});
+}
+
+/// Null without the interface.
+HfMapping* mapping_of(Model& model, const std::string& name) {
+  return plugin::guarded_call(name, "extension", [&] { return find_extension<HfMapping>(model); });
+}
+
+std::vector<HfArchitecture> ask_architectures(const plugin::Library& library) {
+  const std::string name = library.descriptor->name;
+  const Options options = smallest_options(library);
+  const Layout layout = Layout::ptd(1, 1, 1);
+  const plugin::Instance<Model> model = make_model(library, options, layout);
+  const HfMapping* const mapping = mapping_of(*model, name);
+  if (!mapping) return {};
+  return plugin::guarded_call(name, "architectures", [&] { return mapping->architectures(); });
+}
+
+/// Mistakes of the author that would show up as errors of the user.
+void check_tables(const MappedPlugin& plugin) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(text("architectures() of {}: {}", plugin.name, why), plugin.library->file.string(), kDefect);
+  };
+  for (const HfArchitecture& architecture : plugin.architectures) {
+    if (architecture.name.empty() || architecture.model_type.empty())
+      refuse("an architecture without name or model_type");
+    for (const HfKey& key : architecture.keys) {
+      if (!key.option.empty() && !plugin.rows.contains(key.option))
+        refuse(text("{} sets the option \"{}\", which the plugin does not have", key.key, key.option));
+      bool is_json = key.absent.empty() || Json::accept(key.absent);
+      for (const HfValue& value : key.values) is_json = is_json && Json::accept(value.json);
+      if (!is_json) refuse(text("{} has a value that is not JSON", key.key));
+      if (key.option.empty() && key.values.empty()) refuse(text("{} has neither an option nor values", key.key));
+    }
+    for (const auto& [option, value] : architecture.options)
+      if (!plugin.rows.contains(option)) refuse(text("the plugin does not have the option \"{}\"", option));
+  }
+}
+
+/// Loads the file and asks it, first in a child process.
+MappedPlugin ask_plugin(const std::filesystem::path& file) {
+  const auto failures = plugin::probe_loading({&file, 1});
+  if (const auto failed = failures.find(file); failed != failures.end())
+    throw Error(failed->second.reason(), file.string(), failed->second.hint(file));
+  MappedPlugin out;
+  out.library = &plugin::load(file, Model::kKind);
+  out.name = out.library->descriptor->name;
+  const plugin::ProbeResult probe = plugin::run_probe(
+      [&] {
+        ask_architectures(*out.library);
+        return std::string();
+      },
+      plugin::ProbeOutput::captured);
+  if (probe.failure) throw Error(probe.failure->reason(), file.string(), probe.failure->hint(file));
+  out.rows = rows_of(*out.library);
+  out.architectures = ask_architectures(*out.library);
+  check_tables(out);
+  return out;
+}
+
+/// The row of a parameter, with its number.
+HfParameter row_of(const std::vector<HfParameter>& rows, const std::string& parameter, const std::string& plugin) {
+  for (const HfParameter& row : rows) {
+    const std::optional<std::string> number = number_in(parameter, row.parameter);
+    if (!number) continue;
+    HfParameter out = row;
+    out.parameter = parameter;
+    for (std::string& tensor : out.tensors) tensor = with_number(tensor, *number);
+    return out;
+  }
+  throw Error(text("parameters() of {} has no row for \"{}\"", plugin, parameter), {}, kDefect);
+}
+
+bool is_later_side(std::span<const Tie> ties, int layer, const std::string& name) {
+  return std::ranges::any_of(ties, [&](const Tie& tie) {
+    return (tie.layer_a == layer && tie.param_a == name && tie.layer_b < layer) ||
+           (tie.layer_b == layer && tie.param_b == name && tie.layer_a < layer);
+  });
+}
+
+} // namespace
+
+const HfArchitecture* MappedPlugin::find(const std::string& architecture) const {
+  const auto found = std::ranges::find(architectures, architecture, &HfArchitecture::name);
+  return found == architectures.end() ? nullptr : &*found;
+}
+
+std::vector<plugin::SearchFolder> search_folders_after(const std::vector<std::filesystem::path>& paths) {
+  std::vector<plugin::SearchFolder> given;
+  given.reserve(paths.size());
+  for (const std::filesystem::path& path : paths) given.push_back({path, "--path"});
+  return plugin::search_folders(given);
+}
+
+MappedPlugin mapped_plugin(const std::string& given, const std::vector<plugin::SearchFolder>& folders) {
+  MappedPlugin out = ask_plugin(plugin::locate(given, folders).file);
+  if (out.architectures.empty())
+    throw Error(text("{} does not say how transformers stores it", out.name), out.library->file.string(),
+                "its author can offer HfMapping: docs/plugins/models.md");
+  return out;
+}
+
+std::vector<MappedPlugin> mapped_plugins(const std::vector<plugin::SearchFolder>& folders,
+                                         std::vector<std::string>& notes) {
+  std::vector<MappedPlugin> out;
+  std::set<std::string> names; // a file of the same name in a later folder is not used
+  for (const plugin::SearchFolder& searched : folders)
+    for (const std::filesystem::path& file : plugin::candidates(searched.folder)) {
+      const std::string name = file.stem().string();
+      if (!name.starts_with(config::plugin_prefix(Model::kKind)) || !names.insert(name).second) continue;
+      try {
+        MappedPlugin asked = ask_plugin(file);
+        if (!asked.architectures.empty()) out.push_back(std::move(asked));
+      } catch (const Error& error) {
+        notes.emplace_back(error.what());
+      }
+    }
+  return out;
+}
+
+Shape StoredParameter::tensor_shape(std::size_t tensor) const {
+  const std::int64_t rows = map.rows_of(tensor);
+  if (shape.rank() < 2) return {rows};
+  return row.transposed ? Shape{columns(), rows} : Shape{rows, columns()};
+}
+
+MappedModel::MappedModel(const MappedPlugin& plugin, const OptionTexts& texts)
+    : plugin_(plugin),
+      vocab_(std::get<std::int64_t>(plugin::parse_option(vocab_row(), texts.at(kVocab)))),
+      options_(options_with(*plugin.library, texts)),
+      model_(make_model(*plugin.library, options_, layout_)),
+      mapping_(mapping_of(*model_, plugin.name)) {
+  if (!mapping_)
+    throw Error(text("{} offers HfMapping with some options only", plugin.name), plugin.library->file.string(),
+                kDefect);
+}
+
+Refusals MappedModel::refusals() const {
+  return plugin::guarded_call(plugin_.name, "supports", [&] { return model_->supports({.vocab = vocab_}, layout_); });
+}
+
+std::vector<StoredParameter> MappedModel::parameters(const HfArchitecture& architecture) const {
+  return plugin::guarded_call(plugin_.name, "layer", [&] {
+    const std::vector<HfParameter> rows = mapping_->parameters(architecture.name);
+    const std::int64_t sequence = model_->info().sequence;
+    const LayerContext context{.layout = layout_, .vocab = vocab_, .sequence = sequence, .max_rows = sequence};
+    std::vector<StoredParameter> out;
+    for (int i = 0; i < model_->count(); ++i) {
+      const std::unique_ptr<Layer> layer = model_->layer(i, context);
+      for (const ParamSpec& spec : layer->params()) {
+        if (is_later_side(model_->ties(), i, spec.name)) continue;
+        const std::string name = text("{}/{}", layer->name(), spec.name);
+        HfParameter row = row_of(rows, name, plugin_.name);
+        const std::int64_t columns = spec.global.rank() > 1 ? spec.global[-1] : 1;
+        RowMap map(row, columns == 0 ? 0 : spec.global.elements() / columns);
+        out.push_back({name, spec.global, std::move(row), std::move(map)});
+      }
+    }
+    return out;
+  });
+}
+
+} // namespace triax::hf

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hf/model_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/printable.hpp"
+#include "hf/json_file.hpp"
+#include "plugin/option_text.hpp"
+
+namespace triax::hf {
+
+namespace {
+
+constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
+
+/// Keys of every model of transformers that do not change what its layers compute: what it is called, ids of tokens,
+/// what calls return, how text is generated.
+constexpr std::array kCommonKeys = {"_name_or_path",
+                                    "_attn_implementation_autoset",
+                                    "bos_token_id",
+                                    "decoder_start_token_id",
+                                    "dtype",
+                                    "eos_token_id",
+                                    "finetuning_task",
+                                    "id2label",
+                                    "label2id",
+                                    "num_labels",
+                                    "output_attentions",
+                                    "output_hidden_states",
+                                    "pad_token_id",
+                                    "prefix",
+                                    "problem_type",
+                                    "return_dict",
+                                    "sep_token_id",
+                                    "task_specific_params",
+                                    "tokenizer_class",
+                                    "torch_dtype",
+                                    "transformers_version",
+                                    "unk_token_id",
+                                    "use_cache"};
+
+bool is_listed(const std::string& key, const auto& list) {
+  return std::ranges::any_of(list, [&](const auto& each) { return key == each; });
+}
+
+bool is_ignored(const std::string& key, const HfArchitecture& architecture) {
+  const std::string outer = key.substr(0, key.find('.'));
+  for (const std::string& name : {key, outer})
+    if (is_listed(name, kCommonKeys) || is_listed(name, architecture.ignored_keys)) return true;
+  return false;
+}
+
+/// A key that asks for nothing: switched off, or empty.
+bool asks_for_nothing(const std::string& json) {
+  return json == "null" || json == "false" || json == "[]" || json == "{}";
+}
+
+/// False if "a.b" is a key, and "b" also one in the object "a".
+bool flatten(const Json& object, const std::string& before, std::map<std::string, std::string>& out) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() && !value.empty()) {
+      if (!flatten(value, before + key + ".", out)) return false;
+    } else if (!out.try_emplace(before + key, value.dump(-1, ' ', false, Json::error_handler_t::replace)).second) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// 1 and 1.0 are equal.
+bool is_same(const std::string& a, const std::string& b) {
+  return Json::parse(a) == Json::parse(b);
+}
+
+std::string shown_json(const std::string& json) {
+  return shortened(printable(json));
+}
+
+/// The text of an option for a value of its type, without the table's translations; empty: another type.
+std::optional<std::string> option_text(const Json& value, const triax_option& row) {
+  switch (row.type) {
+    case TRIAX_OPTION_BOOL:
+      return value.is_boolean() ? std::optional(value.dump()) : std::nullopt;
+    case TRIAX_OPTION_INT:
+      return value.is_number_integer() ? std::optional(value.dump()) : std::nullopt;
+    case TRIAX_OPTION_FLOAT:
+      return value.is_number() ? std::optional(value.dump()) : std::nullopt;
+    case TRIAX_OPTION_STRING:
+      return value.is_string() ? std::optional(plugin::to_toml(value.get<std::string>())) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+const char* type_text(const triax_option& row) {
+  switch (row.type) {
+    case TRIAX_OPTION_BOOL:
+      return "true or false";
+    case TRIAX_OPTION_INT:
+      return "an integer";
+    case TRIAX_OPTION_FLOAT:
+      return "a number";
+    default:
+      return "a string";
+  }
+}
+
+/// Translates the keys of one file.
+class ConfigReading {
+ public:
+  ConfigReading(const ModelConfig& config, const HfArchitecture& architecture, const OptionRows& rows,
+                Refusals& refusals)
+      : config_(config), architecture_(architecture), rows_(rows), refusals_(refusals) {}
+
+  OptionTexts options() {
+    for (const HfKey& key : architecture_.keys) read(key);
+    OptionTexts out(architecture_.options.begin(), architecture_.options.end());
+    for (const auto& [option, source] : set_) out[option] = source.text;
+    return out;
+  }
+
+  void refuse_others(const std::set<std::string>& ignored) {
+    for (const auto& [key, json] : config_.values) {
+      const bool known = std::ranges::find(architecture_.keys, key, &HfKey::key) != architecture_.keys.end();
+      if (known || asks_for_nothing(json) || is_ignored(key, architecture_) || ignored.contains(key)) continue;
+      refuse(text("{} = {} is not known for {}", printable(key), shown_json(json), architecture_.name),
+             text("if it does not change what the model computes: --ignore {}", printable(key)));
+    }
+  }
+
+ private:
+  struct Source {
+    std::string key, json, text;
+  };
+
+  void read(const HfKey& key) {
+    const auto found = config_.values.find(key.key);
+    if (found == config_.values.end() && (key.alternative || has_alternative(key))) return;
+    if (found == config_.values.end() && key.absent.empty())
+      return refuse(text("{} is missing", key.key), "the file is of another model, or was damaged");
+    const std::string json = found == config_.values.end() ? key.absent : found->second;
+    const auto listed =
+        std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same(value.json, json); });
+    if (listed == key.values.end() && (key.option.empty() || key.only_values)) return refuse_value(key, json);
+    if (key.option.empty()) return;
+    const triax_option& row = rows_.at(key.option);
+    std::optional<std::string> option =
+        listed != key.values.end() ? listed->option : option_text(Json::parse(json), row);
+    if (!option)
+      return refuse(text("{} = {} is not {}", key.key, shown_json(json), type_text(row)),
+                    "the file is of another model, or was damaged");
+    set(key, json, *option, row);
+  }
+
+  /// Whether the file has the value under another name.
+  bool has_alternative(const HfKey& key) const {
+    return std::ranges::any_of(architecture_.keys, [&](const HfKey& other) {
+      return other.alternative && other.option == key.option && config_.values.contains(other.key);
+    });
+  }
+
+  void set(const HfKey& key, const std::string& json, const std::string& option, triax_option row) {
+    row.name = key.key.c_str(); // messages name what the user sees
+    try {
+      const OptionValue value = plugin::parse_option(row, option);
+      if (const Refusals outside = plugin::check_option(row, value); !outside.empty())
+        return refuse(outside.front().message, outside.front().hint);
+    } catch (const Error& error) {
+      return refuse(error.message(), error.hint());
+    }
+    const auto [other, is_new] = set_.try_emplace(key.option, Source{key.key, json, option});
+    if (is_new || is_same(other->second.json, json)) return;
+    refuse(text("{} = {} and {} = {} differ: the model has one value for both, model.{}", other->second.key,
+                shown_json(other->second.json), key.key, shown_json(json), key.option),
+           "change the file so that they are equal, if you can do without the difference");
+  }
+
+  void refuse_value(const HfKey& key, const std::string& json) {
+    std::string allowed;
+    for (const HfValue& value : key.values) allowed += (allowed.empty() ? "" : " or ") + value.json;
+    refuse(text("{} = {} is not supported: the model has {}", key.key, shown_json(json), allowed),
+           "use another model, or a model plugin that supports it");
+  }
+
+  void refuse(const std::string& message, const std::string& hint) {
+    refusals_.add({ErrorCode::kUnsupported, {}, text("{}: {}", config_.file, message), hint});
+  }
+
+  const ModelConfig& config_;
+  const HfArchitecture& architecture_;
+  const OptionRows& rows_;
+  Refusals& refusals_;
+  std::map<std::string, Source> set_; // by option
+};
+
+/// The value of an option as JSON.
+std::string json_of(const OptionValue& value) {
+  if (const auto* flag = std::get_if<bool>(&value)) return Json(*flag).dump();
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return Json(*number).dump();
+  if (const auto* number = std::get_if<double>(&value)) return Json(*number).dump();
+  return Json(std::get<std::string>(value)).dump();
+}
+
+/// Sets "a.b" in an object of the key "a".
+void put(Json& out, const std::string& key, const Json& value) {
+  const std::size_t dot = key.find('.');
+  if (dot == std::string::npos) {
+    out[key] = value;
+  } else {
+    put(out[key.substr(0, dot)], key.substr(dot + 1), value);
+  }
+}
+
+} // namespace
+
+ModelConfig read_model_config(const std::filesystem::path& folder) {
+  ModelConfig out{folder / kConfigFile, {}, {}, {}};
+  Json json = read_json_file(out.file, kMaxConfigBytes);
+  const auto fail = [&](const char* why) {
+    throw Error(why, out.file.string(), "the file was damaged, or is not of a model: download the folder again");
+  };
+  if (const auto names = json.find("architectures"); names != json.end() && !names->is_null()) {
+    if (!names->is_array()) fail("architectures is not a list of names");
+    for (const Json& name : *names) {
+      if (!name.is_string()) fail("architectures is not a list of names");
+      out.architectures.push_back(name.get<std::string>());
+    }
+  }
+  if (const auto type = json.find("model_type"); type != json.end() && !type->is_null()) {
+    if (!type->is_string()) fail("model_type is not a name");
+    out.model_type = type->get<std::string>();
+  }
+  json.erase("architectures");
+  json.erase("model_type");
+  if (!flatten(json, "", out.values)) fail("has a key twice: once with a dot, and once in an object");
+  return out;
+}
+
+OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architecture, const OptionRows& rows,
+                       const std::set<std::string>& ignored, Refusals& refusals) {
+  ConfigReading reading(config, architecture, rows, refusals);
+  OptionTexts out = reading.options();
+  reading.refuse_others(ignored);
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& options,
+                                                           const HfArchitecture& architecture, const OptionRows& rows,
+                                                           const std::string& from, Refusals& refusals) {
+  const auto value_of = [&](const std::string& option, const std::string& written) {
+    return plugin::parse_option(rows.at(option), written);
+  };
+  const auto refuse = [&](const std::string& option, const std::string& only) {
+    refusals.add(make_refusal(ErrorCode::kUnsupported, {}, "{}: model.{} = {} cannot be stored as {}, which has {}",
+                              from, option, options.at(option), architecture.name, only)
+                     .with_hint("train a model with the other value, or choose another --architecture"));
+  };
+  for (const auto& [option, implied] : architecture.options)
+    if (value_of(option, options.at(option)) != value_of(option, implied)) refuse(option, implied);
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const HfKey& key : architecture.keys) {
+    if (key.alternative) continue;
+    if (key.option.empty()) {
+      out.emplace_back(key.key, key.values.front().json);
+      continue;
+    }
+    const OptionValue value = value_of(key.option, options.at(key.option));
+    const auto listed = std::ranges::find_if(
+        key.values, [&](const HfValue& each) { return value_of(key.option, each.option) == value; });
+    if (listed == key.values.end() && key.only_values) {
+      refuse(key.option, "other values");
+    } else {
+      out.emplace_back(key.key, listed != key.values.end() ? listed->json : json_of(value));
+    }
+  }
+  return out;
+}
+
+std::string config_text(const HfArchitecture& architecture,
+                        const std::vector<std::pair<std::string, std::string>>& values, const std::string& dtype,
+                        const std::filesystem::path& carried) {
+  Json out = Json::object();
+  out["architectures"] = {architecture.name};
+  out["model_type"] = architecture.model_type;
+  for (const auto& [key, json] : values) put(out, key, Json::parse(json));
+  const Json before = carried.empty() ? Json::object() : read_json_file(carried, kMaxConfigBytes);
+  for (const auto& [key, value] : before.items())
+    if (is_ignored(key, architecture) && !out.contains(key)) out[key] = value;
+  for (const char* key : {"dtype", "transformers_version"}) out.erase(key); // of the file that the weights came with
+  out["torch_dtype"] = dtype; // the name that all versions of transformers read
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace triax::hf

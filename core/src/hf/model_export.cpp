@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hf/model_export.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "checkpoint/block_converter.hpp"
+#include "checkpoint/new_checkpoint.hpp"
+#include "checkpoint/weights.hpp"
+#include "hf/carried_files.hpp"
+#include "hf/json_file.hpp"
+#include "hf/model_tensors.hpp"
+#include "plugin/option_text.hpp"
+#include "plugin/plugin_kinds.hpp"
+
+namespace triax::hf {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using checkpoint::ByteSink, checkpoint::SavedTensor, checkpoint::StopRequest, checkpoint::TensorReader;
+
+std::string torch_name(DType type) {
+  switch (type) {
+    case DType::f64:
+      return "float64";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::f16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+/// "model.safetensors", or "model-00001-of-00002.safetensors".
+std::string shard_file(std::size_t shard, std::size_t shards) {
+  if (shards == 1) return kSingleFile;
+  const auto padded = [](std::size_t number) {
+    const std::string plain = std::to_string(number);
+    return std::string(plain.size() < 5 ? 5 - plain.size() : 0, '0') + plain;
+  };
+  return text("model-{}-of-{}.safetensors", padded(shard + 1), padded(shards));
+}
+
+/// Reads rows of a whole tensor: all its dimensions but the last, joined.
+class RowReader {
+ public:
+  RowReader(TensorReader& from, const SavedTensor& tensor, std::int64_t columns)
+      : from_(from), tensor_(tensor), row_bytes_(static_cast<std::size_t>(columns) * bytes_of(tensor.dtype)) {}
+
+  std::size_t row_bytes() const { return row_bytes_; }
+
+  void read(std::int64_t first, std::int64_t count, std::byte* out) {
+    const int rank = tensor_.shape.rank();
+    while (count > 0) {
+      Shape begin = tensor_.shape, size = tensor_.shape;
+      const int inner = std::max(rank - 2, 0); // the dimension of consecutive rows
+      std::int64_t outer = first / tensor_.shape[inner];
+      if (rank > 1) begin[rank - 1] = 0;
+      begin[inner] = first % tensor_.shape[inner];
+      const std::int64_t taken = std::min(count, tensor_.shape[inner] - begin[inner]);
+      size[inner] = taken;
+      for (int dim = inner - 1; dim >= 0; --dim) {
+        begin[dim] = outer % tensor_.shape[dim];
+        outer /= tensor_.shape[dim];
+        size[dim] = 1;
+      }
+      from_.read(tensor_, begin, size, out);
+      out += static_cast<std::size_t>(taken) * row_bytes_;
+      first += taken;
+      count -= taken;
+    }
+  }
+
+ private:
+  TensorReader& from_;
+  const SavedTensor& tensor_;
+  const std::size_t row_bytes_;
+};
+
+/// Passes the elements of one tensor of the format on.
+class TensorTarget {
+ public:
+  TensorTarget(TensorReader& from, const SavedTensor& saved, const StoredParameter& parameter, std::size_t tensor,
+               DType dtype)
+      : rows_(from, saved, parameter.columns()),
+        parameter_(parameter),
+        tensor_(tensor),
+        width_(bytes_of(saved.dtype)),
+        converter_(checkpoint::name_of(saved), saved.dtype, dtype) {}
+
+  void pass(const ByteSink& sink, const StopRequest& stop) {
+    const bool is_transposed = parameter_.row.transposed && parameter_.shape.rank() > 1;
+    if (is_transposed) return pass_transposed(sink, stop);
+    const std::int64_t most = std::max<std::int64_t>(checkpoint::kBlockElements / parameter_.columns(), 1);
+    for_each_run(most, [&](const RowRun& run) {
+      checkpoint::check_stop(stop);
+      block_.resize(static_cast<std::size_t>(run.count) * rows_.row_bytes());
+      rows_.read(run.parameter_row, run.count, block_.data());
+      sink(converter_.convert(block_));
+    });
+  }
+
+ private:
+  template <class Body>
+  void for_each_run(std::int64_t most, const Body& body) {
+    for (std::int64_t row = 0; row < parameter_.map.rows_of(tensor_);) {
+      RowRun run = parameter_.map.from_tensor(tensor_, row);
+      run.count = std::min(run.count, most);
+      body(run);
+      row += run.count;
+    }
+  }
+
+  /// Needs the whole tensor in memory: a row of the file has an element of each row here.
+  void pass_transposed(const ByteSink& sink, const StopRequest& stop) {
+    const auto columns = static_cast<std::size_t>(parameter_.columns()),
+               rows = static_cast<std::size_t>(parameter_.map.rows_of(tensor_));
+    std::vector<std::byte> whole(rows * rows_.row_bytes());
+    for_each_run(parameter_.map.rows_of(tensor_), [&](const RowRun& run) {
+      checkpoint::check_stop(stop);
+      rows_.read(run.parameter_row, run.count, whole.data() + static_cast<std::size_t>(run.row) * rows_.row_bytes());
+    });
+    const std::size_t most = std::max<std::size_t>(checkpoint::kBlockElements / rows, 1);
+    for (std::size_t first = 0; first < columns; first += most) {
+      checkpoint::check_stop(stop);
+      const std::size_t count = std::min(most, columns - first);
+      block_.resize(count * rows * width_);
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t column = 0; column < count; ++column)
+          std::memcpy(block_.data() + (column * rows + row) * width_,
+                      whole.data() + (row * columns + first + column) * width_, width_);
+      sink(converter_.convert(block_));
+    }
+  }
+
+  RowReader rows_;
+  const StoredParameter& parameter_;
+  const std::size_t tensor_, width_;
+  checkpoint::BlockConverter converter_;
+  std::vector<std::byte> block_;
+};
+
+/// Refuses a folder that exists, or that is in a checkpoint.
+void refuse_folder(const fs::path& folder) {
+  std::error_code unknown;
+  if (folder.empty()) throw Error("DIR is empty", {}, "name the folder to write");
+  if (fs::exists(folder.parent_path() / checkpoint::kManifestFile, unknown))
+    throw Error("is in a checkpoint", folder.string(), "name a folder beside it");
+  if (fs::symlink_status(folder, unknown).type() != fs::file_type::not_found)
+    throw Error("exists", folder.string(), "remove it, or name another folder");
+}
+
+fs::path without_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// Refuses a folder of --files that has none.
+void refuse_without_files(const fs::path& folder) {
+  std::error_code unknown;
+  if (!fs::is_directory(folder, unknown))
+    throw Error(fs::exists(folder, unknown) ? "is not a folder" : "does not exist", folder.string(),
+                "name a folder with tokenizer.json in --files");
+  if (carried_files(folder).empty())
+    throw Error("has no tokenizer files", folder.string(), "name a folder with tokenizer.json in --files");
+}
+
+/// The value of a key of the run that wrote the checkpoint, as --set takes it.
+std::optional<std::string> config_value(const TensorReader& from, const std::string& key) {
+  const auto found = from.manifest().config.find(key);
+  return found == from.manifest().config.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// The files of the imported model that the run began with; empty if it did not, or if they are not there.
+fs::path files_of_origin(const TensorReader& from) {
+  const std::optional<std::string> origin = config_value(from, "checkpoint.from");
+  if (!origin) return {};
+  constexpr triax_option kFrom = option_path("from", nullptr, "checkpoint");
+  const fs::path files = std::get<fs::path>(plugin::parse_option(kFrom, *origin)) / kCarriedFolder;
+  std::error_code unknown;
+  return fs::is_directory(files, unknown) && !carried_files(files).empty() ? files : fs::path();
+}
+
+MappedPlugin plugin_of(const TensorReader& from, const std::vector<fs::path>& paths) {
+  const std::optional<std::string> written = config_value(from, "model.plugin");
+  if (!written)
+    throw Error("does not name its model plugin", (from.folder() / checkpoint::kManifestFile).string(),
+                "use a checkpoint that a run has saved");
+  constexpr triax_option kRow = option_string("plugin", nullptr, nullptr, "model plugin");
+  const auto name = std::get<std::string>(plugin::parse_option(kRow, *written));
+  return mapped_plugin(name, search_folders_after(paths));
+}
+
+} // namespace
+
+ModelExport::ModelExport(TensorReader& from, ExportRequest request) : from_(from), request_(std::move(request)) {
+  refuse_folder(without_slash(request_.folder));
+  if (!request_.files.empty()) refuse_without_files(request_.files);
+  plugin_ = plugin_of(from_, request_.paths);
+  read_options();
+  choose_architecture();
+  if (!refusals_.empty()) return;
+  match_weights();
+  plan_shards();
+}
+
+/// Those of the run that wrote the checkpoint.
+void ModelExport::read_options() {
+  const std::string manifest = (from_.folder() / checkpoint::kManifestFile).string();
+  for (const auto& [option, row] : plugin_.rows) {
+    const std::optional<std::string> written = config_value(from_, "model." + option);
+    if (written) options_[option] = *written;
+    if (!written && row.default_value) options_[option] = row.default_value; // of a later version than the checkpoint
+    if (!options_.contains(option))
+      throw Error(text("does not have the run's model.{}", option), manifest, "use a checkpoint that a run has saved");
+    Refusals wrong;
+    try {
+      wrong = plugin::check_option(row, plugin::parse_option(row, options_[option]));
+    } catch (const Error& error) {
+      wrong.add(make_refusal(ErrorCode::kWrongType, {}, "{}", error.message()));
+    }
+    if (!wrong.empty())
+      throw Error(text("model.{}", wrong.front().message), manifest,
+                  text("use the version of {} that trained it", plugin_.name));
+  }
+}
+
+void ModelExport::choose_architecture() {
+  const std::string where = from_.folder().string();
+  if (!request_.architecture.empty() && !plugin_.find(request_.architecture)) {
+    std::string known;
+    for (const HfArchitecture& each : plugin_.architectures) known += (known.empty() ? "" : ", ") + each.name;
+    throw Error(text("--architecture {} is not one of {}", request_.architecture, plugin_.name), {},
+                text("use {}", known));
+  }
+  for (const HfArchitecture& each : plugin_.architectures) {
+    if (!request_.architecture.empty() && each.name != request_.architecture) continue;
+    Refusals refused;
+    std::vector<std::pair<std::string, std::string>> values = config_of(options_, each, plugin_.rows, where, refused);
+    if (refused.empty()) {
+      architecture_ = &each;
+      values_ = std::move(values);
+      refusals_ = {};
+      return;
+    }
+    refusals_.add(refused);
+  }
+}
+
+void ModelExport::match_weights() {
+  const MappedModel model(plugin_, options_);
+  parameters_ = model.parameters(*architecture_);
+  const std::string manifest = (from_.folder() / checkpoint::kManifestFile).string();
+  std::map<std::string, const SavedTensor*> left;
+  for (const SavedTensor* tensor : checkpoint::weights_of(from_.manifest())) left[tensor->parameter] = tensor;
+  for (const StoredParameter& parameter : parameters_) {
+    const auto found = left.find(parameter.name);
+    if (found == left.end() || !(found->second->shape == parameter.shape))
+      throw Error(
+          text("parameter \"{}\" is {}, and {} of this version has {}", parameter.name,
+               found == left.end() ? "missing" : to_text(found->second->shape), plugin_.name, to_text(parameter.shape)),
+          manifest, "use the version of the model plugin that trained it");
+    weights_.push_back(found->second);
+    left.erase(found);
+  }
+  if (!left.empty())
+    throw Error(text("parameter \"{}\" is not in {} of this version", left.begin()->first, plugin_.name), manifest,
+                "use the version of the model plugin that trained it");
+}
+
+const std::string& ModelExport::name_of(const Target& target) const {
+  return parameters_[target.parameter].row.tensors[target.tensor];
+}
+
+DType ModelExport::dtype_of(const Target& target) const {
+  return request_.dtype.value_or(weights_[target.parameter]->dtype);
+}
+
+/// Fills one shard after another.
+void ModelExport::plan_shards() {
+  std::uint64_t bytes = 0;
+  std::size_t shard = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    for (std::size_t tensor = 0; tensor < parameters_[i].row.tensors.size(); ++tensor) {
+      Target target{i, tensor, shard};
+      const std::uint64_t size =
+          static_cast<std::uint64_t>(parameters_[i].tensor_shape(tensor).elements()) * bytes_of(dtype_of(target));
+      if (bytes > 0 && bytes + size > request_.shard_bytes) {
+        target.shard = ++shard;
+        bytes = 0;
+      }
+      bytes += size;
+      targets_.push_back(target);
+    }
+  shards_ = shard + 1;
+}
+
+std::string ModelExport::config() const {
+  const fs::path carried = from_.folder() / kCarriedFolder / kConfigFile;
+  std::error_code unknown;
+  const bool is_carried = fs::exists(carried, unknown);
+  return config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())),
+                     is_carried ? carried : fs::path());
+}
+
+/// Writes the file of a shard, and adds its tensors to `out`.
+void ModelExport::write_shard(std::size_t shard, const checkpoint::StagedFolder& folder, ExportedModel& out,
+                              const StopRequest& stop) {
+  std::vector<checkpoint::TensorEntry> entries;
+  std::vector<const Target*> targets;
+  for (const Target& target : targets_) {
+    if (target.shard != shard) continue;
+    targets.push_back(&target);
+    entries.push_back(
+        {name_of(target), dtype_of(target), parameters_[target.parameter].tensor_shape(target.tensor), 0});
+    out.parameters += entries.back().shape.elements();
+    out.bytes += entries.back().bytes();
+  }
+  const std::pair<std::string, std::string> metadata{"format", "pt"};
+  const std::string header = checkpoint::make_header(entries, {&metadata, 1});
+  os::DurableFile file = folder.file(shard_file(shard, shards_));
+  file.write(std::as_bytes(std::span(header)));
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::size_t parameter = targets[i]->parameter;
+    TensorTarget(from_, *weights_[parameter], parameters_[parameter], targets[i]->tensor, entries[i].dtype)
+        .pass([&](std::span<const std::byte> bytes) { file.write(bytes); }, stop);
+  }
+  file.finish();
+}
+
+std::string ModelExport::index(std::uint64_t bytes) const {
+  std::map<std::string, std::string> files;
+  for (const Target& target : targets_) files[name_of(target)] = shard_file(target.shard, shards_);
+  const Json json = {{"metadata", {{"total_size", bytes}}}, {"weight_map", files}};
+  return json.dump(2) + "\n";
+}
+
+ExportedModel ModelExport::write(const StopRequest& stop) {
+  TRIAX_REQUIRE(refusals_.empty(), "a model that was refused");
+  checkpoint::check_weights(from_, stop);
+  const fs::path source = request_.files.empty() ? from_.folder() / kCarriedFolder : request_.files;
+  ExportedModel out{architecture_->name, targets_.size(), shards_, 0, 0, carried_files(source), {}};
+  checkpoint::StagedFolder folder(without_slash(request_.folder));
+  const auto write_text = [&](const char* name, const std::string& content) {
+    os::DurableFile file = folder.file(name);
+    file.write(std::as_bytes(std::span(content)));
+    file.finish();
+  };
+  write_text(kConfigFile, config());
+  for (std::size_t shard = 0; shard < shards_; ++shard) write_shard(shard, folder, out, stop);
+  if (shards_ > 1) write_text(kIndexFile, index(out.bytes));
+  copy_files(source, out.files, folder, "", stop);
+  if (out.files.empty()) out.other_files = files_of_origin(from_);
+  folder.complete();
+  return out;
+}
+
+} // namespace triax::hf

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hf/model_tensors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/printable.hpp"
+#include "hf/json_file.hpp"
+#include "triax/error.hpp"
+
+namespace triax::hf {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{256} << 20;
+constexpr std::size_t kMaxShards = 4096; // all are open at once
+constexpr const char* kEnding = ".safetensors";
+constexpr const char* kDownloadAgain = "download the folder again, or name another";
+
+bool is_there(const fs::path& path) {
+  std::error_code unknown;
+  return fs::symlink_status(path, unknown).type() != fs::file_type::not_found;
+}
+
+bool has_pickle_ending(const std::string& name) {
+  constexpr std::array<std::string_view, 6> kEndings = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".bin.index.json"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+[[noreturn]] void refuse_pickled(const fs::path& folder, const std::string& name) {
+  throw Error(text("{} is a pickled file, which can run any program when it is loaded; Triax reads safetensors only",
+                   shortened(printable(name))),
+              folder.string(),
+              "if you trust its author, convert it with transformers: python3 -c \"from transformers import "
+              "AutoModelForCausalLM as M; M.from_pretrained('DIR').save_pretrained('NEW_DIR')\"");
+}
+
+/// Why the folder has no weights that can be read.
+[[noreturn]] void refuse_without_weights(const fs::path& folder) {
+  constexpr std::array<std::string_view, 5> kOthers = {".gguf", ".h5", ".msgpack", ".onnx", ".npz"};
+  std::set<std::string> names;
+  std::error_code unreadable;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable))
+    names.insert(entry.path().filename().string());
+  if (unreadable) throw Error("cannot be read: " + unreadable.message(), folder.string(), "let this user read it");
+  for (const std::string& name : names)
+    if (has_pickle_ending(name)) refuse_pickled(folder, name);
+  for (const std::string& name : names)
+    if (std::ranges::any_of(kOthers, [&](std::string_view ending) { return name.ends_with(ending); }))
+      throw Error(
+          text("has no {}, and {} is of a format that Triax does not read", kSingleFile, shortened(printable(name))),
+          folder.string(), "convert it with transformers' save_pretrained()");
+  throw Error(text("has neither {} nor {}", kSingleFile, kIndexFile), folder.string(),
+              "name the folder of a model that transformers has saved");
+}
+
+/// The shard that an index names for a tensor.
+std::string shard_name(const fs::path& index, const std::string& tensor, const Json& value) {
+  std::string named = value.is_string() ? value.get<std::string>() : value.dump();
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
+  if (has_pickle_ending(named)) refuse_pickled(index.parent_path(), named);
+  if (!value.is_string() || named.find('/') != std::string::npos || named.starts_with('.') ||
+      !named.ends_with(kEnding) || std::ranges::any_of(named, is_control))
+    throw Error(text("names {} for tensor \"{}\", which is not a safetensors file of the folder",
+                     shortened(printable(named)), shortened(printable(tensor))),
+                index.string(), kDownloadAgain);
+  return named;
+}
+
+std::map<std::string, std::string> read_index(const fs::path& path) {
+  const Json json = read_json_file(path, kMaxIndexBytes);
+  const auto map = json.find("weight_map");
+  if (map == json.end() || !map->is_object() || map->empty())
+    throw Error("has no weight_map", path.string(), kDownloadAgain);
+  std::map<std::string, std::string> out;
+  for (const auto& [tensor, file] : map->items()) out[tensor] = shard_name(path, tensor, file);
+  return out;
+}
+
+} // namespace
+
+ModelTensors::ModelTensors(fs::path folder) : folder_(std::move(folder)) {
+  const fs::path single = folder_ / kSingleFile, index = folder_ / kIndexFile;
+  if (is_there(single) && is_there(index))
+    throw Error(text("has both {} and {}", kSingleFile, kIndexFile), folder_.string(),
+                "remove the one that is not of this model");
+  if (is_there(single)) {
+    add_file(single, nullptr);
+  } else if (is_there(index)) {
+    add_shards(index);
+  } else {
+    refuse_without_weights(folder_);
+  }
+}
+
+void ModelTensors::add_shards(const fs::path& index) {
+  const std::map<std::string, std::string> map = read_index(index);
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : map) shards.insert(shard);
+  if (shards.size() > kMaxShards)
+    throw Error(text("names {} shards, and at most {} are read", shards.size(), kMaxShards), index.string(),
+                "save the model with larger shards");
+  for (const std::string& shard : shards) {
+    if (!is_there(folder_ / shard))
+      throw Error(text("names the shard {}, which does not exist", printable(shard)), index.string(), kDownloadAgain);
+    add_file(folder_ / shard, &map);
+  }
+  for (const auto& [tensor, shard] : map)
+    if (!tensors_.contains(tensor))
+      throw Error(text("has no tensor \"{}\", which the index names for it", shortened(printable(tensor))),
+                  (folder_ / shard).string(), kDownloadAgain);
+}
+
+void ModelTensors::add_file(const fs::path& path, const std::map<std::string, std::string>* index) {
+  os::InputFile file(path, kDownloadAgain);
+  checkpoint::SafetensorsHeader header = checkpoint::read_header(file, path);
+  for (checkpoint::TensorEntry& entry : header.entries) {
+    if (index) {
+      const auto named = index->find(entry.name);
+      if (named == index->end() || named->second != path.filename())
+        throw Error(text("tensor \"{}\" is in this shard, and the index {}", shortened(printable(entry.name)),
+                         named == index->end() ? "does not name it" : "names " + named->second + " for it"),
+                    path.string(), kDownloadAgain);
+    }
+    const std::string name = entry.name;
+    tensors_[name] = {std::move(entry), files_.size()};
+  }
+  files_.push_back({path, std::move(file), header.bytes});
+}
+
+void ModelTensors::read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const {
+  const File& file = files_[tensor.file];
+  file.file.read_at(file.data + tensor.entry.begin + offset, out);
+}
+
+} // namespace triax::hf

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/trial_object.hpp"
+
+#include "plugin/option_text.hpp"
+#include "plugin/plugin_call.hpp"
+
+namespace triax::plugin {
+
+TrialObject try_object(const Library& library) {
+  TrialObject out;
+  Options options;
+  for (const triax_option& option : library.options) {
+    if (option.default_value) {
+      options.set(option.name, parse_option(option, option.default_value));
+    } else {
+      out.unset.emplace_back(option.name);
+    }
+  }
+  const Layout layout = Layout::ptd(1, 1, 1);
+  try {
+    void* const object = create_object(library, PluginContext{options, null_log(), layout});
+    const CallScope call(library.descriptor->name, "its destructor", library.file);
+    library.descriptor->destroy(object);
+  } catch (const Error& error) {
+    out.error = error;
+  }
+  return out;
+}
+
+} // namespace triax::plugin

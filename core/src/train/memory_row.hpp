@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of the memory of a rank.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace triax::train {
+
+struct MemoryRow {
+  std::string what; // "weights", "gradients", "optimizer state", "activations", "scratch"...
+  std::size_t bytes = 0;
+  bool is_on_host = false; // and not in the memory of the rank's device
+};
+
+} // namespace triax::train

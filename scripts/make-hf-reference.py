@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes small GPT-2 models with Hugging Face's transformers, and their logits: tests/hf/reference.
+
+The models are random, with sizes that are not powers of two: an MLP of its own width, other values of eps, several
+files. Every parameter is random, biases and norms too, so that no mistake is hidden by zeros and ones.
+
+  make-hf-reference.py                       writes the folders of the models, and logits.json
+  make-hf-reference.py --check DIR MODEL     loads DIR, which Triax has exported; its weights must have the bits of the
+                                             reference MODEL, and its logits those of logits.json
+  make-hf-reference.py --loss DIR TOKENS...  prints the mean loss of DIR over samples of tokens, for each file TOKENS:
+                                             [[first, ..., last], ...]
+
+Exit status 77: transformers or PyTorch is not installed.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests" / "hf" / "reference")
+parser.add_argument("--check", nargs=2, metavar=("DIR", "MODEL"))
+parser.add_argument("--loss", nargs="+", metavar=("DIR", "TOKENS"))
+ARGUMENTS = parser.parse_args()  # before PyTorch is imported: --help does not need it
+
+try:
+    import torch
+    import transformers
+    from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
+except ImportError as missing:
+    print(f"make-hf-reference: {missing}; install it with\n  python3 -m pip install torch transformers", file=sys.stderr)
+    sys.exit(77)
+
+TOLERANCE = 1e-4
+NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+MODELS = {
+    # More tokens than the 257 of bytes, so that it can be trained on text.
+    "gpt2-odd": (dict(vocab_size=261, n_positions=11, n_embd=12, n_layer=2, n_head=3, **NO_DROPOUT), "1GB"),
+    "gpt2-inner": (dict(vocab_size=29, n_positions=7, n_embd=10, n_layer=1, n_head=2, n_inner=23,
+                        layer_norm_epsilon=1e-3, activation_function="gelu_pytorch_tanh"), "1GB"),
+    "gpt2-sharded": (dict(vocab_size=37, n_positions=9, n_embd=8, n_layer=3, n_head=4), "4KB"),
+}
+
+
+def make_model(seed, settings):
+    torch.manual_seed(seed)
+    model = GPT2LMHeadModel(GPT2Config(bos_token_id=0, eos_token_id=0, **settings)).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            is_norm_weight = ".ln_" in name and name.endswith("weight")
+            parameter.copy_(torch.randn(parameter.shape) * 0.3 + is_norm_weight)
+    return model
+
+
+def logits_of(model, tokens):
+    with torch.no_grad():
+        return model(torch.tensor(tokens)).logits
+
+
+def load(folder):
+    model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    problems = {key: value for key, value in info.items() if value}
+    if problems:
+        sys.exit(f"{folder}: {problems}")
+    return model.eval()
+
+
+def make():
+    results = {"made_by": f"scripts/make-hf-reference.py, transformers {transformers.__version__}, "
+                          f"PyTorch {torch.__version__.split('+')[0]}", "models": {}}
+    for seed, (name, (settings, shard_size)) in enumerate(MODELS.items()):
+        model = make_model(seed + 1, settings)
+        folder = ARGUMENTS.output / name
+        shutil.rmtree(folder, ignore_errors=True)
+        model.save_pretrained(folder, max_shard_size=shard_size)
+        length, vocab = min(settings["n_positions"], 8), settings["vocab_size"]
+        tokens = [[(7 * sample + 5 * position * position + position) % vocab for position in range(length)]
+                  for sample in range(1 if vocab > 100 else 2)]
+        logits = [float(f"{value:.7g}") for value in logits_of(model, tokens).flatten().tolist()]
+        results["models"][name] = {"tokens": tokens, "logits": logits}
+    (ARGUMENTS.output / "logits.json").write_text(json.dumps(results, separators=(",", ":")) + "\n")
+    # A file that is only carried along.
+    (ARGUMENTS.output / "gpt2-odd" / "special_tokens_map.json").write_text('{"eos_token": "<|end|>"}\n')
+
+
+def check(folder, name):
+    model, reference = load(folder), load(ARGUMENTS.output / name)
+    weights = model.state_dict()
+    for key, value in reference.state_dict().items():
+        if value.numpy().tobytes() != weights[key].numpy().tobytes():
+            sys.exit(f"{folder}: {key} differs from {name}")
+    expected = json.loads((ARGUMENTS.output / "logits.json").read_text())["models"][name]
+    found = logits_of(model, expected["tokens"]).flatten()
+    difference = (found - torch.tensor(expected["logits"])).abs().max().item()
+    print(f"{len(weights)} tensors, {found.numel()} logits; largest difference {difference:.2g}")
+    if not difference <= TOLERANCE:
+        sys.exit(f"{folder}: logits differ by {difference}")
+
+
+def print_losses(folder, *files):
+    model = load(folder).to(torch.float32)
+    for file in files:
+        samples = torch.tensor(json.loads(pathlib.Path(file).read_text()))
+        logits = logits_of(model, samples[:, :-1].tolist())
+        print(torch.nn.functional.cross_entropy(logits.flatten(0, 1).double(), samples[:, 1:].flatten()).item())
+
+
+if ARGUMENTS.check:
+    check(*ARGUMENTS.check)
+elif ARGUMENTS.loss:
+    print_losses(*ARGUMENTS.loss)
+else:
+    make()

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unix_transport.hpp"
+
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <triax/error.hpp>
+#include <utility>
+
+namespace triax::comm_template {
+
+namespace {
+
+using p2p::Request;
+using p2p::Status;
+
+constexpr double kCloseS = 2;           // seconds for sent messages to leave
+constexpr int kBacklog = 4096;          // connections that the kernel keeps until they are accepted
+constexpr std::size_t kAddressSize = 5; // an autobind name: a zero byte, then five hexadecimal digits
+
+Socket make_socket() {
+  Socket out(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (out.number() < 0)
+    throw Error(text("cannot create a socket: {}", std::strerror(errno)), "comm-template",
+                "check the limit of open files: ulimit -n");
+  return out;
+}
+
+std::string name_of_machine() {
+  std::array<char, 256> out{};
+  ::gethostname(out.data(), out.size() - 1);
+  return out.data();
+}
+
+/// Of the user who runs this rank. Abstract names have no file permissions, so the user is checked here.
+bool is_own_process(const Socket& socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+}
+
+bool is_busy(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+template <class Element>
+void remove(std::vector<Element*>& from, Element* element) noexcept {
+  from.erase(std::remove(from.begin(), from.end(), element), from.end());
+}
+
+} // namespace
+
+Socket::~Socket() {
+  if (number_ >= 0) ::close(number_);
+}
+
+UnixTransport::UnixTransport(Device& of, std::size_t staging_bytes)
+    : Transport(of), host_(name_of_machine()), listener_(make_socket()) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  socklen_t size = sizeof name.sun_family; // no name: the kernel chooses one
+  if (::bind(listener_.number(), reinterpret_cast<sockaddr*>(&name), size) != 0 ||
+      ::listen(listener_.number(), kBacklog) != 0)
+    throw Error(text("cannot listen on a socket: {}", std::strerror(errno)), "comm-template");
+  size = sizeof name;
+  ::getsockname(listener_.number(), reinterpret_cast<sockaddr*>(&name), &size);
+  address_.assign(name.sun_path + 1, kAddressSize);
+  if (of.kind() != DeviceKind::host) make_staging(staging_bytes, 0);
+  device().add_source(*this);
+}
+
+UnixTransport::~UnixTransport() {
+  device().remove_source(*this);
+  const auto sends = [&] {
+    return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return !peer->sends.empty(); });
+  };
+  const Deadline deadline = deadline_in(skips_flush() ? 0 : kCloseS);
+  while (!retired() && sends() && Clock::now() < deadline)
+    if (!advance()) ::sched_yield();
+}
+
+p2p::Endpoint& UnixTransport::connect(std::string_view address, std::string_view host, int rank) {
+  const std::string where = text("comm-template: rank {}", rank);
+  if (host != host_)
+    throw Error(text("it is on machine {}, and this rank on {}", host, host_), where,
+                "run all ranks on one machine, or use comm-ucx for this axis");
+  if (address.size() != kAddressSize) throw Error(text("\"{}\" is not an address of this plugin", address), where);
+  for (const auto& peer : peers_)
+    if (peer->address == address) return *peer;
+  auto peer = std::make_unique<Peer>();
+  peer->address = address;
+  peer->out = make_socket();
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::copy(address.begin(), address.end(), name.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + kAddressSize);
+  if (::connect(peer->out.number(), reinterpret_cast<sockaddr*>(&name), size) != 0)
+    throw Error(text("cannot connect: {}", std::strerror(errno)), where, "its log says whether it has ended");
+  if (!is_own_process(peer->out)) throw Error("a process of another user listens there", where);
+  // Says who connects. A new connection has space for it.
+  if (::send(peer->out.number(), address_.data(), kAddressSize, MSG_NOSIGNAL) != static_cast<ssize_t>(kAddressSize))
+    throw Error(text("cannot send to it: {}", std::strerror(errno)), where);
+  reserve(*peer);
+  peers_.push_back(std::move(peer));
+  introduce_guests();
+  return *peers_.back();
+}
+
+void UnixTransport::reserve(Peer& peer) {
+  constexpr std::size_t kCalls = 64, kBytes = std::size_t{256} << 10; // not used until messages arrive
+  for (auto* const list : {&peer.sends, &peer.receives, &peer.unacknowledged}) list->reserve(kCalls);
+  peer.messages.reserve(kCalls);
+  peer.body.reserve(kBytes);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    free_.push_back(operations_.emplace_back(std::make_unique<Operation>()).get());
+    free_buffers_.emplace_back().reserve(kBytes);
+  }
+}
+
+UnixTransport::Operation& UnixTransport::take_operation() {
+  if (free_.empty()) free_.push_back(operations_.emplace_back(std::make_unique<Operation>()).get());
+  Operation& out = *free_.back();
+  free_.pop_back();
+  out = {};
+  return out;
+}
+
+void UnixTransport::finish(Operation& operation, Status status, std::size_t length, const char* why) noexcept {
+  Request* const request = operation.request;
+  free_.push_back(&operation);
+  if (request) complete(*request, status, length, why);
+}
+
+void UnixTransport::post_send(Request& request, p2p::Endpoint& endpoint, p2p::Tag tag, p2p::Side, bool sync) noexcept {
+  auto& peer = static_cast<Peer&>(endpoint);
+  Operation& operation = take_operation();
+  operation.request = &request;
+  operation.peer = &peer;
+  operation.header = {tag, request.segments[0].bytes + request.segments[1].bytes, sync ? ++last_number_ : 0};
+  request.handle = &operation;
+  peer.sends.push_back(&operation);
+  if (peer.sends.size() == 1) send_some(peer);
+}
+
+void UnixTransport::post_receive(Request& request, p2p::Endpoint& from, void* data, std::size_t bytes, p2p::Tag tag,
+                                 p2p::Side) noexcept {
+  auto& peer = static_cast<Peer&>(from);
+  Operation& operation = take_operation();
+  operation.request = &request;
+  operation.peer = &peer;
+  operation.header.tag = tag;
+  operation.data = static_cast<std::byte*>(data);
+  operation.bytes = bytes;
+  request.handle = &operation;
+  const auto found = std::find_if(peer.messages.begin(), peer.messages.end(),
+                                  [&](const Message& message) { return message.header.tag == tag; });
+  if (found == peer.messages.end()) {
+    peer.receives.push_back(&operation);
+    return;
+  }
+  Message message = std::move(*found);
+  peer.messages.erase(found);
+  deliver(peer, operation, message.header, message.data.data());
+  free_buffers_.push_back(std::move(message.data));
+}
+
+/// A send that has begun cannot be cancelled: its peer waits for the rest.
+void UnixTransport::post_cancel(Request& request) noexcept {
+  auto& operation = *static_cast<Operation*>(request.handle);
+  Peer& peer = *operation.peer;
+  if (peer.target == &operation) {
+    peer.target = nullptr;
+    peer.is_dropped = true;
+  }
+  const auto holds = [&](const std::vector<Operation*>& list) {
+    return std::find(list.begin(), list.end(), &operation) != list.end();
+  };
+  if (holds(peer.sends) && operation.sent > 0) return;
+  for (auto* list : {&peer.sends, &peer.receives, &peer.unacknowledged}) remove(*list, &operation);
+  finish(operation, Status::cancelled);
+}
+
+bool UnixTransport::find(p2p::Endpoint& from, p2p::Tag tag, p2p::Tag& found, std::size_t& bytes) noexcept {
+  for (const Message& message : static_cast<Peer&>(from).messages) {
+    if (((message.header.tag ^ tag) & p2p::kAnyType) != 0) continue;
+    found = message.header.tag;
+    bytes = message.header.bytes;
+    return true;
+  }
+  return false;
+}
+
+bool UnixTransport::advance() noexcept {
+  bool moved = accept_peers();
+  for (std::size_t i = 0; i < peers_.size(); ++i) { // completions may connect to more
+    moved |= send_some(*peers_[i]);
+    moved |= receive_some(*peers_[i]);
+  }
+  // A peer is lost when nothing else arrives: another may have sent why it ended.
+  for (std::size_t i = 0; i < peers_.size() && !moved; ++i)
+    if (peers_[i]->end) lose_peer(*peers_[i], peers_[i]->end);
+  return moved;
+}
+
+bool UnixTransport::accept_peers() noexcept {
+  bool moved = false;
+  while (true) {
+    Socket socket(::accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.number() < 0) break;
+    moved = true;
+    if (is_own_process(socket)) guests_.push_back({std::move(socket), {}});
+  }
+  if (!guests_.empty()) introduce_guests();
+  return moved;
+}
+
+/// Gives the connections of known peers to them. A peer that this rank has not connected to yet stays a guest.
+void UnixTransport::introduce_guests() noexcept {
+  for (Guest& guest : guests_) {
+    std::array<char, kAddressSize> name{};
+    const std::size_t missing = kAddressSize - guest.address.size();
+    if (missing == 0) continue;
+    const ssize_t got = ::recv(guest.socket.number(), name.data(), missing, 0);
+    if (got > 0) guest.address.append(name.data(), static_cast<std::size_t>(got));
+    if (got == 0) guest.socket = Socket(); // it has gone
+  }
+  for (Guest& guest : guests_)
+    for (const auto& peer : peers_)
+      if (peer->address == guest.address && peer->in.number() < 0 && !peer->failure) peer->in = std::move(guest.socket);
+  std::erase_if(guests_, [](const Guest& guest) { return guest.socket.number() < 0; });
+}
+
+/// Fails the sends. Receives stay: the groups end them, with the reason, or because the peer has left in order.
+void UnixTransport::lose_peer(Peer& peer, const char* why) noexcept {
+  if (peer.failure) return;
+  peer.in = Socket();
+  peer.out = Socket();
+  peer.target = nullptr;
+  lose(peer, why);
+  for (auto* list : {&peer.sends, &peer.unacknowledged})
+    while (!list->empty()) {
+      Operation& operation = *list->back();
+      list->pop_back();
+      finish(operation, Status::failed, 0, why);
+    }
+}
+
+bool UnixTransport::send_some(Peer& peer) noexcept {
+  bool moved = false;
+  while (!peer.sends.empty() && !peer.is_closed && !retired()) {
+    Operation& operation = *peer.sends.front();
+    std::array<iovec, 3> parts{{{&operation.header, sizeof(Header)}, {}, {}}};
+    if (operation.request)
+      for (std::size_t i = 0; i < 2; ++i)
+        parts[i + 1] = {const_cast<void*>(operation.request->segments[i].data), operation.request->segments[i].bytes};
+    std::size_t skip = operation.sent;
+    for (iovec& part : parts) {
+      const std::size_t taken = std::min(skip, part.iov_len);
+      part.iov_base = static_cast<std::byte*>(part.iov_base) + taken;
+      part.iov_len -= taken;
+      skip -= taken;
+    }
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const ssize_t sent = ::sendmsg(peer.out.number(), &message, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (is_busy(errno)) return moved;
+      // It may have left in order: its last messages are read first, and receive_some() finds their end.
+      peer.is_closed = true;
+      if (peer.in.number() < 0) peer.end = "its end of the connection is closed";
+      return true;
+    }
+    moved = true;
+    operation.sent += static_cast<std::size_t>(sent);
+    const std::size_t body = operation.request ? operation.header.bytes : 0;
+    if (operation.sent < sizeof(Header) + body) continue;
+    peer.sends.erase(peer.sends.begin());
+    if (operation.request && operation.header.number != 0) {
+      peer.unacknowledged.push_back(&operation); // completes when its receive has matched
+    } else {
+      finish(operation, Status::ok);
+    }
+  }
+  return moved;
+}
+
+/// Reads until `done` is `bytes`. False: they have not all arrived, or nothing more will (Peer::end).
+bool UnixTransport::read_into(Peer& peer, std::byte* to, std::size_t bytes, std::size_t& done) noexcept {
+  while (done < bytes) {
+    const ssize_t got = ::recv(peer.in.number(), to + done, bytes - done, 0);
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+      continue;
+    }
+    if (got == 0) {
+      peer.end = "it has closed its connection: its process has ended";
+    } else if (!is_busy(errno)) {
+      peer.end = "its connection is broken";
+    }
+    return false;
+  }
+  return true;
+}
+
+bool UnixTransport::receive_some(Peer& peer) noexcept {
+  bool moved = false;
+  while (peer.in.number() >= 0 && !peer.end && !retired()) {
+    const std::size_t before = peer.header_bytes + peer.body_bytes;
+    bool complete = false;
+    if (peer.header_bytes < sizeof(Header)) {
+      auto* const header = reinterpret_cast<std::byte*>(&peer.header);
+      if (read_into(peer, header, sizeof(Header), peer.header_bytes)) begin_body(peer);
+    }
+    if (peer.header_bytes == sizeof(Header)) {
+      const std::size_t bytes = peer.header.tag == 0 ? 0 : peer.header.bytes;
+      std::byte* to = peer.target ? peer.target->data : nullptr;
+      if (!to) {
+        if (peer.body.size() < bytes) peer.body.resize(bytes);
+        to = peer.body.data();
+      }
+      complete = read_into(peer, to, bytes, peer.body_bytes);
+    }
+    moved |= complete || peer.end || peer.header_bytes + peer.body_bytes != before;
+    if (!complete) break;
+    end_body(peer);
+  }
+  return moved;
+}
+
+/// The header has arrived: the message goes to its receive, or to a buffer if there is none yet or it is too short.
+void UnixTransport::begin_body(Peer& peer) noexcept {
+  peer.body_bytes = 0;
+  if (peer.header.tag == 0) return;
+  const auto found = std::find_if(peer.receives.begin(), peer.receives.end(),
+                                  [&](const Operation* receive) { return receive->header.tag == peer.header.tag; });
+  if (found != peer.receives.end() && (*found)->bytes >= peer.header.bytes) peer.target = *found;
+}
+
+void UnixTransport::end_body(Peer& peer) noexcept {
+  const Header header = peer.header;
+  Operation* const target = std::exchange(peer.target, nullptr);
+  const bool is_dropped = std::exchange(peer.is_dropped, false);
+  peer.header_bytes = peer.body_bytes = 0;
+  if (header.tag == 0) {
+    const auto sent = std::find_if(peer.unacknowledged.begin(), peer.unacknowledged.end(),
+                                   [&](const Operation* one) { return one->header.number == header.number; });
+    if (sent == peer.unacknowledged.end()) return; // it was cancelled
+    Operation& operation = **sent;
+    peer.unacknowledged.erase(sent);
+    return finish(operation, Status::ok);
+  }
+  if (is_dropped) return;
+  if (target) {
+    remove(peer.receives, target);
+    acknowledge(peer, header);
+    return finish(*target, Status::ok, header.bytes);
+  }
+  if (Operation* const receive = take_receive(peer, header.tag))
+    return deliver(peer, *receive, header, peer.body.data());
+  if (free_buffers_.empty()) free_buffers_.emplace_back();
+  peer.messages.push_back({header, std::exchange(peer.body, std::move(free_buffers_.back()))});
+  free_buffers_.pop_back();
+}
+
+UnixTransport::Operation* UnixTransport::take_receive(Peer& peer, p2p::Tag tag) noexcept {
+  for (Operation* const receive : peer.receives) {
+    if (receive->header.tag != tag) continue;
+    remove(peer.receives, receive);
+    return receive;
+  }
+  return nullptr;
+}
+
+/// Completes a receive with a message from a buffer.
+void UnixTransport::deliver(Peer& peer, Operation& receive, const Header& header, const std::byte* data) noexcept {
+  if (header.bytes > receive.bytes) return finish(receive, Status::truncated, header.bytes);
+  std::copy_n(data, header.bytes, receive.data);
+  acknowledge(peer, header);
+  finish(receive, Status::ok, header.bytes);
+}
+
+void UnixTransport::acknowledge(Peer& peer, const Header& received) noexcept {
+  if (received.number == 0 || peer.failure) return;
+  Operation& operation = take_operation();
+  operation.peer = &peer;
+  operation.header = {0, 0, received.number};
+  peer.sends.push_back(&operation);
+}
+
+} // namespace triax::comm_template

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Folders that triax import hf refuses
+
+  $ . "$TESTDIR/setup"
+  $ reference=$SOURCE/tests/hf/reference
+
+Each case is a copy of a good folder with one fault:
+
+  $ faulty() { rm -rf bad; cp -r "$reference/${1:-gpt2-sharded}" bad; chmod -R u+w bad; }
+  $ import() { triax import hf bad --output out --run out.toml "$@"; }
+  $ config() { python3 - "$@" << 'END'
+  > import json, sys
+  > path = "bad/config.json"
+  > values = json.load(open(path))
+  > values.update(json.loads(sys.argv[1]))
+  > json.dump(values, open(path, "w"))
+  > END
+  > }
+  $ header() { python3 - "$@" << 'END'
+  > import json, struct, sys
+  > path = sys.argv[1]
+  > data = open(path, "rb").read()
+  > size, = struct.unpack("<Q", data[:8])
+  > entries = json.loads(data[8 : 8 + size])
+  > exec(sys.argv[2])
+  > text = json.dumps(entries).encode()
+  > open(path, "wb").write(struct.pack("<Q", len(text)) + text + data[8 + size :])
+  > END
+  > }
+  $ one=bad/model-00001-of-00004.safetensors
+
+## config.json
+
+  $ faulty; rm bad/config.json; import
+  bad/config.json: does not exist
+    name the folder of a model that transformers has saved
+  [2]
+  $ faulty; echo 'vocab_size = 37' > bad/config.json; import
+  bad/config.json: is not valid JSON
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; printf '%0100000d' 0 | tr 0 '[' > bad/config.json; import
+  bad/config.json: has too many lists in lists
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; echo '{"n_embd": 8, "n_embd": 16}' > bad/config.json; import
+  bad/config.json: has the key "n_embd" twice
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; ln -sf /dev/zero bad/config.json; import
+  bad/config.json: is a character device, not a regular file
+    name the folder of a model that transformers has saved
+  [2]
+  $ faulty; ln -sf config.json bad/config.json; import
+  bad/config.json: cannot be opened: Too many levels of symbolic links
+  [2]
+  $ faulty; config '{"architectures": ["MambaForCausalLM"], "model_type": "mamba"}'; import
+  bad/config.json: no model plugin has the architecture MambaForCausalLM
+    known: GPT2LMHeadModel (model-gpt)
+  [2]
+  $ faulty; config '{"model_type": "llama"}'; import
+  bad/config.json: model_type is "llama", and that of GPT2LMHeadModel is "gpt2"
+    the file is of another model, or was damaged
+  [2]
+
+What the model cannot do is refused key by key:
+
+  $ faulty; config '{"activation_function": "relu", "tie_word_embeddings": false, "n_layer": "3", "attn_pdrop": 0.5, "n_head": 0, "sliding_window": 4, "scale_attn_by_inverse_layer_idx": true}'; import
+  bad/config.json: n_layer = "3" is not an integer
+    the file is of another model, or was damaged
+  bad/config.json: n_head = 0 is outside 1..1000000
+  bad/config.json: resid_pdrop = 0.1 and attn_pdrop = 0.5 differ: the model has one value for both, model.dropout
+    change the file so that they are equal, if you can do without the difference
+  bad/config.json: activation_function = "relu" is not supported: the model has "gelu_new" or "gelu_pytorch_tanh"
+    use another model, or a model plugin that supports it
+  bad/config.json: tie_word_embeddings = false is not supported: the model has true
+    use another model, or a model plugin that supports it
+  bad/config.json: scale_attn_by_inverse_layer_idx = true is not supported: the model has false
+    use another model, or a model plugin that supports it
+  bad/config.json: sliding_window = 4 is not known for GPT2LMHeadModel
+    if it does not change what the model computes: --ignore sliding_window
+  [2]
+  $ faulty; config '{"n_head": 3}'; import
+  bad/config.json: model.hidden = 8 is not divisible by model.heads = 3: each head has hidden / heads columns
+    use hidden 6 or 9, or heads 2 or 4
+  [2]
+
+A key that changes nothing can be ignored:
+
+  $ faulty; config '{"my_note": "mine"}'; import
+  bad/config.json: my_note = "mine" is not known for GPT2LMHeadModel
+    if it does not change what the model computes: --ignore my_note
+  [2]
+  $ import --ignore my_note; rm -r out out.toml
+  out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
+  out.toml: a run that begins with it
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+
+## Tensors
+
+  $ faulty; config '{"n_embd": 16, "n_layer": 1}'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has shape [37, 8], and config.json asks for [37, 16]; the same holds for 15 more
+    the file and config.json are of different models
+  bad/model-00002-of-00004.safetensors: tensor "transformer.h.1.attn.c_attn.bias" is not of GPT2LMHeadModel with this config.json; the same holds for 23 more
+    the model has parts that model-gpt does not have, or config.json is of another model
+  [2]
+  $ faulty; config '{"n_layer": 4}'; import
+  bad: has no tensor "transformer.h.3.ln_1.weight", [8] of GPT2LMHeadModel; the same holds for 11 more
+    the folder is not complete, or its config.json is of another model
+  [2]
+  $ faulty; header $one 'entries["transformer.wte.weight"]["shape"] = [8, 37]'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has shape [8, 37], and config.json asks for [37, 8]
+    the file and config.json are of different models
+  [2]
+  $ faulty; header $one 'entries["transformer.wte.weight"]["dtype"] = "I32"'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has type i32, which is not a type of weights
+    quantized models cannot be imported: use the model that was quantized
+  [2]
+  $ faulty; header $one 'entries["transformer.wte.weight"]["dtype"] = "F8_E4M3"'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": dtype "F8_E4M3" is not supported
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty; header $one 'entries["transformer.wte.weight"]["data_offsets"] = [0, 1184]; entries["transformer.wpe.weight"]["data_offsets"] = [1180, 1468]'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": its data begins at byte 0, and not at 96
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty gpt2-inner; header bad/model.safetensors 'entries["more"] = {"dtype": "F32", "shape": [0], "data_offsets": [5416, 5416]}'; import
+  bad/model.safetensors: tensor "more": its data begins at byte 5416, and not at 5412
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty; truncate -s -1 $one; import
+  bad/model-00001-of-00004.safetensors: has 3903 bytes of data, and its header names 3904
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty; truncate -s 5 $one; import
+  bad/model-00001-of-00004.safetensors: is too short for a header
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty; printf '\377\377\377\377\377\377\377\177' | dd of=$one conv=notrunc status=none; import
+  bad/model-00001-of-00004.safetensors: its header would have 9223372036854775807 bytes, and the file has 4984
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty; rm $one; import
+  bad/model.safetensors.index.json: names the shard model-00001-of-00004.safetensors, which does not exist
+    download the folder again, or name another
+  [2]
+  $ faulty; ln -sf /dev/zero $one; import
+  bad/model-00001-of-00004.safetensors: is a character device, not a regular file
+    download the folder again, or name another
+  [2]
+  $ faulty; ln -sf nowhere $one; import
+  bad/model-00001-of-00004.safetensors: is a symbolic link to nowhere, which does not exist
+    download the folder again, or name another
+  [2]
+
+## The index
+
+  $ faulty; sed -i 's/"transformer.wte.weight": "model-00001/"transformer.wte.weight": "model-00002/' bad/*.index.json; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" is in this shard, and the index names model-00002-of-00004.safetensors for it
+    download the folder again, or name another
+  [2]
+  $ faulty; sed -i '/"transformer.ln_f.weight"/d' bad/*.index.json; import
+  bad/model-00004-of-00004.safetensors: tensor "transformer.ln_f.weight" is in this shard, and the index does not name it
+    download the folder again, or name another
+  [2]
+  $ faulty; sed -i 's|model-00001|../bad/model-00001|' bad/*.index.json; import
+  bad/model.safetensors.index.json: names ../bad/model-00001-of-00004.safetensors for tensor "transformer.h.0.attn.c_attn.bias", which is not a safetensors file of the folder
+    download the folder again, or name another
+  [2]
+  $ faulty; echo '{"weight_map": 3}' > bad/model.safetensors.index.json; import
+  bad/model.safetensors.index.json: has no weight_map
+    download the folder again, or name another
+  [2]
+  $ faulty; cp $one bad/model.safetensors; import
+  bad: has both model.safetensors and model.safetensors.index.json
+    remove the one that is not of this model
+  [2]
+
+## Other formats
+
+  $ faulty; rm bad/*.safetensors bad/*.index.json; import
+  bad: has neither model.safetensors nor model.safetensors.index.json
+    name the folder of a model that transformers has saved
+  [2]
+  $ touch bad/pytorch_model.bin; import
+  bad: pytorch_model.bin is a pickled file, which can run any program when it is loaded; Triax reads safetensors only
+    if you trust its author, convert it with transformers: python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').save_pretrained('NEW_DIR')"
+  [2]
+  $ faulty; sed -i 's/model-00001-of-00004.safetensors/pytorch_model-00001.bin/' bad/*.index.json; import
+  bad: pytorch_model-00001.bin is a pickled file, which can run any program when it is loaded; Triax reads safetensors only
+    if you trust its author, convert it with transformers: python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').save_pretrained('NEW_DIR')"
+  [2]
+  $ faulty; rm bad/*.safetensors bad/*.index.json; touch bad/model.gguf; import
+  bad: has no model.safetensors, and model.gguf is of a format that Triax does not read
+    convert it with transformers' save_pretrained()
+  [2]
+
+Nothing was written:
+
+  $ ls -A | grep -E '^(\.|out)'
+  [1]

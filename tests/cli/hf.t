@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax import and triax export
+
+  $ . "$TESTDIR/setup"
+  $ reference=$SOURCE/tests/hf/reference
+
+## Import
+
+A folder that transformers has saved becomes a checkpoint, and the TOML of a run that begins with it:
+
+  $ triax import hf $reference/gpt2-odd --output odd --run odd.toml
+  odd: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  odd.toml: a run that begins with it
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  $ sed "s|$SOURCE|{source}|; s/Triax .*\./Triax {version}./" odd.toml
+  # GPT2LMHeadModel of {source}/tests/hf/reference/gpt2-odd, imported by Triax {version}.
+  
+  [model]
+  plugin = "model-gpt"
+  layers = 2
+  hidden = 12
+  heads = 3
+  sequence = 11
+  inner = 0
+  norm_eps = 1e-05
+  dropout = 0.0
+  vocab = 261
+  
+  [checkpoint]
+  from = "odd"
+  load = "weights"
+  
+  [data]
+  # path = "PREFIX"  # token files of triax data prepare, with the model's tokenizer
+  
+  [batch]
+  global = 8
+  micro = 1
+  
+  [schedule]
+  plugin = "sched-1f1b"
+  
+  [comm]
+  plugin = "comm-local"
+  
+  [kernels]
+  plugin = "kernels-cpu"
+  
+  [optimizer]
+  plugin = "optim-adamw"
+  lr = 1e-5
+  
+  [train]
+  steps = 100
+  $ find odd -type f | sort
+  odd/hf/config.json
+  odd/hf/generation_config.json
+  odd/hf/special_tokens_map.json
+  odd/manifest.json
+  odd/weights-00000.safetensors
+  $ triax checkpoint verify odd
+  odd: 30.7 kB in 1 file: all checksums match
+  $ triax checkpoint show odd | sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/{time}/'
+  odd
+    step             0
+    tokens           0 in 0 samples
+    created          {time} by triax {version}
+    parameters       7,056
+    size             30.7 kB in 1 file: weights 28.2 kB
+    layout           data 1, pipeline 1, tensor 1
+    plugins          model-gpt {version}
+  
+    parameter                                 tensors  shape      type  states
+    block 0 to 1/attention.norm.bias                2  [12]       f32   master
+    block 0 to 1/attention.norm.weight              2  [12]       f32   master
+    block 0 to 1/attention.projection.bias          2  [12]       f32   master
+    block 0 to 1/attention.projection.weight        2  [12, 12]   f32   master
+    block 0 to 1/attention.qkv.bias                 2  [36]       f32   master
+    block 0 to 1/attention.qkv.weight               2  [36, 12]   f32   master
+    block 0 to 1/mlp.down.bias                      2  [12]       f32   master
+    block 0 to 1/mlp.down.weight                    2  [12, 48]   f32   master
+    block 0 to 1/mlp.norm.bias                      2  [12]       f32   master
+    block 0 to 1/mlp.norm.weight                    2  [12]       f32   master
+    block 0 to 1/mlp.up.bias                        2  [48]       f32   master
+    block 0 to 1/mlp.up.weight                      2  [48, 12]   f32   master
+    embedding/positions.weight                      1  [11, 12]   f32   master
+    embedding/tokens.weight                         1  [261, 12]  f32   master
+    head/norm.bias                                  1  [12]       f32   master
+    head/norm.weight                                1  [12]       f32   master
+  --all: every tensor, the files, and the keys of the run
+
+With data, it trains and is evaluated as it is. Its vocabulary may be larger than the tokenizer's:
+
+  $ triax import hf $reference/gpt2-odd --output odd2 --run odd2.toml --data text
+  odd2: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  odd2.toml: a run that begins with it
+  $ triax checkpoint diff odd odd2
+  first   odd
+  second  odd2
+  bit-equal: 28 tensors, and the state of training
+  $ triax train odd2.toml --set train.steps=3 --set run.dir=run 2> /dev/null | grep -oE '^trained 3 steps'
+  trained 3 steps
+  $ triax train odd2.toml --set train.steps=3 --set run.dir=other 2>&1 | grep -oE 'begins with the weights of .*/odd2'
+  begins with the weights of {folder}/odd2
+  $ triax evaluate odd2.toml --checkpoint odd2 --data text 2> /dev/null | grep -oE "^loss|weights of .*"
+  loss
+  weights of odd2
+
+A run without data says what it needs:
+
+  $ triax check odd.toml
+  odd.toml: [data] lacks path (token files to train on), or paths (several of them)
+    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+  [2]
+
+## Export
+
+The bits of an imported model are those of the file that it was imported from:
+
+  $ triax export hf odd exported
+  exported: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
+  $ ls exported
+  config.json
+  generation_config.json
+  model.safetensors
+  special_tokens_map.json
+  $ triax import hf exported --output again --run again.toml > /dev/null
+  $ triax checkpoint diff odd again
+  first   odd
+  second  again
+  bit-equal: 28 tensors, and the state of training
+  $ cat exported/config.json
+  {
+    "architectures": [
+      "GPT2LMHeadModel"
+    ],
+    "model_type": "gpt2",
+    "vocab_size": 261,
+    "n_positions": 11,
+    "n_embd": 12,
+    "n_layer": 2,
+    "n_head": 3,
+    "n_inner": null,
+    "layer_norm_epsilon": 1e-05,
+    "resid_pdrop": 0.0,
+    "embd_pdrop": 0.0,
+    "attn_pdrop": 0.0,
+    "activation_function": "gelu_new",
+    "tie_word_embeddings": true,
+    "scale_attn_weights": true,
+    "scale_attn_by_inverse_layer_idx": false,
+    "reorder_and_upcast_attn": false,
+    "add_cross_attention": false,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "initializer_range": 0.02,
+    "pad_token_id": null,
+    "summary_activation": null,
+    "summary_first_dropout": 0.1,
+    "summary_proj_to_labels": true,
+    "summary_type": "cls_index",
+    "summary_use_proj": true,
+    "use_cache": true,
+    "torch_dtype": "float32"
+  }
+
+The layout of the run that wrote a checkpoint does not matter:
+
+  $ triax train odd2.toml --set train.steps=1 --set parallel.tensor=3 --set run.dir=split --set data.path=text > /dev/null 2>&1
+  $ triax checkpoint convert split split.safetensors > /dev/null
+  $ triax export hf split split-hf
+  split-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
+  No tokenizer files: those of the imported model are in {folder}/odd2/hf: --files copies them
+  $ triax import hf split-hf --output split-again --run split-again.toml > /dev/null
+  $ triax checkpoint diff --weights split split-again | tail -n 1
+  bit-equal: 28 tensors of weights
+
+Several files, of another type:
+
+  $ triax export hf odd shards --dtype bf16 --max-shard-size 4kB
+  shards: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 14.1 kB in 4 files
+  $ ls shards
+  config.json
+  generation_config.json
+  model-00001-of-00004.safetensors
+  model-00002-of-00004.safetensors
+  model-00003-of-00004.safetensors
+  model-00004-of-00004.safetensors
+  model.safetensors.index.json
+  special_tokens_map.json
+  $ head -n 5 shards/model.safetensors.index.json
+  {
+    "metadata": {
+      "total_size": 14112
+    },
+    "weight_map": {
+  $ triax import hf shards --output rounded --run rounded.toml
+  rounded: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  rounded.toml: a run that begins with it
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  $ grep torch_dtype shards/config.json
+    "torch_dtype": "bfloat16"
+
+Tokenizer files come from the checkpoint, or from another folder:
+
+  $ triax export hf run trained
+  trained: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
+  No tokenizer files: those of the imported model are in {folder}/odd2/hf: --files copies them
+  $ triax export hf run with-files --files $reference/gpt2-odd
+  with-files: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
+  $ ls with-files
+  config.json
+  generation_config.json
+  model.safetensors
+  special_tokens_map.json
+
+## Refusals of the command line
+
+  $ triax import
+  triax: missing subcommand; use one of: hf
+    more: triax import --help
+  [2]
+  $ triax import hf $reference/gpt2-odd
+  triax: --output and --run are required
+    more: triax import hf --help
+  [2]
+  $ triax import hf missing --output x --run x.toml
+  missing: does not exist
+    name the folder of a model that transformers has saved
+  [2]
+  $ triax import hf text.txt --output x --run x.toml
+  text.txt: is not a folder
+    name the folder of a model that transformers has saved
+  [2]
+  $ triax import hf $reference/gpt2-odd --output odd --run x.toml
+  odd: exists
+    remove it, or name another folder
+  [2]
+  $ triax import hf $reference/gpt2-odd --output step-00000001 --run x.toml
+  step-00000001: has the name of a run's own checkpoint, which a run would continue from
+    choose a name that is not step-N
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x --run odd.toml
+  odd.toml: exists
+    remove it, or name another file
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x --run x
+  --run must name a file that ends with .toml, got "x"
+    name the TOML to write
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x --run x.toml --model sched-gpipe
+  {plugins}/sched-gpipe.so: sched-gpipe is a plugin of kind scheduler; kind model is needed
+  [2]
+  $ triax import hf $reference/gpt2-odd --output no/x --run x.toml
+  no/x: cannot be created: No such file or directory
+    create the folder no, or name one in an existing folder
+  [1]
+  $ triax export hf odd exported
+  exported: exists
+    remove it, or name another folder
+  [2]
+  $ triax export hf odd odd/x
+  odd/x: is in a checkpoint
+    name a folder beside it
+  [2]
+  $ triax export hf text.txt x
+  text.txt: is not a checkpoint
+    name a folder step-N, a run's folder or its TOML file
+  [2]
+  $ triax export hf odd x --dtype i8
+  triax: --dtype must be f32, bf16, f16 or f64, got "i8"
+    more: triax export hf --help
+  [2]
+  $ triax export hf odd x --max-shard-size 5
+  triax: --max-shard-size must be a size above 0 with a unit (such as 80GiB), got "5"
+    more: triax export hf --help
+  [2]
+  $ triax export hf odd x --architecture LlamaForCausalLM
+  --architecture LlamaForCausalLM is not one of model-gpt
+    use GPT2LMHeadModel
+  [2]
+  $ triax export hf odd x --files missing
+  missing: does not exist
+    name a folder with tokenizer.json in --files
+  [2]
+
+Nothing was written:
+
+  $ ls -A | grep -E '^(\.|x)'
+  [1]

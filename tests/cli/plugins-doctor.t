@@ -1,0 +1,899 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# What is wrong with a plugin
+
+`triax plugins doctor` makes every check that a plugin must pass, and continues after the first problem. The libraries are
+built from `tests/plugin/fixtures`.
+
+  $ fixtures="$BUILD/tests/plugin/fixtures"; [ -d "$fixtures" ] || exit 80
+  $ triax plugins describe sched-gpipe | grep -q 'note .*sanitizer=none' || exit 80 # it links and exports more
+  $ unset LD_LIBRARY_PATH
+  $ doctor() {
+  >   triax plugins doctor "$@" | sed -E 's/sanitizer=[a-z]*/{sanitizer}/; s/release=[0-9]*/{release}/
+  >     s/[0-9]+ needed/{n} needed/; s/shared library for .*/shared library for {machine}/
+  >     s/(of Triax\): )[0-9]+ /\1{n} /; s/^(  ok +core +libtriax_core\.so\.)[0-9.]+/\1{version}/
+  >     s|/[^ ]*/libthread_db[.a-z0-9]*|{folder}/libthread_db.so.1|'
+  >   return "${PIPESTATUS[0]}"
+  > }
+  $ broken() { doctor "$fixtures/$1.so"; }
+
+## Healthy plugins
+
+By name and by file:
+
+  $ doctor sched-gpipe
+    ok       search      {plugins}/sched-gpipe.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       interface   scheduler, version 2
+    ok       name        sched-gpipe
+    ok       descriptor  version {version}
+    ok       options     0 declared
+    ok       object      created with the default options, and destroyed
+  sched-gpipe is healthy
+  $ doctor "$BUILD/lib/triax/plugins/sched-gpipe.so" | grep -v healthy | diff - <(doctor sched-gpipe | grep -v healthy)
+
+All plugins of this build are healthy:
+
+  $ for plugin in "$BUILD"/lib/triax/plugins/*.so; do triax plugins doctor "$plugin" > out || cat out; done
+
+A plugin whose option has no default is not created:
+
+  $ broken described | tail -n 5
+    ok       options     6 declared
+    note     object      described could not be created: option "steps" is not in the plugin's option table
+                         option steps has no default
+                         next: triax check RUN.toml creates it with the options of a run
+  {fixtures}/described.so is healthy
+
+As JSON:
+
+  $ triax plugins doctor sched-gpipe --json | python3 -c 'import json, sys
+  > of = json.load(sys.stdin)
+  > print(of["plugin"], of["healthy"], of["problems"], [check["check"] for check in of["checks"]])
+  > print(of["checks"][0])'
+  sched-gpipe True 0 ['search', 'file', 'ELF note', 'toolchain', 'core', 'exports', 'libraries', 'symbols', 'load', 'entry', 'plugin ABI', 'interface', 'name', 'descriptor', 'options', 'object']
+  {'check': 'search', 'outcome': 'ok', 'text': '{plugins}/sched-gpipe.so', 'details': [], 'next': ''}
+
+## A plugin that is not found
+
+A misspelled name:
+
+  $ mkdir mine empty
+  $ cp "$fixtures/honest.so" mine/sched-mine.so
+  $ cp "$fixtures/honest.so" mine/libsched-yours.so
+  $ TRIAX_PLUGIN_PATH=$PWD/empty doctor sched-mien --path mine
+    problem  search      plugin "sched-mien" was not found
+                         mine (--path): 2 plugins; similar: sched-mine.so
+                         {folder}/empty (TRIAX_PLUGIN_PATH): 0 plugins; none is similar
+                         {plugins} (of Triax): {n} plugins; similar: sched-file.so
+                         next: write sched-mine if that is meant
+  sched-mien has 1 problem
+  [1]
+
+A name without its prefix:
+
+  $ doctor gpipe
+    problem  search      plugin "gpipe" was not found
+                         {plugins} (of Triax): {n} plugins; similar: sched-gpipe.so
+                         next: write sched-gpipe if that is meant
+  gpipe has 1 problem
+  [1]
+
+A file with the prefix of a library:
+
+  $ doctor sched-yours --path mine
+    problem  search      plugin "sched-yours" was not found
+                         mine (--path): 2 plugins; similar: libsched-yours.so
+                         {plugins} (of Triax): {n} plugins; none is similar
+                         next: a plugin's file is named NAME.so, such as sched-yours.so, not libsched-yours.so: build it with triax_add_plugin(sched-yours ...)
+  sched-yours has 1 problem
+  [1]
+
+A path that does not exist:
+
+  $ triax plugins doctor mine/sched-mien.so
+    problem  search      {folder}/mine/sched-mien.so: no such file
+                         {folder}/mine (its folder): 2 plugins; similar: sched-mine.so
+                         next: correct the path; triax plugins list shows the plugins that are found by name
+  mine/sched-mien.so has 1 problem
+  [1]
+  $ triax plugins doctor nowhere/below/sched-mine.so
+    problem  search      {folder}/nowhere/below/sched-mine.so: no such file
+                         of its path, only {folder} exists
+                         next: correct the path; triax plugins list shows the plugins that are found by name
+  nowhere/below/sched-mine.so has 1 problem
+  [1]
+
+A folder of the environment that does not exist:
+
+  $ TRIAX_PLUGIN_PATH=/no/such/folder triax plugins doctor sched-gpipe | head -n 3
+    problem  search      TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder
+                         next: create it, or remove it from the variable
+    ok       search      {plugins}/sched-gpipe.so
+
+A file that hides others:
+
+  $ cp "$BUILD/lib/triax/plugins/sched-gpipe.so" mine
+  $ triax plugins doctor sched-gpipe --path mine | head -n 2
+    note     search      {folder}/mine/sched-gpipe.so
+                         hides {plugins}/sched-gpipe.so
+
+Wrong use:
+
+  $ triax plugins doctor
+  triax: plugin is required
+    more: triax plugins doctor --help
+  [2]
+  $ triax plugins doctor sched-gpipe --path nothing
+  triax: --path: Directory does not exist: nothing
+    more: triax plugins doctor --help
+  [2]
+
+## A file that is not a library for this machine
+
+  $ echo 'INPUT(-lmine)' > text.so; : > empty.so; mkdir folder.so; ln -s gone.so dangling.so
+  $ printf '!<arch>\n%060d' 0 > archive.so
+  $ cp "$fixtures/honest.so" cut.so; truncate -s 3000 cut.so
+  $ cp "$fixtures/honest.so" foreign.so; printf '\xf3\x00' | dd of=foreign.so bs=1 seek=18 conv=notrunc status=none
+  $ for file in text empty folder dangling archive cut; do triax plugins doctor ./$file.so; done
+    ok       search      {folder}/text.so
+    problem  file        is not a shared library (no ELF header)
+                         next: a plugin is the shared library that triax_add_plugin() builds
+  ./text.so has 1 problem
+    ok       search      {folder}/empty.so
+    problem  file        is not a shared library (no ELF header)
+                         next: the file is empty: build the plugin again
+  ./empty.so has 1 problem
+    ok       search      {folder}/folder.so
+    problem  file        is a folder, not a library
+                         next: name a library in it
+  ./folder.so has 1 problem
+    ok       search      {folder}/dangling.so
+    problem  file        is a dangling symlink to gone.so
+                         next: remove the symlink, or build its target
+  ./dangling.so has 1 problem
+    ok       search      {folder}/archive.so
+    problem  file        is not a shared library (no ELF header)
+                         next: it is a static library: triax_add_plugin() builds a shared one
+  ./archive.so has 1 problem
+    ok       search      {folder}/cut.so
+    problem  file        is a damaged shared library (cut off?)
+                         next: build or copy it again
+  ./cut.so has 1 problem
+  [1]
+  $ triax plugins doctor ./foreign.so | sed 's/this triax is for .*/this triax is for {machine}/; s/build it for .*/build it for {machine}/'
+    ok       search      {folder}/foreign.so
+    problem  file        is a library for RISC-V; this triax is for {machine}
+                         next: build it for {machine}
+  ./foreign.so has 1 problem
+
+## What it exports
+
+No entry function:
+
+  $ broken no-entry
+    ok       search      {fixtures}/no-entry.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        it is not linked with libtriax_core.so
+    problem  exports     it does not export triax_plugin_entry_v1
+                         it exports nothing
+                         next: end one source with TRIAX_PLUGIN(...), and build the library with triax_add_plugin()
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it has no entry function
+  {fixtures}/no-entry.so has 1 problem
+  [1]
+
+An entry function with the name that C++ gives it:
+
+  $ broken mangled-entry
+    ok       search      {fixtures}/mangled-entry.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    problem  exports     it does not export triax_plugin_entry_v1
+                         it exports _Z21triax_plugin_entry_v1v, which is a C++ name
+                         next: declare the function extern "C", or end the source with TRIAX_PLUGIN(...)
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it has no entry function
+  {fixtures}/mangled-entry.so has 1 problem
+  [1]
+
+More than the entry function:
+
+  $ broken exports-more
+    ok       search      {fixtures}/exports-more.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    problem  exports     it exports 2 symbols besides triax_plugin_entry_v1
+                         mine::helper(int)
+                         mine::counter
+                         next: build it with triax_add_plugin(), whose version script hides them: the symbols of two plugins could replace each other
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       interface   scheduler, version 2
+    ok       name        exports-more
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    ok       object      created with the default options, and destroyed
+  {fixtures}/exports-more.so has 1 problem
+  [1]
+
+## What it was built with
+
+Another sanitizer, by its note:
+
+  $ broken noted-sanitizer
+    ok       search      {fixtures}/noted-sanitizer.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    problem  toolchain   built with the memory sanitizer; this triax has {sanitizer}
+                         next: build it with the same sanitizer in a separate folder, or use the triax that matches it
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    skipped  load, entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: a library of another toolchain or core is not loaded
+  {fixtures}/noted-sanitizer.so has 1 problem
+  [1]
+
+Another language version, by its descriptor:
+
+  $ broken old-language
+    ok       search      {fixtures}/old-language.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    problem  toolchain   built as c++17; a plugin needs c++20 or later
+                         next: triax_add_plugin() asks for c++20
+    ok       interface   scheduler, version 2
+    ok       name        old-language
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/old-language.so has 1 problem
+  [1]
+
+Another version of the core:
+
+  $ broken other-core
+    ok       search      {fixtures}/other-core.so
+    ok       file        a shared library for {machine}
+    note     ELF note    triax=9.9.1;abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+                         built for Triax 9.9.1; this is Triax {version}
+    ok       toolchain   compatible with that of this triax
+    problem  core        it is linked with libtriax_core.so.9.9; this triax is libtriax_core.so.{version}
+                         next: its ELF note names Triax 9.9.1, but this is Triax {version}: rebuild the plugin
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    skipped  load, entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: a library of another toolchain or core is not loaded
+  {fixtures}/other-core.so has 1 problem
+  [1]
+
+Another major version of the plugin ABI:
+
+  $ broken newer-major
+    ok       search      {fixtures}/newer-major.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    problem  plugin ABI  it is built for plugin ABI 2.5; this triax has 1.1
+                         next: rebuild it against this triax
+    skipped  toolchain, interface, name, descriptor, options
+                         not checked: the descriptor cannot be read
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/newer-major.so has 1 problem
+  [1]
+
+An older version of its interface:
+
+  $ broken older-interface
+    ok       search      {fixtures}/older-interface.so
+    ok       file        a shared library for {machine}
+    note     ELF note    triax=0.0.9;abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+                         built for Triax 0.0.9; this is Triax {version}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    problem  interface   it is built for version 1 of the scheduler interface; this triax has version 2
+                         what changed (docs/plugins/changelog.md):
+                         scheduler 2: `supports()` and `device_available()` return `Refusals` instead of `Support`.
+                         scheduler 2: Return every reason: collect them with `Refusals::add()`.
+                         scheduler 2: The core no longer searches the message for keys.
+                         scheduler 2: Every interface object is `Extensible` (`triax/extension.hpp`).
+                         scheduler 2: `PluginContext::loader` (`triax/plugin_loader.hpp`) creates objects of other plugins, for a plugin that wraps one (plugin ABI 1.1).
+                         scheduler 2: `HfMapping` (`triax/hf_mapping.hpp`): an optional interface of models, with which they are imported from transformers and exported.
+                         scheduler 2: `SavedState` (`triax/saved_state.hpp`): an optional interface for state that a checkpoint must hold besides tensors.
+                         scheduler 2: An `Axis` says what it `divides`: layers, tensors, samples or positions.
+                         next: rebuild it against this triax: docs/plugins/changelog.md lists what changed
+    ok       name        older-interface
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/older-interface.so has 1 problem
+  [1]
+
+A newer version of its interface:
+
+  $ broken wrong-interface
+    ok       search      {fixtures}/wrong-interface.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    problem  interface   it is built for version 99 of the scheduler interface; this triax has version 2
+                         next: use the Triax that it was built for, or rebuild it against this one
+    ok       name        wrong-interface
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/wrong-interface.so has 1 problem
+  [1]
+
+## What it needs
+
+A library that is not found:
+
+  $ broken missing-dependency
+    ok       search      {fixtures}/missing-dependency.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  libraries   libfixture-gone.so was not found
+                         searched LD_LIBRARY_PATH: none
+                         searched RUNPATH of missing-dependency.so: none
+                         searched /etc/ld.so.cache: not listed
+                         searched default folders: /lib64, /usr/lib64, /lib, /usr/lib
+                         next: install libfixture-gone.so, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it
+    note     symbols     undefined symbol from_a_library_that_is_gone
+                         next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-dependency SOURCES ... LINK ...)
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/missing-dependency.so has 1 problem
+  [1]
+
+A library that is not found, of a library that it needs:
+
+  $ broken missing-indirect
+    ok       search      {fixtures}/missing-indirect.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  libraries   libfixture-gone.so was not found
+                         needed by {build}/tests/plugin/linked/needy/libfixture-needy.so
+                         searched LD_LIBRARY_PATH: none
+                         searched RUNPATH of libfixture-needy.so: none
+                         searched /etc/ld.so.cache: not listed
+                         searched default folders: /lib64, /usr/lib64, /lib, /usr/lib
+                         next: install libfixture-gone.so, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/missing-indirect.so has 1 problem
+  [1]
+
+An older version of a library:
+
+  $ broken too-new
+    ok       search      {fixtures}/too-new.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  load        found, but does not load: {build}/tests/plugin/linked/older/libfixture-versioned.so: version `VERS_2' not found (required by {fixtures}/too-new.so)
+                         next: the plugin was linked with a newer libfixture-versioned.so than this machine has: build it on this machine, or install that libfixture-versioned.so
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/too-new.so has 1 problem
+  [1]
+
+A symbol of its own:
+
+  $ broken missing-helper
+    ok       search      {fixtures}/missing-helper.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  symbols     undefined symbol mine::helper(int)
+                         next: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-helper SOURCES ... LINK ...)
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/missing-helper.so has 1 problem
+  [1]
+
+A symbol of a library that is installed:
+
+  $ broken missing-system-library
+    ok       search      {fixtures}/missing-system-library.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  symbols     undefined symbol td_ta_new
+                         next: {folder}/libthread_db.so.1 exports it; link it: triax_add_plugin(missing-system-library SOURCES ... LINK thread_db)
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/missing-system-library.so has 1 problem
+  [1]
+
+A symbol of cuBLAS:
+
+  $ broken missing-cublas
+    ok       search      {fixtures}/missing-cublas.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  symbols     undefined symbol cublasCreate_v2
+                         next: by its name, it belongs to cuBLAS (libcublas.so); link it: triax_add_plugin(missing-cublas SOURCES ... LINK CUDA::cublas)
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/missing-cublas.so has 1 problem
+  [1]
+
+A symbol of another engine:
+
+  $ broken unresolved-symbol
+    ok       search      {fixtures}/unresolved-symbol.so
+    ok       file        a shared library for {machine}
+    note     ELF note    triax=0.0.9;abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+                         built for Triax 0.0.9; this is Triax {version}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  symbols     undefined symbol triax::what_this_engine_lacks(triax::Action const&)
+                         next: its ELF note names Triax 0.0.9, but this is Triax {version}: rebuild the plugin
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/unresolved-symbol.so has 1 problem
+  [1]
+
+Several:
+
+  $ broken missing-several
+    ok       search      {fixtures}/missing-several.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    problem  libraries   libfixture-gone.so was not found
+                         searched LD_LIBRARY_PATH: none
+                         searched RUNPATH of missing-several.so: none
+                         searched /etc/ld.so.cache: not listed
+                         searched default folders: /lib64, /usr/lib64, /lib, /usr/lib
+                         next: install libfixture-gone.so, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it
+    note     symbols     undefined symbol ucp_fixture_call
+                         next: a library that was not found may export it; otherwise: by its name, it belongs to UCX (libucp.so); link it: triax_add_plugin(missing-several SOURCES ... LINK ucp)
+    note     symbols     undefined symbol mine::second_helper(char const*)
+                         next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
+    note     symbols     undefined symbol from_a_library_that_is_gone
+                         next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
+    note     symbols     undefined symbol mine::first_helper(int)
+                         next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
+    skipped  load
+                         not checked: see the problems above
+    skipped  entry, plugin ABI, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/missing-several.so has 1 problem
+  [1]
+
+## What its initializers do
+
+A crash:
+
+  $ broken crashing-load
+    ok       search      {fixtures}/crashing-load.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    problem  load        its library initializer crashed with SIGSEGV (Segmentation fault)
+                         next: this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/crashing-load.so
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/crashing-load.so has 1 problem
+  [1]
+
+An exit:
+
+  $ broken leaves
+    ok       search      {fixtures}/leaves.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    problem  load        its library initializer called exit(0)
+                         next: this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/leaves.so
+    skipped  entry, plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: it is not loaded
+  {fixtures}/leaves.so has 1 problem
+  [1]
+
+An exception of the entry function:
+
+  $ broken throwing-load
+    ok       search      {fixtures}/throwing-load.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    problem  entry       triax_plugin_entry_v1() threw an unknown exception (not derived from std::exception)
+                         next: this is a defect of the plugin: nothing may throw before its constructor
+    skipped  plugin ABI, toolchain, interface, name, descriptor, options, object
+                         not checked: the descriptor cannot be read
+  {fixtures}/throwing-load.so has 1 problem
+  [1]
+
+## Its descriptor
+
+None:
+
+  $ broken null-descriptor
+    ok       search      {fixtures}/null-descriptor.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        it is not linked with libtriax_core.so
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    problem  plugin ABI  its triax_plugin_entry_v1() returns no descriptor
+                         next: end its source with TRIAX_PLUGIN(...)
+    skipped  toolchain, interface, name, descriptor, options
+                         not checked: the descriptor cannot be read
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/null-descriptor.so has 1 problem
+  [1]
+
+One that cannot be read:
+
+  $ broken bad-magic
+    ok       search      {fixtures}/bad-magic.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    problem  plugin ABI  its descriptor does not begin with the magic number of the plugin ABI
+                         next: fill it with TRIAX_PLUGIN
+    skipped  toolchain, interface, name, descriptor, options
+                         not checked: the descriptor cannot be read
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/bad-magic.so has 1 problem
+  [1]
+
+Another name than the file:
+
+  $ broken other-name
+    ok       search      {fixtures}/other-name.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       interface   scheduler, version 2
+    problem  name        the plugin in it is named "sched-mine", the file "other-name"
+                         next: a plugin is found by its file's name: build it with triax_add_plugin(sched-mine ...)
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    ok       object      created with the default options, and destroyed
+  {fixtures}/other-name.so has 1 problem
+  [1]
+
+An unknown kind:
+
+  $ broken unknown-kind
+    ok       search      {fixtures}/unknown-kind.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    problem  interface   its kind "tokenizer" is unknown
+                         next: kinds: communicator, scheduler, kernels, model, optimizer
+    ok       name        unknown-kind
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/unknown-kind.so has 1 problem
+  [1]
+
+No functions:
+
+  $ broken no-create
+    ok       search      {fixtures}/no-create.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       interface   scheduler, version 2
+    ok       name        no-create
+    problem  descriptor  its descriptor lacks create or destroy
+                         next: fill the descriptor with TRIAX_PLUGIN
+    ok       options     0 declared
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/no-create.so has 1 problem
+  [1]
+
+An option twice:
+
+  $ broken duplicate-option
+    ok       search      {fixtures}/duplicate-option.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       interface   scheduler, version 2
+    ok       name        duplicate-option
+    ok       descriptor  version 1.2.3
+    problem  options     its option table: option "depth" is declared twice
+                         next: remove or rename one of the two rows
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/duplicate-option.so has 1 problem
+  [1]
+
+An option with a name of Triax:
+
+  $ broken core-key
+    ok       search      {fixtures}/core-key.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       interface   optimizer, version 4
+    ok       name        core-key
+    ok       descriptor  version 1.2.3
+    problem  options     core-key has an option "lr", which is a key of the core in [optimizer]
+                         next: rename the option; keys of the core in [optimizer]: lr, weight_decay
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/core-key.so has 1 problem
+  [1]
+
+Several faults:
+
+  $ broken several-faults
+    ok       search      {fixtures}/several-faults.so
+    ok       file        a shared library for {machine}
+    note     ELF note    the file has no ELF note with the versions that it was built for
+                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       interface   optimizer, version 4
+    problem  name        the plugin in it is named "optim-other", the file "several-faults"
+                         next: a plugin is found by its file's name: build it with triax_add_plugin(optim-other ...)
+    problem  descriptor  its descriptor has no version
+                         next: fill the descriptor with TRIAX_PLUGIN
+    problem  options     its option table: the default depth = 9 is outside 1..8
+                         next: correct its row of the table
+    problem  options     its option table: option "fast" is declared twice
+                         next: remove or rename one of the two rows
+    problem  options     several-faults has an option "lr", which is a key of the core in [optimizer]
+                         next: rename the option; keys of the core in [optimizer]: lr, weight_decay
+    skipped  object
+                         not checked: its descriptor has a problem
+  {fixtures}/several-faults.so has 5 problems
+  [1]
+
+## Its object
+
+A constructor that throws:
+
+  $ broken throwing-create
+    ok       search      {fixtures}/throwing-create.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       interface   scheduler, version 2
+    ok       name        throwing-create
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    problem  object      throwing-create could not be created: the fixture: no schedule today
+                         next: come back tomorrow
+  {fixtures}/throwing-create.so has 1 problem
+  [1]
+  $ broken throwing-int
+    ok       search      {fixtures}/throwing-int.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       interface   scheduler, version 2
+    ok       name        throwing-int
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    problem  object      throwing-int could not be created: an unknown exception (not derived from std::exception)
+                         next: change its options, which triax plugins describe throwing-int lists, or report this to its author
+  {fixtures}/throwing-int.so has 1 problem
+  [1]
+
+A constructor that crashes:
+
+  $ broken crashing-create
+    ok       search      {fixtures}/crashing-create.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       interface   scheduler, version 2
+    ok       name        crashing-create
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    problem  object      its constructor crashed with SIGSEGV (Segmentation fault)
+                         next: this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/crashing-create.so
+  {fixtures}/crashing-create.so has 1 problem
+  [1]
+
+A destructor that crashes:
+
+  $ broken crashing-destroy
+    ok       search      {fixtures}/crashing-destroy.so
+    ok       file        a shared library for {machine}
+    ok       ELF note    triax={version};abi=1.1;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+    ok       toolchain   compatible with that of this triax
+    ok       core        libtriax_core.so.{version}
+    ok       exports     triax_plugin_entry_v1, and nothing else
+    ok       libraries   {n} needed, all found
+    ok       symbols     all defined
+    ok       load        its initializers return
+    ok       entry       triax_plugin_entry_v1() returns
+    ok       plugin ABI  1.1
+    ok       interface   scheduler, version 2
+    ok       name        crashing-destroy
+    ok       descriptor  version 1.2.3
+    ok       options     0 declared
+    problem  object      its destructor crashed with SIGSEGV (Segmentation fault)
+                         next: this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/crashing-destroy.so
+  {fixtures}/crashing-destroy.so has 1 problem
+  [1]

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax plugins test
+
+Times differ from run to run.
+
+  $ times() { sed -E -e 's/\([0-9]+ ms\)/(# ms)/' -e 's/hpp:[0-9]+\)/hpp:#)/' -e 's/called exit\(1\); rank.*ABORTING.*/crashed with SIGSEGV (Segmentation fault)/' -e 's/(SEGV.*\)|exit\(3\)); rank.*/\1/'; }
+  $ planted=$BUILD/tests/conformance/plugins/comm-planted.so
+
+A communicator without a fault:
+
+  $ triax plugins test comm-local --filter 'Abort.MayComeFromAnyThread:AllReduce.WrapsIntegers:Killed.*' > out.txt; echo $?; times < out.txt
+  0
+  [==========] 3 checks of comm-local, up to 5 ranks as threads
+  [ RUN      ] AllReduce.WrapsIntegers
+  [       OK ] AllReduce.WrapsIntegers (# ms)
+  [ RUN      ] Abort.MayComeFromAnyThread
+  [       OK ] Abort.MayComeFromAnyThread (# ms)
+  [ RUN      ] Killed.PeerDoesNotKeepTheOthers
+    skipped: the ranks are threads, which cannot be killed; use --processes
+  [  SKIPPED ] Killed.PeerDoesNotKeepTheOthers
+  [==========] 3 checks ran (# ms)
+  [  PASSED  ] 2 checks
+  [  SKIPPED ] 1 check:
+  [  SKIPPED ] Killed.PeerDoesNotKeepTheOthers [C35]
+
+A signal ends the running check, which has no result:
+
+  $ "$TRIAX" plugins test comm-local > out 2> err &
+  $ for moment in $(seq 100); do grep -q RUN out && break; sleep 0.05; done
+  $ kill -TERM $!; wait $!
+  [143]
+  $ sed -E 's/[0-9]+ of [0-9]+/# of #/' err
+  stopped by SIGTERM after # of # checks
+
+What cannot run is refused:
+
+  $ triax plugins test sched-gpipe --processes --ranks 4
+  --processes has no effect on a scheduler
+    leave --processes out
+  --ranks has no effect on a scheduler
+    leave --ranks out
+  [2]
+  $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
+  plugin "comm-locla" was not found; nearest: comm-local
+    looked in: {plugins}
+  $ triax plugins test comm-local --processes
+  comm-local: comm-local joins ranks that are threads of one process; this run's ranks are processes
+  [2]
+  $ triax plugins test comm-local --filter 'Nothing.*'
+  --filter Nothing.* selects none of the 58 checks
+    --list shows their names
+  [2]
+  $ triax plugins test comm-local --set comm.fast=true
+  --set comm.fast: comm-local has no such option
+    triax plugins describe {plugins}/comm-local.so lists its options
+  [2]
+  $ triax plugins test comm-local --set fast
+  triax: --set must be TABLE.KEY=VALUE, got "fast"
+    more: triax plugins test --help
+  [2]
+  $ triax plugins test comm-local --threads --processes
+  triax: --threads excludes --processes
+    more: triax plugins test --help
+  [2]
+  $ triax plugins test "$planted" --set comm.fault=imagined
+  --set comm.fault = "imagined" is not one of none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late
+  [2]
+
+Checks and their clauses:
+
+  $ triax plugins test comm-local --filter 'Abort.*' --list
+  Abort.FailsPendingAndLaterCallsOfAllMembers [C30]
+  Abort.LaterPostsDoNotThrow [C31]
+  Abort.MayComeFromAnyThread [C30]
+  Abort.UnblocksItsOwnMember [C30]
+  Abort.KeepsTheFirstReason [C30]
+  Abort.RefusedPostsAreNotCounted [C29]
+  Abort.FailsCallsOutOfTurn [C32]
+  $ triax plugins test comm-local --filter 'Join.Gives*' --list --json
+  {"checks":[{"name":"Join.GivesSizeAndIndex","clause":"C2"}]}
+
+As JSON and JUnit XML:
+
+  $ triax plugins test comm-local --filter 'Pending.*' --json --junit out.xml | sed -E -e 's/"seconds":[0-9.e-]+/"seconds":#/' -e 's/"line":[0-9]+/"line":#/'
+  {"subject":"comm-local, up to 5 ranks as threads","checks":[{"name":"Pending.ReportsTheLastCall","outcome":"passed","seconds":#,"clause":{"id":"C12","sentence":"pending() reports the last posted call until that is complete.","header":"triax/communicator.hpp","line":#}}]}
+  $ sed -E 's/time="[^"]*"/time="#"/g' out.xml
+  <?xml version="1.0" encoding="UTF-8"?>
+  <testsuites tests="1" failures="0" skipped="0" errors="0" time="#">
+  <testsuite name="comm-local, up to 5 ranks as threads" tests="1" failures="0" skipped="0" errors="0" time="#">
+    <testcase classname="comm-local, up to 5 ranks as threads.Pending" name="ReportsTheLastCall" time="#"/>
+  </testsuite>
+  </testsuites>
+
+## Planted faults
+
+comm-planted is comm-local with one fault. The report names the values and the clause.
+
+  $ planted() { triax plugins test "$planted" --set comm.fault="$1" --filter "$2" --ranks 3 --timeout-s "${3:-2}" > out.txt; echo "status $?"; times < out.txt | grep -v '^\[==='; }
+
+The wrong order of addition:
+
+  $ planted order 'AllReduce.AddsInRankOrder'
+  status 1
+  [ RUN      ] AllReduce.AddsInRankOrder
+    rank 0: all_reduce of 3 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
+    rank 0: all_reduce of 3 f32 (sum) in a group of 3, in place: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
+    rank 0: all_reduce of 7 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 3 of 7 elements are wrong
+    rank 1: all_reduce of 3 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
+    rank 1: all_reduce of 3 f32 (sum) in a group of 3, in place: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
+    rank 1: all_reduce of 7 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 3 of 7 elements are wrong
+    rank 2: all_reduce of 3 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
+    rank 2: all_reduce of 3 f32 (sum) in a group of 3, in place: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
+    rank 2: all_reduce of 7 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 3 of 7 elements are wrong
+    and 69 more
+    contract: [C21] Reduction::rank_order: a sum has the bits of ((x0 + x1) + x2) + ... in the order of the group. (triax/communicator.hpp:#)
+  [  FAILED  ] AllReduce.AddsInRankOrder (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] AllReduce.AddsInRankOrder [C21]
+
+A collective that throws, and one that leaves out an element:
+
+  $ planted throws 'AllToAll.*' | sed 's/rank [01]:/rank #:/'
+  status 1
+  [ RUN      ] AllToAll.Transposes
+    rank #: all_to_all fails
+    contract: [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place. (triax/communicator.hpp:#)
+  [  FAILED  ] AllToAll.Transposes (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] AllToAll.Transposes [C17]
+  $ planted element 'AllReduce.IsExact*'
+  status 1
+  [ RUN      ] AllReduce.IsExactForEveryTypeAndSize
+    rank 0: all_reduce of 1501 f32 (sum) in a group of 2: element 1500 is 0, must be 29; 1 of 1501 elements are wrong
+    rank 0: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is 17, must be 29; 1 of 1501 elements are wrong
+    rank 0: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 2; 1 of 20003 elements are wrong
+    rank 1: all_reduce of 1501 f32 (sum) in a group of 2: element 1500 is 0, must be 29; 1 of 1501 elements are wrong
+    rank 1: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is 12, must be 29; 1 of 1501 elements are wrong
+    rank 1: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 2; 1 of 20003 elements are wrong
+    and 82 more
+    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced. (triax/communicator.hpp:#)
+  [  FAILED  ] AllReduce.IsExactForEveryTypeAndSize (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] AllReduce.IsExactForEveryTypeAndSize [C20]
+  $ planted root 'Broadcast.*'
+  status 1
+  [ RUN      ] Broadcast.ComesFromEveryRoot
+    rank 0: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 1 of 1 elements are wrong
+    rank 0: broadcast of 33 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 33 of 33 elements are wrong
+    rank 0: broadcast of 20003 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 19523 of 20003 elements are wrong
+    rank 1: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 1 of 1 elements are wrong
+    rank 1: broadcast of 33 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 33 of 33 elements are wrong
+    rank 1: broadcast of 20003 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 19523 of 20003 elements are wrong
+    and 78 more
+    contract: [C18] broadcast gives the view of the root to all members. Every member may be the root. (triax/communicator.hpp:#)
+  [  FAILED  ] Broadcast.ComesFromEveryRoot (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Broadcast.ComesFromEveryRoot [C18]
+
+Calls that end, begin or complete at the wrong time:
+
+  $ planted completes_inside 'Post.DoesNot*'
+  status 1
+  [ RUN      ] Post.DoesNotCompleteInsideTheCall
+    rank 0: the event of an all_reduce fired inside the call
+    rank 1: the event of an all_reduce fired inside the call
+    contract: [C6] A post returns without waiting for other members, and its event does not fire inside the call. Work::action is the action that was given. Only the first transfer between two members may wait for the peer's post, if a library connects them then (NCCL). (triax/communicator.hpp:#)
+  [  FAILED  ] Post.DoesNotCompleteInsideTheCall (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Post.DoesNotCompleteInsideTheCall [C6]
+  $ planted ignores_stream 'Post.BeginsAfter*' | grep -v 'completed before'
+  status 1
+  [ RUN      ] Post.BeginsAfterItsStream
+    rank 0: an all_reduce of ones gives 1, must be 2: the buffer was read before the call's turn
+    rank 1: an all_reduce of ones gives 1, must be 2: the buffer was read before the call's turn
+    contract: [C7] A call begins when all earlier items of its stream have finished; until then it reads and writes no buffer. (triax/communicator.hpp:#)
+  [  FAILED  ] Post.BeginsAfterItsStream (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Post.BeginsAfterItsStream [C7]
+  $ planted buffered 'Send.Buffered*' | sed 's/rank [01]:/rank #:/'
+  status 1
+  [ RUN      ] Send.BufferedCompletesWithoutItsReceive
+    rank #: timed out
+        another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout
+    contract: [C26] Send::buffered: a send of up to buffered_bytes completes although its receive is not posted. Send::rendezvous: it may wait for the receive; a program may not rely on either. (triax/communicator.hpp:#)
+  [  FAILED  ] Send.BufferedCompletesWithoutItsReceive (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Send.BufferedCompletesWithoutItsReceive [C26]
+
+Channels, counts and allocations:
+
+  $ planted channels 'Channel.*'
+  status 1
+  [ RUN      ] Channel.ReceivesWhatItSends
+    rank 1: channel 0 received what channel 7 sent
+    rank 1: channel 1 received what channel 6 sent
+    rank 1: channel 2 received what channel 5 sent
+    and 5 more
+    contract: [C23] On a directed edge, which is (from, to, channel), the k-th posted send meets the k-th posted receive, on whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16. (triax/communicator.hpp:#)
+  [  FAILED  ] Channel.ReceivesWhatItSends (# ms)
+  [ RUN      ] Channel.WaitsForNoOther
+    rank 1: channels 3 and 15 received 20 and 10, must be 10 and 20
+    rank 1: channels 3 and 15 received 20 and 10, must be 10 and 20
+    contract: [C25] Order::tagged: a transfer waits for no transfer of another channel or edge. Order::channel and serial: transfers run in the order of their posts, on an edge or on the device, and the verifier ensures that both ends have one order. (triax/communicator.hpp:#)
+  [  FAILED  ] Channel.WaitsForNoOther (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 2 checks:
+  [  FAILED  ] Channel.ReceivesWhatItSends [C23]
+  [  FAILED  ] Channel.WaitsForNoOther [C25]
+  $ planted bytes 'Counts.*'
+  status 1
+  [ RUN      ] Counts.OfCollectivesFollowTheFormulas
+    rank 0: after all_gather: ops, bytes_out and bytes_in are 3, 320008 and 320008; must be 3, 320000 and 320000
+    rank 1: after all_gather: ops, bytes_out and bytes_in are 3, 320008 and 320008; must be 3, 320000 and 320000
+    contract: [C28] stats().ops counts posts. bytes_out and bytes_in count payload that crosses between ranks: of transfers the bytes of their views, of collectives payload_of(). An all_reduce of less than 64 KiB may count more. (triax/communicator.hpp:#)
+  [  FAILED  ] Counts.OfCollectivesFollowTheFormulas (# ms)
+  [ RUN      ] Counts.OfTransfersAreTheirViews
+  [       OK ] Counts.OfTransfersAreTheirViews (# ms)
+  [  PASSED  ] 1 check
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Counts.OfCollectivesFollowTheFormulas [C28]
+  $ planted refused_bytes 'Abort.RefusedPosts*'
+  status 1
+  [ RUN      ] Abort.RefusedPostsAreNotCounted
+    rank 0: six refused posts counted 0 operations, 40 bytes out and 40 bytes in
+    rank 1: six refused posts counted 0 operations, 40 bytes out and 40 bytes in
+    contract: [C29] A post that is refused after an abort counts neither as an operation nor with its bytes. (triax/communicator.hpp:#)
+  [  FAILED  ] Abort.RefusedPostsAreNotCounted (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Abort.RefusedPostsAreNotCounted [C29]
+  $ planted allocates 'SteadyState.*'
+  status 1
+  [ RUN      ] SteadyState.DoesNotAllocate
+    rank 0: 20 allocations in 20 steps of six calls, after 50 such steps
+    rank 1: 20 allocations in 20 steps of six calls, after 50 such steps
+    contract: [C13] In the steady state, posts and the progress loop do not allocate. (triax/communicator.hpp:#)
+  [  FAILED  ] SteadyState.DoesNotAllocate (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] SteadyState.DoesNotAllocate [C13]
+
+Failures that do not reach all calls of all members:
+
+  $ planted abort 'Abort.MayComeFromAnyThread'
+  status 1
+  [ RUN      ] Abort.MayComeFromAnyThread
+    rank 0: the call of the other member must fail with "rank 1 aborted group tensor.0: the watchdog"; the error is "timed out
+        another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
+    contract: [C30] After abort(), all pending and later calls of all members fail soon with one text, that of the first abort: "rank 2 aborted group tensor.0: WHY". Any thread may call abort(), and it does not wait for other ranks. (triax/communicator.hpp:#)
+  [  FAILED  ] Abort.MayComeFromAnyThread (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Abort.MayComeFromAnyThread [C30]
+  $ planted out_of_turn 'Abort.FailsCallsOutOfTurn'
+  status 1
+  [ RUN      ] Abort.FailsCallsOutOfTurn
+    rank 0: an all_reduce that its stream holds back must fail with "enough"; the error is "timed out
+        another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
+    rank 0: an exchange that its stream holds back must fail with "enough"; the error is "timed out
+        another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
+    rank 1: an all_reduce that its stream holds back must fail with "enough"; the error is "timed out
+        another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
+    rank 1: an exchange that its stream holds back must fail with "enough"; the error is "timed out
+        another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
+    contract: [C32] After a failure, calls that their stream still holds back fail, too, without their turn. (triax/communicator.hpp:#)
+  [  FAILED  ] Abort.FailsCallsOutOfTurn (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Abort.FailsCallsOutOfTurn [C32]
+  $ planted throws_after_abort 'Abort.LaterPosts*'
+  status 1
+  [ RUN      ] Abort.LaterPostsDoNotThrow
+    rank 0: all_reduce after an abort throws "the group has been aborted", must return an event that fails
+    rank 0: reduce_scatter after an abort throws "the group has been aborted", must return an event that fails
+    rank 0: all_gather after an abort throws "the group has been aborted", must return an event that fails
+    and 2 more
+    contract: [C31] A post after the failure of the group does not throw: it returns an event that fails. barrier() throws. (triax/communicator.hpp:#)
+  [  FAILED  ] Abort.LaterPostsDoNotThrow (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Abort.LaterPostsDoNotThrow [C31]
+  $ planted barrier 'Barrier.Returns*' | grep 'contract\|FAILED'
+    contract: [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are missing. It runs the progress loop, ends when the rank is aborted, and does not count time in which the process is stopped. (triax/communicator.hpp:#)
+  [  FAILED  ] Barrier.ReturnsAfterAllMembersCame (# ms)
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Barrier.ReturnsAfterAllMembersCame [C36]
+  $ planted joins_late 'Join.NamesTheMissingRanks' 0.5 | grep 'contract\|FAILED'
+    contract: [C3] join() throws Error at its deadline, and its text names the ranks that are missing; the members that come later get an error, too. It runs the progress loop, and ends when the rank is aborted. Only in the first join() of a process may a library that initializes all processes together (MPI) wait longer. (triax/communicator.hpp:#)
+  [  FAILED  ] Join.NamesTheMissingRanks (# ms)
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Join.NamesTheMissingRanks [C3]
+
+Calls that hang, crash or exit do not end the others:
+
+  $ planted hang 'Broadcast.*:Counts.OfTransfers*' 0.5
+  status 1
+  [ RUN      ] Broadcast.ComesFromEveryRoot
+    the check did not return within 2 s; rank 0 in broadcast(), rank 1 in broadcast()
+    contract: [C18] broadcast gives the view of the root to all members. Every member may be the root. (triax/communicator.hpp:#)
+  [  FAILED  ] Broadcast.ComesFromEveryRoot (# ms)
+  [ RUN      ] Counts.OfTransfersAreTheirViews
+  [       OK ] Counts.OfTransfersAreTheirViews (# ms)
+  [  PASSED  ] 1 check
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Broadcast.ComesFromEveryRoot [C18]
+  $ planted crash 'Exchange.WithoutTransfersCompletes:AllGather.*'
+  status 1
+  [ RUN      ] AllGather.IsInTheOrderOfTheGroup
+  [       OK ] AllGather.IsInTheOrderOfTheGroup (# ms)
+  [ RUN      ] Exchange.WithoutTransfersCompletes
+    the check crashed with SIGSEGV (Segmentation fault)
+    contract: [C24] The transfers of one exchange() have no order among themselves, so a cycle of exchanges does not deadlock. An exchange without transfers completes. (triax/communicator.hpp:#)
+  [  FAILED  ] Exchange.WithoutTransfersCompletes (# ms)
+  [  PASSED  ] 1 check
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Exchange.WithoutTransfersCompletes [C24]
+  $ planted exits 'Broadcast.*:AllGather.*'
+  status 1
+  [ RUN      ] AllGather.IsInTheOrderOfTheGroup
+  [       OK ] AllGather.IsInTheOrderOfTheGroup (# ms)
+  [ RUN      ] Broadcast.ComesFromEveryRoot
+    the check called exit(3)
+    contract: [C18] broadcast gives the view of the root to all members. Every member may be the root. (triax/communicator.hpp:#)
+  [  FAILED  ] Broadcast.ComesFromEveryRoot (# ms)
+  [  PASSED  ] 1 check
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Broadcast.ComesFromEveryRoot [C18]

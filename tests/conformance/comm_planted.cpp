@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// comm-planted: comm-local with one fault, which the option `fault` names. The conformance suite must find each.
+#include <signal.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <triax/plugin.hpp>
+#include <triax/rendezvous.hpp>
+#include <utility>
+
+#include "communicator.hpp"
+
+namespace triax::comm_planted {
+
+namespace {
+
+using comm_local::GroupState;
+using comm_local::LocalCommunicator;
+using Kind = Collective::Kind;
+
+constexpr const char* kFaults =
+    "none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
+    "ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late";
+
+class PlantedCommunicator final : public LocalCommunicator {
+ public:
+  PlantedCommunicator(const Group& group, std::shared_ptr<GroupState> state,
+                      std::unique_ptr<LocalCommunicator> reversed, Device& device, std::string fault)
+      : LocalCommunicator(group, std::move(state), device),
+        fault_(std::move(fault)),
+        reversed_(std::move(reversed)),
+        stream_(device.make_stream("planted")) {}
+
+  void abort(std::string_view why) noexcept override {
+    aborted_ = true;
+    if (has("abort")) return;
+    if (reversed_) reversed_->abort(why);
+    LocalCommunicator::abort(why);
+  }
+  void progress() noexcept override {
+    if (!has("out_of_turn")) LocalCommunicator::progress();
+  }
+  void barrier(Deadline deadline) override {
+    if (!has("barrier")) LocalCommunicator::barrier(deadline);
+  }
+
+ protected:
+  Work do_collective(const Collective& of, const TensorView& in, const TensorView& out, Stream& stream,
+                     ActionId action) override {
+    plant_in_collective(of);
+    if (has("order") && of.kind == Kind::all_reduce && reversed_) {
+      count(payload_of(of));
+      return reversed_->post(of, in, out, stream, action);
+    }
+    if (has("element") && of.kind == Kind::all_reduce && of.elements > 1000) {
+      Collective less = of;
+      --less.elements;
+      const std::int64_t kept = less.elements;
+      return LocalCommunicator::do_collective(less, in.flat().slice(0, 0, kept), out.flat().slice(0, 0, kept), stream,
+                                              action);
+    }
+    Collective changed = of;
+    if (has("root") && of.kind == Kind::broadcast) changed.root = (of.root + 1) % size();
+    const Work work =
+        LocalCommunicator::do_collective(changed, in, out, has("ignores_stream") ? *stream_ : stream, action);
+    return has("completes_inside") ? Work{Event(), action} : work;
+  }
+
+  Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override {
+    if (has("crash")) ::raise(SIGSEGV);
+    if (has("allocates")) kept_ = std::make_unique<int>(static_cast<int>(transfers.size()));
+    if (!has("channels")) return LocalCommunicator::do_exchange(transfers, stream, action);
+    std::vector<Transfer> changed(transfers.begin(), transfers.end());
+    for (Transfer& transfer : changed) transfer.channel = 0;
+    return LocalCommunicator::do_exchange(changed, stream, action);
+  }
+
+ private:
+  bool has(std::string_view fault) const { return fault_ == fault; }
+
+  void plant_in_collective(const Collective& of) {
+    if (has("throws") && of.kind == Kind::all_to_all) throw Error("all_to_all fails");
+    if (has("throws_after_abort") && aborted_) throw Error("the group has been aborted");
+    if (has("refused_bytes") && aborted_) count({8, 8});
+    if (has("bytes") && of.kind == Kind::all_gather) count({8, 8});
+    if (has("exits") && of.kind == Kind::broadcast) std::_Exit(3);
+    while (has("hang") && of.kind == Kind::broadcast) std::this_thread::yield();
+  }
+
+  const std::string fault_;
+  const std::unique_ptr<LocalCommunicator> reversed_; // the members in the other order
+  const std::unique_ptr<Stream> stream_;
+  std::unique_ptr<int> kept_;
+  bool aborted_ = false;
+};
+
+class PlantedBackend final : public CommBackend {
+ public:
+  explicit PlantedBackend(const PluginContext& context) : fault_(context.options.text("fault")) {}
+
+  CommTraits traits() const override {
+    CommTraits traits;
+    traits.reduction = CommTraits::Reduction::rank_order;
+    traits.ranks = CommTraits::Ranks::same_process;
+    if (fault_ == "buffered") traits.send = CommTraits::Send::buffered;
+    if (fault_ == "buffered") traits.buffered_bytes = 64;
+    return traits;
+  }
+  Refusals supports(const CommRequest&) const override { return {}; }
+  void start(Device& device) override { device_ = &device; }
+
+  std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
+    Rendezvous rendezvous("comm-planted", 1,
+                          {group, store, *device_, fault_ == "joins_late" ? deadline_in(3600) : deadline});
+    return rendezvous.run([&] {
+      rendezvous.publish({text("{}", reinterpret_cast<std::uintptr_t>(&store))});
+      const std::string key = text("{} {}", rendezvous.key(), rendezvous.collect().front().front());
+      std::shared_ptr<GroupState> state = GroupState::shared(key, group);
+      std::shared_ptr<GroupState> other = GroupState::shared(key + " reversed", reversed(group));
+      rendezvous.reach("shared");
+      for (std::string missing; !(missing = rendezvous.missing("shared")).empty(); rendezvous.poll())
+        if (rendezvous.expired()) throw rendezvous.timeout(missing);
+      std::unique_ptr<LocalCommunicator> second;
+      if (fault_ == "order") second = std::make_unique<LocalCommunicator>(reversed(group), std::move(other), *device_);
+      return std::make_unique<PlantedCommunicator>(group, std::move(state), std::move(second), *device_, fault_);
+    });
+  }
+
+ private:
+  static Group reversed(const Group& group) {
+    return {group.axis, group.id, {group.ranks.rbegin(), group.ranks.rend()}, group.size() - 1 - group.index};
+  }
+
+  const std::string fault_;
+  Device* device_ = nullptr;
+};
+
+constexpr triax_option kOptions[] = {option_string("fault", "none", kFaults, "what is wrong with this communicator")};
+
+} // namespace
+
+} // namespace triax::comm_planted
+
+TRIAX_PLUGIN(triax::CommBackend, triax::comm_planted::PlantedBackend, "comm-planted", "0.1.0",
+             "comm-local with a planted fault", triax::comm_planted::kOptions)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// model-planted: the layers of model-gpt with one fault, which the option `fault` names. The conformance suite must
+// find each.
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <triax/plugin.hpp>
+#include <vector>
+
+#include "gpt.hpp"
+#include "planted_layer.hpp"
+
+namespace triax::model_planted {
+
+namespace {
+
+using model_gpt::Sizes;
+
+constexpr triax_option kOptions[] = {
+    option_int("layers", nullptr, 1, 4096, "transformer blocks"),
+    option_int("hidden", nullptr, 1, 1e6, "width of the residual stream"),
+    option_int("heads", nullptr, 1, 1e6, "attention heads"),
+    option_int("sequence", nullptr, 1, 1e9, "tokens per sample"),
+    option_float("dropout", "0.0", 0, 0.99, "dropout rate"),
+    option_string(
+        "fault", "none",
+        "none|no_keys|any_layout|tie|std|same_site|cut|parted|input_gradient|no_loss_scale|overwrites|"
+        "last_stash|old_bytes|beside|inputs|short_life|again|counts_calls|numbers|always_drops|never_drops|not_ready|"
+        "allocates|plan|cost|no_sum|bits|padding|pipeline|rows|crash",
+        "what is wrong with this model"),
+};
+
+class PlantedModel final : public Model {
+ public:
+  explicit PlantedModel(const PluginContext& context)
+      : sizes_{.layers = context.options.integer("layers"),
+               .hidden = context.options.integer("hidden"),
+               .heads = context.options.integer("heads"),
+               .sequence = context.options.integer("sequence"),
+               .inner = 4 * context.options.integer("hidden"),
+               .dropout = static_cast<float>(context.options.number("dropout"))},
+        fault_(context.options.text("fault")),
+        ties_{{0, model_gpt::kTokenTable, count() - 1, has("tie") ? "table" : model_gpt::kTokenTable}} {}
+
+  ModelInfo info() const override {
+    return {.blocks = static_cast<int>(sizes_.layers), .first_block = 1, .sequence = sizes_.sequence};
+  }
+
+  Refusals supports(const ModelRequest& request, const Layout& layout) const override {
+    if (has("crash")) std::abort();
+    Refusals out;
+    if (!is_floating(request.compute))
+      out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "it computes in a floating type"));
+    if (sizes_.heads % layout.tensor() != 0 && !has("any_layout"))
+      out.add(make_refusal(ErrorCode::kNotDivisible,
+                           has("no_keys") ? std::vector<std::string>{} : std::vector<std::string>{"parallel.tensor"},
+                           "model.heads = {} is not divisible by parallel.tensor = {}", sizes_.heads, layout.tensor()));
+    return out;
+  }
+  int count() const override { return static_cast<int>(sizes_.layers) + 2; }
+
+  std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
+    if (index == 0)
+      return planted(make_embedding(sizes_, context), context, "old_bytes|numbers|padding|std|parted|never_drops");
+    if (index == count() - 1) return planted(make_head(sizes_, context), context, "no_loss_scale|always_drops");
+    return planted(make_block(sizes_, context, index), context, {});
+  }
+  std::span<const Tie> ties() const override { return ties_; }
+  double flops_per_sample(std::int64_t vocab) const override {
+    const auto s = static_cast<double>(sizes_.sequence), l = static_cast<double>(sizes_.layers),
+               h = static_cast<double>(sizes_.hidden), v = static_cast<double>(vocab);
+    return 72 * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+  }
+
+ private:
+  bool has(std::string_view fault) const { return fault_ == fault; }
+
+  /// Faults of the embedding and of the head are in `own`; the others are in blocks.
+  std::unique_ptr<Layer> planted(std::unique_ptr<Layer> layer, const LayerContext& context,
+                                 std::string_view own) const {
+    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|padding|std|parted|no_loss_scale";
+    const bool is_here =
+        own.empty() ? kNotInBlocks.find(fault_) == std::string_view::npos : own.find(fault_) != std::string_view::npos;
+    return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none");
+  }
+
+  const Sizes sizes_;
+  const std::string fault_;
+  const std::vector<Tie> ties_;
+};
+
+} // namespace
+
+} // namespace triax::model_planted
+
+TRIAX_PLUGIN(triax::Model, triax::model_planted::PlantedModel, "model-planted", "0.1.0", "a model with a planted fault",
+             triax::model_planted::kOptions)

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planted_layer.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <triax/element_type.hpp>
+#include <utility>
+
+namespace triax::model_planted {
+
+namespace {
+
+/// Changes one element; planned views have none.
+template <class Change>
+void change_element(const LayerCall& call, const TensorView& view, std::int64_t at, const Change& change) {
+  if (!view.data()) return;
+  call.stream.ready();
+  with_type_among<float, double>(view.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    view.as<T>()[at] = static_cast<T>(change(static_cast<double>(view.as<T>()[at])));
+  });
+}
+
+double first_element(const TensorView& view) {
+  double out = 0;
+  if (view.data()) with_type_among<float, double>(view.dtype(), [&](auto zero) { out = view.as<decltype(zero)>()[0]; });
+  return out;
+}
+
+} // namespace
+
+PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault)
+    : layer_(std::move(layer)),
+      context_(context),
+      fault_(std::move(fault)),
+      params_(layer_->params().begin(), layer_->params().end()),
+      stash_(layer_->stash().begin(), layer_->stash().end()),
+      outputs_(layer_->outputs().begin(), layer_->outputs().end()),
+      last_stash_(stash_.size()),
+      numbers_(static_cast<std::size_t>(context.micro)) {
+  std::iota(numbers_.begin(), numbers_.end(), 0);
+  change_descriptions();
+}
+
+void PlantedLayer::change_descriptions() {
+  if (has("std")) params_[0].init.std = 1.0 / context_.tensor();
+  if (has("same_site")) params_[1].site = params_[0].site;
+  if (has("cut"))
+    for (ParamSpec& spec : params_)
+      for (Cut& cut : spec.cuts)
+        if (cut.begin > 0) --cut.begin, --cut.end;
+  if (has("parted")) outputs_[0].parted = true;
+  if (has("short_life"))
+    for (StashSpec& spec : stash_)
+      if (spec.life == Life::forward_to_weight) spec.life = Life::forward_to_input;
+}
+
+Cost PlantedLayer::cost() const {
+  Cost cost = layer_->cost();
+  if (has("cost")) cost.backward_weight *= 2;
+  return cost;
+}
+
+LayerCall PlantedLayer::changed(const LayerCall& call) {
+  const bool drops = has("always_drops")   ? true
+                     : has("never_drops")  ? false
+                     : has("counts_calls") ? call.dropout && calls_ < 5
+                     : has("pipeline")     ? call.dropout && context_.layout.pipeline() == 1
+                                           : call.dropout;
+  const bool sums = !has("no_sum");
+  const auto micro = static_cast<std::int64_t>(numbers_.size());
+  return {.device = call.device,
+          .kernels = call.kernels,
+          .stream = call.stream,
+          .scratch = call.scratch,
+          .groups = sums ? call.groups : no_groups_,
+          .samples = has("numbers") ? TensorView(numbers_.data(), DType::i64, {micro}) : call.samples,
+          .dropout = drops,
+          .again = call.again,
+          .loss_gradient = call.loss_gradient,
+          .scalars = has("no_loss_scale") ? nullptr : call.scalars,
+          .action = call.action,
+          .rows = has("rows") ? Rows{0, call.rows.count} : call.rows};
+}
+
+void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
+  const double early = has("not_ready") ? first_element(in[0]) : 0;
+  layer_->forward(changed(call), params, in, out, stash);
+  if (out[0].data()) ++calls_;
+  if (has("allocates")) kept_ = std::make_unique<int>(calls_);
+  if (has("not_ready"))
+    change_element(call, out[0], 0, [&](double value) { return value + early - first_element(in[0]); });
+  if (has("old_bytes")) call.device.add(stash.back(), stash.back(), call.stream);
+  if (has("old_bytes")) call.device.add(out[0], stash.back(), call.stream);
+  if (has("beside")) change_element(call, out[0], out[0].elements(), [](double) { return 1; });
+  if (has("last_stash")) last_stash_.assign(stash.begin(), stash.end());
+  if (has("again") && call.again) call.device.fill(stash[0], 0, call.stream);
+}
+
+void PlantedLayer::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                                  Views grads) {
+  layer_->backward_input(changed(call), params, in, dout, din, stash, grads);
+  if (has("input_gradient")) call.device.add(din[0], dout[0], call.stream);
+}
+
+void PlantedLayer::backward_weight(const LayerCall& call, Views in, Views stash, Views grads) {
+  if (has("plan") && !grads[0].data()) return;
+  if (has("overwrites"))
+    for (const TensorView& grad : grads) call.device.fill(grad, 0, call.stream);
+  layer_->backward_weight(changed(call), in, has("last_stash") ? Views(last_stash_) : stash, grads);
+  spoil_gradients(call, grads);
+  if (has("inputs")) call.device.fill(in[0], 0, call.stream);
+}
+
+void PlantedLayer::spoil_gradients(const LayerCall& call, Views grads) const {
+  if (has("bits") && context_.tensor_index() == 1)
+    for (std::size_t i = 0; i < grads.size(); ++i)
+      if (params_[i].cuts.empty()) change_element(call, grads[i], 0, [](double value) { return value * (1 + 1e-14); });
+  if (has("padding")) change_element(call, grads[0], grads[0].elements() - 1, [](double) { return 1; });
+}
+
+} // namespace triax::model_planted

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer of model-gpt with one fault.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <triax/model.hpp>
+#include <vector>
+
+namespace triax::model_planted {
+
+class PlantedLayer final : public Layer {
+ public:
+  PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault);
+
+  std::string_view name() const override { return layer_->name(); }
+  std::span<const ParamSpec> params() const override { return params_; }
+  std::span<const StashSpec> stash() const override { return stash_; }
+  std::span<const TensorSpec> inputs() const override { return layer_->inputs(); }
+  std::span<const TensorSpec> outputs() const override { return outputs_; }
+  Cost cost() const override;
+
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override;
+  void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                      Views grads) override;
+  void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
+
+ private:
+  bool has(std::string_view fault) const { return fault_ == fault; }
+  void change_descriptions();
+  LayerCall changed(const LayerCall& call);
+  void spoil_gradients(const LayerCall& call, Views grads) const;
+
+  const std::unique_ptr<Layer> layer_;
+  const LayerContext context_;
+  const std::string fault_;
+  std::vector<ParamSpec> params_;
+  std::vector<StashSpec> stash_;
+  std::vector<TensorSpec> outputs_;
+  std::vector<TensorView> last_stash_;
+  std::vector<std::int64_t> numbers_;
+  std::unique_ptr<int> kept_;
+  const Groups no_groups_;
+  int calls_ = 0;
+};
+
+} // namespace triax::model_planted

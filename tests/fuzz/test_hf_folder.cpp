@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of transformers with random changes of config.json, the index and the shards are read, or refused with a
+// message. Useful mainly under sanitizers.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "changed_bytes.hpp"
+#include "hf/model_config.hpp"
+#include "hf/model_tensors.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/error.hpp"
+#include "triax/plugin.hpp"
+
+namespace triax::hf {
+namespace {
+
+constexpr const char* kGoodConfig =
+    R"({"architectures": ["A"], "model_type": "a", "vocab_size": 7, "rope": {"theta": 1e4, "type": "none"},
+"act": "gelu", "tied": true, "bos_token_id": 3})";
+constexpr const char* kGoodIndex =
+    R"({"metadata": {"total_size": 20}, "weight_map": {"a": "one.safetensors", "b": "two.safetensors"}})";
+
+OptionRows fuzz_rows() {
+  OptionRows out;
+  for (const triax_option& row :
+       {option_int("vocab", nullptr, 1, 1000, "doc"), option_float("base", "1", 1, 1e9, "doc"),
+        option_string("scaling", "none", "none|other", "doc"), option_bool("tied", "false", "doc")})
+    out[row.name] = row;
+  return out;
+}
+
+HfArchitecture fuzz_architecture() {
+  return {.name = "A",
+          .model_type = "a",
+          .keys = {{.key = "vocab_size", .option = "vocab"},
+                   {.key = "rope.theta", .option = "base", .absent = "1.0"},
+                   {.key = "rope.type", .option = "scaling", .absent = "\"none\""},
+                   {.key = "tied", .option = "tied", .absent = "false"},
+                   {.key = "act", .absent = "null", .values = {{"\"gelu\"", ""}}}}};
+}
+
+/// File systems write a truncated file to the disk at once: a new one takes less time.
+void replace_file(const std::filesystem::path& file, const std::string& bytes) {
+  std::filesystem::remove(file);
+  test::write_file(file, bytes);
+}
+
+/// What is accepted is written as a file that is accepted.
+bool config_accepted(const test::TempFolder& folder, const std::string& json) {
+  replace_file(folder / kConfigFile, json);
+  Refusals refusals;
+  try {
+    const OptionTexts options =
+        options_of(read_model_config(folder.path()), fuzz_architecture(), fuzz_rows(), {}, refusals);
+    for (const Refusal& refusal : refusals) EXPECT_FALSE(refusal.message.empty());
+    if (!refusals.empty()) return false;
+    const auto values = config_of(options, fuzz_architecture(), fuzz_rows(), "options", refusals);
+    EXPECT_TRUE(refusals.empty());
+    const std::string again = config_text(fuzz_architecture(), values, "float32", folder / kConfigFile);
+    replace_file(folder / kConfigFile, again);
+    EXPECT_EQ(options_of(read_model_config(folder.path()), fuzz_architecture(), fuzz_rows(), {}, refusals), options);
+    EXPECT_TRUE(refusals.empty());
+    return true;
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.message().empty());
+    return false;
+  }
+}
+
+/// Reads all tensors of the folder.
+bool tensors_accepted(const test::TempFolder& folder) {
+  try {
+    const ModelTensors all(folder.path());
+    for (const auto& [name, tensor] : all.all()) {
+      std::vector<std::byte> bytes(tensor.entry.bytes());
+      all.read(tensor, 0, bytes);
+    }
+    return true;
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.message().empty());
+    return false;
+  }
+}
+
+std::string shard_with(const std::string& name, const Shape& shape) {
+  std::vector<checkpoint::TensorEntry> entries = {{name, DType::f32, shape, 0}};
+  const std::string header = checkpoint::make_header(entries);
+  return header + std::string(entries.front().bytes(), 'x');
+}
+
+void write_good_shards(const test::TempFolder& folder) {
+  test::write_file(folder / "one.safetensors", shard_with("a", {3}));
+  test::write_file(folder / "two.safetensors", shard_with("b", {1, 2}));
+}
+
+TEST(Fuzz, ReadsOrRefusesChangedModelConfigs) {
+  const test::TempFolder folder;
+  ASSERT_TRUE(config_accepted(folder, kGoodConfig));
+  std::mt19937_64 random(51);
+  int accepted = 0;
+  constexpr int kRounds = 2'000;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string changed = kGoodConfig;
+    if (round % 2) test::change_some(changed, random);
+    if (round % 2 == 0) test::change_json(changed, random);
+    accepted += config_accepted(folder, changed);
+    if (HasFailure()) FAIL() << "round " << round << ": " << changed;
+  }
+  EXPECT_GT(accepted, 0); // some changes are in what nothing depends on
+  EXPECT_LT(accepted, kRounds / 2);
+  EXPECT_FALSE(config_accepted(folder, std::string(1'000'000, '[')));
+}
+
+TEST(Fuzz, ReadsOrRefusesChangedIndexesAndShards) {
+  const test::TempFolder folder;
+  write_good_shards(folder);
+  test::write_file(folder / kIndexFile, kGoodIndex);
+  ASSERT_TRUE(tensors_accepted(folder));
+  std::mt19937_64 random(52);
+  int accepted = 0;
+  constexpr int kRounds = 2'000;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string index = kGoodIndex, shard = shard_with("b", {1, 2});
+    if (round % 3 == 0) test::change_some(index, random);
+    if (round % 3 == 1) test::change_json(index, random);
+    if (round % 3 == 2) test::change_some(shard, random);
+    replace_file(folder / kIndexFile, index);
+    replace_file(folder / "two.safetensors", shard);
+    accepted += tensors_accepted(folder);
+    if (HasFailure()) FAIL() << "round " << round << ": " << index;
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_LT(accepted, kRounds / 2);
+}
+
+} // namespace
+} // namespace triax::hf

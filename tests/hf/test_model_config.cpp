@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translation of config.json to options and back, with tables like those of the Llama family.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "hf/model_config.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/plugin.hpp"
+
+namespace triax::hf {
+namespace {
+
+using test::error_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+OptionRows llama_rows() {
+  OptionRows out;
+  for (const triax_option& row :
+       {option_int("vocab", nullptr, 1, 1e6, "doc"), option_int("heads", nullptr, 1, 64, "doc"),
+        option_int("kv_heads", "0", 0, 64, "doc"), option_bool("tied", "false", "doc"),
+        option_bool("qkv_bias", "false", "doc"), option_float("rope_base", "1e4", 1, 1e9, "doc"),
+        option_string("rope_scaling", "none", "none|llama3", "doc")})
+    out[row.name] = row;
+  return out;
+}
+
+HfArchitecture llama() {
+  return {.name = "LlamaForCausalLM",
+          .model_type = "llama",
+          .keys = {{.key = "vocab_size", .option = "vocab"},
+                   {.key = "num_attention_heads", .option = "heads", .absent = "32"},
+                   {.key = "num_key_value_heads", .option = "kv_heads", .absent = "null", .values = {{"null", "0"}}},
+                   {.key = "tie_word_embeddings", .option = "tied", .absent = "false"},
+                   {.key = "rope_parameters.rope_theta", .option = "rope_base", .absent = "10000.0"},
+                   {.key = "rope_theta", .option = "rope_base", .alternative = true},
+                   {.key = "rope_parameters.rope_type",
+                    .option = "rope_scaling",
+                    .absent = "\"default\"",
+                    .values = {{"\"default\"", "none"}, {"\"llama3\"", "llama3"}},
+                    .only_values = true},
+                   {.key = "hidden_act", .absent = "\"silu\"", .values = {{"\"silu\"", ""}}}},
+          .ignored_keys = {"initializer_range"},
+          .options = {{"qkv_bias", "false"}}};
+}
+
+class Config : public ::testing::Test {
+ protected:
+  OptionTexts read(const std::string& json, const std::set<std::string>& ignored = {}) {
+    test::write_file(folder_ / "config.json", json);
+    refusals_ = {};
+    return options_of(read_model_config(folder_.path()), llama(), llama_rows(), ignored, refusals_);
+  }
+  std::vector<std::string> refused(const std::string& json, const std::set<std::string>& ignored = {}) {
+    read(json, ignored);
+    std::vector<std::string> out;
+    for (const Refusal& refusal : refusals_) out.push_back(refusal.message.substr(refusal.message.rfind("json: ") + 6));
+    return out;
+  }
+  std::string error(const std::string& json) {
+    return error_of([&] { read(json); });
+  }
+
+  test::TempFolder folder_;
+  Refusals refusals_;
+};
+
+TEST_F(Config, SetsOptionsAndDefaults) {
+  EXPECT_THAT(
+      read(R"({"vocab_size": 7, "tie_word_embeddings": true, "rope_parameters": {"rope_type": "llama3",
+                       "rope_theta": 5e5}, "rope_theta": 500000})"),
+      UnorderedElementsAre(Pair("vocab", "7"), Pair("heads", "32"), Pair("kv_heads", "0"), Pair("tied", "true"),
+                           Pair("rope_base", "500000.0"), Pair("rope_scaling", "llama3"), Pair("qkv_bias", "false")));
+  EXPECT_TRUE(refusals_.empty());
+  const OptionTexts old = read(R"({"vocab_size": 7, "num_key_value_heads": 4, "rope_theta": 2.5})");
+  EXPECT_EQ(old.at("kv_heads"), "4");
+  EXPECT_EQ(old.at("rope_base"), "2.5");
+}
+
+TEST_F(Config, RefusesKeyByKey) {
+  EXPECT_THAT(
+      refused(R"({"num_attention_heads": "64", "num_key_value_heads": 65, "tie_word_embeddings": 1,
+                          "rope_parameters": {"rope_type": "yarn", "factor": 4}, "hidden_act": "gelu"})"),
+      ElementsAre(HasSubstr("vocab_size is missing"), HasSubstr("num_attention_heads = \"64\" is not an integer"),
+                  HasSubstr("num_key_value_heads = 65 is outside 0..64"),
+                  HasSubstr("tie_word_embeddings = 1 is not true or false"),
+                  HasSubstr("rope_type = \"yarn\" is not supported: the model has \"default\" or \"llama3\""),
+                  HasSubstr("hidden_act = \"gelu\" is not supported: the model has \"silu\""),
+                  HasSubstr("rope_parameters.factor = 4 is not known for LlamaForCausalLM")));
+}
+
+TEST_F(Config, RefusesTwoValuesOfOneOption) {
+  EXPECT_THAT(refused(R"({"vocab_size": 7, "rope_parameters": {"rope_theta": 1e6}, "rope_theta": 1e4})"),
+              ElementsAre(HasSubstr("rope_parameters.rope_theta = 1000000.0 and rope_theta = 10000.0 differ")));
+}
+
+TEST_F(Config, OnlyKnownKeysAreIgnored) {
+  EXPECT_THAT(refused(R"({"vocab_size": 7, "initializer_range": 0.5, "bos_token_id": 3, "sliding_window": null,
+                          "attention_bias": false, "pruned_heads": {}, "task_specific_params": {"a": {"b": 1}}})"),
+              IsEmpty());
+  constexpr const char* kWindow = R"({"vocab_size": 7, "sliding_window": 4096})";
+  EXPECT_THAT(refused(kWindow), ElementsAre(HasSubstr("sliding_window = 4096 is not known")));
+  EXPECT_THAT(refused(kWindow, {"sliding_window"}), IsEmpty());
+}
+
+TEST_F(Config, RefusesTextsThatAreNoConfig) {
+  EXPECT_THAT(error("vocab_size = 7"), HasSubstr("config.json: is not valid JSON"));
+  EXPECT_THAT(error("[]"), HasSubstr("is not a JSON object"));
+  EXPECT_THAT(error(R"({"a": 1, "a": 2})"), HasSubstr("has the key \"a\" twice"));
+  EXPECT_THAT(error("{\"a\": " + std::string(100'000, '[')), HasSubstr("has too many lists in lists"));
+  EXPECT_THAT(error(R"({"architectures": "Llama"})"), HasSubstr("architectures is not a list of names"));
+  EXPECT_THAT(error(R"({"model_type": 3})"), HasSubstr("model_type is not a name"));
+  EXPECT_THAT(error("{\"a\": \"" + std::string(5'000'000, 'x') + "\"}"), HasSubstr("at most 4194304 are read"));
+}
+
+TEST_F(Config, WritesWhatItReads) {
+  const OptionTexts options = {{"vocab", "7"},        {"heads", "8"},       {"kv_heads", "0"},       {"tied", "true"},
+                               {"qkv_bias", "false"}, {"rope_base", "5e5"}, {"rope_scaling", "none"}};
+  const auto values = config_of(options, llama(), llama_rows(), "run", refusals_);
+  EXPECT_TRUE(refusals_.empty());
+  test::write_file(folder_ / "carried.json", R"({"bos_token_id": 3, "hidden_size": 9, "dtype": "float16"})");
+  const auto json = nlohmann::json::parse(config_text(llama(), values, "bfloat16", folder_ / "carried.json"));
+  EXPECT_EQ(json, nlohmann::json::parse(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "vocab_size": 7, "num_attention_heads": 8, "num_key_value_heads": null, "tie_word_embeddings": true,
+    "rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "hidden_act": "silu", "bos_token_id": 3,
+    "torch_dtype": "bfloat16"})"));
+  OptionTexts again = read(json.dump());
+  EXPECT_TRUE(refusals_.empty());
+  EXPECT_EQ(again.at("kv_heads"), "0");
+  EXPECT_EQ(again.at("tied"), "true");
+}
+
+TEST_F(Config, RefusesWhatTheFormatCannotStore) {
+  config_of({{"vocab", "7"},
+             {"heads", "8"},
+             {"kv_heads", "0"},
+             {"tied", "true"},
+             {"qkv_bias", "true"},
+             {"rope_base", "5e5"},
+             {"rope_scaling", "none"}},
+            llama(), llama_rows(), "run", refusals_);
+  ASSERT_EQ(refusals_.size(), 1u);
+  EXPECT_EQ(refusals_.front().message,
+            "run: model.qkv_bias = true cannot be stored as LlamaForCausalLM, which has false");
+}
+
+} // namespace
+} // namespace triax::hf
