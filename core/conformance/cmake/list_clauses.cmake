@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes clauses() of triax/conformance/clause.hpp: every comment of a public header that begins with an id such as
-# [C7], with its line. Usage: cmake -D INCLUDE=FOLDER -D OUTPUT=FILE -P list_clauses.cmake
+# [C7], with its line, and the struct that follows the comment. Usage: cmake -D INCLUDE=FOLDER -D OUTPUT=FILE -P list_clauses.cmake
 file(GLOB headers RELATIVE ${INCLUDE} ${INCLUDE}/triax/*.hpp)
 set(rows "")
 set(id "")
 
-# Ends the clause that is being read.
-macro(end_clause)
+# Ends the clause that is being read. `of`: the struct behind it.
+macro(end_clause of)
   if(id)
     string(REPLACE "\\" "\\\\" sentence "${sentence}")
     string(REPLACE "\"" "\\\"" sentence "${sentence}")
-    string(APPEND rows "    {\"${id}\", \"${sentence}\", \"${header}\", ${begin}},\n")
+    string(APPEND rows "    {\"${id}\", \"${sentence}\", \"${header}\", ${begin}, \"${of}\"},\n")
   endif()
   set(id "")
 endmacro()
@@ -34,17 +34,19 @@ foreach(header IN LISTS headers)
     if(line MATCHES "^ *///? \\[([A-Z][0-9]+)\\] (.+)$")
       set(next_id "${CMAKE_MATCH_1}")
       set(next_sentence "${CMAKE_MATCH_2}")
-      end_clause()
+      end_clause("")
       set(id "${next_id}")
       set(sentence "${next_sentence}")
       set(begin ${number})
     elseif(id AND line MATCHES "^ *///?  +([^ ].*)$")
       string(APPEND sentence " ${CMAKE_MATCH_1}")
+    elseif(line MATCHES "^struct ([A-Za-z0-9_]+) ")
+      end_clause("${CMAKE_MATCH_1}")
     else()
-      end_clause()
+      end_clause("")
     endif()
   endwhile()
-  end_clause()
+  end_clause("")
 endforeach()
 
 string(CONFIGURE [[

@@ -12,7 +12,7 @@
 // "May be empty": a default TensorView is allowed. New fields are added at the end of a struct. (Default member
 // initialisers of {} let designated initialisers leave a field out without a warning.)
 // Ids in brackets are clauses of the contract of kernel sets (kernels.hpp), which the conformance suite proves. A new
-// operation gets the next number.
+// clause, of an operation or not, gets the next number that neither header has: ids are not moved.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables together, and the checks of each operation: its cases, compared with its formula.
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
 #include <set>
+#include <string_view>
 
 #include "checks.hpp"
 #include "triax/conformance/clause.hpp"
@@ -30,8 +32,14 @@ constexpr NamedOperation kOperations[] = {
 #undef TRIAX_OP
 };
 
-/// Clauses of operations have consecutive ids, in the order of TRIAX_OPERATIONS.
-constexpr std::size_t kFirstOperationClause = 21;
+/// The clause of an operation is the comment of its arguments.
+std::string clause_of(const NamedOperation& operation) {
+  const auto all = clauses();
+  const auto found = std::ranges::find_if(
+      all, [&](const Clause& clause) { return std::string_view(clause.of) == operation.arguments; });
+  TRIAX_REQUIRE(found != all.end(), "the comment of {} has no id of a clause", operation.arguments);
+  return found->id;
+}
 
 void is_its_formula(const KernelSubject& subject, Op op, Report& report) {
   KernelSession session(subject.kernels());
@@ -50,8 +58,7 @@ void is_its_formula(const KernelSubject& subject, Op op, Report& report) {
 }
 
 Check operation_check(const std::shared_ptr<const KernelSubject>& subject, const NamedOperation& operation) {
-  return {text("{}.IsItsFormula", operation.arguments),
-          text("K{}", kFirstOperationClause + static_cast<std::size_t>(operation.op)),
+  return {text("{}.IsItsFormula", operation.arguments), clause_of(operation),
           [subject, op = operation.op] {
             if (std::string reason = unless_computes(*subject); !reason.empty()) return reason;
             const auto refused = subject->answers.refused.find(std::string(name_of(op)));

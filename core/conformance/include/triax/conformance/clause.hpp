@@ -22,6 +22,7 @@ struct Clause {
   const char* sentence = ""; // without the id, on one line
   const char* header = "";   // "triax/communicator.hpp"
   int line = 0;              // where it begins
+  const char* of = "";       // the struct whose comment it ends, such as an operation: "AttentionFwd"; or empty
 };
 
 /// All clauses, in the order of headers and lines; the one with this id, which must exist.
