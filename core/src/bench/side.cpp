@@ -48,11 +48,6 @@ const plugin::Library* find_library(const SideRequest& request, plugin::FirstLoa
   return nullptr;
 }
 
-const triax_option* find_option(const plugin::Library& library, const std::string& key) {
-  const auto found = std::ranges::find_if(library.options, [&](const triax_option& row) { return key == row.name; });
-  return found == library.options.end() ? nullptr : &*found;
-}
-
 Refusal unknown_option(const SideRequest& request, const plugin::Library& library, const config::Override& setting) {
   std::vector<std::string> known;
   for (const triax_option& option : library.options) known.push_back(text("{}.{}", request.table, option.name));
@@ -74,7 +69,7 @@ void set_option(const SideRequest& request, const config::Override& setting, Sid
   const plugin::Library& library = *side.choice.library;
   const std::string prefix = request.table + ".";
   const std::string key = setting.key.starts_with(prefix) ? setting.key.substr(prefix.size()) : std::string();
-  const triax_option* option = find_option(library, key);
+  const triax_option* option = plugin::find_option(library, key);
   if (!option) return refusals.add(unknown_option(request, library, setting));
   config::Setting written;
   written.entry = {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/inner_plugins.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/printable.hpp"
@@ -18,9 +17,8 @@ struct Created {
   Instance<void> object{nullptr, nullptr};
 };
 
-const triax_option& find_option(const Library& library, const std::string& key) {
-  const auto found = std::ranges::find_if(library.options, [&](const triax_option& row) { return key == row.name; });
-  if (found != library.options.end()) return *found;
+const triax_option& required_option(const Library& library, const std::string& key) {
+  if (const triax_option* const found = find_option(library, key)) return *found;
   const char* const name = library.descriptor->name;
   std::vector<std::string> known;
   for (const triax_option& row : library.options) known.emplace_back(row.name);
@@ -36,7 +34,7 @@ void set_option(const Library& library, const std::string& setting, Options& opt
   const std::size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(text("a setting of {} must be KEY=VALUE, got \"{}\"", name, shortened(setting)), {}, hint);
-  const triax_option& option = find_option(library, setting.substr(0, equals));
+  const triax_option& option = required_option(library, setting.substr(0, equals));
   try {
     OptionValue value = parse_option(option, std::string_view(setting).substr(equals + 1));
     if (const Refusals wrong = check_option(option, value); !wrong.empty()) throw to_error(wrong);

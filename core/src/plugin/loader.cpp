@@ -212,6 +212,11 @@ bool is_loaded(const fs::path& file) {
   return loaded.opened.contains(fs::absolute(file).lexically_normal());
 }
 
+const triax_option* find_option(const Library& library, std::string_view name) {
+  const auto found = std::ranges::find_if(library.options, [&](const triax_option& row) { return name == row.name; });
+  return found == library.options.end() ? nullptr : &*found;
+}
+
 void* create_object(const Library& library, const PluginContext& context, const std::vector<SearchFolder>& folders) {
   check_kind(*library.descriptor, library.descriptor->kind, library.file);
   char reason[1024] = "";

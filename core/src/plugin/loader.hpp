@@ -26,6 +26,9 @@ struct Library {
   std::vector<triax_option> options; // copied with the plugin's stride
 };
 
+/// The library's option of this name; null: it has none.
+const triax_option* find_option(const Library& library, std::string_view name);
+
 /// A search folder and its origin: "plugins.path, run.toml:2", "TRIAX_PLUGIN_PATH", or "" for the built-in folder.
 struct SearchFolder {
   std::filesystem::path folder;
