@@ -7,12 +7,12 @@ Event BitFlip::start(const Event& call, const TensorView& received, std::uint32_
   call_ = call;
   byte_ = received.as<std::byte>() + bit / 8 % received.bytes();
   mask_ = std::byte{1} << bit % 8;
-  is_queued_ = true;
+  set_queued();
   return event_.arm();
 }
 
 void BitFlip::poll() noexcept {
-  if (is_queued_ && !event_.idle() && call_.fired() && call_.failure()) event_.fail(call_.failure());
+  if (is_queued() && !event_.idle() && call_.fired() && call_.failure()) event_.fail(call_.failure());
 }
 
 void BitFlip::fail(std::string_view why) noexcept {
@@ -33,11 +33,6 @@ bool BitFlip::advance() noexcept {
 void BitFlip::dropped() noexcept {
   fail("its stream was destroyed");
   finish();
-}
-
-void BitFlip::finish() noexcept {
-  is_queued_ = false;
-  const std::shared_ptr<void> last = std::move(pool_); // may be the last reference to the pool that holds this
 }
 
 } // namespace triax::comm_faulty

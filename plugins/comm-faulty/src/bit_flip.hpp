@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host task behind a call of the wrapped communicator: flips a bit of what the call has received, then fires an event
 // of its own, which stands for the call's.
-//
-// Ownership: as Hold.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string_view>
 #include <triax/device.hpp>
 #include <triax/tensor.hpp>
-#include <utility>
+
+#include "pooled_task.hpp"
 
 namespace triax::comm_faulty {
 
-class BitFlip final : public HostTask {
+class BitFlip final : public PooledTask {
  public:
   /// `received`: host memory with at least one byte. `bit`: any number.
   Event start(const Event& call, const TensorView& received, std::uint32_t bit) noexcept;
@@ -26,19 +24,11 @@ class BitFlip final : public HostTask {
   bool advance() noexcept override;
   void dropped() noexcept override;
 
-  bool is_queued() const noexcept { return is_queued_; }
-  void keep_alive(std::shared_ptr<void> pool) noexcept { pool_ = std::move(pool); }
-
  private:
-  /// May destroy this object.
-  void finish() noexcept;
-
   HostEvent event_;
   Event call_;
   std::byte* byte_ = nullptr;
   std::byte mask_{};
-  bool is_queued_ = false;
-  std::shared_ptr<void> pool_;
 };
 
 } // namespace triax::comm_faulty

@@ -40,6 +40,16 @@ TensorView received_in(std::span<const Transfer> transfers) {
   return {};
 }
 
+/// A task that is not queued. The pool doubles if there is none.
+template <class Task, class Make>
+Task& idle(std::vector<std::unique_ptr<Task>>& pool, const Make& make) {
+  for (const auto& task : pool)
+    if (!task->is_queued()) return *task;
+  const std::size_t first = pool.size();
+  for (std::size_t i = 0; i < first; ++i) pool.push_back(make());
+  return *pool[first];
+}
+
 } // namespace
 
 FaultyCommunicator::FaultyCommunicator(std::unique_ptr<Communicator> inner, const CommTraits& traits,
@@ -106,12 +116,12 @@ Work FaultyCommunicator::inject(const Injection& injection, const char* call, co
   try {
     posted = post_inner(post);
   } catch (...) {
-    if (hold) hold->open();
+    if (hold) hold->release();
     throw;
   }
   const Event& done = posted.work.event;
   if (posted.is_refused) {
-    if (hold) hold->open();
+    if (hold) hold->release();
     const char* const why = done.fired() ? done.failure() : nullptr;
     return failed_post(why ? why : text("group {} has failed", group().id), action);
   }
@@ -189,19 +199,11 @@ std::span<const Transfer> FaultyCommunicator::reordered(std::span<const Transfer
 }
 
 Hold& FaultyCommunicator::idle_hold() {
-  for (const auto& hold : pool_->holds)
-    if (!hold->is_queued()) return *hold;
-  const std::size_t first = pool_->holds.size();
-  for (std::size_t i = 0; i < first; ++i) pool_->holds.push_back(std::make_unique<Hold>(pool_->holding));
-  return *pool_->holds[first];
+  return idle(pool_->holds, [this] { return std::make_unique<Hold>(pool_->holding); });
 }
 
 BitFlip& FaultyCommunicator::idle_flip() {
-  for (const auto& flip : pool_->flips)
-    if (!flip->is_queued()) return *flip;
-  const std::size_t first = pool_->flips.size();
-  for (std::size_t i = 0; i < first; ++i) pool_->flips.push_back(std::make_unique<BitFlip>());
-  return *pool_->flips[first];
+  return idle(pool_->flips, [] { return std::make_unique<BitFlip>(); });
 }
 
 } // namespace triax::comm_faulty

@@ -2,26 +2,31 @@
 #include "fault.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string_view>
 #include <triax/error.hpp>
-#include <utility>
 
 namespace triax::comm_faulty {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Fault>, 11> kNames = {{{"none", Fault::none},
-                                                                        {"delay", Fault::delay},
-                                                                        {"reorder", Fault::reorder},
-                                                                        {"drop", Fault::drop},
-                                                                        {"corrupt", Fault::corrupt},
-                                                                        {"fail", Fault::fail},
-                                                                        {"die", Fault::die},
-                                                                        {"hang_post", Fault::hang_post},
-                                                                        {"hang_advance", Fault::hang_advance},
-                                                                        {"hang_join", Fault::hang_join},
-                                                                        {"refuse", Fault::refuse}}};
+struct NamedFault {
+  std::string_view name;
+  Fault fault;
+};
+constexpr NamedFault kNames[] = {
+    {"none", Fault::none},
+    {"delay", Fault::delay},
+    {"reorder", Fault::reorder},
+    {"drop", Fault::drop},
+    {"corrupt", Fault::corrupt},
+    {"fail", Fault::fail},
+    {"die", Fault::die},
+    {"hang_post", Fault::hang_post},
+    {"hang_advance", Fault::hang_advance},
+    {"hang_join", Fault::hang_join},
+    {"refuse", Fault::refuse},
+};
 
 /// FNV-1a: std::hash may differ between builds.
 std::uint32_t hash_of(std::string_view text) noexcept {
@@ -33,17 +38,16 @@ std::uint32_t hash_of(std::string_view text) noexcept {
 } // namespace
 
 const char* name_of(Fault fault) noexcept {
-  const auto* const found = std::ranges::find(kNames, fault, &std::pair<std::string_view, Fault>::second);
-  return found == kNames.end() ? "unknown" : found->first.data();
+  const auto* const found = std::ranges::find(kNames, fault, &NamedFault::fault);
+  return found == std::end(kNames) ? "unknown" : found->name.data();
 }
 
 FaultOptions FaultOptions::read(const Options& options) {
   FaultOptions out;
   const std::string& name = options.text("fault");
-  const auto* const found =
-      std::ranges::find(kNames, std::string_view(name), &std::pair<std::string_view, Fault>::first);
-  TRIAX_REQUIRE(found != kNames.end(), "fault = \"{}\" is not in the option table", name);
-  out.fault = found->second;
+  const auto* const found = std::ranges::find(kNames, std::string_view(name), &NamedFault::name);
+  TRIAX_REQUIRE(found != std::end(kNames), "fault = \"{}\" is not in the option table", name);
+  out.fault = found->fault;
   out.rank = static_cast<int>(options.integer("rank"));
   out.axis = options.text("axis");
   out.at = options.integer("at");

@@ -11,8 +11,8 @@ void Hold::start(Until until, std::uint64_t number, Clock::duration time) noexce
   until_ = until;
   number_ = number;
   time_ = time;
-  is_open_ = has_call_ = is_timed_ = false;
-  is_queued_ = true;
+  is_released_ = has_call_ = is_timed_ = false;
+  set_queued();
 }
 
 void Hold::set_call(const Event& call) noexcept {
@@ -30,7 +30,7 @@ bool Hold::advance() noexcept {
 
 bool Hold::may_begin() noexcept {
   // In this order: the state of the call's event does not outlive the communicator.
-  if (is_open_ || shared_.is_over.load(std::memory_order_acquire) || (has_call_ && call_.fired())) return true;
+  if (is_released_ || shared_.is_over.load(std::memory_order_acquire) || (has_call_ && call_.fired())) return true;
   if (until_ == Until::now) return true;
   if (until_ == Until::aborted) return false;
   if (until_ == Until::overtaken && shared_.newest_begun > number_) return true;
@@ -38,11 +38,6 @@ bool Hold::may_begin() noexcept {
   if (!is_timed_) due_ = now + time_;
   is_timed_ = true;
   return now >= due_;
-}
-
-void Hold::finish() noexcept {
-  is_queued_ = false;
-  const std::shared_ptr<void> last = std::move(pool_); // may be the last reference to the pool that holds this
 }
 
 } // namespace triax::comm_faulty

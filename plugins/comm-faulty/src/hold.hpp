@@ -2,15 +2,14 @@
 // A host task in front of a call of the wrapped communicator. It holds the call back, so that its buffers are read and
 // written late, or never: a caller that does not wait for the event gets wrong data.
 //
-// Ownership: the communicator's pool, which reuses the hold when its stream has finished it. A call that fails without
-// its turn (C32) ends the hold, and so does an abort.
+// A call that fails without its turn (C32) ends the hold, and so does an abort.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <triax/device.hpp>
-#include <utility>
+
+#include "pooled_task.hpp"
 
 namespace triax::comm_faulty {
 
@@ -29,7 +28,7 @@ enum class Until : std::uint8_t {
   never // not even then: the task never returns
 };
 
-class Hold final : public HostTask {
+class Hold final : public PooledTask {
  public:
   explicit Hold(Holding& shared) : shared_(shared) {}
 
@@ -37,19 +36,13 @@ class Hold final : public HostTask {
   /// The call behind it. Its event fires before the hold has ended only if the call has failed.
   void set_call(const Event& call) noexcept;
   /// There is no call behind it.
-  void open() noexcept { is_open_ = true; }
+  void release() noexcept { is_released_ = true; }
 
   bool advance() noexcept override;
   void dropped() noexcept override { finish(); }
 
-  bool is_queued() const noexcept { return is_queued_; }
-  /// For a communicator that is destroyed while the hold is queued.
-  void keep_alive(std::shared_ptr<void> pool) noexcept { pool_ = std::move(pool); }
-
  private:
   bool may_begin() noexcept;
-  /// May destroy this object.
-  void finish() noexcept;
 
   Holding& shared_;
   Until until_ = Until::now;
@@ -57,8 +50,7 @@ class Hold final : public HostTask {
   Clock::duration time_{};
   Clock::time_point due_{};
   Event call_;
-  bool is_queued_ = false, is_open_ = false, has_call_ = false, is_timed_ = false;
-  std::shared_ptr<void> pool_;
+  bool is_released_ = false, has_call_ = false, is_timed_ = false;
 };
 
 } // namespace triax::comm_faulty

@@ -33,7 +33,7 @@ TEST(Hold, ACallThatNothingOvertakesBeginsAfterItsTime) {
     EXPECT_TRUE(hold.advance());
     hold.start(until, 2, hours(1));
     EXPECT_FALSE(hold.advance());
-    hold.open();
+    hold.release();
     EXPECT_TRUE(hold.advance());
   }
 }
