@@ -2,13 +2,16 @@
 // Ranks of checks, as threads and as processes: the first error is reported, no rank hangs, and a rank that is killed
 // as planned is not a failure.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "support/loaded_communicator.hpp"
 #include "support/temp_folder.hpp"
@@ -143,6 +146,35 @@ TEST(Check, LeavesNoStoreIfItIsKilled) {
   const Result result = run_check(check, {.is_stopped = [&folder] { return has_file(folder.path()); }});
   ::unsetenv("TMPDIR");
   EXPECT_EQ(result.outcome, Outcome::failed);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+/// Returns in the parent only, with the process that runs a check whose ranks wait.
+pid_t start_waiting_check() {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  failures_of(processes(), 2, [](Rank& rank) {
+    rank.store().set("key", "value");
+    for (;;) ::pause();
+  });
+  ::_exit(1);
+}
+
+/// As of a program that was killed with all its processes.
+TEST(RankProcesses, RemoveTheFolderThatAKilledRunLeft) {
+  const test::TempFolder folder;
+  ASSERT_EQ(::setenv("TMPDIR", folder.path().c_str(), 1), 0);
+  const pid_t check = start_waiting_check();
+  ASSERT_GT(check, 0);
+  while (!has_file(folder.path())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_THAT(failures_of(processes(), 2, [](Rank&) {}), IsEmpty());
+  EXPECT_TRUE(has_file(folder.path())) << "the folder is in use";
+  ::kill(check, SIGKILL);
+  ::waitpid(check, nullptr, 0);
+  // Its ranks are killed by the kernel, some time after it.
+  for (int run = 0; run < 1000 && !std::filesystem::is_empty(folder.path()); ++run)
+    EXPECT_THAT(failures_of(processes(), 2, [](Rank&) {}), IsEmpty());
+  ::unsetenv("TMPDIR");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +19,7 @@
 #include "check_process.hpp"
 #include "os/forked_process.hpp"
 #include "rank_threads.hpp"
+#include "store_folder.hpp"
 #include "triax/conformance/folder_store.hpp"
 #include "triax/process_start.hpp"
 #include "triax/wait_deadline.hpp"
@@ -28,8 +28,6 @@ namespace triax::conformance {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kStart = "conformance: start";
 constexpr auto kGrace = std::chrono::seconds(5); // for the others to end after the first failure
 constexpr int kPollMs = 5;
@@ -37,28 +35,6 @@ constexpr int kPollMs = 5;
 std::string dies_key(int rank) {
   return text("conformance: rank {} dies", rank);
 }
-
-/// A folder for the store, removed at the end. If this process is killed, the process that runs the check removes it.
-class StoreFolder {
- public:
-  explicit StoreFolder(Activities& shared)
-      : shared_(shared), path_((fs::temp_directory_path() / "triax-conformance-XXXXXX").string()) {
-    if (!::mkdtemp(path_.data())) throw Error(text("cannot create a folder: {}", errno_text()), path_);
-    if (path_.size() < sizeof shared_.store_folder) path_.copy(shared_.store_folder, path_.size());
-  }
-  ~StoreFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-    std::ranges::fill(shared_.store_folder, '\0');
-  }
-  StoreFolder(const StoreFolder&) = delete;
-  StoreFolder& operator=(const StoreFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  Activities& shared_;
-  std::string path_;
-};
 
 class Launcher {
  public:
