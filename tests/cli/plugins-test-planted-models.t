@@ -112,7 +112,7 @@ Orders, memory, samples and streams:
 
 Plans, ranks, stages and generating:
 
-  $ faults "plan cost no_sum bits padding pipeline rows"
+  $ faults "plan cost no_sum bits padding rank_padding pipeline rows"
   plan
   status 1
   [  FAILED  ] Planning.CallsTheSameOperations [M21]
@@ -145,3 +145,7 @@ Plans, ranks, stages and generating:
   rows
   status 1
   [  FAILED  ] Generating.TokensEqualAWholeCall [M27]
+
+Descriptions that differ from rank to rank, from object to object and from call to call:
+
+  $ faults "size_by_rank size_by_object size_by_call"

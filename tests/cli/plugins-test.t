@@ -41,6 +41,7 @@ What cannot run is refused:
   --ranks has no effect on a scheduler
     leave --ranks out
   [2]
+  $ for plugin in comm-local sched-gpipe optim-sgd kernels-cpu; do triax plugins test $plugin --kernels kernels-cpu; done
   $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
   plugin "comm-locla" was not found; nearest: comm-local
     looked in: {plugins}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // comm-planted: comm-local with one fault, which the option `fault` names. The conformance suite must find each.
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
@@ -23,7 +24,7 @@ using Kind = Collective::Kind;
 
 constexpr const char* kFaults =
     "none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
-    "ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late";
+    "ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late|hang_traits";
 
 class PlantedCommunicator final : public LocalCommunicator {
  public:
@@ -102,6 +103,7 @@ class PlantedBackend final : public CommBackend {
   explicit PlantedBackend(const PluginContext& context) : fault_(context.options.text("fault")) {}
 
   CommTraits traits() const override {
+    while (fault_ == "hang_traits") ::pause();
     CommTraits traits;
     traits.reduction = CommTraits::Reduction::rank_order;
     traits.ranks = CommTraits::Ranks::same_process;

@@ -2,6 +2,7 @@
 // kernels-planted: the reference operations with one fault, which the option `fault` names. The conformance suite must
 // find each. The sums of bias_bwd are its own, so that they can depend on what they must not depend on.
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <bit>
@@ -26,7 +27,7 @@ constexpr triax_option kOptions[] = {
         "none|no_message|short_keys|refuses_silently|per_object|plan_reads|scratch_by_address|no_threads|"
         "writes_input|writes_beside|writes_padding|scratch_end|scratch_kept|reads_output|allocates|overwrites|"
         "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|mask|"
-        "embedding|padding|scalars|crash|throws",
+        "embedding|padding|scalars|crash|throws|hang",
         "what is wrong with this kernel set"),
     option_int("threads", "1", 1, 64, "the number of parts of a sum, with the fault by_threads"),
 };
@@ -55,6 +56,7 @@ class PlantedKernels final : public ReferenceKernels {
     return out;
   }
   Refusals supports(const OpCall& call) const override {
+    while (has("hang")) ::pause();
     if (has("refuses_silently") && call.op == Op::rope && call.as<Rope>().x.size(3) > 8)
       return Refusal{ErrorCode::kUnsupported, {}, {}, {}};
     return ReferenceKernels::supports(call);

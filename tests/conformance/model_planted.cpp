@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // model-planted: the layers of model-gpt with one fault, which the option `fault` names. The conformance suite must
 // find each.
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -26,7 +29,8 @@ constexpr triax_option kOptions[] = {
         "fault", "none",
         "none|no_keys|any_layout|tie|std|same_site|cut|parted|input_gradient|no_loss_scale|overwrites|"
         "last_stash|old_bytes|beside|inputs|short_life|again|counts_calls|numbers|always_drops|never_drops|not_ready|"
-        "allocates|plan|cost|no_sum|bits|padding|pipeline|rows|crash",
+        "allocates|plan|cost|no_sum|bits|padding|rank_padding|pipeline|rows|size_by_rank|size_by_object|size_by_call|"
+        "crash|hang|throws|hang_constructor|hang_destructor",
         "what is wrong with this model"),
 };
 
@@ -40,7 +44,14 @@ class PlantedModel final : public Model {
                .inner = 4 * context.options.integer("hidden"),
                .dropout = static_cast<float>(context.options.number("dropout"))},
         fault_(context.options.text("fault")),
-        ties_{{0, model_gpt::kTokenTable, count() - 1, has("tie") ? "table" : model_gpt::kTokenTable}} {}
+        ties_{{0, model_gpt::kTokenTable, count() - 1, has("tie") ? "table" : model_gpt::kTokenTable}} {
+    static std::atomic<int> objects = 0;
+    number_ = objects++;
+    while (has("hang_constructor")) ::pause();
+  }
+  ~PlantedModel() override {
+    while (has("hang_destructor")) ::pause();
+  }
 
   ModelInfo info() const override {
     return {.blocks = static_cast<int>(sizes_.layers), .first_block = 1, .sequence = sizes_.sequence};
@@ -48,6 +59,8 @@ class PlantedModel final : public Model {
 
   Refusals supports(const ModelRequest& request, const Layout& layout) const override {
     if (has("crash")) std::abort();
+    if (has("throws")) throw Error("its tables are not written yet");
+    while (has("hang")) ::pause();
     Refusals out;
     if (!is_floating(request.compute))
       out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "it computes in a floating type"));
@@ -61,7 +74,7 @@ class PlantedModel final : public Model {
 
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
-      return planted(make_embedding(sizes_, context), context, "old_bytes|numbers|padding|std|parted|never_drops");
+      return planted(make_embedding(sizes_, context), context, "old_bytes|numbers|rank_padding|std|parted|never_drops");
     if (index == count() - 1) return planted(make_head(sizes_, context), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});
   }
@@ -78,15 +91,16 @@ class PlantedModel final : public Model {
   /// Faults of the embedding and of the head are in `own`; the others are in blocks.
   std::unique_ptr<Layer> planted(std::unique_ptr<Layer> layer, const LayerContext& context,
                                  std::string_view own) const {
-    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|padding|std|parted|no_loss_scale";
+    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|rank_padding|std|parted|no_loss_scale";
     const bool is_here =
         own.empty() ? kNotInBlocks.find(fault_) == std::string_view::npos : own.find(fault_) != std::string_view::npos;
-    return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none");
+    return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none", number_);
   }
 
   const Sizes sizes_;
   const std::string fault_;
   const std::vector<Tie> ties_;
+  int number_ = 0;
 };
 
 } // namespace

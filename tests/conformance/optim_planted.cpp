@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // optim-planted: SGD with momentum in its own loops, with one fault, which the option `fault` names. The conformance
 // suite must find each. Without a fault it shows that own loops pass.
+#include <unistd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -22,7 +24,7 @@ constexpr triax_option kOptions[] = {
                   "none|no_keys|same_names|any_device|not_ready|reads_in_plan|ignores_skip|counts_skips|ignores_clip|"
                   "ignores_lr|decays_all|truncates|writes_beside|allocates|hidden_state|part_index|calls|bad_load|"
                   "scratch_end|scratch_kept|scratch_sizes|"
-                  "per_object",
+                  "per_object|hang_extension",
                   "what is wrong with this optimizer"),
 };
 
@@ -34,6 +36,7 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
   }
 
   void* extension(std::string_view id) noexcept override {
+    while (has("hang_extension")) ::pause();
     return has("bad_load") && id == SavedState::kExtension ? static_cast<SavedState*>(this) : nullptr;
   }
   std::string save() const override { return std::to_string(calls_); }

@@ -29,7 +29,7 @@ double first_element(const TensorView& view) {
 
 } // namespace
 
-PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault)
+PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault, int object)
     : layer_(std::move(layer)),
       context_(context),
       fault_(std::move(fault)),
@@ -39,10 +39,23 @@ PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& con
       last_stash_(stash_.size()),
       numbers_(static_cast<std::size_t>(context.micro)) {
   std::iota(numbers_.begin(), numbers_.end(), 0);
-  change_descriptions();
+  change_descriptions(object);
 }
 
-void PlantedLayer::change_descriptions() {
+/// One that no pass uses.
+void PlantedLayer::add_parameter(std::int64_t elements) {
+  params_.push_back(params_.front());
+  ParamSpec& added = params_.back();
+  added.name = "unused";
+  added.global = added.local = Shape{elements};
+  added.cuts.clear();
+  added.partial.clear();
+  added.site += 1u << 16;
+}
+
+void PlantedLayer::change_descriptions(int object) {
+  if (has("size_by_rank")) add_parameter(3 + context_.tensor_index());
+  if (has("size_by_object")) add_parameter(3 + object % 2);
   if (has("std")) params_[0].init.std = 1.0 / context_.tensor();
   if (has("same_site")) params_[1].site = params_[0].site;
   if (has("cut"))
@@ -87,6 +100,7 @@ void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views 
   const double early = has("not_ready") ? first_element(in[0]) : 0;
   layer_->forward(changed(call), params, in, out, stash);
   if (out[0].data()) ++calls_;
+  if (has("size_by_call") && calls_ == 1) params_.clear();
   if (has("allocates")) kept_ = std::make_unique<int>(calls_);
   if (has("not_ready"))
     change_element(call, out[0], 0, [&](double value) { return value + early - first_element(in[0]); });
@@ -116,7 +130,9 @@ void PlantedLayer::spoil_gradients(const LayerCall& call, Views grads) const {
   if (has("bits") && context_.tensor_index() == 1)
     for (std::size_t i = 0; i < grads.size(); ++i)
       if (params_[i].cuts.empty()) change_element(call, grads[i], 0, [](double value) { return value * (1 + 1e-14); });
-  if (has("padding")) change_element(call, grads[0], grads[0].elements() - 1, [](double) { return 1; });
+  const bool is_last_of_several = context_.tensor() > 1 && context_.tensor_index() + 1 == context_.tensor();
+  if (has("padding") || (has("rank_padding") && is_last_of_several))
+    change_element(call, grads[0], grads[0].elements() - 1, [](double) { return 1; });
 }
 
 } // namespace triax::model_planted

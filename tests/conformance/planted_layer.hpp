@@ -12,7 +12,8 @@ namespace triax::model_planted {
 
 class PlantedLayer final : public Layer {
  public:
-  PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault);
+  /// `object`: number of the model's object.
+  PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault, int object);
 
   std::string_view name() const override { return layer_->name(); }
   std::span<const ParamSpec> params() const override { return params_; }
@@ -28,7 +29,8 @@ class PlantedLayer final : public Layer {
 
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
-  void change_descriptions();
+  void change_descriptions(int object);
+  void add_parameter(std::int64_t elements);
   LayerCall changed(const LayerCall& call);
   void spoil_gradients(const LayerCall& call, Views grads) const;
 

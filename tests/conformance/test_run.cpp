@@ -97,6 +97,16 @@ TEST(Check, ThatHangsIsReported) {
   EXPECT_THAT(result.failures, ElementsAre("the check did not return within 0.2 s; rank 0 in join()"));
 }
 
+TEST(Check, ThatHangsOnItsOwnThreadIsReportedWithItsCall) {
+  const Result result = run_check(check_of([](Report&) {
+                                    triax::call_plugin("rows", "sched-mine", [] {
+                                      for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+                                    });
+                                  }),
+                                  {.timeout_s = 0.2});
+  EXPECT_THAT(result.failures, ElementsAre("the check did not return within 0.2 s; in rows()"));
+}
+
 TEST(Run, GoesOnBehindACheckThatDoesNotReturn) {
   Check bad = check_of([](Report&) { std::_Exit(1); }), good = check_of([](Report&) {});
   bad.name = "A.Bad";

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/kernel_suite.hpp"
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "plugin/probe_answer.hpp"
-#include "plugin/probe_process.hpp"
 #include "plugins/suite_object.hpp"
+#include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
 #include "triax/conformance/kernels.hpp"
 
@@ -17,19 +16,17 @@ namespace {
 
 using conformance::KernelAnswers;
 
-struct KernelProbe {
-  KernelAnswers answers;
-  Refusals refusals; // of the device, or the failure of the plugin
-};
-
-std::string ask_in_child(const SuiteRequest& request) {
+nlohmann::json answers_of_kernels(const SuiteRequest& request) {
+  const conformance::CallGuard guard = guard_of(request);
   const auto kernels = create_for_suite<KernelSet>(*request.choice.library, request.choice.options);
-  const KernelAnswers answers = conformance::ask_kernels(*kernels);
-  return plugin::pack({{"device", answers.device},
-                       {"computes", answers.computes},
-                       {"types", answers.types},
-                       {"refused", answers.refused},
-                       {"unavailable", plugin::refusals_json(kernels->device_available({}))}});
+  const KernelAnswers answers = conformance::ask_kernels(*kernels, guard);
+  const Refusals unavailable = conformance::probe(guard, {KernelSet::kKind, "device_available", "K4"},
+                                                  [&] { return kernels->device_available({}); });
+  return {{"device", answers.device},
+          {"computes", answers.computes},
+          {"types", answers.types},
+          {"refused", answers.refused},
+          {"unavailable", plugin::refusals_json(unavailable)}};
 }
 
 /// What to do where the device is missing. The set's own hint is about a training run.
@@ -39,45 +36,34 @@ std::string hint_for(DeviceKind device) {
          "on the host";
 }
 
-KernelProbe probe_kernels(const SuiteRequest& request) {
-  KernelProbe out;
-  const std::string& name = request.choice.name;
-  const plugin::ProbeResult probe =
-      plugin::run_probe([&] { return ask_in_child(request); }, plugin::ProbeOutput::captured);
-  if (probe.failure) {
-    out.refusals.add({ErrorCode::kPluginFailed,
-                      {},
-                      text("{}: {}", name, probe.failure->reason()),
-                      probe.failure->hint(request.choice.library->file)});
-    return out;
-  }
-  const nlohmann::json json = plugin::unpack(probe.output);
-  out.answers.device = json.at("device").get<DeviceKind>();
-  out.answers.computes = json.at("computes");
-  out.answers.types = json.at("types").get<std::vector<DType>>();
-  out.answers.refused = json.at("refused").get<std::map<std::string, std::string>>();
-  for (const Refusal& refusal : plugin::read_refusals(json.at("unavailable")))
-    out.refusals.add({refusal.code, {}, text("{}: {}", name, refusal.message), hint_for(out.answers.device)});
+KernelAnswers ask_kernel_set(const SuiteRequest& request, Refusals& refusals) {
+  const auto json = ask_in_child(
+      request, [&] { return answers_of_kernels(request); }, refusals);
+  if (!json) return {};
+  Refusals unavailable;
+  const KernelAnswers out{json->at("device").get<DeviceKind>(), json->at("computes"),
+                          json->at("types").get<std::vector<DType>>(),
+                          json->at("refused").get<std::map<std::string, std::string>>()};
+  for (const Refusal& refusal : plugin::read_refusals(json->at("unavailable")))
+    unavailable.add({refusal.code, {}, refusal.message, hint_for(out.device)});
+  add_refusals_of(request, unavailable, refusals);
   return out;
 }
 
 /// Whether the number of threads is an option of the plugin.
 bool has_threads_option(const plugin::Library& library) {
-  return std::ranges::any_of(library.options, [](const triax_option& option) {
-    return std::string_view(option.name) == "threads" && option.type == TRIAX_OPTION_INT;
-  });
+  const triax_option* const option = plugin::find_option(library, "threads");
+  return option && option->type == TRIAX_OPTION_INT;
 }
 
 } // namespace
 
 RequestedSuite kernel_suite(const SuiteRequest& request, Refusals& refusals) {
   const config::PluginChoice& choice = request.choice;
-  KernelProbe probe = probe_kernels(request);
-  refusals.add(probe.refusals);
-  if (!refusals.empty()) return {};
   conformance::KernelSubject subject;
   subject.name = choice.name;
-  subject.answers = std::move(probe.answers);
+  subject.answers = ask_kernel_set(request, refusals);
+  if (!refusals.empty()) return {};
   subject.kernels = [library = choice.library, options = choice.options] {
     return create_for_suite<KernelSet>(*library, options);
   };

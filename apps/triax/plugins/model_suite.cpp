@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "plugin/probe_answer.hpp"
-#include "plugin/probe_process.hpp"
 #include "plugins/suite_object.hpp"
 #include "plugins/suite_plugins.hpp"
+#include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
 #include "triax/conformance/model.hpp"
 
@@ -22,23 +22,23 @@ using conformance::ModelSupport;
 struct SmallOption {
   const char *name, *value;
   bool only_if_required;
+  std::uint32_t type = TRIAX_OPTION_INT;
 };
 constexpr SmallOption kSmallOptions[] = {
-    {"layers", "2", true},   {"hidden", "16", true},     {"heads", "4", true},
-    {"sequence", "8", true}, {"dropout", "0.25", false},
+    {"layers", "2", true},
+    {"hidden", "16", true},
+    {"heads", "4", true},
+    {"sequence", "8", true},
+    {"dropout", "0.25", false, TRIAX_OPTION_FLOAT},
 };
 
-std::string answer_of_model(const ModelSubject& subject) {
+nlohmann::json answers_of_model(const ModelSubject& subject, const SuiteRequest& request) {
   Refusals refusals;
-  const ModelSupport support = conformance::find_support(subject, refusals);
-  return plugin::pack({{"vocab", support.vocab},
-                       {"types", support.types},
-                       {"tensor", support.tensor},
-                       {"sequence", support.sequence},
-                       {"recompute", support.recompute},
-                       {"generate", support.generate},
-                       {"pipeline", support.pipeline},
-                       {"refusals", plugin::refusals_json(refusals)}});
+  const ModelSupport support = conformance::find_support(subject, refusals, guard_of(request));
+  return {{"vocab", support.vocab},         {"types", support.types},
+          {"tensor", support.tensor},       {"sequence", support.sequence},
+          {"recompute", support.recompute}, {"generate", support.generate},
+          {"pipeline", support.pipeline},   {"refusals", plugin::refusals_json(refusals)}};
 }
 
 ModelSupport support_in(const nlohmann::json& json) {
@@ -53,30 +53,17 @@ ModelSupport support_in(const nlohmann::json& json) {
   return out;
 }
 
-/// Asks the model in a child process, because it may crash.
 ModelSupport ask_model(const ModelSubject& subject, const SuiteRequest& request, Refusals& refusals) {
-  const plugin::ProbeResult probe =
-      plugin::run_probe([&] { return answer_of_model(subject); }, plugin::ProbeOutput::captured);
-  if (probe.failure) {
-    refusals.add({ErrorCode::kPluginFailed,
-                  {},
-                  text("{}: {}", subject.name, probe.failure->reason()),
-                  probe.failure->hint(request.choice.library->file)});
-    return {};
-  }
-  const nlohmann::json json = plugin::unpack(probe.output);
-  for (Refusal& refusal : plugin::read_refusals(json.at("refusals"))) {
-    refusal.message = text("{}: {}", subject.name, refusal.message);
-    refusals.add(refusal);
-  }
-  return support_in(json);
+  const auto json = ask_in_child(
+      request, [&] { return answers_of_model(subject, request); }, refusals);
+  if (!json) return {};
+  add_refusals_of(request, plugin::read_refusals(json->at("refusals")), refusals);
+  return support_in(*json);
 }
 
 bool has_dropout_rate(const plugin::Library& library, const Options& options) {
-  return std::ranges::any_of(library.options, [&](const triax_option& option) {
-    return std::string_view(option.name) == "dropout" && option.type == TRIAX_OPTION_FLOAT &&
-           options.number(option.name) > 0;
-  });
+  const triax_option* const option = plugin::find_option(library, "dropout");
+  return option && option->type == TRIAX_OPTION_FLOAT && options.number(option->name) > 0;
 }
 
 std::string options_text(const SuiteRequest& request) {
@@ -90,15 +77,12 @@ std::string options_text(const SuiteRequest& request) {
 std::vector<config::Override> small_model_settings(const plugin::Library& library,
                                                    const std::vector<config::Override>& given) {
   std::vector<config::Override> out;
-  for (const SmallOption& small : kSmallOptions)
-    for (const triax_option& option : library.options) {
-      const std::string key = text("model.{}", option.name);
-      const bool is_set = std::ranges::find(given, key, &config::Override::key) != given.end();
-      const std::uint32_t type = std::string_view(small.name) == "dropout" ? TRIAX_OPTION_FLOAT : TRIAX_OPTION_INT;
-      if (std::string_view(option.name) == small.name && option.type == type && !is_set &&
-          !(small.only_if_required && option.default_value))
-        out.push_back({key, small.value});
-    }
+  for (const SmallOption& small : kSmallOptions) {
+    const triax_option* const option = plugin::find_option(library, small.name);
+    if (!option || option->type != small.type || (small.only_if_required && option->default_value)) continue;
+    const std::string key = text("model.{}", small.name);
+    if (std::ranges::find(given, key, &config::Override::key) == given.end()) out.push_back({key, small.value});
+  }
   return out;
 }
 

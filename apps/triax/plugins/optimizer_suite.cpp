@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/optimizer_suite.hpp"
 
-#include "plugin/probe_process.hpp"
+#include <nlohmann/json.hpp>
+
 #include "plugins/suite_object.hpp"
 #include "plugins/suite_plugins.hpp"
+#include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
 #include "triax/conformance/optimizer.hpp"
 #include "triax/saved_state.hpp"
@@ -12,21 +14,14 @@ namespace triax::app {
 
 namespace {
 
-/// Whether the optimizer offers SavedState. Asked in a child process, because a constructor may crash.
+/// Whether the optimizer offers SavedState.
 bool ask_saved_state(const SuiteRequest& request, Refusals& refusals) {
-  const config::PluginChoice& choice = request.choice;
-  const plugin::ProbeResult probe = plugin::run_probe(
-      [&]() -> std::string {
-        const auto optimizer = create_for_suite<Optimizer>(*choice.library, choice.options);
-        return find_extension<SavedState>(*optimizer) ? "yes" : "no";
-      },
-      plugin::ProbeOutput::captured);
-  if (probe.failure)
-    refusals.add({ErrorCode::kPluginFailed,
-                  {},
-                  text("{}: {}", choice.name, probe.failure->reason()),
-                  probe.failure->hint(choice.library->file)});
-  return probe.output == "yes";
+  const auto ask = [&]() -> nlohmann::json {
+    const auto optimizer = create_for_suite<Optimizer>(*request.choice.library, request.choice.options);
+    return conformance::probe(guard_of(request), {Optimizer::kKind, "extension", "O19"},
+                              [&] { return find_extension<SavedState>(*optimizer) != nullptr; });
+  };
+  return ask_in_child(request, ask, refusals) == nlohmann::json(true);
 }
 
 } // namespace

@@ -19,6 +19,9 @@
 
 namespace triax::app {
 
+/// The time limit of a check, and of a call before the checks, in those of a wait.
+inline constexpr double kCheckWaits = 4;
+
 struct SuiteRequest {
   const config::PluginChoice& choice;                   // with its options
   std::optional<bool> processes;                        // whether ranks are processes; empty: as the plugin can
@@ -26,7 +29,7 @@ struct SuiteRequest {
   double timeout_s = 30;                                // of a wait
   std::vector<std::string> folders;                     // --path
   std::vector<std::pair<std::string, std::string>> set; // options that are set, sorted
-  std::string kernels = "kernels-reference";            // of models
+  std::string kernels;                                  // that a model runs on
 };
 
 struct RequestedSuite {
@@ -40,6 +43,8 @@ struct KindOfSuite {
   /// More settings of the plugin, besides those that the user gives; null: none.
   std::vector<config::Override> (*settings)(const plugin::Library&,
                                             const std::vector<config::Override>& given) = nullptr;
+  bool has_ranks = false;    // --threads, --processes and --ranks say how its ranks run
+  bool uses_kernels = false; // --kernels selects the kernel set that its checks compute on
 };
 
 std::span<const KindOfSuite> kinds_of_suites();

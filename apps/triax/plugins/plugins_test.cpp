@@ -25,7 +25,6 @@
 #include "plugins/locate_plugin.hpp"
 #include "plugins/plugin_suites.hpp"
 #include "plugins/plugins_verbs.hpp"
-#include "triax/communicator.hpp"
 #include "triax/conformance/clause.hpp"
 #include "triax/conformance/output.hpp"
 #include "triax/conformance/run.hpp"
@@ -39,10 +38,12 @@ using conformance::Outcome;
 using conformance::Result;
 
 constexpr int kDefaultRanks = 5;
+constexpr const char* kDefaultKernels = "kernels-reference";
 
 struct TestArguments {
   std::vector<std::string> folders; // --path
-  std::string plugin, junit, kernels = "kernels-reference";
+  std::string plugin, junit;
+  std::optional<std::string> kernels; // default: kDefaultKernels
   std::vector<config::Override> settings;
   bool threads = false, processes = false, list = false, json = false;
   std::optional<int> ranks; // default: kDefaultRanks
@@ -67,15 +68,27 @@ const KindOfSuite* find_suite(const plugin::Library& library, Refusals& refusals
   return nullptr;
 }
 
-/// Flags of ranks that the user gave, for a kind whose checks have none.
-void refuse_ranks(const TestArguments& arguments, std::string_view kind, Refusals& refusals) {
-  if (kind == CommBackend::kKind) return;
-  for (const auto& [flag, given] : {std::pair{"--threads", arguments.threads},
-                                    {"--processes", arguments.processes},
-                                    {"--ranks", arguments.ranks.has_value()}})
-    if (given)
-      refusals.add(make_refusal(ErrorCode::kConflict, {flag}, "{} has no effect on a {}", flag, kind)
-                       .with_hint("leave {} out", flag));
+/// Flags that the user gave, for a kind whose checks do not depend on them.
+void refuse_flags(const TestArguments& arguments, const KindOfSuite& suite, Refusals& refusals) {
+  using Needs = bool KindOfSuite::*;
+  const struct {
+    const char* flag;
+    bool is_given;
+    Needs needs;
+  } kFlags[] = {{"--threads", arguments.threads, &KindOfSuite::has_ranks},
+                {"--processes", arguments.processes, &KindOfSuite::has_ranks},
+                {"--ranks", arguments.ranks.has_value(), &KindOfSuite::has_ranks},
+                {"--kernels", arguments.kernels.has_value(), &KindOfSuite::uses_kernels}};
+  for (const auto& row : kFlags) {
+    if (!row.is_given || suite.*row.needs) continue;
+    std::string kinds;
+    for (const KindOfSuite& other : kinds_of_suites())
+      if (other.*row.needs)
+        kinds += text("{}{}", kinds.empty() ? "" : ", ", plugin::find_plugin_kind(other.kind)->plural);
+    refusals.add(make_refusal(ErrorCode::kConflict, {row.flag}, "{} has no effect on {}", row.flag,
+                              plugin::find_plugin_kind(suite.kind)->article_name)
+                     .with_hint("leave {} out: it is for {}", row.flag, kinds));
+  }
 }
 
 /// Loads the plugin, for the first time in a child process, and makes the checks of its kind.
@@ -86,7 +99,7 @@ RequestedSuite request_suite(const TestArguments& arguments, Refusals& refusals)
   const plugin::Library& library = plugin::load(file, "");
   const KindOfSuite* const kind = find_suite(library, refusals);
   if (!kind) return {};
-  refuse_ranks(arguments, kind->kind, refusals);
+  refuse_flags(arguments, *kind, refusals);
   std::vector<config::Override> settings = arguments.settings;
   if (kind->settings)
     for (const config::Override& more : kind->settings(library, arguments.settings)) settings.push_back(more);
@@ -103,7 +116,7 @@ RequestedSuite request_suite(const TestArguments& arguments, Refusals& refusals)
                      .timeout_s = arguments.timeout_s,
                      .folders = arguments.folders,
                      .set = side.set,
-                     .kernels = arguments.kernels},
+                     .kernels = arguments.kernels.value_or(kDefaultKernels)},
                     refusals);
 }
 
@@ -173,7 +186,7 @@ int test_plugin(TestArguments arguments) {
                      .with_hint("--list shows their names"));
   if (!refusals.empty()) return refuse(refusals, arguments.json);
   if (arguments.list) return list_checks(checks, arguments.json);
-  arguments.run.timeout_s = 4 * arguments.timeout_s;
+  arguments.run.timeout_s = kCheckWaits * arguments.timeout_s;
   std::optional<os::DeferredSignals> signals;
   int caught = 0;
   if (!arguments.run.in_this_process) { // where a check cannot be stopped

@@ -6,17 +6,21 @@
 #pragma once
 
 #include "plugin/loader.hpp"
+#include "plugin/plugin_call.hpp"
 #include "triax/conformance/rank.hpp"
 
 namespace triax::app {
 
-/// The context must outlive the object.
+/// The context must outlive the object. Its constructor and its destructor have a deadline in a probe process.
 template <class Interface>
 conformance::Object<Interface> create_for_suite(const plugin::Library& library, const PluginContext& context,
                                                 const std::vector<plugin::SearchFolder>& folders = {}) {
   plugin::Instance<Interface> made = plugin::create<Interface>(library, context, folders);
   const auto destroy = made.get_deleter();
-  return {made.release(), [destroy](Interface* object) { destroy(object); }};
+  return {made.release(), [destroy, &library](Interface* object) {
+            const plugin::CallScope call(library.descriptor->name, "its destructor", library.file);
+            destroy(object);
+          }};
 }
 
 /// For plugins of one rank. `options` must outlive the object.

@@ -30,14 +30,16 @@ std::shared_ptr<Activities> make_shared_activities() {
 
 std::string calls_text(const Activities& activities, int rank) {
   std::string out;
-  for (int i = 0; i < kMaxRanks; ++i) {
-    const RankActivity::Call call = activities.of_rank[i].call();
-    if ((rank >= 0 && rank != i) || !call.what) continue;
-    bool is_found =
-        false; // the pointer is that of another process; names in libraries loaded before its fork are here too
+  const auto add = [&out](const RankActivity& of, const std::string& who) {
+    const RankActivity::Call call = of.call();
+    if (!call.what) return;
+    bool is_found = false; // the pointer is that of another process; names in libraries loaded before its fork are here
     library_file_at(call.what, is_found);
-    if (is_found) out += text("{}rank {} in {}()", out.empty() ? "" : ", ", i, call.what);
-  }
+    if (is_found) out += text("{}{}in {}()", out.empty() ? "" : ", ", who, call.what);
+  };
+  if (rank < 0) add(activities.of_check, "");
+  for (int i = 0; i < kMaxRanks; ++i)
+    if (rank < 0 || rank == i) add(activities.of_rank[i], text("rank {} ", i));
   return out;
 }
 

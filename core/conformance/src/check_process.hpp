@@ -14,7 +14,8 @@ namespace triax::conformance {
 /// Activities in memory that this process and those that it forks share. Throws Error if the system has no memory.
 std::shared_ptr<Activities> make_shared_activities();
 
-/// "rank 0 in all_reduce(), rank 2 in wait()": the ranks that are in a named call, if they are `rank` or `rank` is -1.
+/// "in rows()", "rank 0 in all_reduce(), rank 2 in wait()": the named calls that the check and its ranks are in; of one
+/// rank, unless it is -1.
 std::string calls_text(const Activities& activities, int rank = -1);
 
 /// Texts as one answer of a process, and back.

@@ -18,6 +18,17 @@ std::string element_text(const TensorBytes& tensor, std::size_t i) {
   return out;
 }
 
+std::string difference(const std::string& name, const TensorBytes& has, const TensorBytes& wanted) {
+  const std::size_t width = bytes_of(wanted.dtype), elements = wanted.bytes.size() / width;
+  if (has.dtype != wanted.dtype || has.bytes.size() != wanted.bytes.size())
+    return text("{} has {} elements of {}, must have {} of {}", name, has.bytes.size() / bytes_of(has.dtype),
+                name_of(has.dtype), elements, name_of(wanted.dtype));
+  for (std::size_t i = 0; i < elements; ++i)
+    if (std::memcmp(has.bytes.data() + i * width, wanted.bytes.data() + i * width, width) != 0)
+      return text("element {} of {} is {}, must be {}", i, name, element_text(has, i), element_text(wanted, i));
+  return {};
+}
+
 } // namespace
 
 TensorBytes bytes_of_tensor(const TensorView& view) {
@@ -27,12 +38,12 @@ TensorBytes bytes_of_tensor(const TensorView& view) {
 
 std::string difference(const Tensors& got, const Tensors& expected) {
   for (const auto& [name, wanted] : expected) {
-    const TensorBytes& has = got.at(name);
-    const std::size_t width = bytes_of(wanted.dtype);
-    for (std::size_t i = 0; i < wanted.bytes.size() / width; ++i)
-      if (std::memcmp(has.bytes.data() + i * width, wanted.bytes.data() + i * width, width) != 0)
-        return text("element {} of {} is {}, must be {}", i, name, element_text(has, i), element_text(wanted, i));
+    const auto found = got.find(name);
+    if (found == got.end()) return text("{} is missing", name);
+    if (std::string differs = difference(name, found->second, wanted); !differs.empty()) return differs;
   }
+  for (const auto& [name, more] : got)
+    if (!expected.contains(name)) return text("{} must not exist", name);
   return {};
 }
 

@@ -20,7 +20,8 @@ using Tensors = std::map<std::string, TensorBytes>; // "block 0/weight, m"
 
 TensorBytes bytes_of_tensor(const TensorView& view);
 
-/// Empty, or the first element that differs: "element 5 of block 0/weight, m is 0.5, must be 0.25".
+/// Empty, or the first element that differs: "element 5 of block 0/weight, m is 0.5, must be 0.25"; or a tensor that
+/// only one has, or whose type or size differs.
 std::string difference(const Tensors& got, const Tensors& expected);
 
 /// Sets every element of a contiguous view of a floating type to value(index).

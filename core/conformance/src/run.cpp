@@ -52,6 +52,7 @@ std::vector<std::string> run_isolated(const Check& check, const RunOptions& opti
   const std::shared_ptr<Activities> activities = make_shared_activities();
   os::ForkedProcess process(
       [&](int) {
+        const RankActivity::Binding bound(activities->of_check);
         Report report(*activities);
         run_body(check, report);
         return to_answer(report.failures());

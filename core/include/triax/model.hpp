@@ -283,14 +283,15 @@ class TRIAX_API Model : public Extensible {
 //
 // Descriptions
 //
-// [M4] Equal contexts give equal descriptions, in each object. Names, global shapes, initial values, decay and sites of
-//      parameters are equal on all ranks and layouts, and for both purposes. ParamSpec::partial is equal on all ranks.
+// [M4] Equal contexts give equal descriptions, in each object, before and after passes. Names, global shapes, initial
+//      values, decay and sites of parameters are equal on all ranks and layouts, and for both purposes.
+//      ParamSpec::partial is equal on all ranks.
 // [M5] Names are unique: of layers, of the parameters of a layer, of its stash tensors, of its inputs, and of its
 //      outputs. Sites are unique in the model.
 // [M6] Over the ranks of an axis, the cuts of a dimension cover it once. ParamSpec::local holds the range, and
 //      the global size in dimensions without a cut.
 // [M7] Each layer takes what the layer before makes, and data: equal names, shapes, types, parts. The first layer takes
-//      data only; the one output of the last is the loss, f64 [b].
+//      data only. The last layer has one output: the loss, f64 [b], or, generating, the logits [rows, b, V].
 //
 // Passes
 //
@@ -328,7 +329,7 @@ class TRIAX_API Model : public Extensible {
 // [M24] The ranks of a tensor group have the same bits of the loss, of boundaries that are not `parted` and their
 //      gradients, and of the gradients of parameters that have neither cuts nor partial sums. They post the same
 //      collectives.
-// [M25] The gradient of padding is 0.
+// [M25] The gradient of padding is 0, on every rank.
 // [M26] A model that is cut into stages after any layer has the bits of one stage.
 //
 // Generating

@@ -88,15 +88,22 @@ std::string unless_on_host(const KernelSubject& subject) {
 
 } // namespace
 
-KernelAnswers ask_kernels(const KernelSet& kernels) {
-  KernelAnswers out{kernels.device_kind(), kernels.computes(), {}, {}};
+KernelAnswers ask_kernels(const KernelSet& kernels, const CallGuard& guard) {
+  const auto ask = [&guard](const char* function, const char* clause, const auto& call) {
+    return probe(guard, {KernelSet::kKind, function, clause}, call);
+  };
+  KernelAnswers out{ask("device_kind", "K4", [&] { return kernels.device_kind(); }),
+                    ask("computes", "", [&] { return kernels.computes(); }),
+                    {},
+                    {}};
   std::set<std::string> accepted;
   for (const DType type : kComputeTypes) {
-    if (!kernels.supports(KernelRequest{type, master_of(type)}).empty()) continue;
+    const KernelRequest request{type, master_of(type)};
+    if (!ask("supports", "K1", [&] { return kernels.supports(request); }).empty()) continue;
     out.types.push_back(type);
     for (const OperationCase& one : cases::operation_cases(type))
       cases::plan_case(one, [&](const OpCall& call) {
-        const Refusals answer = kernels.supports(call);
+        const Refusals answer = ask("supports", "K2", [&] { return kernels.supports(call); });
         const std::string name(name_of(call.op));
         if (answer.empty()) accepted.insert(name);
         if (!answer.empty()) out.refused.emplace(name, answer.front().message);

@@ -107,7 +107,7 @@ void accepted_requests_can_be_planned(const ModelSubject& subject, Report& repor
 
 const ParamSpec* find_parameter(const CreatedModel& model, int layer, const std::string& name) {
   if (layer < 0 || static_cast<std::size_t>(layer) >= model.count()) return nullptr;
-  const auto params = model.layer(static_cast<std::size_t>(layer)).params();
+  const std::vector<ParamSpec>& params = model.specs(static_cast<std::size_t>(layer)).params;
   const auto found = std::ranges::find(params, name, &ParamSpec::name);
   return found == params.end() ? nullptr : &*found;
 }

@@ -31,6 +31,10 @@ ModelShape finest_shape(const ModelSubject& subject);
 /// One rank, and all tensor ranks, with and without sequence parallelism.
 std::vector<ModelShape> shapes_of_ranks(const ModelSubject& subject);
 
+/// The subject with its vocabulary, and with others that 2 and 4 ranks do not divide, as far as the model accepts them
+/// for the shape. One of them leaves the last of 4 ranks without a token.
+std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, const ModelShape& shape);
+
 /// The distance of 1 to the next number.
 double epsilon_of(DType dtype);
 

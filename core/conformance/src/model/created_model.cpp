@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <typeinfo>
+
+#include "triax/rank_activity.hpp"
 
 namespace triax::conformance {
 
@@ -61,6 +64,23 @@ bool is_result(const TensorSpec& spec) {
   return spec.name == "loss" || spec.name == "logits";
 }
 
+LayerSpecs::LayerSpecs(const Layer& layer)
+    : params(layer.params().begin(), layer.params().end()),
+      stash(layer.stash().begin(), layer.stash().end()),
+      inputs(layer.inputs().begin(), layer.inputs().end()),
+      outputs(layer.outputs().begin(), layer.outputs().end()) {}
+
+std::size_t find_output(const LayerSpecs& producer, const TensorSpec& input, std::string_view producer_name,
+                        std::string_view consumer_name) {
+  const auto found = std::ranges::find(producer.outputs, input.name, &TensorSpec::name);
+  TRIAX_REQUIRE(found != producer.outputs.end(), "{} takes \"{}\", which {} does not make", consumer_name, input.name,
+                producer_name);
+  TRIAX_REQUIRE(found->shape == input.shape && found->dtype == input.dtype,
+                "{} takes \"{}\" as {} {}, and {} makes {} {}", consumer_name, input.name, name_of(input.dtype),
+                input.shape, producer_name, name_of(found->dtype), found->shape);
+  return static_cast<std::size_t>(found - producer.outputs.begin());
+}
+
 CreatedModel::CreatedModel(const ModelSubject& subject, const ModelShape& shape, int rank, int first, int end)
     : shape_(shape),
       layout_(Layout::ptd(shape.pipeline, shape.tensor, 1)),
@@ -71,7 +91,9 @@ CreatedModel::CreatedModel(const ModelSubject& subject, const ModelShape& shape,
   for (int index = first; index < (end < 0 ? count : end); ++index) {
     layers_.push_back(model_->layer(index, context_));
     TRIAX_REQUIRE(layers_.back() != nullptr, "layer({}) returns no layer", index);
+    specs_.emplace_back(*layers_.back());
   }
+  TRIAX_REQUIRE(!layers_.empty(), "count() is {}", count);
 }
 
 bool CreatedModel::is_block(std::size_t at) const {
@@ -94,19 +116,19 @@ std::uint32_t CreatedModel::value_site(std::size_t at, const ParamSpec& spec) co
 }
 
 LayerViews CreatedModel::views_without_data(std::size_t at) const {
-  const Layer& layer = *layers_[at];
+  const LayerSpecs& specs = specs_[at];
   const auto without_data = [](DType dtype, const Shape& shape) { return TensorView(nullptr, dtype, shape); };
   LayerViews out;
-  for (const ParamSpec& spec : layer.params()) {
+  for (const ParamSpec& spec : specs.params) {
     out.params.push_back(without_data(shape_.compute, spec.local));
     out.grads.push_back(without_data(master_type(shape_.compute), spec.local));
   }
-  for (const StashSpec& spec : layer.stash()) out.stash.push_back(without_data(spec.dtype, spec.shape));
-  for (const TensorSpec& spec : layer.inputs()) {
+  for (const StashSpec& spec : specs.stash) out.stash.push_back(without_data(spec.dtype, spec.shape));
+  for (const TensorSpec& spec : specs.inputs) {
     out.in.push_back(without_data(spec.dtype, spec.shape));
     out.din.push_back(is_data(spec) ? TensorView() : out.in.back());
   }
-  for (const TensorSpec& spec : layer.outputs()) {
+  for (const TensorSpec& spec : specs.outputs) {
     out.out.push_back(without_data(spec.dtype, spec.shape));
     out.dout.push_back(is_result(spec) ? TensorView() : out.out.back());
   }
@@ -115,20 +137,23 @@ LayerViews CreatedModel::views_without_data(std::size_t at) const {
 
 void run_pass(Layer& layer, Pass pass, const LayerCall& call, const LayerViews& views) {
   static const std::array<TensorView, kMaxOutputs> kNoOutputs;
-  switch (pass) {
-    case Pass::forward:
-      return layer.forward(call, views.params, views.in, views.out, views.stash);
-    case Pass::again: {
-      LayerCall again = call;
-      again.again = true;
-      TRIAX_REQUIRE(views.out.size() <= kMaxOutputs, "a layer has {} outputs", views.out.size());
-      return layer.forward(again, views.params, views.in, Views(kNoOutputs).first(views.out.size()), views.stash);
+  constexpr const char* kFunctions[] = {"forward", "forward", "backward_input", "backward_weight"};
+  call_plugin(kFunctions[static_cast<std::size_t>(pass)], typeid(layer), [&] {
+    switch (pass) {
+      case Pass::forward:
+        return layer.forward(call, views.params, views.in, views.out, views.stash);
+      case Pass::again: {
+        LayerCall again = call;
+        again.again = true;
+        TRIAX_REQUIRE(views.out.size() <= kMaxOutputs, "a layer has {} outputs", views.out.size());
+        return layer.forward(again, views.params, views.in, Views(kNoOutputs).first(views.out.size()), views.stash);
+      }
+      case Pass::backward_input:
+        return layer.backward_input(call, views.params, views.in, views.dout, views.din, views.stash, views.grads);
+      case Pass::backward_weight:
+        return layer.backward_weight(call, views.in, views.stash, views.grads);
     }
-    case Pass::backward_input:
-      return layer.backward_input(call, views.params, views.in, views.dout, views.din, views.stash, views.grads);
-    case Pass::backward_weight:
-      return layer.backward_weight(call, views.in, views.stash, views.grads);
-  }
+  });
 }
 
 } // namespace triax::conformance

@@ -27,6 +27,19 @@ ModelRequest request_of(const ModelShape& shape, std::int64_t vocab);
 enum class Pass { forward, again, backward_input, backward_weight };
 const char* name_of(Pass pass) noexcept;
 
+/// The descriptions of a layer, as they were when it was created: views are made for them, whatever the layer says
+/// later.
+struct LayerSpecs {
+  explicit LayerSpecs(const Layer& layer);
+  std::vector<ParamSpec> params;
+  std::vector<StashSpec> stash;
+  std::vector<TensorSpec> inputs, outputs;
+};
+
+/// The number of the output with this name. Throws Error if `producer` does not make it with this shape and type.
+std::size_t find_output(const LayerSpecs& producer, const TensorSpec& input, std::string_view producer_name,
+                        std::string_view consumer_name);
+
 /// The views of a layer's calls.
 struct LayerViews {
   std::vector<TensorView> params, grads, in, out, din, dout, stash;
@@ -49,6 +62,7 @@ class CreatedModel {
   int first() const { return first_; } // number in the model of the first layer
   std::size_t count() const { return layers_.size(); }
   Layer& layer(std::size_t at) const { return *layers_[at]; }
+  const LayerSpecs& specs(std::size_t at) const { return specs_[at]; }
   std::string name(std::size_t at) const { return std::string(layers_[at]->name()); }
   bool is_block(std::size_t at) const;
   /// The site of a parameter's values: that of the first parameter that it is tied to.
@@ -65,6 +79,7 @@ class CreatedModel {
   const LayerContext context_;
   const int first_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<LayerSpecs> specs_; // by layer
 };
 
 /// Runs a pass. A pass `again` gets empty outputs.

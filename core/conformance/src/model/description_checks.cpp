@@ -72,11 +72,26 @@ std::vector<ModelShape> all_shapes(const ModelSubject& subject) {
   return out;
 }
 
+/// A description may not change after the constructor: the engine has made memory for it.
+void descriptions_stay(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : shapes_of_types(subject)) {
+    ModelRun run(subject, shape);
+    std::vector<std::vector<std::string>> before;
+    for (std::size_t at = 0; at < run.count(); ++at) before.push_back(description_of(run.model().layer(at)));
+    run.train();
+    for (std::size_t at = 0; at < run.count(); ++at)
+      expect_same_texts(report, text("{}, layer {} after a step, against before", to_text(shape), at),
+                        description_of(run.model().layer(at)), before[at]);
+  }
+}
+
 void descriptions_are_equal(const ModelSubject& subject, Report& report) {
   const CreatedModel first(subject, finest_shape(subject));
   for (const ModelShape& shape : all_shapes(subject))
     for (int rank = 0; rank < shape.tensor; ++rank) {
       const CreatedModel rank0(subject, shape), one(subject, shape, rank), other(subject, shape, rank);
+      TRIAX_REQUIRE(one.count() == first.count() && one.count() == rank0.count() && one.count() == other.count(),
+                    "{}: count() differs from object to object", to_text(shape));
       for (std::size_t at = 0; at < one.count(); ++at) {
         const std::string of = text("{}, rank {}, layer {}", to_text(shape), rank, at);
         expect_same_texts(report, of + " of another object", description_of(other.layer(at)),
@@ -87,6 +102,7 @@ void descriptions_are_equal(const ModelSubject& subject, Report& report) {
                           partial_texts(rank0.layer(at)));
       }
     }
+  descriptions_stay(subject, report);
 }
 
 /// Adds names to `seen`; fails for empty and equal ones.
@@ -152,23 +168,43 @@ void check_dimension(const std::vector<RankParam>& of_ranks, int dim, const Layo
                 next, size);
 }
 
-void cuts_cover_dimensions(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : shapes_of_ranks(subject)) {
-    std::vector<std::unique_ptr<CreatedModel>> ranks;
-    for (int rank = 0; rank < shape.tensor; ++rank)
-      ranks.push_back(std::make_unique<CreatedModel>(subject, shape, rank));
-    for (std::size_t at = 0; at < ranks.front()->count(); ++at)
-      for (std::size_t i = 0; i < ranks.front()->layer(at).params().size(); ++i) {
-        std::vector<RankParam> of_ranks;
-        for (const auto& rank : ranks) of_ranks.push_back({&rank->layer(at).params()[i], rank->context().rank});
-        const ParamSpec& spec = *of_ranks.front().spec;
-        const std::string name = text("{}: {}, {}", to_text(shape), ranks.front()->name(at), spec.name);
-        report.expect(spec.local.rank() == spec.global.rank() && spec.global.rank() > 0 && spec.global.elements() > 0,
-                      "{}: its shapes are {} and {}", name, spec.global, spec.local);
-        for (int dim = 0; dim < spec.global.rank() && spec.local.rank() == spec.global.rank(); ++dim)
-          check_dimension(of_ranks, dim, ranks.front()->layout(), name, report);
-      }
+/// One parameter, on all ranks.
+void check_cuts(const std::vector<RankParam>& of_ranks, const Layout& layout, const std::string& at, Report& report) {
+  const Shape& global = of_ranks.front().spec->global;
+  report.expect(global.rank() > 0 && global.elements() > 0, "{}: its shape is {}", at, global);
+  bool are_comparable = true;
+  for (const RankParam& of : of_ranks) {
+    const bool is_equal = of.spec->global == global && of.spec->local.rank() == global.rank();
+    report.expect(is_equal, "{}, rank {}: its shapes are {} and {}; {} on rank 0", at, of.rank, of.spec->global,
+                  of.spec->local, global);
+    are_comparable &= is_equal;
   }
+  for (int dim = 0; dim < global.rank() && are_comparable; ++dim) check_dimension(of_ranks, dim, layout, at, report);
+}
+
+void check_cuts_of(const ModelSubject& subject, const ModelShape& shape, Report& report) {
+  std::vector<std::unique_ptr<CreatedModel>> ranks;
+  for (int rank = 0; rank < shape.tensor; ++rank) {
+    ranks.push_back(std::make_unique<CreatedModel>(subject, shape, rank));
+    TRIAX_REQUIRE(ranks.back()->count() == ranks.front()->count(), "{}: count() differs from rank to rank",
+                  to_text(shape));
+  }
+  const CreatedModel& first = *ranks.front();
+  for (std::size_t at = 0; at < first.count(); ++at)
+    for (std::size_t i = 0; i < first.specs(at).params.size(); ++i) {
+      const std::string name = text("{} tokens, {}: {}, {}", subject.support.vocab, to_text(shape), first.name(at),
+                                    first.specs(at).params[i].name);
+      std::vector<RankParam> of_ranks;
+      for (const auto& rank : ranks)
+        if (i < rank->specs(at).params.size()) of_ranks.push_back({&rank->specs(at).params[i], rank->context().rank});
+      report.expect(of_ranks.size() == ranks.size(), "{}: a rank does not have it", name);
+      check_cuts(of_ranks, first.layout(), name, report);
+    }
+}
+
+void cuts_cover_dimensions(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : shapes_of_ranks(subject))
+    for (const ModelSubject& sized : with_uneven_vocabularies(subject, shape)) check_cuts_of(sized, shape, report);
 }
 
 void check_boundary(const Layer& producer, const Layer& consumer, const std::string& at, Report& report) {

@@ -22,7 +22,7 @@ ModelShape generating_shape(const ModelSubject& subject) {
 /// Fills what no call may read of earlier ones.
 void fill_between_calls(ModelRun& run) {
   for (std::size_t at = 0; at < run.count(); ++at) {
-    const auto stash = run.model().layer(at).stash();
+    const auto& stash = run.model().specs(at).stash;
     for (std::size_t i = 0; i < stash.size(); ++i)
       if (stash[i].life != Life::sequence) ModelRun::fill_bytes(run.views(at).stash[i], kNaN);
     for (const TensorView& out : run.views(at).out) ModelRun::fill_bytes(out, kNaN);

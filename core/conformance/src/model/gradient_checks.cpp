@@ -81,7 +81,7 @@ class Slopes {
 };
 
 void add_parameters(std::vector<Movable>& out, const ModelRun& run, std::size_t at) {
-  const auto params = run.model().layer(at).params();
+  const auto& params = run.model().specs(at).params;
   for (std::size_t i = 0; i < params.size(); ++i)
     out.push_back({text("{}, {}", run.model().name(at), params[i].name), run.views(at).params[i],
                    run.views(at).grads[i], &params[i]});
@@ -90,7 +90,7 @@ void add_parameters(std::vector<Movable>& out, const ModelRun& run, std::size_t 
 std::vector<Movable> movables_of_layer(const ModelRun& run, std::size_t at) {
   std::vector<Movable> out;
   add_parameters(out, run, at);
-  const auto inputs = run.model().layer(at).inputs();
+  const auto& inputs = run.model().specs(at).inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!is_data(inputs[i]))
       out.push_back({text("{}, input {}", run.model().name(at), inputs[i].name), run.views(at).in[i],
@@ -144,15 +144,26 @@ void gradients_of_the_model(const ModelSubject& subject, Report& report) {
   for (const Movable& of : all) slopes.compare(of, number++);
 }
 
+/// Of two objects, whose descriptions may differ.
+void require_same_gradients(const ModelRun& a, const ModelRun& b) {
+  bool are_equal = a.count() == b.count();
+  for (std::size_t at = 0; are_equal && at < a.count(); ++at)
+    are_equal = std::ranges::equal(a.views(at).grads, b.views(at).grads,
+                                   [](const TensorView& x, const TensorView& y) { return x.shape() == y.shape(); });
+  TRIAX_REQUIRE(are_equal, "{} and {}: two objects have parameters of other shapes", to_text(a.model().shape()),
+                to_text(b.model().shape()));
+}
+
 void expect_multiple(Report& report, const ModelShape& shape, const ModelRun& got, const ModelRun& base, double factor,
                      std::string_view what) {
+  require_same_gradients(got, base);
   for (std::size_t at = 0; at < base.count(); ++at)
     for (std::size_t i = 0; i < base.views(at).grads.size(); ++i) {
       std::vector<double> expected = values_of(base.views(at).grads[i]);
       for (double& value : expected) value *= factor;
       const std::string differs = difference(values_of(got.views(at).grads[i]), expected, 0);
       report.expect(differs.empty(), "{}: with {}, the gradient of {}, {}: {}", to_text(shape), what,
-                    base.model().name(at), base.model().layer(at).params()[i].name, differs);
+                    base.model().name(at), base.model().specs(at).params[i].name, differs);
     }
 }
 
@@ -172,6 +183,7 @@ void factors_multiply_gradients(const ModelSubject& subject, Report& report) {
 void gradients_are_added(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun base(subject, shape), added(subject, shape);
+    require_same_gradients(base, added);
     const auto initial = [](std::int64_t i) { return 0.25 * drawn_value(kDirectionSite, 0, i); };
     for (std::size_t at = 0; at < added.count(); ++at)
       for (const TensorView& grad : added.views(at).grads) set_elements(grad, initial);
@@ -184,7 +196,7 @@ void gradients_are_added(const ModelSubject& subject, Report& report) {
         for (std::size_t e = 0; e < expected.size(); ++e) expected[e] += initial(static_cast<std::int64_t>(e));
         const std::string differs = difference(values_of(added.views(at).grads[i]), expected, tolerance);
         report.expect(differs.empty(), "{}: the gradient of {}, {}, in an accumulator that is not zero: {}",
-                      to_text(shape), base.model().name(at), base.model().layer(at).params()[i].name, differs);
+                      to_text(shape), base.model().name(at), base.model().specs(at).params[i].name, differs);
       }
   }
 }
@@ -201,6 +213,7 @@ void gradients_of_types_are_equal(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun run(subject, shape);
     run.train();
+    require_same_gradients(fine, run);
     double largest = 0;
     for (std::size_t at = 0; at < fine.count(); ++at)
       for (const TensorView& grad : fine.views(at).grads) largest = std::max(largest, norm_of(values_of(grad)));
@@ -212,7 +225,7 @@ void gradients_of_types_are_equal(const ModelSubject& subject, Report& report) {
         const double tolerance = kRoundingsOfAType * epsilon_of(shape.compute) * largest;
         report.expect(norm_of(distance) <= tolerance,
                       "{}: the gradient of {}, {} differs from that in {} by {} (norm), more than {}", to_text(shape),
-                      fine.model().name(at), fine.model().layer(at).params()[i].name,
+                      fine.model().name(at), fine.model().specs(at).params[i].name,
                       name_of(fine.model().shape().compute), norm_of(distance), tolerance);
       }
   }

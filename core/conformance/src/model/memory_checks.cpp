@@ -36,7 +36,7 @@ std::vector<TensorView> writable(const ModelRun& run, Pass pass, std::size_t at)
   if (pass == Pass::forward) add(views.out);
   if (pass == Pass::backward_input) add(views.din);
   if (pass != Pass::forward) add(views.grads);
-  const auto stash = run.model().layer(at).stash();
+  const auto& stash = run.model().specs(at).stash;
   for (std::size_t i = 0; i < stash.size(); ++i)
     if (exists_in(stash[i].life, pass)) out.push_back(views.stash[i]);
   return out;
@@ -69,12 +69,12 @@ struct Lived {
 
 std::vector<Lived> tensors_with_lives(const ModelRun& run, std::size_t at) {
   std::vector<Lived> out;
-  const Layer& layer = run.model().layer(at);
-  for (std::size_t i = 0; i < layer.stash().size(); ++i)
-    out.push_back({text("the stash tensor {}", layer.stash()[i].name), run.views(at).stash[i], layer.stash()[i].life});
-  for (std::size_t i = 0; i < layer.inputs().size(); ++i)
-    if (!is_data(layer.inputs()[i]))
-      out.push_back({text("the input {}", layer.inputs()[i].name), run.views(at).in[i], layer.inputs()[i].life});
+  const LayerSpecs& specs = run.model().specs(at);
+  for (std::size_t i = 0; i < specs.stash.size(); ++i)
+    out.push_back({text("the stash tensor {}", specs.stash[i].name), run.views(at).stash[i], specs.stash[i].life});
+  for (std::size_t i = 0; i < specs.inputs.size(); ++i)
+    if (!is_data(specs.inputs[i]))
+      out.push_back({text("the input {}", specs.inputs[i].name), run.views(at).in[i], specs.inputs[i].life});
   return out;
 }
 

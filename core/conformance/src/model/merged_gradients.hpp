@@ -16,18 +16,24 @@ namespace triax::conformance {
 
 class MergedGradients {
  public:
-  /// Adds the results of a rank. Differences between ranks and gradients of padding are failures of the report.
-  void add(const ModelRun& run, Report& report);
+  /// Adds the results of a rank. Ranks that describe a parameter differently are an Error.
+  void add(const ModelRun& run);
+  /// As far as they are added: what ranks must have in equal bits and have not; gradients of padding that are not 0.
+  /// @{
+  const std::vector<std::string>& shared_differences() const { return shared_differences_; }
+  const std::vector<std::string>& padding_differences() const { return padding_differences_; }
+  /// @}
 
   /// By name; complete after the last rank.
   std::map<std::string, std::vector<double>> values;
 
  private:
-  void add_gradient(const ModelRun& run, std::size_t at, std::size_t parameter, Report& report);
-  void compare_shared(const ModelRun& run, Report& report);
+  void add_gradient(const ModelRun& run, std::size_t at, std::size_t parameter);
+  void compare_shared(const ModelRun& run);
 
   std::mutex mutex_;              // guards the members
   std::optional<Tensors> shared_; // of the first rank: what all ranks have in equal bits
+  std::vector<std::string> shared_differences_, padding_differences_;
 };
 
 } // namespace triax::conformance

@@ -48,9 +48,26 @@ ModelRun::ModelRun(const ModelSubject& subject, const ModelShape& shape, const R
       rows_(model_.all_rows()) {
   real_kernels_->start(device_);
   settings_.dropout = shape.purpose == Purpose::train;
+  require_readable_specs();
   allocate();
   plan_scratch();
   fill();
+}
+
+void ModelRun::require_readable_specs() const {
+  for (std::size_t at = 0; at < count(); ++at)
+    for (const ParamSpec& spec : model_.specs(at).params) {
+      const std::string wrong = wrong_range(spec);
+      TRIAX_REQUIRE(wrong.empty(), "{}, {}: {}", model_.name(at), spec.name, wrong);
+    }
+  const LayerContext& context = model_.context();
+  if (model_.first() + static_cast<int>(count()) != model_.model().count()) return; // not the last stage
+  const std::vector<TensorSpec>& outputs = model_.specs(count() - 1).outputs;
+  const bool generates = model_.shape().purpose == Purpose::generate;
+  const char* const name = generates ? "logits" : "loss";
+  const Shape shape = generates ? Shape{context.max_rows, context.micro, context.vocab} : Shape{context.micro};
+  TRIAX_REQUIRE(outputs.size() == 1 && outputs[0].name == name && outputs[0].shape == shape,
+                "the one output of the last layer must be {} {}", name, shape);
 }
 
 TensorView ModelRun::tensor(const std::string& name, DType dtype, const Shape& shape) {
@@ -80,7 +97,7 @@ TensorView ModelRun::activation(std::size_t at, int microbatch, const std::strin
 void ModelRun::add_parameters(std::size_t at, LayerViews& views) {
   const std::string name = model_.name(at);
   const DType compute = model_.shape().compute;
-  for (const ParamSpec& spec : model_.layer(at).params()) {
+  for (const ParamSpec& spec : model_.specs(at).params) {
     views.params.push_back(tensor(text("{}, {}", name, spec.name), compute, spec.local));
     views.grads.push_back(tensor(text("{}, gradient of {}", name, spec.name), master_type(compute), spec.local));
   }
@@ -99,17 +116,13 @@ void ModelRun::add_input(std::size_t at, int microbatch, const TensorSpec& spec,
     views.din.push_back(activation(at, microbatch, "gradient of input " + spec.name, spec.dtype, spec.shape));
     return;
   }
-  const auto outputs = model_.layer(at - 1).outputs();
-  const auto found = std::ranges::find(outputs, spec.name, &TensorSpec::name);
-  TRIAX_REQUIRE(found != outputs.end(), "{} takes \"{}\", which {} does not make", model_.name(at), spec.name,
-                model_.name(at - 1));
-  const auto output = static_cast<std::size_t>(found - outputs.begin());
+  const std::size_t output = find_output(model_.specs(at - 1), spec, model_.name(at - 1), model_.name(at));
   views.in.push_back(layers_[at - 1][index(microbatch)].out[output]);
   views.din.push_back(layers_[at - 1][index(microbatch)].dout[output]);
 }
 
 void ModelRun::add_layer(std::size_t at, int microbatch) {
-  const Layer& layer = model_.layer(at);
+  const LayerSpecs& specs = model_.specs(at);
   LayerViews views;
   if (microbatch == 0) {
     add_parameters(at, views);
@@ -117,10 +130,10 @@ void ModelRun::add_layer(std::size_t at, int microbatch) {
     views.params = layers_[at].front().params;
     views.grads = layers_[at].front().grads;
   }
-  for (const StashSpec& spec : layer.stash())
+  for (const StashSpec& spec : specs.stash)
     views.stash.push_back(activation(at, microbatch, spec.name, spec.dtype, spec.shape));
-  for (const TensorSpec& spec : layer.inputs()) add_input(at, microbatch, spec, views);
-  for (const TensorSpec& spec : layer.outputs()) {
+  for (const TensorSpec& spec : specs.inputs) add_input(at, microbatch, spec, views);
+  for (const TensorSpec& spec : specs.outputs) {
     views.out.push_back(activation(at, microbatch, "output " + spec.name, spec.dtype, spec.shape));
     views.dout.push_back(is_result(spec)
                              ? TensorView()
@@ -138,10 +151,10 @@ void ModelRun::plan_scratch() {
 
 LayerViews ModelRun::views_in_life(Pass pass, std::size_t at, int microbatch) const {
   LayerViews out = layers_[at][index(microbatch)];
-  const auto stash = model_.layer(at).stash();
+  const auto& stash = model_.specs(at).stash;
   for (std::size_t i = 0; i < stash.size(); ++i)
     if (!exists_in(stash[i].life, pass)) out.stash[i] = {};
-  const auto inputs = model_.layer(at).inputs();
+  const auto& inputs = model_.specs(at).inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!is_data(inputs[i]) && !exists_in(inputs[i].life, pass)) out.in[i] = {};
   return out;
@@ -193,15 +206,15 @@ void ModelRun::set_rows(const Rows& rows) {
   rows_ = rows;
   of_rows_ = layers_;
   for (std::size_t at = 0; at < count(); ++at) {
-    const Layer& layer = model_.layer(at);
+    const LayerSpecs& specs = model_.specs(at);
     for (LayerViews& views : of_rows_[at]) {
       for (std::size_t i = 0; i < views.in.size(); ++i)
-        views.in[i] = is_data(layer.inputs()[i]) ? views.in[i].slice(0, rows.begin, rows.end())
-                                                 : of_rows(views.in[i], layer.inputs()[i].row_dim, rows.count);
+        views.in[i] = is_data(specs.inputs[i]) ? views.in[i].slice(0, rows.begin, rows.end())
+                                               : of_rows(views.in[i], specs.inputs[i].row_dim, rows.count);
       for (std::size_t i = 0; i < views.out.size(); ++i)
-        views.out[i] = of_rows(views.out[i], layer.outputs()[i].row_dim, rows.count);
+        views.out[i] = of_rows(views.out[i], specs.outputs[i].row_dim, rows.count);
       for (std::size_t i = 0; i < views.stash.size(); ++i) {
-        const StashSpec& spec = layer.stash()[i];
+        const StashSpec& spec = specs.stash[i];
         if (spec.life == Life::sequence) continue;
         views.stash[i] =
             exists_in(spec.life, Pass::forward) ? of_rows(views.stash[i], spec.row_dim, rows.count) : TensorView();

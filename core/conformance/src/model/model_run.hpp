@@ -99,6 +99,8 @@ class ModelRun {
   };
   static std::size_t index(int microbatch) { return static_cast<std::size_t>(microbatch); }
   TensorView tensor(const std::string& name, DType dtype, const Shape& shape);
+  /// What checks read must be there: elements of parameters that exist, and the result of the last layer.
+  void require_readable_specs() const;
   void allocate();
   void add_layer(std::size_t at, int microbatch);
   void add_parameters(std::size_t at, LayerViews& views);
@@ -126,7 +128,9 @@ class ModelRun {
   std::unique_ptr<GuardedMemory> scratch_;
 };
 
-/// The index of element `local` of a rank's part in the whole parameter; -1: padding.
+/// Empty, or why a rank's part is not in the whole parameter: "local [3, 4], global [3]".
+std::string wrong_range(const ParamSpec& spec);
+/// The index of element `local` of a rank's part in the whole parameter; -1: padding. The range must be right.
 std::int64_t global_element(const ParamSpec& spec, std::int64_t local);
 /// In (-1, 1), the same for equal arguments.
 double drawn_value(std::uint32_t site, std::uint32_t sample, std::int64_t element);

@@ -14,8 +14,7 @@ std::string collectives_text(const std::vector<Collective>& collectives) {
 }
 
 /// What the engine passes when it generates: no views of tensors that only backwards have.
-void keep_generating_views(const Layer& layer, LayerViews& views) {
-  const auto stash = layer.stash();
+void keep_generating_views(const std::vector<StashSpec>& stash, LayerViews& views) {
   for (std::size_t i = 0; i < stash.size(); ++i)
     if (stash[i].life == Life::input_only || stash[i].life == Life::input_to_weight) views.stash[i] = {};
 }
@@ -32,7 +31,7 @@ PlannedModel::PlannedModel(const CreatedModel& model, KernelSet& kernels)
   if (tensor_.size() > 1) groups_.set(std::string(kTensorAxis), &tensor_);
   for (std::size_t at = 0; at < model.count(); ++at) {
     views_.push_back(model.views_without_data(at));
-    if (model.shape().purpose == Purpose::generate) keep_generating_views(model.layer(at), views_.back());
+    if (model.shape().purpose == Purpose::generate) keep_generating_views(model.specs(at).stash, views_.back());
   }
 }
 

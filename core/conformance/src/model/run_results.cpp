@@ -26,7 +26,7 @@ Tensors ModelRun::gradients() const {
   Tensors out;
   for (std::size_t at = 0; at < count(); ++at)
     for (std::size_t i = 0; i < views(at).grads.size(); ++i)
-      out[text("{}, gradient of {}", model_.name(at), model_.layer(at).params()[i].name)] =
+      out[text("{}, gradient of {}", model_.name(at), model_.specs(at).params[i].name)] =
           bytes_of_tensor(views(at).grads[i]);
   return out;
 }
@@ -44,7 +44,7 @@ Tensors ModelRun::results_of(std::size_t at, int microbatch) const {
   add_views(out, name + ", output", of.out);
   add_views(out, name + ", gradient of input", of.din);
   for (std::size_t i = 0; i < of.grads.size(); ++i)
-    out[text("{}, gradient of {}", name, model_.layer(at).params()[i].name)] = bytes_of_tensor(of.grads[i]);
+    out[text("{}, gradient of {}", name, model_.specs(at).params[i].name)] = bytes_of_tensor(of.grads[i]);
   return out;
 }
 

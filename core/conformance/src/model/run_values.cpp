@@ -23,6 +23,17 @@ double amplitude_of(const ParamSpec& spec) {
 
 } // namespace
 
+std::string wrong_range(const ParamSpec& spec) {
+  if (spec.local.rank() != spec.global.rank()) return text("local {}, global {}", spec.local, spec.global);
+  for (int dim = 0; dim < spec.global.rank(); ++dim) {
+    const Cut* const cut = spec.cut_along(dim);
+    const std::int64_t begin = cut ? cut->begin : 0, end = cut ? cut->end : spec.local[dim];
+    if (begin < 0 || end < begin || end > spec.global[dim])
+      return text("the range [{}, {}) of dimension {} is not in [0, {})", begin, end, dim, spec.global[dim]);
+  }
+  return {};
+}
+
 std::int64_t global_element(const ParamSpec& spec, std::int64_t local) {
   std::int64_t out = 0, stride = 1, rest = local;
   for (int dim = spec.local.rank() - 1; dim >= 0; --dim) {
@@ -45,7 +56,7 @@ double drawn_value(std::uint32_t site, std::uint32_t sample, std::int64_t elemen
 
 void ModelRun::fill() {
   for (std::size_t at = 0; at < count(); ++at) {
-    const auto params = model_.layer(at).params();
+    const auto& params = model_.specs(at).params;
     for (std::size_t i = 0; i < params.size(); ++i) {
       const ParamSpec& spec = params[i];
       const std::uint32_t site = model_.value_site(at, spec);
@@ -85,7 +96,7 @@ void ModelRun::put_samples(int microbatch, std::span<const std::int64_t> texts, 
 
 void ModelRun::fill_boundaries(std::size_t at, int microbatch) {
   const LayerViews& views = layers_[at][index(microbatch)];
-  const auto inputs = model_.layer(at).inputs();
+  const auto& inputs = model_.specs(at).inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!is_data(inputs[i]))
       set_elements(views.in[i], [&](std::int64_t element) {

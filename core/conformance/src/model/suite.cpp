@@ -11,61 +11,86 @@ namespace triax::conformance {
 namespace {
 
 constexpr std::int64_t kVocabularies[] = {11, 16, 64, 257, 50257};
+constexpr std::int64_t kUnevenVocabularies[] = {9, 11, 13};
 constexpr DType kTypesByPrecision[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
 
-ModelSupport support_of_types(const Model& model, const KernelSet& kernels, std::int64_t vocab) {
-  ModelSupport out;
-  out.vocab = vocab;
-  const Layout one = Layout::ptd(1, 1, 1);
-  for (const DType type : kTypesByPrecision)
-    if (kernels.supports({type, master_type(type)}).empty() &&
-        model.supports(request_of({.compute = type}, vocab), one).empty())
-      out.types.push_back(type);
-  return out;
-}
+/// Asks the model and the kernel set of a subject, each call under the guard.
+class SupportProbe {
+ public:
+  SupportProbe(const ModelSubject& subject, const CallGuard& guard)
+      : subject_(subject),
+        guard_(guard),
+        model_(subject.model({subject.options, null_log(), one_, 0, 1})),
+        kernels_(subject.kernels()) {}
 
-void add_ranks(const Model& model, ModelSupport& out) {
-  ModelShape shape{.compute = out.types.front()};
-  const auto accepts = [&](const ModelShape& of) {
-    return model.supports(request_of(of, out.vocab), Layout::ptd(of.pipeline, of.tensor, 1)).empty();
-  };
-  for (const int tensor : {2, 4}) {
-    shape.tensor = tensor;
-    shape.sequence_parallel = false;
-    if (!accepts(shape)) continue;
-    out.tensor.push_back(tensor);
-    shape.sequence_parallel = true;
-    if (accepts(shape)) out.sequence.push_back(tensor);
+  /// Adds refusals if there is nothing that the model and the kernel set support together.
+  ModelSupport run(Refusals& refusals) const {
+    if (!computes_on_host()) {
+      refusals.add(make_refusal(ErrorCode::kUnsupported, {"--kernels"}, "the kernel set does not compute on the host")
+                       .with_hint("use kernels-reference or kernels-cpu"));
+      return {};
+    }
+    for (const std::int64_t vocab : kVocabularies) {
+      ModelSupport out;
+      out.vocab = vocab;
+      for (const DType type : kTypesByPrecision)
+        if (has_kernels(type) && accepts({.compute = type}, vocab)) out.types.push_back(type);
+      if (out.types.empty()) continue;
+      add_shapes(out);
+      return out;
+    }
+    refusals.add(answer(request_of(ModelShape(), kVocabularies[0]), one_));
+    if (refusals.empty())
+      refusals.add(make_refusal(ErrorCode::kUnsupported, {}, "no type is supported by both {} and the kernel set",
+                                subject_.name));
+    return {};
   }
-  out.generate = accepts({.compute = out.types.front(), .purpose = Purpose::generate});
-  out.pipeline = accepts({.compute = out.types.front(), .pipeline = 2});
-  ModelRequest recompute = request_of({.compute = out.types.front()}, out.vocab);
-  recompute.recompute = true;
-  out.recompute = model.supports(recompute, Layout::ptd(1, 1, 1)).empty();
-}
+
+ private:
+  bool computes_on_host() const {
+    const auto ask = [this](const char* function, const char* clause, const auto& call) {
+      return probe(guard_, {KernelSet::kKind, function, clause}, call);
+    };
+    return ask("device_kind", "K4", [this] { return kernels_->device_kind(); }) == DeviceKind::host &&
+           ask("computes", "", [this] { return kernels_->computes(); });
+  }
+  bool has_kernels(DType type) const {
+    const KernelRequest request{type, master_type(type)};
+    return probe(guard_, {KernelSet::kKind, "supports", "K1"}, [&] { return kernels_->supports(request); }).empty();
+  }
+  Refusals answer(const ModelRequest& request, const Layout& layout) const {
+    return probe(guard_, {Model::kKind, "supports", "M1"}, [&] { return model_->supports(request, layout); });
+  }
+  bool accepts(const ModelShape& shape, std::int64_t vocab) const {
+    return answer(request_of(shape, vocab), Layout::ptd(shape.pipeline, shape.tensor, 1)).empty();
+  }
+
+  void add_shapes(ModelSupport& out) const {
+    const DType compute = out.types.front();
+    for (const int tensor : {2, 4}) {
+      if (!accepts({.compute = compute, .tensor = tensor}, out.vocab)) continue;
+      out.tensor.push_back(tensor);
+      if (accepts({.compute = compute, .tensor = tensor, .sequence_parallel = true}, out.vocab))
+        out.sequence.push_back(tensor);
+    }
+    out.generate = accepts({.compute = compute, .purpose = Purpose::generate}, out.vocab);
+    out.pipeline = accepts({.compute = compute, .pipeline = 2}, out.vocab);
+    ModelRequest recompute = request_of({.compute = compute}, out.vocab);
+    recompute.recompute = true;
+    out.recompute = answer(recompute, one_).empty();
+  }
+
+  const ModelSubject& subject_;
+  const CallGuard& guard_;
+  const Layout one_ = Layout::ptd(1, 1, 1);
+  const Object<Model> model_;
+  const Object<KernelSet> kernels_;
+};
 
 } // namespace
 
-ModelSupport find_support(const ModelSubject& subject, Refusals& refusals) {
-  const Layout one = Layout::ptd(1, 1, 1);
-  const Object<Model> model = subject.model({subject.options, null_log(), one, 0, 1});
-  const Object<KernelSet> kernels = subject.kernels();
-  if (kernels->device_kind() != DeviceKind::host || !kernels->computes()) {
-    refusals.add(make_refusal(ErrorCode::kUnsupported, {"--kernels"}, "the kernel set does not compute on the host")
-                     .with_hint("use kernels-reference or kernels-cpu"));
-    return {};
-  }
-  for (const std::int64_t vocab : kVocabularies) {
-    ModelSupport out = support_of_types(*model, *kernels, vocab);
-    if (out.types.empty()) continue;
-    add_ranks(*model, out);
-    return out;
-  }
-  refusals.add(model->supports(request_of({}, kVocabularies[0]), one));
-  if (refusals.empty())
-    refusals.add(
-        make_refusal(ErrorCode::kUnsupported, {}, "no type is supported by both {} and the kernel set", subject.name));
-  return {};
+ModelSupport find_support(const ModelSubject& subject, Refusals& refusals, const CallGuard& guard) {
+  return SupportProbe(subject, guard).run(refusals);
 }
 
 std::vector<Check> model_checks(const ModelSubject& subject) {
@@ -94,6 +119,18 @@ std::vector<ModelShape> shapes_of_ranks(const ModelSubject& subject) {
       out.back().tensor = tensor;
       out.back().sequence_parallel = sequence;
     }
+  return out;
+}
+
+std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, const ModelShape& shape) {
+  std::vector<ModelSubject> out = {subject};
+  const Layout layout = Layout::ptd(shape.pipeline, shape.tensor, 1);
+  const Object<Model> model = subject.model({subject.options, null_log(), layout, 0, 1});
+  for (const std::int64_t vocab : kUnevenVocabularies) {
+    if (vocab == subject.support.vocab || !model->supports(request_of(shape, vocab), layout).empty()) continue;
+    out.push_back(subject);
+    out.back().support.vocab = vocab;
+  }
   return out;
 }
 

@@ -28,12 +28,18 @@ std::string unless_saves_state(const OptimizerSubject& subject) {
   return subject.saves_state ? "" : "the optimizer does not offer SavedState";
 }
 
+SavedState& saved_state_of(Stepper& stepper) {
+  SavedState* const out = find_extension<SavedState>(stepper.optimizer());
+  TRIAX_REQUIRE(out != nullptr, "one object offers SavedState, and another does not");
+  return *out;
+}
+
 void saved_state_comes_back(const OptimizerSubject& subject, Report& report) {
   const StepTypes types{accepted_types(subject).front(), {}};
   Stepper one(subject, types), other(subject, types);
   one.steps(3);
   other.steps(3);
-  const auto state_of = [](Stepper& of) { return find_extension<SavedState>(of.optimizer())->save(); };
+  const auto state_of = [](Stepper& of) { return saved_state_of(of).save(); };
   const std::string saved = state_of(one);
   report.expect(saved.size() <= kMaxStateBytes, "save() gives {} bytes, must be at most {}", saved.size(),
                 kMaxStateBytes);
@@ -46,10 +52,10 @@ void saved_state_comes_back(const OptimizerSubject& subject, Report& report) {
 
 void unreadable_state_is_an_error(const OptimizerSubject& subject, Report& report) {
   Stepper stepper(subject, {accepted_types(subject).front(), {}});
-  auto* const state = find_extension<SavedState>(stepper.optimizer());
+  SavedState& state = saved_state_of(stepper);
   for (const char* const unreadable : {"", "{", "-", "not a saved state"}) {
     try {
-      state->load(unreadable);
+      state.load(unreadable);
     } catch (const Error&) { // as it must be; a text that it can read is not an error
     } catch (const std::exception& error) {
       report.fail(text("load(\"{}\") throws an exception that is not an Error: {}", unreadable, error.what()));

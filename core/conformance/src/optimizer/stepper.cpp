@@ -8,6 +8,7 @@
 
 #include "triax/parallel.hpp"
 #include "triax/random.hpp"
+#include "triax/rank_activity.hpp"
 #include "triax/saved_state.hpp"
 
 namespace triax::conformance {
@@ -157,7 +158,8 @@ StepArgs Stepper::arguments(Stream& stream) {
 }
 
 void Stepper::call(std::span<const ParameterShard> shards) {
-  optimizer_->step(shards, arguments(*stream_), *kernels_);
+  Optimizer& stepped = *optimizer_;
+  call_plugin("step", typeid(stepped), [&] { stepped.step(shards, arguments(*stream_), *kernels_); });
 }
 
 void Stepper::step(const StepInput& input) {
@@ -174,7 +176,10 @@ void Stepper::replace_optimizer() {
   const std::string saved = before ? before->save() : std::string();
   optimizer_ = subject_.optimizer();
   optimizer_->prepare(shards_);
-  if (before) find_extension<SavedState>(*optimizer_)->load(saved);
+  if (!before) return;
+  SavedState* const after = find_extension<SavedState>(*optimizer_);
+  TRIAX_REQUIRE(after != nullptr, "one object offers SavedState, and another does not");
+  after->load(saved);
 }
 
 void Stepper::add_tensors(Tensors& whole, std::size_t shard) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "triax/conformance/check.hpp"
+#include "triax/conformance/probed_call.hpp"
 #include "triax/conformance/rank.hpp"
 #include "triax/kernels.hpp"
 
@@ -25,8 +26,8 @@ struct KernelAnswers {
   std::vector<DType> types;                   // compute types that supports(KernelRequest) accepts
   std::map<std::string, std::string> refused; // operations that supports(OpCall) refuses in all cases, with the reason
 };
-/// Asks a set that was not started.
-KernelAnswers ask_kernels(const KernelSet& kernels);
+/// Asks a set that was not started. `guard`: runs each call of it.
+KernelAnswers ask_kernels(const KernelSet& kernels, const CallGuard& guard = {});
 
 /// The kernel set under test.
 struct KernelSubject {

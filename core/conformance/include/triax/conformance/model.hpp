@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "triax/conformance/check.hpp"
+#include "triax/conformance/probed_call.hpp"
 #include "triax/conformance/rank.hpp"
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
@@ -44,8 +45,9 @@ struct ModelSubject {
   std::function<std::size_t()> allocations;
 };
 
-/// Asks the model and the kernel set. The reasons for refusing every request are added to `refusals`.
-ModelSupport find_support(const ModelSubject& subject, Refusals& refusals);
+/// Asks the model and the kernel set. The reasons for refusing every request are added to `refusals`. `guard`: runs
+/// each call of them, except their constructors and destructors.
+ModelSupport find_support(const ModelSubject& subject, Refusals& refusals, const CallGuard& guard = {});
 
 /// The checks of models that apply to it.
 std::vector<Check> model_checks(const ModelSubject& subject);

@@ -25,6 +25,7 @@ inline constexpr int kMaxRanks = 16;
 struct Activities {
   RankActivity of_rank[kMaxRanks];
   char store_folder[256] = {}; // of ranks that are processes; removed with this object, if the check could not
+  RankActivity of_check;       // of the check's own thread
 };
 
 /// The failures of one check.
