@@ -12,11 +12,11 @@ A model without a fault. Sizes that have no default are those of a small model:
 
   $ triax plugins test model-gpt > out.txt; echo $?; times < out.txt | head -3; times < out.txt | tail -2
   0
-  [==========] 38 checks of model-gpt (dropout = 0.25, heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
+  [==========] 39 checks of model-gpt (dropout = 0.25, heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
   [ RUN      ] Supports.RefusesWithReasonsAndKeys
   [       OK ] Supports.RefusesWithReasonsAndKeys (# ms)
-  [==========] 38 checks ran (# ms)
-  [  PASSED  ] 38 checks
+  [==========] 39 checks ran (# ms)
+  [  PASSED  ] 39 checks
   $ triax plugins test model-gpt --set model.layers=1 --set model.dropout=0 --kernels kernels-cpu --filter 'Samples.*' > out.txt; echo $?; times < out.txt
   0
   [==========] 3 checks of model-gpt (dropout = 0.0, heads = 4, hidden = 16, layers = 1, sequence = 8) with kernels-cpu
@@ -66,6 +66,7 @@ A model without a fault. Sizes that have no default are those of a small model:
   Ranks.HaveEqualBits [M24]
   Ranks.PostWhatAPlanPosts [M21]
   Padding.HasNoGradient [M25]
+  Padding.OfRanksHasNoGradient [M25]
   Stages.HaveTheBitsOfOne [M26]
   Generating.TokensEqualAWholeCall [M27]
   Generating.RanksGiveTheLogitsOfOne [M27]
@@ -95,8 +96,8 @@ What cannot run is refused:
     triax plugins describe {plugins}/model-gpt.so lists its options
   [2]
   $ triax plugins test model-gpt --kernels kernels-sim
-  model-gpt: the kernel set does not compute on the host
-    use kernels-reference or kernels-cpu
+  --kernels kernels-sim: plugin "kernels-sim" was not found; nearest: kernels-cpu
+    looked in: {plugins}
   [2]
   $ triax plugins test model-gpt --kernels comm-local 2>&1 | sed 's/{plugins}.*: //'
   --kernels comm-local: comm-local is a plugin of kind communicator; kind kernels is needed
@@ -105,7 +106,7 @@ What cannot run is refused:
     looked in: {plugins}
   [2]
   $ triax plugins test "$planted" --set model.fault=crash 2>&1 | grep -o 'model-planted: .* crashed'
-  model-planted: its call crashed
+  model-planted: supports() [M1] crashed
 
 ## Planted faults
 

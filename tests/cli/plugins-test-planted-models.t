@@ -129,6 +129,7 @@ Plans, ranks, stages and generating:
   [  FAILED  ] Ranks.EqualOneRank [M23]
   [  FAILED  ] Ranks.HaveEqualBits [M24]
   [  FAILED  ] Ranks.PostWhatAPlanPosts [M21]
+  [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
   [  FAILED  ] Generating.RanksGiveTheLogitsOfOne [M27]
   bits
   status 1
@@ -137,8 +138,11 @@ Plans, ranks, stages and generating:
   status 1
   [  FAILED  ] Gradients.HaveTheFactorsOfTheLoss [M9]
   [  FAILED  ] Gradients.AreAdded [M10]
-  [  FAILED  ] Ranks.HaveEqualBits [M24]
   [  FAILED  ] Padding.HasNoGradient [M25]
+  [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
+  rank_padding
+  status 1
+  [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
   pipeline
   status 1
   [  FAILED  ] Stages.HaveTheBitsOfOne [M26]
@@ -149,3 +153,31 @@ Plans, ranks, stages and generating:
 Descriptions that differ from rank to rank, from object to object and from call to call:
 
   $ faults "size_by_rank size_by_object size_by_call"
+  size_by_rank
+  status 1
+  [  FAILED  ] Descriptions.AreEqualInEachObject [M4]
+  [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
+  [  FAILED  ] Ranks.EqualOneRank [M23]
+  [  FAILED  ] Ranks.HaveEqualBits [M24]
+  [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
+  size_by_object
+  status 1
+  [  FAILED  ] Descriptions.AreEqualInEachObject [M4]
+  [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
+  [  FAILED  ] Gradients.OfEachTypeAreThoseOfTheMostPrecise [M8]
+  [  FAILED  ] Gradients.HaveTheFactorsOfTheLoss [M9]
+  [  FAILED  ] Gradients.AreAdded [M10]
+  [  FAILED  ] Order.OfPassesChangesNoBit [M11]
+  [  FAILED  ] Order.WholeBackwardsHaveEqualBits [M11]
+  [  FAILED  ] Again.WritesTheSameStash [M15]
+  [  FAILED  ] Repeats.HaveEqualBits [M16]
+  [  FAILED  ] Passes.ReadNoOldBytes [M12]
+  [  FAILED  ] Passes.TakeEmptyViewsOutsideOfALife [M14]
+  [  FAILED  ] Passes.BeginAfterTheirStream [M19]
+  [  FAILED  ] Ranks.EqualOneRank [M23]
+  [  FAILED  ] Ranks.HaveEqualBits [M24]
+  [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
+  [  FAILED  ] Stages.HaveTheBitsOfOne [M26]
+  size_by_call
+  status 1
+  [  FAILED  ] Descriptions.AreEqualInEachObject [M4]

@@ -2,6 +2,7 @@
 #include "plugins/suite_probe.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/caught_error.hpp"
@@ -32,15 +33,17 @@ std::string contract_hint(const std::string& call) {
   const std::string id = clause_in(call);
   if (id.empty()) return {};
   const conformance::Clause& clause = conformance::find_clause(id);
-  return text("[{}] is in the contract of the interface ({}:{}); ", id, clause.header, clause.line);
+  return text("[{}] is in {}, line {}; ", id, clause.header, clause.line);
 }
 
 Refusal refusal_of(const SuiteRequest& request, const plugin::ProbeFailure& failure) {
   const bool is_other = !failure.plugin.empty() && failure.plugin != request.choice.name;
+  std::filesystem::path file = is_other ? failure.file : request.choice.library->file;
+  if (!clause_in(failure.call).empty()) file.clear(); // the command to debug it is for constructors
   return {ErrorCode::kPluginFailed,
           {},
           text("{}: {}", is_other ? failure.plugin : request.choice.name, failure.reason()),
-          contract_hint(failure.call) + failure.hint(is_other ? failure.file : request.choice.library->file)};
+          contract_hint(failure.call) + failure.hint(file)};
 }
 
 /// As a check has.

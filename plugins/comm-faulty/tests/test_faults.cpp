@@ -119,7 +119,8 @@ TEST(Faults, AFailedPostNamesTheCallAndTheGroup) {
         },
         faulty("fail", {{"rank", whole(1)}, {"at", whole(2)}}));
   });
-  EXPECT_THAT(error, AllOf(HasSubstr("group tensor.0"), HasSubstr("all_reduce is post 2"), HasSubstr("comm.fault")));
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("group tensor.0"), HasSubstr("all_reduce is post 2"), HasSubstr("set fault = \"none\"")));
 }
 
 /// The communicator is destroyed while a call is held back, and its stream later.
@@ -147,11 +148,11 @@ TEST(Faults, AHeldCallMayOutliveItsCommunicator) {
 TEST(Faults, ARunThatAFaultWouldMissIsRefused) {
   const Layout layout = Layout::ptd(1, 2, 1);
   const auto refusals = [&](const std::string& fault, const std::vector<std::pair<std::string, OptionValue>>& set,
-                            DeviceKind device = DeviceKind::host) {
+                            DeviceKind device = DeviceKind::host, const char* served = "tensor") {
     Options options = faulty(fault, set).options;
     const auto backend = loaded_communicator("comm-faulty", options)({options, null_log(), layout, 0, 1});
     std::string out;
-    for (const Refusal& refusal : backend->supports({device, {DType::f32}, {"tensor"}, true, true}))
+    for (const Refusal& refusal : backend->supports({device, {DType::f32}, {served}, true, true}))
       out += refusal.message + "\n";
     return out;
   };
@@ -159,7 +160,12 @@ TEST(Faults, ARunThatAFaultWouldMissIsRefused) {
   EXPECT_EQ(refusals("drop", {{"rank", whole(2)}}), "rank = 2: the run has 2 ranks, counted from 0\n");
   EXPECT_EQ(refusals("drop", {{"axis", std::string("tensr")}}),
             "axis = \"tensr\" is not an axis that it serves in this run\n");
-  EXPECT_EQ(refusals("drop", {{"axis", std::string("pipeline*tensor")}}), "") << "in the order of the layout";
+  const auto in_data = [&](const char* axis) {
+    return refusals("drop", {{"axis", std::string(axis)}}, DeviceKind::host, "data");
+  };
+  EXPECT_EQ(in_data("tensor*data"), "") << "in the order of the layout, and joined by the last axis";
+  for (const char* missed : {"data*tensor", "data*pipeline"})
+    EXPECT_EQ(in_data(missed), text("axis = \"{}\" is not an axis that it serves in this run\n", missed));
   for (const char* missed : {"tensr*tensor", "data*tensr", "data", "tensor*", "tensor*pipeline"})
     EXPECT_EQ(refusals("drop", {{"axis", std::string(missed)}}),
               text("axis = \"{}\" is not an axis that it serves in this run\n", missed));

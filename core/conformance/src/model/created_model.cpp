@@ -73,11 +73,11 @@ LayerSpecs::LayerSpecs(const Layer& layer)
 std::size_t find_output(const LayerSpecs& producer, const TensorSpec& input, std::string_view producer_name,
                         std::string_view consumer_name) {
   const auto found = std::ranges::find(producer.outputs, input.name, &TensorSpec::name);
-  TRIAX_REQUIRE(found != producer.outputs.end(), "{} takes \"{}\", which {} does not make", consumer_name, input.name,
-                producer_name);
-  TRIAX_REQUIRE(found->shape == input.shape && found->dtype == input.dtype,
-                "{} takes \"{}\" as {} {}, and {} makes {} {}", consumer_name, input.name, name_of(input.dtype),
-                input.shape, producer_name, name_of(found->dtype), found->shape);
+  if (found == producer.outputs.end())
+    throw Error(text("{} takes \"{}\", which {} does not make", consumer_name, input.name, producer_name));
+  if (found->shape != input.shape || found->dtype != input.dtype)
+    throw Error(text("{} takes \"{}\" as {} {}, and {} makes {} {}", consumer_name, input.name, name_of(input.dtype),
+                     input.shape, producer_name, name_of(found->dtype), found->shape));
   return static_cast<std::size_t>(found - producer.outputs.begin());
 }
 
@@ -93,7 +93,7 @@ CreatedModel::CreatedModel(const ModelSubject& subject, const ModelShape& shape,
     TRIAX_REQUIRE(layers_.back() != nullptr, "layer({}) returns no layer", index);
     specs_.emplace_back(*layers_.back());
   }
-  TRIAX_REQUIRE(!layers_.empty(), "count() is {}", count);
+  if (layers_.empty()) throw Error(text("count() is {}", count));
 }
 
 bool CreatedModel::is_block(std::size_t at) const {

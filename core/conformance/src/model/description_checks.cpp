@@ -90,8 +90,8 @@ void descriptions_are_equal(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : all_shapes(subject))
     for (int rank = 0; rank < shape.tensor; ++rank) {
       const CreatedModel rank0(subject, shape), one(subject, shape, rank), other(subject, shape, rank);
-      TRIAX_REQUIRE(one.count() == first.count() && one.count() == rank0.count() && one.count() == other.count(),
-                    "{}: count() differs from object to object", to_text(shape));
+      if (one.count() != first.count() || one.count() != rank0.count() || one.count() != other.count())
+        throw Error(text("{}: count() differs from object to object", to_text(shape)));
       for (std::size_t at = 0; at < one.count(); ++at) {
         const std::string of = text("{}, rank {}, layer {}", to_text(shape), rank, at);
         expect_same_texts(report, of + " of another object", description_of(other.layer(at)),
@@ -186,8 +186,8 @@ void check_cuts_of(const ModelSubject& subject, const ModelShape& shape, Report&
   std::vector<std::unique_ptr<CreatedModel>> ranks;
   for (int rank = 0; rank < shape.tensor; ++rank) {
     ranks.push_back(std::make_unique<CreatedModel>(subject, shape, rank));
-    TRIAX_REQUIRE(ranks.back()->count() == ranks.front()->count(), "{}: count() differs from rank to rank",
-                  to_text(shape));
+    if (ranks.back()->count() != ranks.front()->count())
+      throw Error(text("{}: count() differs from rank to rank", to_text(shape)));
   }
   const CreatedModel& first = *ranks.front();
   for (std::size_t at = 0; at < first.count(); ++at)

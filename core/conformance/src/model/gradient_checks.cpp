@@ -150,8 +150,9 @@ void require_same_gradients(const ModelRun& a, const ModelRun& b) {
   for (std::size_t at = 0; are_equal && at < a.count(); ++at)
     are_equal = std::ranges::equal(a.views(at).grads, b.views(at).grads,
                                    [](const TensorView& x, const TensorView& y) { return x.shape() == y.shape(); });
-  TRIAX_REQUIRE(are_equal, "{} and {}: two objects have parameters of other shapes", to_text(a.model().shape()),
-                to_text(b.model().shape()));
+  if (!are_equal)
+    throw Error(text("{} and {}: two objects have parameters of other shapes", to_text(a.model().shape()),
+                     to_text(b.model().shape())));
 }
 
 void expect_multiple(Report& report, const ModelShape& shape, const ModelRun& got, const ModelRun& base, double factor,

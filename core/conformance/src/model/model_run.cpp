@@ -58,7 +58,7 @@ void ModelRun::require_readable_specs() const {
   for (std::size_t at = 0; at < count(); ++at)
     for (const ParamSpec& spec : model_.specs(at).params) {
       const std::string wrong = wrong_range(spec);
-      TRIAX_REQUIRE(wrong.empty(), "{}, {}: {}", model_.name(at), spec.name, wrong);
+      if (!wrong.empty()) throw Error(text("{}, {}: {}", model_.name(at), spec.name, wrong));
     }
   const LayerContext& context = model_.context();
   if (model_.first() + static_cast<int>(count()) != model_.model().count()) return; // not the last stage
@@ -66,8 +66,8 @@ void ModelRun::require_readable_specs() const {
   const bool generates = model_.shape().purpose == Purpose::generate;
   const char* const name = generates ? "logits" : "loss";
   const Shape shape = generates ? Shape{context.max_rows, context.micro, context.vocab} : Shape{context.micro};
-  TRIAX_REQUIRE(outputs.size() == 1 && outputs[0].name == name && outputs[0].shape == shape,
-                "the one output of the last layer must be {} {}", name, shape);
+  if (outputs.size() != 1 || outputs[0].name != name || outputs[0].shape != shape)
+    throw Error(text("the one output of the last layer must be {} {}", name, shape));
 }
 
 TensorView ModelRun::tensor(const std::string& name, DType dtype, const Shape& shape) {

@@ -178,7 +178,7 @@ void Stepper::replace_optimizer() {
   optimizer_->prepare(shards_);
   if (!before) return;
   SavedState* const after = find_extension<SavedState>(*optimizer_);
-  TRIAX_REQUIRE(after != nullptr, "one object offers SavedState, and another does not");
+  if (!after) throw Error("one object offers SavedState, and another does not");
   after->load(saved);
 }
 
