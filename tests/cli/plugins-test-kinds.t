@@ -62,7 +62,11 @@ The report names the values and the clause:
   [  FAILED  ] 1 check:
   [  FAILED  ] WeightDecay.IsOfMarkedParameters [O10]
 
-A fault at a limit of an option names the option:
+A fault at one value of an option names the option:
+
+  $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --set schedule.fault=one_value --filter 'Options.*' | grep 'group' | head -2
+
+A fault at a limit of an option does, too:
 
   $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --filter 'Options.*' > out.txt; echo $?; times < out.txt | sed -n '2,4p'
   1
@@ -72,7 +76,7 @@ A fault at a limit of an option names the option:
 
 Every fault of a scheduler is found:
 
-  $ faults sched-planted schedule "no_keys throws refuses_all counts_calls per_object delay stage_map missing twice descending weight_first deadlock"
+  $ faults sched-planted schedule "no_keys throws refuses_all counts_calls per_object per_rank delay stage_map empty_rank missing twice twice_late descending weight_first deadlock"
   no_keys
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [S1]

@@ -215,6 +215,8 @@ Channels, counts and allocations:
   [  FAILED  ] 2 checks:
   [  FAILED  ] Channel.ReceivesWhatItSends [C23]
   [  FAILED  ] Channel.WaitsForNoOther [C25]
+  $ planted early_event 'Send.FreesItsView*' | sed 's/element [0-9]* is -1.*/element # is -1/' | grep -v '^    and'
+  $ planted mixed_types 'Mismatch.OfTransfers*' | sed 's/rank [01]:/rank #:/'
   $ planted bytes 'Counts.*'
   status 1
   [ RUN      ] Counts.OfCollectivesFollowTheFormulas
@@ -293,6 +295,8 @@ Failures that do not reach all calls of all members:
   [  FAILED  ] Barrier.ReturnsAfterAllMembersCame (# ms)
   [  FAILED  ] 1 check:
   [  FAILED  ] Barrier.ReturnsAfterAllMembersCame [C36]
+  $ planted deaf_barrier 'Barrier.Ends*' | grep 'contract\|FAILED'
+  $ planted joined_traits 'Backend.*' | grep 'contract\|FAILED'
   $ planted joins_late 'Join.NamesTheMissingRanks' 0.5 | grep 'contract\|FAILED'
     contract: [C3] join() throws Error at its deadline, and its text names the ranks that are missing; the members that come later get an error, too. It runs the progress loop, and ends when the rank is aborted. Only in the first join() of a process may a library that initializes all processes together (MPI) wait longer. (triax/communicator.hpp:#)
   [  FAILED  ] Join.NamesTheMissingRanks (# ms)

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include <triax/plugin.hpp>
 #include <triax/rendezvous.hpp>
 #include <utility>
+#include <vector>
 
 #include "communicator.hpp"
 
@@ -24,7 +26,8 @@ using Kind = Collective::Kind;
 
 constexpr const char* kFaults =
     "none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
-    "ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late|hang_traits";
+    "ignores_stream|allocates|throws_after_abort|barrier|deaf_barrier|buffered|early_event|mixed_types|joins_late|"
+    "joined_traits|hang_traits";
 
 class PlantedCommunicator final : public LocalCommunicator {
  public:
@@ -45,7 +48,14 @@ class PlantedCommunicator final : public LocalCommunicator {
     if (!has("out_of_turn")) LocalCommunicator::progress();
   }
   void barrier(Deadline deadline) override {
-    if (!has("barrier")) LocalCommunicator::barrier(deadline);
+    if (has("barrier")) return;
+    try {
+      LocalCommunicator::barrier(deadline);
+    } catch (const Error&) {
+      if (!has("deaf_barrier")) throw;
+      while (Clock::now() < deadline) std::this_thread::yield();
+      throw Error("barrier of group tensor.0: timed out waiting for rank 0");
+    }
   }
 
  protected:
@@ -73,14 +83,23 @@ class PlantedCommunicator final : public LocalCommunicator {
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override {
     if (has("crash")) ::raise(SIGSEGV);
     if (has("allocates")) kept_ = std::make_unique<int>(static_cast<int>(transfers.size()));
-    if (!has("channels")) return LocalCommunicator::do_exchange(transfers, stream, action);
+    if (has("early_event") && std::ranges::all_of(transfers, is_send)) {
+      LocalCommunicator::do_exchange(transfers, *stream_, action);
+      return {Event(), action};
+    }
+    if (!has("channels") && !has("mixed_types")) return LocalCommunicator::do_exchange(transfers, stream, action);
     std::vector<Transfer> changed(transfers.begin(), transfers.end());
-    for (Transfer& transfer : changed) transfer.channel = 0;
+    for (Transfer& transfer : changed) {
+      if (has("channels")) transfer.channel = 0;
+      if (has("mixed_types")) transfer.view = {transfer.view.data(), DType::u8, {as_bytes(transfer.view)}};
+    }
     return LocalCommunicator::do_exchange(changed, stream, action);
   }
 
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
+  static bool is_send(const Transfer& transfer) { return transfer.direction == Direction::send; }
+  static std::int64_t as_bytes(const TensorView& view) { return static_cast<std::int64_t>(view.bytes()); }
 
   void plant_in_collective(const Collective& of) {
     if (has("throws") && of.kind == Kind::all_to_all) throw Error("all_to_all fails");
@@ -109,6 +128,7 @@ class PlantedBackend final : public CommBackend {
     traits.ranks = CommTraits::Ranks::same_process;
     if (fault_ == "buffered") traits.send = CommTraits::Send::buffered;
     if (fault_ == "buffered") traits.buffered_bytes = 64;
+    if (fault_ == "joined_traits" && has_joined_) traits.order = CommTraits::Order::serial;
     return traits;
   }
   Refusals supports(const CommRequest&) const override { return {}; }
@@ -117,6 +137,7 @@ class PlantedBackend final : public CommBackend {
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
     Rendezvous rendezvous("comm-planted", 1,
                           {group, store, *device_, fault_ == "joins_late" ? deadline_in(3600) : deadline});
+    has_joined_ = true;
     return rendezvous.run([&] {
       rendezvous.publish({text("{}", reinterpret_cast<std::uintptr_t>(&store))});
       const std::string key = text("{} {}", rendezvous.key(), rendezvous.collect().front().front());
@@ -138,6 +159,7 @@ class PlantedBackend final : public CommBackend {
 
   const std::string fault_;
   Device* device_ = nullptr;
+  bool has_joined_ = false;
 };
 
 constexpr triax_option kOptions[] = {option_string("fault", "none", kFaults, "what is wrong with this communicator")};

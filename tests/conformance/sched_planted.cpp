@@ -16,14 +16,16 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_string("fault", "none",
-                  "none|no_keys|throws|refuses_all|counts_calls|per_object|delay|stage_map|missing|twice|descending|"
-                  "weight_first|deadlock",
+                  "none|no_keys|throws|refuses_all|counts_calls|per_object|per_rank|delay|stage_map|empty_rank|missing|"
+                  "twice|twice_late|descending|weight_first|deadlock|one_value",
                   "what is wrong with this scheduler"),
+    option_int("group", "1", 1, 100, "has no effect, unless the fault is in one value"),
 };
 
 class PlantedScheduler final : public Scheduler {
  public:
-  explicit PlantedScheduler(const PluginContext& context) : fault_(context.options.text("fault")) {
+  explicit PlantedScheduler(const PluginContext& context)
+      : fault_(context.options.text("fault")), group_(context.options.integer("group")), rank_(context.rank) {
     static std::atomic<int> objects = 0;
     number_ = objects++;
   }
@@ -39,6 +41,7 @@ class PlantedScheduler final : public Scheduler {
   Schedule rows(const PipelineShape& shape) const override {
     std::vector<int> stages = one_stage_per_rank(shape);
     if (has("stage_map") && shape.pipeline == 5) stages.back() = shape.pipeline;
+    if (has("empty_rank") && shape.pipeline == 5) stages.back() = 0;
     Schedule out(shape, std::move(stages));
     if (has("delay")) out.delay = 1;
     for (int rank = 0; rank < shape.pipeline; ++rank) fill(out.row(rank), shape, rank);
@@ -65,10 +68,12 @@ class PlantedScheduler final : public Scheduler {
   void plant(Schedule& schedule, const PipelineShape& shape) const {
     std::vector<Action>& last = schedule.row(shape.pipeline - 1);
     const auto m = static_cast<std::size_t>(shape.microbatches);
-    const bool is_planted = has("per_object") ? number_ % 2 == 1 : has("counts_calls") && ++calls_ % 5 == 0;
+    const bool is_planted = (has("per_object") && number_ % 2 == 1) || (has("per_rank") && rank_ != 0) ||
+                            (has("counts_calls") && ++calls_ % 5 == 0);
     if (is_planted && m > 1) std::swap(last[0], last[1]);
     if (has("missing") && m % static_cast<std::size_t>(shape.pipeline) != 0) last.pop_back();
-    if (has("twice") && m == 7) last.push_back(last.back());
+    if ((has("twice") && m == 7) || (has("twice_late") && m == 48)) last.push_back(last.back());
+    if (has("one_value") && group_ == 3) last.pop_back();
     if (has("deadlock") && shape.pipeline > 1 && m > 2) { // the first rank waits for a gradient that needs its forward
       std::vector<Action>& first = schedule.row(0);
       std::rotate(first.begin() + 1, first.begin() + static_cast<std::ptrdiff_t>(m),
@@ -77,6 +82,8 @@ class PlantedScheduler final : public Scheduler {
   }
 
   const std::string fault_;
+  const std::int64_t group_;
+  const int rank_;
   int number_ = 0;
   mutable std::atomic<int> calls_ = 0;
 };

@@ -29,6 +29,15 @@ TEST_F(PreflightTest, NamesAPluginThatRefusesWithoutAReason) {
                                       "  this is a defect of the plugin: report it to its author"));
 }
 
+TEST_F(PreflightTest, NamesAPluginWhoseRefusalNamesNoKeyOfTheRun) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["schedule.plugin"] = "\"sched-crashing\"";
+  run_.keys["schedule.where"] = "\"supports\"";
+  run_.keys["schedule.how"] = "\"misname\"";
+  EXPECT_THAT(refusals(), ElementsAre("schedule.plugin \"sched-crashing\": too many chunks\n"
+                                      "  change the run as the message says, or choose another schedule.plugin"));
+}
+
 /// They would wait for each other indefinitely.
 TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
   run_.keys["model.plugin"] = "\"model-uneven\"";

@@ -2,6 +2,8 @@
 #include "plugins/scheduler_suite.hpp"
 
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "plugin/option_text.hpp"
@@ -28,6 +30,7 @@ const char* clause_of(Rule rule) {
     case Rule::one_pipeline:
     case Rule::all_stages:
     case Rule::stage_on_a_rank:
+    case Rule::rank_with_a_stage:
       return "S3";
     case Rule::known_kind:
     case Rule::known_stage:
@@ -68,12 +71,17 @@ std::vector<ScheduleViolation> verify_schedule(const Schedule& rows, const Pipel
   return out;
 }
 
-/// The values at the limits of an option, as the text that sets them.
-std::vector<std::string> limit_texts(const triax_option& option) {
+/// Values at the limits of an option and small ones, or its choices, as the text that sets them.
+std::vector<std::string> tried_texts(const triax_option& option) {
   std::vector<std::string> out;
   if (option.type == TRIAX_OPTION_BOOL) return {"false", "true"};
-  if (option.type == TRIAX_OPTION_INT && option.min <= option.max)
-    return {text("{}", static_cast<std::int64_t>(option.min)), text("{}", static_cast<std::int64_t>(option.max))};
+  if (option.type == TRIAX_OPTION_INT && option.min <= option.max) {
+    std::set<std::int64_t> values{static_cast<std::int64_t>(option.min), static_cast<std::int64_t>(option.max)};
+    for (const std::int64_t value : {1, 2, 3, 5, 8})
+      if (option.min <= static_cast<double>(value) && static_cast<double>(value) <= option.max) values.insert(value);
+    for (const std::int64_t value : values) out.push_back(text("{}", value));
+    return out;
+  }
   if (option.type == TRIAX_OPTION_FLOAT && option.min <= option.max)
     return {text("{}", option.min), text("{}", option.max)};
   if (option.type != TRIAX_OPTION_STRING || !option.choices) return {};
@@ -86,14 +94,19 @@ std::vector<std::string> limit_texts(const triax_option& option) {
   return out;
 }
 
+conformance::Object<Scheduler> create(const plugin::Library& library, const Options& options, int rank) {
+  static const Layout layout = Layout::ptd(conformance::kSubjectRanks, 1, 1);
+  return create_for_suite<Scheduler>(library, PluginContext{options, null_log(), layout, rank, 1});
+}
+
 std::vector<SchedulerSubject::Variant> variants_of(const config::PluginChoice& choice) {
   std::vector<SchedulerSubject::Variant> out;
   for (const triax_option& option : choice.library->options)
-    for (const std::string& value : limit_texts(option)) {
+    for (const std::string& value : tried_texts(option)) {
       const auto options = std::make_shared<Options>(choice.options);
       options->set(option.name, plugin::parse_option(option, value));
       out.push_back({text("{} = {}", option.name, value),
-                     [library = choice.library, options] { return create_for_suite<Scheduler>(*library, *options); }});
+                     [library = choice.library, options](int rank) { return create(*library, *options, rank); }});
     }
   return out;
 }
@@ -103,8 +116,8 @@ std::vector<SchedulerSubject::Variant> variants_of(const config::PluginChoice& c
 RequestedSuite scheduler_suite(const SuiteRequest& request, Refusals&) {
   SchedulerSubject subject;
   subject.name = request.choice.name;
-  subject.scheduler = [library = request.choice.library, options = request.choice.options] {
-    return create_for_suite<Scheduler>(*library, options);
+  subject.scheduler = [library = request.choice.library, options = request.choice.options](int rank) {
+    return create(*library, options, rank);
   };
   subject.variants = variants_of(request.choice);
   subject.verify = verify_schedule;

@@ -2,6 +2,7 @@
 #include "triax/conformance/run.hpp"
 
 #include <fnmatch.h>
+#include <malloc.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace triax::conformance {
 namespace {
 
 constexpr int kCheckPollMs = 5;
+constexpr int kFilling = 0xa5; // of allocated memory; freed memory gets its complement
 
 bool matches_any(std::string_view patterns, const std::string& name) {
   for (std::size_t begin = 0; begin <= patterns.size();) {
@@ -52,6 +54,7 @@ std::vector<std::string> run_isolated(const Check& check, const RunOptions& opti
   const std::shared_ptr<Activities> activities = make_shared_activities();
   os::ForkedProcess process(
       [&](int) {
+        mallopt(M_PERTURB, kFilling); // makes the use of freed or unwritten memory visible
         const RankActivity::Binding bound(activities->of_check);
         Report report(*activities);
         run_body(check, report);

@@ -138,8 +138,8 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   PendingCall pending() const noexcept;
 
  protected:
-  /// Called with checked arguments. The states of the returned events live as long as the communicator, or as the
-  /// call's stream if that is destroyed earlier.
+  /// Called with checked arguments. The states of the returned events must outlive the communicator: until the call's
+  /// stream, and all streams that wait for the event, have dropped it.
   /// @{
   virtual Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                              ActionId action) = 0;
@@ -293,11 +293,14 @@ class TRIAX_API CommBackend : public Extensible {
 // [C31] A post after the failure of the group does not throw: it returns an event that fails. barrier() throws.
 // [C32] After a failure, calls that their stream still holds back fail, too, without their turn.
 // [C33] Members that post different collectives, or transfers of different size or type, fail with a text that names
-//       both. This does not hold for stream-ordered communicators.
+//       both, as to_text(Collective) does ("all_reduce of 8 f32 (sum)") or by elements and type ("6 f32"), with their
+//       ranks ("rank 0"). A send that is complete before its receive is posted stays complete; its group fails. This
+//       does not hold for stream-ordered communicators.
 // [C34] A communicator may be destroyed at any time. Members that wait for it fail with "rank 1 left group tensor.0".
-//       What is queued on streams, a HostTask and the event, stays valid until the streams have dropped it.
+//       What is queued on streams, a HostTask and the event, stays valid until the streams have dropped it. A call
+//       whose stream is destroyed before it is complete fails its group (HostTask::dropped()).
 // [C35] A communicator whose peer was killed ends its calls after abort(), and its destructor does not wait for the
 //       peer.
 // [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are
-//       missing. It runs the progress loop, ends when the rank is aborted, and does not count time in which the
-//       process is stopped.
+//       missing ("rank 0"). It runs the progress loop, ends when the rank is aborted, and does not count time in which
+//       the process is stopped.

@@ -144,7 +144,8 @@ class TRIAX_API HostTask {
   /// Does as much as possible without blocking; returns true when finished. The progress loop calls it repeatedly, on
   /// the rank's main thread. Must not throw: a task that fails makes its Work's event fail and returns true.
   virtual bool advance() noexcept = 0;
-  /// The stream was destroyed while the task was queued: advance() will not be called again.
+  /// The stream was destroyed while the task was queued: advance() will not be called again. A communicator's call
+  /// fails its group.
   virtual void dropped() noexcept {}
 };
 

@@ -65,7 +65,7 @@ struct PipelineShape {
 };
 
 /// One row of actions per pipeline rank, and the stage map: the rank of each stage, which must be given for all stages.
-/// A stage is a model chunk: with v chunks per rank, a rank has v stages, in any assignment.
+/// A stage is a model chunk: of the p*v stages, each rank has at least one, and usually v.
 class TRIAX_API Schedule {
  public:
   Schedule() = default;
@@ -117,7 +117,7 @@ class TRIAX_API Scheduler : public Extensible {
 // [S2] supports() and rows() depend on the options and the shape only. All calls, objects and threads get the same
 //      answer, because every rank computes the schedule of all ranks.
 // [S3] A schedule has a row for each pipeline rank and one pipeline (replica 0); its stage map gives each stage a rank
-//      in [0, p). Its delay is 0.
+//      in [0, p), and each rank at least one stage. Its delay is 0.
 // [S4] Each stage has F of every microbatch once, and either B once, or I and W once each, all in the row of its rank.
 //      Microbatches of a stage may differ in that. Actions name the whole sequence (slice 0).
 // [S5] A row is executed in its order: F of a microbatch is before its B or I, and I before W. On each stage, the input

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verification of a scheduler's rows over all ranks.
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <limits>
@@ -154,6 +155,9 @@ class RowsCheck {
         violations_.push_back(
             {.rule = Rule::stage_on_a_rank, .at = {.stage = stage}, .has = rank, .wanted = shape_.pipeline});
     }
+    for (int rank = 0; rank < shape_.pipeline; ++rank)
+      if (std::ranges::count(ranks, rank) == 0)
+        violations_.push_back({.rule = Rule::rank_with_a_stage, .at = {.rank = rank}});
     return violations_.empty();
   }
 

@@ -57,6 +57,7 @@ class Words {
       case Rule::one_pipeline:
       case Rule::all_stages:
       case Rule::stage_on_a_rank:
+      case Rule::rank_with_a_stage:
       case Rule::programs_by_rank:
       case Rule::programs_per_rank:
         return led({}, of_whole());
@@ -87,6 +88,8 @@ class Words {
                     of_.has == 1 ? "" : "s", of_.wanted);
       case Rule::stage_on_a_rank:
         return text("the schedule assigns stage {} to rank {} of {}", of_.at.stage, of_.has, of_.wanted);
+      case Rule::rank_with_a_stage:
+        return text("the schedule assigns no stage to rank {}", of_.at.rank);
       case Rule::programs_by_rank:
         return text("program {} is that of rank {}", of_.has, of_.wanted);
       default:

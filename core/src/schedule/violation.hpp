@@ -51,6 +51,7 @@ struct Violation {
     one_pipeline,      // has: replicas
     all_stages,        // has: stages, wanted: stages
     stage_on_a_rank,   // at.stage; has: its rank, wanted: number of ranks
+    rank_with_a_stage, // at.rank
     programs_by_rank,  // has: index of the program, wanted: its rank
     programs_per_rank, // has: programs, wanted: ranks
     one_stage_map,     // at.rank

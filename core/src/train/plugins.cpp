@@ -136,6 +136,14 @@ std::string next_step(ErrorCode code, const std::string& table) {
              : text("change the run as the message says, or choose another {}.plugin", table);
 }
 
+/// Keys that the run does not have, such as misspelt ones, have no position, and would hide the plugin.
+Refusals without_unknown_keys(const config::RunConfig& run, Refusals refusals) {
+  for (Refusal& refusal : refusals)
+    if (std::ranges::none_of(refusal.keys, [&run](const std::string& key) { return run.values.contains(key); }))
+      refusal.keys.clear();
+  return refusals;
+}
+
 } // namespace
 
 Refusal failure_of(const config::PluginChoice& choice, const Error& error) {
@@ -230,8 +238,9 @@ Refusals RankPlugins::check_optimizer_traits() const {
 
 Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
   Refusals out;
-  const auto supports = [&out](const config::PluginChoice& choice, auto call) {
-    out.add(of_plugin(choice, plugin::guarded_call(choice.name, "supports", call)));
+  const auto supports = [this, &out](const config::PluginChoice& choice, auto call) {
+    const Refusals refusals = plugin::guarded_call(choice.name, "supports", call);
+    out.add(of_plugin(choice, without_unknown_keys(run_, refusals)));
   };
   supports(run_.model, [&] {
     return model_->supports({.vocab = run_.vocab,

@@ -26,8 +26,10 @@ void compare_programs(std::span<const schedule::Program> programs, int rank, con
   const std::string key = "train/programs", own = program_digest(programs);
   if (rank == 0) store.set(key, own);
   if (store.get(key, deadline) == own) return;
-  throw Error(text("rank {} has another schedule than rank 0", rank), scheduler,
-              "all ranks need the same plugin and the same files, and none may change while they start");
+  throw Error(
+      text("rank {} has another schedule than rank 0", rank), scheduler,
+      "all ranks need the same plugin and the same files, and none may change while they start; rows() of a scheduler "
+      "depends on its shape and options only");
 }
 
 } // namespace triax::train

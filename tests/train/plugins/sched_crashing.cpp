@@ -11,7 +11,7 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_string("where", nullptr, "create|supports|rows", "the call that fails"),
-    option_string("how", "crash", "crash|exit|loop|refuse", "what it does"),
+    option_string("how", "crash", "crash|exit|loop|refuse|misname", "what it does"),
 };
 
 class Crashing final : public Scheduler {
@@ -24,6 +24,8 @@ class Crashing final : public Scheduler {
     fail_in("supports");
     Refusals out;
     if (where_ == "supports" && how_ == "refuse") out.add(Refusal{}); // without a reason
+    if (where_ == "supports" && how_ == "misname")
+      out.add(make_refusal(ErrorCode::kUnsupported, {"schedule.placment"}, "too many chunks"));
     return out;
   }
   Schedule rows(const PipelineShape& shape) const override {
@@ -33,7 +35,7 @@ class Crashing final : public Scheduler {
 
  private:
   void fail_in(std::string_view where) const {
-    if (where != where_ || how_ == "refuse") return;
+    if (where != where_ || how_ == "refuse" || how_ == "misname") return;
     while (how_ == "loop") pause();
     if (how_ == "exit") _exit(3);
     std::signal(SIGSEGV, SIG_DFL); // a sanitizer's handler would turn the signal into an exit

@@ -40,6 +40,11 @@ void same_answers(const CommunicatorSubject& subject, Report& report) {
     const std::string started = answers(rank.backend());
     rank.expect(started == first, "traits() and supports() answer \"{}\" before start(), and \"{}\" after it", first,
                 started);
+    rank.join(kTensorAxis);
+    const std::string joined = answers(rank.backend());
+    rank.expect(joined == first, "traits() and supports() answer \"{}\" before join(), and \"{}\" after it", first,
+                joined);
+    rank.meet("end");
   });
 }
 

@@ -121,8 +121,24 @@ void barrier_waits_for_all(const CommunicatorSubject& subject, Report& report) {
 void barrier_names_missing_ranks(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     if (comm.index() == 1)
-      rank.expect_error("a barrier without rank 0", [&] { comm.barrier(deadline_in(0.02)); },
-                        {"barrier of group tensor.0: timed out waiting for rank 0"});
+      rank.expect_error("a barrier without rank 0", [&] { comm.barrier(deadline_in(0.02)); }, {"tensor.0", "rank 0"});
+    rank.meet("end");
+  });
+}
+
+/// The rank is aborted while it waits, as a watchdog does it.
+void barrier_ends_with_its_rank(const CommunicatorSubject& subject, Report& report) {
+  in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
+    constexpr std::chrono::milliseconds kMeanwhile{20};
+    if (comm.index() == 1) {
+      std::thread watchdog([&rank, kMeanwhile] {
+        std::this_thread::sleep_for(kMeanwhile);
+        rank.device().abort_flag().raise("the watchdog ended the rank");
+      });
+      rank.expect_error("a barrier of an aborted rank", [&] { comm.barrier(rank.deadline()); },
+                        {"the watchdog ended the rank"});
+      watchdog.join();
+    }
     rank.meet("end");
   });
 }
@@ -153,6 +169,7 @@ constexpr CommCheck kLossChecks[] = {
     {"Killed.PeerDoesNotKeepTheOthers", "C35", unless_processes, peer_is_killed},
     {"Barrier.ReturnsAfterAllMembersCame", "C36", nullptr, barrier_waits_for_all},
     {"Barrier.NamesTheMissingRanks", "C36", nullptr, barrier_names_missing_ranks},
+    {"Barrier.EndsWhenTheRankIsAborted", "C36", nullptr, barrier_ends_with_its_rank},
     {"Barrier.DoesNotCountStops", "C36", nullptr, barrier_does_not_count_stops},
 };
 

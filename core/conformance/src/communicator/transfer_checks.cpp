@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends and receives: matching by edge and order, sets without order, guarantees of sends.
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "checks.hpp"
@@ -10,7 +12,7 @@ namespace triax::conformance {
 
 namespace {
 
-constexpr std::int64_t kLargeView = 1 << 20; // elements: 4 MiB, above the rendezvous thresholds of transports
+constexpr std::int64_t kLargeView = (5 << 18) + 1; // elements: over 5 MiB, above the thresholds of transports
 
 /// The transfer of this member on the edge from member 0 to member 1.
 Transfer on_edge(Communicator& comm, const TensorView& view, int channel = 0) {
@@ -192,10 +194,33 @@ void sends_complete_with_receives(const CommunicatorSubject& subject, Report& re
   });
 }
 
+/// The receiver posts late, so that a send of a large view is under way for some time.
+void sent_views_may_be_overwritten(const CommunicatorSubject& subject, Report& report) {
+  in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
+    constexpr std::chrono::milliseconds kMeanwhile{50};
+    connect(rank, comm);
+    for (const std::int64_t elements : {std::int64_t{1}, std::int64_t{3000}, kLargeView}) {
+      const TensorView view = rank.tensor(DType::i32, {elements});
+      if (comm.index() == 0) rank.put(view, input_of<std::int32_t>(0, elements));
+      const Transfer one = on_edge(comm, view);
+      if (comm.index() == 1) std::this_thread::sleep_for(kMeanwhile);
+      rank.wait(comm.exchange({&one, 1}, rank.stream()));
+      if (comm.index() == 0) {
+        rank.put(view, std::vector<std::int32_t>(static_cast<std::size_t>(elements), -1));
+      } else {
+        expect_elements(rank, text("a transfer of {} i32, whose view the sender overwrites after its event", elements),
+                        view, input_of<std::int32_t>(0, elements));
+      }
+      rank.meet("received");
+    }
+  });
+}
+
 constexpr CommCheck kTransferChecks[] = {
     {"Exchange.OfACycleCompletes", "C24", nullptr, a_cycle_completes},
     {"Exchange.WithoutTransfersCompletes", "C24", nullptr, an_empty_exchange_completes},
     {"Exchange.MovesEveryTypeAndSize", "C8", nullptr, every_type_and_size},
+    {"Send.FreesItsViewWithItsEvent", "C8", nullptr, sent_views_may_be_overwritten},
     {"Edge.TheKthSendMeetsTheKthReceive", "C23", nullptr, sends_meet_receives_in_order},
     {"Edge.OrderIsThatOfThePosts", "C23", nullptr, order_is_that_of_posts},
     {"Channel.ReceivesWhatItSends", "C23", unless_tagged, channels_match_themselves},

@@ -41,7 +41,9 @@ T value_of(int member, std::int64_t element, Values values) {
     return static_cast<std::uint8_t>(bits);
   } else if constexpr (std::is_integral_v<T>) {
     if (values == Values::exact) return static_cast<T>(bits % kExactValues) - static_cast<T>(kExactValues / 2);
-    return static_cast<T>(static_cast<T>(bits) << (8 * (sizeof(T) - 4)));
+    if constexpr (sizeof(T) == 4) return static_cast<T>(bits);
+    const std::uint64_t high = bits; // with more bits than a double has
+    return static_cast<T>(high << 32 | random_bits(member + 1000, element));
   } else {
     if (values == Values::exact)
       return T(static_cast<float>(bits % kExactValues) - static_cast<float>(kExactValues / 2));

@@ -21,7 +21,7 @@ std::string unless_verifier(const SchedulerSubject& subject) {
 template <char number>
 void rows_keep(const SchedulerSubject& subject, Report& report) {
   const std::string clause{'S', number};
-  const Object<Scheduler> scheduler = subject.scheduler();
+  const Object<Scheduler> scheduler = subject.scheduler(0);
   for_accepted_shapes(*scheduler, report, [&](const PipelineShape& shape, const Schedule& rows) {
     for (const ScheduleViolation& violation : subject.verify(rows, shape))
       if (violation.clause == clause) report.fail(text("{}: {}", shape_text(shape), violation.message));
@@ -43,7 +43,7 @@ PipelineShape large_shape(const Scheduler& scheduler) {
 
 /// Calls rows() only, and counts its actions, so that the time of this check is the time of rows().
 void large_rows_are_complete(const SchedulerSubject& subject, Report& report) {
-  const Object<Scheduler> scheduler = subject.scheduler();
+  const Object<Scheduler> scheduler = subject.scheduler(0);
   const PipelineShape shape = large_shape(*scheduler);
   const Schedule rows = scheduler->rows(shape);
   std::array<std::int64_t, 4> counts{};

@@ -11,7 +11,7 @@ namespace triax::conformance {
 namespace {
 
 void refuses_with_reasons(const SchedulerSubject& subject, Report& report) {
-  const Object<Scheduler> scheduler = subject.scheduler();
+  const Object<Scheduler> scheduler = subject.scheduler(0);
   const int accepted = check_refusals(*scheduler, {}, report);
   if (accepted > 0 || report.has_failed()) return;
   const PipelineShape first = swept_shapes().front();
@@ -21,7 +21,7 @@ void refuses_with_reasons(const SchedulerSubject& subject, Report& report) {
 
 /// Compares answers of two objects, and of two calls, on shapes in two orders.
 void answers_are_equal(const SchedulerSubject& subject, Report& report) {
-  const Object<Scheduler> one = subject.scheduler(), other = subject.scheduler();
+  const Object<Scheduler> one = subject.scheduler(0), other = subject.scheduler(kSubjectRanks - 1);
   std::vector<PipelineShape> shapes = swept_shapes();
   std::vector<Refusals> first;
   for (const PipelineShape& shape : shapes) first.push_back(one->supports(shape));
@@ -31,24 +31,25 @@ void answers_are_equal(const SchedulerSubject& subject, Report& report) {
       const Refusals again = scheduler->supports(shapes[i]);
       report.expect(std::vector<Refusal>(again.begin(), again.end()) == expected,
                     "{}: supports() gives {} refusals, and {} before{}", shape_text(shapes[i]), again.size(),
-                    expected.size(), scheduler == &*other ? " by another object" : "");
+                    expected.size(), scheduler == &*other ? " by an object of another rank" : "");
     }
   }
 }
 
 void rows_are_equal(const SchedulerSubject& subject, Report& report) {
-  const Object<Scheduler> one = subject.scheduler(), other = subject.scheduler();
+  const Object<Scheduler> one = subject.scheduler(0), other = subject.scheduler(kSubjectRanks - 1);
   for_accepted_shapes(*one, report, [&](const PipelineShape& shape, const Schedule& rows) {
     const std::string in_calls = schedule_difference(rows, one->rows(shape));
     report.expect(in_calls.empty(), "{}: two calls of rows() differ: {}", shape_text(shape), in_calls);
     const std::string in_objects = schedule_difference(rows, other->rows(shape));
-    report.expect(in_objects.empty(), "{}: rows() of two objects differ: {}", shape_text(shape), in_objects);
+    report.expect(in_objects.empty(), "{}: rows() of the objects of two ranks differ: {}", shape_text(shape),
+                  in_objects);
   });
 }
 
 void rows_are_equal_on_threads(const SchedulerSubject& subject, Report& report) {
   constexpr int kCallers = 4;
-  const Object<Scheduler> scheduler = subject.scheduler();
+  const Object<Scheduler> scheduler = subject.scheduler(0);
   std::vector<PipelineShape> shapes;
   std::vector<Schedule> expected;
   for_accepted_shapes(*scheduler, report, [&](const PipelineShape& shape, const Schedule& rows) {
@@ -75,7 +76,7 @@ std::string unless_variants(const SchedulerSubject& subject) {
 
 void options_at_their_limits(const SchedulerSubject& subject, Report& report) {
   for (const SchedulerSubject::Variant& variant : subject.variants) {
-    const Object<Scheduler> scheduler = variant.scheduler();
+    const Object<Scheduler> scheduler = variant.scheduler(0);
     check_refusals(*scheduler, variant.option + ", ", report);
     for_accepted_shapes(*scheduler, report, [&](const PipelineShape& shape, const Schedule& rows) {
       for (const ScheduleViolation& violation : subject.verify(rows, shape))

@@ -12,6 +12,8 @@ namespace {
 constexpr int kSweptPipelines[] = {1, 2, 3, 4, 5, 8};
 constexpr int kSweptChunks[] = {1, 2, 3, 4};
 constexpr int kSweptMicrobatches[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16, 20, 24};
+constexpr int kManyMicrobatches[] = {25, 32, 48, 96}; // with few pipelines: rows may change in the steady state
+constexpr int kFewPipelines[] = {2, 4};
 
 } // namespace
 
@@ -20,6 +22,9 @@ std::vector<PipelineShape> swept_shapes() {
   for (const int pipeline : kSweptPipelines)
     for (const int chunks : kSweptChunks)
       for (const int microbatches : kSweptMicrobatches) out.push_back({pipeline, chunks, microbatches});
+  for (const int pipeline : kFewPipelines)
+    for (const int chunks : {1, 2})
+      for (const int microbatches : kManyMicrobatches) out.push_back({pipeline, chunks, microbatches});
   return out;
 }
 

@@ -21,16 +21,19 @@ struct ScheduleViolation {
   std::string message; // "rank 2, position 3, 2B0: it needs 2F0, which comes later, at position 5"
 };
 
+/// Ranks that create objects of the scheduler.
+inline constexpr int kSubjectRanks = 8;
+
 /// The scheduler that the suite checks.
 struct SchedulerSubject {
   std::string name; // "sched-mine"
-  /// Creates an object with the options under test.
-  std::function<Object<Scheduler>()> scheduler;
+  /// Creates an object with the options under test, as a rank of a layout of kSubjectRanks does it.
+  std::function<Object<Scheduler>(int rank)> scheduler;
 
-  /// The same with one option at a limit, or with one of its choices.
+  /// The same with another value of one option.
   struct Variant {
     std::string option; // "group = 16777216"
-    std::function<Object<Scheduler>()> scheduler;
+    std::function<Object<Scheduler>(int rank)> scheduler;
   };
   std::vector<Variant> variants;
 
