@@ -96,8 +96,8 @@ What cannot run is refused:
     triax plugins describe {plugins}/model-gpt.so lists its options
   [2]
   $ triax plugins test model-gpt --kernels kernels-sim
-  --kernels kernels-sim: plugin "kernels-sim" was not found; nearest: kernels-cpu
-    looked in: {plugins}
+  model-gpt: the kernel set does not compute on the host
+    use kernels-reference or kernels-cpu
   [2]
   $ triax plugins test model-gpt --kernels comm-local 2>&1 | sed 's/{plugins}.*: //'
   --kernels comm-local: comm-local is a plugin of kind communicator; kind kernels is needed

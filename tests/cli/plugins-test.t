@@ -37,11 +37,20 @@ What cannot run is refused:
 
   $ triax plugins test sched-gpipe --processes --ranks 4
   --processes has no effect on a scheduler
-    leave --processes out
+    leave --processes out: it is for communicators
   --ranks has no effect on a scheduler
-    leave --ranks out
+    leave --ranks out: it is for communicators
   [2]
   $ for plugin in comm-local sched-gpipe optim-sgd kernels-cpu; do triax plugins test $plugin --kernels kernels-cpu; done
+  --kernels has no effect on a communicator
+    leave --kernels out: it is for models
+  --kernels has no effect on a scheduler
+    leave --kernels out: it is for models
+  --kernels has no effect on an optimizer
+    leave --kernels out: it is for models
+  --kernels has no effect on a kernel set
+    leave --kernels out: it is for models
+  [2]
   $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
   plugin "comm-locla" was not found; nearest: comm-local
     looked in: {plugins}
@@ -65,7 +74,7 @@ What cannot run is refused:
     more: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined
-  --set comm.fault = "imagined" is not one of none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late
+  --set comm.fault = "imagined" is not one of none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late|hang_traits
   [2]
 
 Checks and their clauses:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes clauses() of triax/conformance/clause.hpp: every comment of a public header that begins with an id such as
-# [C7], with its line, and the struct that follows the comment. Usage: cmake -D INCLUDE=FOLDER -D OUTPUT=FILE -P list_clauses.cmake
+# [C7], with its line, and the struct that follows the comment.
+# Usage: cmake -D INCLUDE=FOLDER -D OUTPUT=FILE -P list_clauses.cmake
 file(GLOB headers RELATIVE ${INCLUDE} ${INCLUDE}/triax/*.hpp)
 set(rows "")
 set(id "")
