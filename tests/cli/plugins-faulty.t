@@ -95,7 +95,7 @@ A post that throws, and one that ends the process:
   [==========] 1 check of comm-faulty, up to 3 ranks as threads
   [ RUN      ] AllToAll.Transposes
     rank 1: group tensor.0: injected fault: all_to_all is post 1, and the connection to a peer is lost
-        this is what comm-faulty was asked to do: see comm.fault
+        comm-faulty injects it: to run without it, set fault = "none" in the table that names comm-faulty
     contract: [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place. (triax/communicator.hpp:#)
   [  FAILED  ] AllToAll.Transposes (# ms)
   [==========] 1 check ran (# ms)
@@ -163,24 +163,24 @@ What cannot be wrapped is refused:
     add the setting inner=VALUE
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["wiat=spin"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-faulty has no option "falt"; did you mean "fault"?
-    triax plugins describe comm-faulty lists its options
+  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx has no option "wiat"; did you mean "wait"?
+    triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["wait=often"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-faulty: fault = "often" is not one of none|delay|reorder|drop|corrupt|fail|die|hang_post|hang_advance|hang_join|refuse
-    change its options, which triax plugins describe comm-faulty lists, or report this to its author
+  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: wait = "often" is not one of yield|spin|event
+    triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["staging_bytes=-1"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-faulty: at = -1 is outside 0..1000000000000000
-    change its options, which triax plugins describe comm-faulty lists, or report this to its author
+  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: staging_bytes = -1 is outside 0..1000000000000
+    triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["staging_bytes=x"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-faulty: at = x is not an integer
-    change its options, which triax plugins describe comm-faulty lists, or report this to its author
+  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: staging_bytes = x is not an integer
+    triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["spin"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: a setting of comm-faulty must be KEY=VALUE, got "drop"
-    change its options, which triax plugins describe comm-faulty lists, or report this to its author
+  {plugins}/comm-faulty.so: comm-faulty could not be created: a setting of comm-ucx must be KEY=VALUE, got "spin"
+    triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-local --set comm.at=3 --set comm.probability=0.5
   {plugins}/comm-faulty.so: comm-faulty could not be created: at = 3 selects one post, and probability = 0.5 selects posts at random
@@ -207,7 +207,7 @@ Faults in faults, and a plugin in a folder of `--path`:
   [==========] 1 check of comm-faulty, up to 3 ranks as threads
   [ RUN      ] AllReduce.WrapsIntegers
     rank 1: group tensor.0: injected fault: all_reduce is post 1, and the connection to a peer is lost
-        this is what comm-faulty was asked to do: see comm.fault
+        comm-faulty injects it: to run without it, set fault = "none" in the table that names comm-faulty
     contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.WrapsIntegers (# ms)
   [==========] 1 check ran (# ms)
