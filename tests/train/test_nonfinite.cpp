@@ -33,19 +33,21 @@ void poison(train::Rank& rank, const std::string& parameter) {
     if (of.name == parameter) of.master.as<float>()[3] = kNan;
 }
 
-/// Makes a weight NaN while the batch of sample `bad` is read: then the step that uses it begins.
+/// Makes a weight NaN while the batch of sample `bad` is read: then the step that uses it begins. `after`: how often
+/// the sample is read before; evaluations read the samples of the first step.
 class PoisoningSource final : public executor::BatchSource {
  public:
-  explicit PoisoningSource(std::int64_t bad) : bad_(bad) {}
+  explicit PoisoningSource(std::int64_t bad, int after = 0) : bad_(bad), after_(after) {}
   void set(train::Rank& rank) { rank_ = &rank; }
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
     inner_.microbatch(samples, tokens, targets);
     for (const std::int64_t sample : samples)
-      if (sample == bad_) poison(*rank_, "block 1/mlp.up.weight");
+      if (sample == bad_ && after_-- <= 0) poison(*rank_, "block 1/mlp.up.weight");
   }
 
  private:
   const std::int64_t bad_;
+  int after_;
   TinySource inner_;
   train::Rank* rank_ = nullptr;
 };
@@ -130,6 +132,25 @@ TEST_F(Nonfinite, TheFirstLayerParameterAndRankAreNamedOnAllRanks) {
                    "has 1 such value\n.*"));
 }
 
+TEST_F(Nonfinite, AHeldOutLossIsTracedToItsLayerToo) {
+  const config::RunConfig config = this->config({2, 2, 1}, 0);
+  std::mutex mutex;
+  std::vector<std::string> errors;
+  test::run_ranks(config, train::layout_of(config), [&](train::Rank& rank, int index) {
+    rank.step();
+    if (index == 3) poison(rank, "block 2/mlp.up.weight");
+    const std::string error = error_of([&] { rank.evaluate(); });
+    const std::lock_guard lock(mutex);
+    errors.push_back(error);
+  });
+  ASSERT_EQ(errors.size(), 4u);
+  for (const std::string& error : errors) EXPECT_EQ(error, errors.front());
+  EXPECT_THAT(errors.front(),
+              MatchesRegex("evaluation on held-out samples: the loss of sample 0 .*is not a number; first on rank 3: "
+                           "the output of block 2 in microbatch 0 \\(48 of 48 values\\); block 2/mlp.up.weight has 1 "
+                           "such value"));
+}
+
 /// A weight that overflows in the type of the layers, not in the master weights.
 TEST_F(Nonfinite, AWeightThatOverflowsInBf16IsNamed) {
   run_.keys["train.precision"] = "\"bf16\"";
@@ -192,6 +213,23 @@ TEST_F(Nonfinite, ARunThatEndsSavesItsLastStep) {
     EXPECT_THAT(train(PoisoningSource(35), where), ::testing::Contains(HasSubstr("step 5, NORM: the loss of sample ")));
     EXPECT_EQ(samples_at(4), 32);
   }
+}
+
+/// Whatever train.nonfinite says: the weights of the step are those that the samples of training have made.
+TEST_F(Nonfinite, ARunWhoseHeldOutLossIsNotFiniteSavesItsLastStep) {
+  run_.keys["eval.every"] = "2";
+  run_.keys["data.validation"] = "\"text\"";
+  for (const char* rule : {"\"stop\"", "\"rewind\""})
+    for (const Where& where : std::vector<Where>{{}, {2, 2, 2}}) {
+      run_.keys["train.nonfinite"] = rule;
+      run_.keys["checkpoint.resume"] = "\"never\"";
+      EXPECT_THAT(
+          train(PoisoningSource(0, 1), where),
+          ::testing::Contains(MatchesRegex("step 2, evaluation on held-out samples: the loss of sample .*; first on "
+                                           "rank .*\n  step 2 is saved")));
+      EXPECT_EQ(samples_at(2), 16);
+      EXPECT_EQ(records().size(), 2u);
+    }
 }
 
 TEST_F(Nonfinite, ARunThatSkipsTooManyStepsSavesTheLastOne) {

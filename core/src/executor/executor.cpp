@@ -12,6 +12,12 @@
 
 namespace triax::executor {
 
+namespace {
+
+constexpr const char* kEvaluation = "evaluation on held-out samples";
+
+} // namespace
+
 using schedule::Kind;
 using schedule::ProgramAction;
 
@@ -111,8 +117,9 @@ void Executor::record(Walk& walk) {
 
 void Executor::repeat(std::int64_t step, NonfiniteSearch& search) {
   const Request none;
-  Walk walk{.program = parts_.training, .step = step, .request = none, .search = &search};
-  zero_gradients();
+  Walk walk{
+      .program = step > 0 ? parts_.training : parts_.evaluation, .step = step, .request = none, .search = &search};
+  if (step > 0) zero_gradients();
   this->walk(walk);
   finish();
 }
@@ -188,11 +195,13 @@ Executor::Evaluated Executor::evaluate(std::int64_t first, std::int64_t count, c
     send_request(request);
     parts_.state.values().collect_losses(batches, value_context(kNoAction));
     parts_.device.wait(parts_.stream.record(), deadline());
-    if (const std::string loss = parts_.state.values().nonfinite_loss(first, count); !loss.empty()) throw Error(loss);
-    return {parts_.state.values().loss_sum(count), parts_.state.values().largest_request()};
+    Evaluated out{parts_.state.values().loss_sum(count), parts_.state.values().largest_request(), {}};
+    if (const std::string loss = parts_.state.values().nonfinite_loss(first, count); !loss.empty())
+      out.nonfinite.emplace(loss, kEvaluation);
+    return out;
   } catch (const Error& error) {
     const std::string inner = error.where().empty() ? "" : ", " + error.where();
-    throw Error(error.message(), text("evaluation on held-out samples{}", inner), error.hint());
+    throw Error(error.message(), text("{}{}", kEvaluation, inner), error.hint());
   }
 }
 

@@ -92,13 +92,14 @@ class Executor {
                    WalkObserver* observer = nullptr);
   struct Evaluated {
     double loss_sum = 0;
-    std::int32_t request = 0; // the largest of all ranks
+    std::int32_t request = 0;         // the largest of all ranks
+    std::optional<Error> nonfinite{}; // a loss is not finite: the same on all ranks
   };
   /// The losses of the first `count` samples of one global batch, without dropout; `first` is the number of its first
   /// sample.
   Evaluated evaluate(std::int64_t first, std::int64_t count, const Request& request, BatchSource& source);
-  /// Computes the gradient of step `step` again, which has just ended, and shows `search` what each layer writes. Does
-  /// not change weights or scalars.
+  /// Computes the gradient of step `step` again, which has just ended, and shows `search` what each layer writes. 0:
+  /// the losses of the batch that evaluate() has just computed. Does not change weights or scalars.
   void repeat(std::int64_t step, NonfiniteSearch& search);
   /// The position of a step that has failed at its end: NORM, after which it would have changed the weights.
   void stay_at_norm(std::int64_t step);

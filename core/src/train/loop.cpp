@@ -152,8 +152,11 @@ class Loop {
     const bool recorded = done.step % run_.log.every == 0 || due || ends;
     try {
       if (due && !stops()) evaluate(record);
-    } catch (...) {
+    } catch (const executor::NonfiniteError& error) {
       write(record, recorded); // the step is complete
+      end_for(error);
+    } catch (...) {
+      write(record, recorded);
       throw;
     }
     write(record, recorded);
@@ -167,9 +170,14 @@ class Loop {
     try {
       return rank_.step(request_);
     } catch (const executor::NonfiniteError& error) {
-      if (!keeps_last_step()) throw;
-      throw Error(error.message(), error.where(), text("{}; step {} is saved", error.hint(), rank_.steps_done()));
+      end_for(error);
     }
+  }
+
+  [[noreturn]] void end_for(const executor::NonfiniteError& error) {
+    if (!keeps_last_step()) throw error;
+    const std::string saved = text("step {} is saved", rank_.steps_done());
+    throw Error(error.message(), error.where(), error.hint().empty() ? saved : text("{}; {}", error.hint(), saved));
   }
 
   /// Before a run ends because values are not finite. These weights may lead to the same values again, so no older

@@ -18,7 +18,7 @@ struct RepeatedStep {
   executor::Executor& executor;
   Device& device;
   Stream& stream;
-  std::int64_t step = 0; // that has just ended
+  std::int64_t step = 0; // that has just ended; 0: evaluation
   int layers = 0;        // of the whole model
   int rank = 0, world = 1;
   Agreement& agreement;

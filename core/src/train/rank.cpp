@@ -116,7 +116,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
   }
 
-  /// What is not finite in this step, and where first.
+  /// What is not finite in this step (0: evaluation), and where first.
   Error located(const Error& nonfinite, std::int64_t step) {
     const std::string key = text("nonfinite/{}", ++searches);
     std::string origin;
@@ -237,6 +237,7 @@ Rank::BatchLoss Rank::evaluate_batch(std::int64_t first, std::int64_t count, con
   Impl& rank = *impl_;
   executor::BatchSource& source = rank.source(rank.run.data.validation, rank.options.held_out, rank.held_out);
   const auto evaluated = rank.noting_failure([&] { return rank.walker->evaluate(first, count, request, source); });
+  if (evaluated.nonfinite) throw executor::NonfiniteError(rank.located(*evaluated.nonfinite, 0));
   return {evaluated.loss_sum, evaluated.request};
 }
 
