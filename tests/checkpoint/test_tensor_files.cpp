@@ -77,6 +77,24 @@ class TensorFiles : public ::testing::Test {
                          {{{2, 0, 0}, {4, 4, 5}}}};
 };
 
+/// As a run does it that keeps its newest checkpoints only.
+TEST_F(TensorFiles, ACheckpointThatIsRemovedMeanwhileIsNotCalledDamaged) {
+  write({{{{0, 0, 0}, {6, 4, 5}}}});
+  TensorReader reader(folder_.path());
+  fs::remove(folder_ / kManifestFile);
+  fs::remove(folder_ / "optimizer-0.safetensors");
+  std::vector<float> out(120);
+  const std::string expected = "was removed while it was read";
+  EXPECT_THAT(test::error_of([&] {
+                reader.read(*reader.find("block 0/w", "m"), {0, 0, 0}, {6, 4, 5},
+                            std::as_writable_bytes(std::span(out)).data());
+              }),
+              HasSubstr(expected));
+  const std::vector<Error> problems = reader.verify(0, 1);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_THAT(problems.front().what(), HasSubstr(expected));
+}
+
 TEST_F(TensorFiles, AnyBoxReadsBack) {
   const Boxes columns = {{{{0, 0, 0}, {6, 4, 2}}}, {{{0, 0, 2}, {6, 4, 3}}}};
   const Boxes middle = {{{{0, 0, 0}, {6, 1, 5}}}, {{{0, 1, 0}, {6, 3, 5}}}};

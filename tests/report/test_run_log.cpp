@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of a run: lines, levels and files.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -52,6 +56,32 @@ TEST(RunLog, StderrMayHearLessThanTheFile) {
   log->warn("two");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), MatchesRegex(".* warning rank 3: two\n"));
   EXPECT_THAT(read_file(folder / "log"), MatchesRegex(".* debug rank 3: one\n.* warning rank 3: two\n"));
+}
+
+/// As a terminal that Ctrl-S halts, or a pipe to a program that is stuck.
+TEST(RunLog, AStderrThatTakesNoOutputDoesNotStopTheRun) {
+  const TempFolder folder;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  ::fcntl(ends[1], F_SETFL, O_NONBLOCK); // also of stderr, while the pipe is filled
+  const std::string filling(4096, '-');
+  while (::write(ends[1], filling.data(), filling.size()) > 0) {
+  }
+  ::fcntl(ends[1], F_SETFL, 0);
+  const auto log = make_run_log(LogLevel::info, folder / "log", 0);
+  log->info("one");
+  log->info("two");
+  std::string read(std::size_t{1} << 20, ' ');
+  EXPECT_GT(::read(ends[0], read.data(), read.size()), 4096);
+  log->info("three");
+  const ssize_t got = ::read(ends[0], read.data(), read.size());
+  ::dup2(before, STDERR_FILENO);
+  for (const int one : {before, ends[0], ends[1]}) ::close(one);
+  read.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  EXPECT_THAT(read, MatchesRegex("2 lines of the log are not here, because stderr took no output\n.*info.*: three\n"));
+  EXPECT_THAT(read_file(folder / "log"), MatchesRegex(".*: one\n.*: two\n.*: three\n"));
 }
 
 TEST(RunLog, ARestartedRunAppends) {

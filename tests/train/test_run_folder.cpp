@@ -290,6 +290,29 @@ TEST_F(RunFolderTest, RecordsThatCannotBeMovedStay) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 4);
 }
 
+/// Nothing is moved before the records that the run keeps are on the disk.
+TEST_F(RunFolderTest, ARunThatContinuesWithoutSpaceLeavesItsRecordsInPlace) {
+  train(300);
+  const std::map<std::string, std::string> before = files();
+  {
+    const test::FileSizeLimit full(4096); // less than the records of 200 steps
+    EXPECT_THAT(error_of([&] { train(250, "# a run\n", 200); }), HasSubstr("metrics.jsonl"));
+  }
+  EXPECT_EQ(files(), before);
+  EXPECT_THAT(train(250, "# a run\n", 200), HasSubstr("metrics.jsonl to metrics-1.jsonl"));
+  EXPECT_EQ(files().at("run/metrics-1.jsonl"), before.at("run/metrics.jsonl"));
+  const std::string kept = files().at("run/metrics.jsonl");
+  EXPECT_EQ(std::count(kept.begin(), kept.end(), '\n'), 250);
+}
+
+/// A start that was killed meanwhile has left a temporary file.
+TEST_F(RunFolderTest, TemporaryRecordsOfAStartThatWasKilledAreRemoved) {
+  train(3);
+  write_file(os::temporary_name(run_.folder / "metrics.jsonl"), "{");
+  train(5, "# a run\n", 3);
+  EXPECT_FALSE(fs::exists(os::temporary_name(run_.folder / "metrics.jsonl")));
+}
+
 TEST_F(RunFolderTest, ARunThatContinuesDoesNotReadADevice) {
   run_.log.metrics = "/dev/zero";
   EXPECT_EQ(train(1, "# a run\n", 1), "");

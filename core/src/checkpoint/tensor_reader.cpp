@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "base/caught_error.hpp"
@@ -78,6 +79,14 @@ const SavedTensor* TensorReader::find(const std::string& parameter, const std::s
   return found == tensors_.end() ? nullptr : found->second;
 }
 
+/// A run that trains removes older checkpoints.
+void TensorReader::require_folder() const {
+  std::error_code unknown;
+  if (std::filesystem::exists(folder_ / kManifestFile, unknown) || unknown) return;
+  throw Error("was removed while it was read: a run keeps its newest checkpoints only (checkpoint.keep)",
+              folder_.string(), "repeat the command for a newer one");
+}
+
 TensorReader::OpenFile& TensorReader::open(const std::string& name) {
   const auto [found, is_new] = files_.try_emplace(name);
   OpenFile& out = found->second;
@@ -88,6 +97,7 @@ TensorReader::OpenFile& TensorReader::open(const std::string& name) {
     open_.pop_front();
   }
   try {
+    require_folder();
     out.file.emplace(path, kDamaged);
     if (is_new) {
       SafetensorsHeader header = read_header(*out.file, path);
@@ -184,6 +194,7 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
     }
   };
   const bool opened = guarded([&] {
+    require_folder();
     const os::InputFile file(path, kDamaged);
     if (file.bytes() != saved.bytes)
       throw Error(text("has {} bytes, and {} were written", file.bytes(), saved.bytes), path, kDamaged);

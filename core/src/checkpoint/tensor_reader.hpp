@@ -49,6 +49,7 @@ class TensorReader {
   std::vector<const SavedFile*> files_with(const std::string& state) const;
   /// Valid until the next call.
   OpenFile& open(const std::string& name);
+  void require_folder() const;
   const TensorEntry& entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const;
   void copy(const SavedTensor& tensor, const Piece& piece, const Shape& begin, const Shape& size, std::byte* out);
   void verify_file(const SavedFile& saved, std::vector<Error>& problems, const StopRequest& stop);

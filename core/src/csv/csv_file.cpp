@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a CSV file.
+#include <chrono>
+
 #include "csv/csv_actions.hpp"
 #include "os/text_input.hpp"
 #include "triax/error.hpp"
@@ -18,6 +20,7 @@ std::string read_file(const std::filesystem::path& file, Problems& problems) {
                                 .format = "CSV",
                                 .subject = "schedule",
                                 .max_bytes = kMaxMiB << 20,
+                                .silence = std::chrono::seconds(10), // less than the time of a plugin's call
                                 .hint_if_missing = "name a CSV file of a schedule"});
   } catch (const Error& error) {
     problems.add(error.message(), error.hint());

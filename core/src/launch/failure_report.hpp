@@ -20,7 +20,8 @@ namespace triax::launch {
 
 inline constexpr std::string_view kLauncher = "launcher", kJobServer = "job server", kThisProcess = "process";
 
-inline constexpr int kFailedStatus = 1; // exit status of a process whose run failed
+inline constexpr int kFailedStatus = 1;  // exit status of a process whose run failed
+inline constexpr int kRefusedStatus = 2; // of one that has refused it
 
 /// Called once with the rank that failed first, and why; the rank is -1 if the job server was lost. `status`: the exit
 /// status of this process, 128 + n if signal n ends it. Any thread. If a rank is stuck, called just before the process

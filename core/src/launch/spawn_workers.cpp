@@ -189,7 +189,9 @@ class LocalProcesses {
     if (WIFEXITED(status) && facts.failure.why != how && !facts.failure.why.starts_with(control::kConnectionEnded))
       return; // the server knows more
     facts.failure.why = how;
-    if (WIFEXITED(status)) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kRefusedStatus && !result_.has_step()) {
+      facts.hint = "this rank refused the run, and its message has the reason: did a file of the run change meanwhile?";
+    } else if (WIFEXITED(status)) {
       facts.hint = "a plugin that ends its process has a defect: report it, with the last position, to its author";
     } else if (std::ranges::find(os::kFaults, WTERMSIG(status)) != std::end(os::kFaults)) {
       facts.hint = "a plugin that crashes has a defect: report it, with the last position, to its author";

@@ -2,9 +2,10 @@
 #include "report/progress.hpp"
 
 #include <algorithm>
-#include <iostream>
+#include <ostream>
 #include <vector>
 
+#include "os/stderr_output.hpp"
 #include "os/terminal.hpp"
 #include "report/units.hpp"
 #include "triax/text.hpp"
@@ -34,7 +35,7 @@ Progress::Progress(std::ostream& out, bool terminal, bool colour, int columns, s
 
 Progress Progress::for_stderr(std::int64_t steps) {
   const os::Terminal found = os::stderr_terminal();
-  return {std::cerr, found.terminal, found.colour, found.columns, steps};
+  return {os::stderr_stream(), found.terminal, found.colour, found.columns, steps};
 }
 
 void Progress::update(const StepRecord& record) {

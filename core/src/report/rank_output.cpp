@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/rank_output.hpp"
 
-#include <iostream>
+#include <ostream>
 
 #include "base/printable.hpp"
+#include "os/stderr_output.hpp"
 #include "os/terminal.hpp"
 #include "triax/text.hpp"
 
 namespace triax::report {
 
 RankOutput RankOutput::for_stderr() {
-  return {std::cerr, os::stderr_terminal().terminal};
+  return {os::stderr_stream(), os::stderr_terminal().terminal};
 }
 
 void RankOutput::write(int rank, std::string_view line) {

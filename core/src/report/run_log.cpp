@@ -14,6 +14,7 @@
 
 #include "base/printable.hpp"
 #include "os/append_file.hpp"
+#include "os/stderr_output.hpp"
 #include "os/terminal.hpp"
 #include "triax/error.hpp"
 
@@ -78,6 +79,25 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::atomic<std::int64_t> lost_lines_{0};
 };
 
+/// Leaves out lines that stderr does not take: the file has them.
+class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
+ public:
+  using ansicolor_stderr_sink_mt::ansicolor_stderr_sink_mt;
+
+  void log(const spdlog::details::log_msg& message) override {
+    if (!os::stderr_accepts()) {
+      ++left_out_;
+      return;
+    }
+    if (const std::int64_t left_out = left_out_.exchange(0); left_out > 0)
+      print_log_problem(text("{} lines of the log are not here, because stderr took no output", left_out));
+    ansicolor_stderr_sink_mt::log(message);
+  }
+
+ private:
+  std::atomic<std::int64_t> left_out_{0};
+};
+
 class RunLog final : public Log {
  public:
   RunLog(LogLevel level, const std::vector<spdlog::sink_ptr>& sinks, std::shared_ptr<const FileSink> file)
@@ -101,7 +121,7 @@ class RunLog final : public Log {
 spdlog::sink_ptr stderr_sink(int rank, const OnStderr& wanted) {
   const os::Terminal terminal = os::stderr_terminal();
   const auto mode = terminal.colour ? spdlog::color_mode::always : spdlog::color_mode::never;
-  auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
+  auto sink = std::make_shared<StderrSink>(mode);
   const std::string line = wanted.names_rank ? pattern(rank) : kPlainPattern;
   sink->set_pattern((terminal.terminal ? os::kClearLine : "") + line); // clears the progress bar, which reappears
   sink->set_level(theirs(wanted.from));

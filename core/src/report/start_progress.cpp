@@ -2,8 +2,9 @@
 #include "report/start_progress.hpp"
 
 #include <algorithm>
-#include <iostream>
+#include <ostream>
 
+#include "os/stderr_output.hpp"
 #include "os/terminal.hpp"
 #include "triax/text.hpp"
 
@@ -24,7 +25,7 @@ StartProgress::StartProgress(std::ostream& out, bool terminal, int columns, Prog
 
 StartProgress StartProgress::for_stderr() {
   const os::Terminal found = os::stderr_terminal();
-  return {std::cerr, found.terminal, found.columns};
+  return {os::stderr_stream(), found.terminal, found.columns};
 }
 
 void StartProgress::update(const StartState& state) {

@@ -2,6 +2,7 @@
 #include "train/run_folder.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -67,11 +68,29 @@ void move(const fs::path& from, const fs::path& to) {
                 "move it yourself, or choose another folder with run.dir");
 }
 
+/// The file gets the content of its temporary file, and what it had gets the name `kept`. At every instant one of them
+/// has the name of the file; only if the file system has no hard links, there is a moment without it.
+void keep_and_replace(const fs::path& file, const fs::path& kept) {
+  const bool is_linked = ::link(file.c_str(), kept.c_str()) == 0;
+  if (!is_linked) move(file, kept);
+  try {
+    os::commit_temporary(file);
+  } catch (...) {
+    std::error_code ignored;
+    if (is_linked) fs::remove(kept, ignored);
+    if (!is_linked) fs::rename(kept, file, ignored);
+    throw;
+  }
+}
+
 /// The files that an earlier run left, and new names for them.
 class EarlierFiles {
  public:
   EarlierFiles(const config::RunConfig& run, const std::string& resolved_toml, std::int64_t done)
-      : folder_(run.folder), metrics_(metrics_file(run)), timelines_(report::timelines_in(folder_)) {
+      : folder_(run.folder),
+        metrics_(metrics_file(run)),
+        checkpoints_(run.checkpoints()),
+        timelines_(report::timelines_in(folder_)) {
     const fs::path usual = folder_ / "metrics.jsonl";
     std::error_code unknown;
     if (done > 0 && fs::is_regular_file(metrics_, unknown)) continued_ = report::records_up_to(metrics_, done);
@@ -80,8 +99,8 @@ class EarlierFiles {
       files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
     std::error_code none;
-    if (done == 0 && fs::is_directory(run.checkpoints(), none) && !fs::is_empty(run.checkpoints(), none))
-      files_.push_back(run.checkpoints());
+    if (done == 0 && fs::is_directory(checkpoints_, none) && !fs::is_empty(checkpoints_, none))
+      files_.push_back(checkpoints_);
     const fs::path events = folder_ / config::kTensorBoardFolder;
     if (done == 0 && fs::is_directory(events, none) && !fs::is_empty(events, none)) files_.push_back(events);
     const fs::path resolved = folder_ / kResolvedFile;
@@ -90,12 +109,33 @@ class EarlierFiles {
       files_.push_back(resolved);
   }
 
+  /// Throws Error before anything is moved if the records that remain do not fit on the disk.
   std::string move_aside() const {
+    os::remove_temporary(metrics_); // of a start that was killed
+    if (!continued_.lines.empty()) os::write_temporary(metrics_, continued_.lines);
+    try {
+      return moved_aside();
+    } catch (...) {
+      os::remove_temporary(metrics_);
+      throw;
+    }
+  }
+
+ private:
+  /// Checkpoints go first: a start that is killed before the metrics are moved then begins anew, too, and does not
+  /// continue without their records.
+  std::string moved_aside() const {
     const int number = free_number();
+    for (const fs::path& file : files_)
+      if (file == checkpoints_) move(file, numbered(file, number));
     std::string out;
     for (const fs::path& file : files_) {
       const fs::path kept = numbered(file, number);
-      move(file, kept);
+      if (file == metrics_ && !continued_.lines.empty()) {
+        keep_and_replace(file, kept);
+      } else if (file != checkpoints_) {
+        move(file, kept);
+      }
       const bool inside = file.parent_path() == folder_;
       out += (out.empty() ? "" : ", ") + text("{} to {}", inside ? file.filename() : file, kept.filename());
     }
@@ -105,11 +145,9 @@ class EarlierFiles {
       for (const fs::path& file : timelines_) move(file, kept / file.filename());
       out += (out.empty() ? "" : ", ") + text("timelines to {}", kept.filename());
     }
-    if (!continued_.lines.empty()) os::replace_file(metrics_, continued_.lines);
     return out.empty() ? out : text("{}: files of the earlier run were moved: {}", folder_, out);
   }
 
- private:
   /// One number for all files, so that it shows which belong together.
   int free_number() const {
     int number = 1;
@@ -124,7 +162,7 @@ class EarlierFiles {
 
   fs::path timelines(int number) const { return folder_ / text("timelines-{}", number); }
 
-  const fs::path folder_, metrics_;
+  const fs::path folder_, metrics_, checkpoints_;
   const std::vector<fs::path> timelines_;
   report::KeptRecords continued_;
   std::vector<fs::path> files_;
@@ -178,8 +216,14 @@ RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, 
 std::string RunRecords::begin(std::int64_t done, const std::vector<MemoryRow>& memory) {
   const fs::path resolved = run_.folder / kResolvedFile;
   os::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
-  std::string moved = EarlierFiles(run_, resolved_toml_, done).move_aside();
-  os::commit_temporary(resolved);
+  std::string moved;
+  try {
+    moved = EarlierFiles(run_, resolved_toml_, done).move_aside();
+    os::commit_temporary(resolved);
+  } catch (...) {
+    os::remove_temporary(resolved);
+    throw;
+  }
   std::error_code none;
   fs::remove(run_.folder / kFailedStartFile, none); // this start has not failed
   open(run_.log.metrics);
@@ -201,11 +245,9 @@ std::string RunRecords::go_back(std::int64_t done) {
   const fs::path whole = numbered(file, number);
   os::write_temporary(file, kept.lines); // first: if there is no space, nothing is moved
   try {
-    move(file, whole);
-    os::commit_temporary(file);
+    keep_and_replace(file, whole);
   } catch (...) {
     os::remove_temporary(file);
-    fs::rename(whole, file, unknown); // if it has been moved
     throw;
   }
   earlier_records_ += metrics_->records();

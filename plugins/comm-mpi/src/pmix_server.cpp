@@ -4,15 +4,18 @@
 
 #include <pmix.h>
 #include <pmix_server.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "triax/error.hpp"
@@ -20,6 +23,8 @@
 namespace triax::comm_mpi {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Unique on this machine: Open MPI names the shared memory of a job after it.
 std::string new_namespace() {
@@ -160,6 +165,24 @@ pmix_proc_t process_of(const std::string& name, int rank) {
   return out;
 }
 
+/// PMIx maps about 8 MiB of files. Without space for them its threads wait for each other for ever.
+void require_space(const fs::path& folder) {
+  constexpr std::uintmax_t kNeeded = std::uintmax_t{16} << 20;
+  const auto in_mib = [](std::uintmax_t bytes) { return bytes >> 20; };
+  rlimit largest_file{};
+  ::getrlimit(RLIMIT_FSIZE, &largest_file);
+  if (largest_file.rlim_cur < kNeeded)
+    throw Error(text("files of this process have at most {} MiB, and PMIx needs {} MiB", in_mib(largest_file.rlim_cur),
+                     in_mib(kNeeded)),
+                "comm-mpi", "raise the limit (ulimit -f), or start the ranks with mpirun");
+  std::error_code unknown;
+  const fs::space_info space = fs::space(folder, unknown);
+  if (unknown || space.available >= kNeeded) return;
+  throw Error(
+      text("{} MiB are free, and PMIx needs {} MiB for its shared memory", in_mib(space.available), in_mib(kNeeded)),
+      folder.string(), "free space there, or start the ranks with mpirun");
+}
+
 } // namespace
 
 std::shared_ptr<PmixServer> PmixServer::shared(int ranks, Log& log) {
@@ -177,7 +200,11 @@ PmixServer::PmixServer(int ranks, Log& log) : namespace_(new_namespace()), folde
   module.abort = aborted;
   module.fence_nb = fence;
   module.log = logged;
-  check(PMIx_server_init(&module, nullptr, 0), "PMIx_server_init");
+  const fs::path shared = folder_.path().empty() ? fs::temp_directory_path() : folder_.path();
+  require_space(shared);
+  Infos server; // removed with the job's folder, also after this process was killed
+  server.string(PMIX_SERVER_TMPDIR, shared.string());
+  check(PMIx_server_init(&module, server.get().data(), server.get().size()), "PMIx_server_init");
   Infos job;
   describe_job(job, ranks, namespace_);
   check(PMIx_server_register_nspace(process_of(namespace_, 0).nspace, ranks, job.get().data(), job.get().size(),

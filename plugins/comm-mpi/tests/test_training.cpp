@@ -212,6 +212,20 @@ TEST(Launcher, RemovesTheSharedMemoryOfAJobWhoseLauncherWasKilled) {
       folder.path(), "train run.toml --set parallel.pipeline=2 --set train.steps=2 --set run.dir=next", "2>&1");
   EXPECT_EQ(next.status, 0) << next.text;
   for (const std::string& file : files) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path())) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_FALSE(name.starts_with("pmix_dstor") && name.ends_with("_" + std::to_string(job.pid()))) << name;
+  }
+}
+
+/// PMIx would not return.
+TEST(Launcher, IsRefusedWithoutSpaceForPmix) {
+  const triax::test::TempFolder folder;
+  const triax::test::Outcome out = triax::test::run_command(
+      "cd '" + fill_folder(folder).string() + "' && ulimit -f 8192 && '" +
+      (triax::test::installation() / "bin/triax").string() + "' train run.toml --set parallel.pipeline=2 2>&1");
+  EXPECT_NE(out.status, 0);
+  EXPECT_THAT(out.text, ContainsRegex("files of this process have at most [48] MiB, and PMIx needs 16 MiB"));
 }
 
 /// Open MPI names the shared memory of a job after the job: the second would use that of the first.
