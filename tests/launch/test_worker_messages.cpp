@@ -65,6 +65,7 @@ TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
   sent.traffic = {{"tensor", "comm-x", 3, 1ULL << 60, 5}};
   sent.skipped = 4;
   sent.checkpoint = "/run/checkpoints/step-00000032";
+  sent.owes_evaluation = true;
   sent.metrics = "/run/metrics.jsonl";
   sent.records = 12;
   sent.missing = {3, 2, 1, 4};
@@ -73,6 +74,7 @@ TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
   EXPECT_EQ(read.last_step, 32);
   EXPECT_TRUE(read.out_of_time);
   EXPECT_EQ(read.checkpoint, sent.checkpoint);
+  EXPECT_TRUE(read.owes_evaluation);
   EXPECT_EQ(read.first_loss, sent.first_loss);
   EXPECT_EQ(read.last_loss, sent.last_loss);
   EXPECT_EQ(read.eval_loss, sent.eval_loss);

@@ -137,6 +137,26 @@ TEST(MetricsFile, AppendsEachRecordAtOnceAndCountsThoseThatAreMissing) {
   EXPECT_THAT(problems[1], HasSubstr("/dev/full: the record of step 3 cannot be written: No space left on device\n"));
 }
 
+TEST(MetricsFile, AnEvaluationIsAddedToTheLastRecordOnly) {
+  const test::TempFolder folder;
+  const std::filesystem::path path = folder / "metrics.jsonl";
+  StepRecord one, two, evaluated;
+  one.step = 1;
+  two.step = evaluated.step = 2;
+  evaluated.eval_loss = 0.5;
+  const std::string first = to_json(one) + '\n', second = to_json(two);
+  test::write_file(path, first + second + '\n');
+  EXPECT_EQ(with_evaluation(path, evaluated), first + second.substr(0, second.size() - 1) + ",\"eval_loss\":0.5}\n");
+  EXPECT_EQ(with_evaluation(path, {.step = 2}), first + second + '\n');
+  EXPECT_EQ(with_evaluation(path, {.step = 1}), "");
+  test::write_file(path, with_evaluation(path, evaluated));
+  EXPECT_EQ(with_evaluation(path, evaluated), "") << "it has one";
+  test::write_file(path, first + second); // a line that was cut
+  EXPECT_EQ(with_evaluation(path, evaluated), "");
+  test::write_file(path, "");
+  EXPECT_EQ(with_evaluation(path, evaluated), "");
+}
+
 TEST(Missing, HasAMessage) {
   EXPECT_EQ(to_text(Missing{}, 10), "");
   EXPECT_EQ(to_text(Missing{3, 1, 2}, 10), "3 of 10 records, 1 line of logs, 2 timelines");

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "report/metrics_reader.hpp"
 #include "train/preflight_run.hpp"
 #include "train/resumed_run.hpp"
 
@@ -41,6 +42,28 @@ class Evaluated : public test::ResumedRun {
     return result_.eval_loss.value_or(0);
   }
 };
+
+/// A run that was stopped before the evaluation of its last step, or of a step in its middle, evaluates when it
+/// continues: its records are those of a run that was not stopped.
+TEST_F(Evaluated, AnEvaluationThatAStopLeftOutIsMadeWhenTheRunContinues) {
+  const auto records = [this](const std::string& folder) {
+    std::vector<std::string> out;
+    for (const report::StepRecord& of : report::read_metrics(run_.folder() / folder / "metrics.jsonl").records)
+      out.push_back(text("{} {} {}", of.step, of.loss, of.eval_loss.value_or(0)));
+    return out;
+  };
+  run_.keys["train.steps"] = "6";
+  ASSERT_THAT(train({1, 2, 2}, 0), IsEmpty());
+  for (const int stopped_at : {3, 6}) {
+    const std::string folder = text("stopped-{}", stopped_at);
+    ASSERT_THAT(train({1, 2, 2, {{"eval.every", "0"}}}, stopped_at, folder), IsEmpty());
+    EXPECT_NE(records(folder).back(), records("run")[static_cast<std::size_t>(stopped_at - 1)]);
+    ASSERT_THAT(train({1, 2, 2}, 0, folder), IsEmpty());
+    EXPECT_TRUE(result_.eval_loss);
+    if (stopped_at == 3) EXPECT_EQ(records(folder), records("run"));
+    EXPECT_EQ(records(folder).back(), records("run").back());
+  }
+}
 
 /// As in training: pipeline, schedule and stages change no bit, other tensor and data sizes round differently.
 TEST_F(Evaluated, TheLossIsThatOfTraining) {

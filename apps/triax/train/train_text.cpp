@@ -156,7 +156,9 @@ std::string complete_line(const config::RunConfig& run, const train::LoopResult&
   const std::string done = result.last_step > run.train.steps
                                ? text("step {} is done, and train.steps = {}", result.last_step, run.train.steps)
                                : text("step {} of {} is done", result.last_step, run.train.steps);
-  return text("complete: {}, saved in {}; nothing to train", done, shown(result.checkpoint));
+  const std::string evaluated =
+      result.eval_loss ? text(", validation loss {}", report::decimals_text(*result.eval_loss, 4)) : "";
+  return text("complete: {}{}, saved in {}; nothing to train", done, evaluated, shown(result.checkpoint));
 }
 
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
@@ -172,7 +174,7 @@ std::string stop_line(const config::RunConfig& run, const train::LoopResult& res
 
 std::string next_line(const config::RunConfig& run, const train::LoopResult& result, const std::string& file,
                       const std::vector<config::Override>& overrides, int max_restarts) {
-  const bool saved = !result.checkpoint.empty(), more = saved && result.last_step < run.train.steps;
+  const bool saved = !result.checkpoint.empty(), more = saved && (result.last_step < run.train.steps || result.owes_evaluation);
   const bool again = !more && !result.is_saved() && result.missing.checkpoints > 0;
   const bool like_a_flag = file.starts_with('-');
   std::string line =

@@ -100,6 +100,7 @@ std::string to_line(const train::LoopResult& result) {
               {"first_loss", result.first_loss},
               {"last_loss", result.last_loss},
               {"eval_loss", of(result.eval_loss)},
+              {"owes_evaluation", result.owes_evaluation},
               {"tokens_per_s", result.tokens_per_s},
               {"signal", result.signal},
               {"traffic", traffic},
@@ -125,6 +126,7 @@ train::LoopResult read_result(std::string_view line) {
     out.first_loss = sent.at("first_loss").get<double>();
     out.last_loss = sent.at("last_loss").get<double>();
     out.eval_loss = maybe(sent.at("eval_loss"));
+    out.owes_evaluation = sent.at("owes_evaluation").get<bool>();
     out.tokens_per_s = sent.at("tokens_per_s").get<double>();
     out.signal = sent.at("signal").get<int>();
     out.skipped = sent.at("skipped").get<std::int64_t>();

@@ -25,6 +25,19 @@ JsonObject traffic(const std::vector<GroupTraffic>& groups) {
   return out;
 }
 
+constexpr std::string_view kBegin = "{\"step\":"; // as to_json() writes it
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The last keys of a record.
+void set_evaluation(JsonObject& out, const StepRecord& record) {
+  if (record.eval_loss) out.set("eval_loss", *record.eval_loss);
+  if (record.eval_perplexity) out.set("eval_perplexity", *record.eval_perplexity);
+}
+
 } // namespace
 
 std::string to_json(const StepRecord& record) {
@@ -40,18 +53,28 @@ std::string to_json(const StepRecord& record) {
     if (record.loss_scale) out.set("loss_scale", *record.loss_scale);
     if (record.loss_scale || record.skipped) out.set("skipped", record.skipped);
     out.set("comm", traffic(record.comm));
-    if (record.eval_loss) out.set("eval_loss", *record.eval_loss);
-    if (record.eval_perplexity) out.set("eval_perplexity", *record.eval_perplexity);
+    set_evaluation(out, record);
   } catch (const Error& error) {
     throw Error(error.message(), text("step {}", record.step));
   }
   return out.line();
 }
 
+std::string with_evaluation(const std::filesystem::path& file, const StepRecord& record) {
+  std::string content = content_of(file);
+  if (!content.ends_with("}\n")) return {};
+  const std::size_t before = content.rfind('\n', content.size() - 2), begin = before == content.npos ? 0 : before + 1;
+  const std::string_view last = std::string_view(content).substr(begin);
+  if (!last.starts_with(text("{}{},", kBegin, record.step)) || last.find("\"eval_loss\"") != last.npos) return {};
+  JsonObject evaluation;
+  set_evaluation(evaluation, record);
+  const std::string keys = evaluation.line().substr(1); // without the first brace
+  content.resize(content.size() - 2);
+  return content + (keys == "}" ? "" : ",") + keys + '\n';
+}
+
 KeptRecords records_up_to(const std::filesystem::path& file, std::int64_t step) {
-  constexpr std::string_view kBegin = "{\"step\":"; // as to_json() writes it
-  std::ifstream in(file, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  const std::string content = content_of(file);
   std::string_view rest = content;
   while (true) {
     const std::size_t end = rest.find('\n');

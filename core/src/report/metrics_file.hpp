@@ -38,6 +38,10 @@ struct KeptRecords {
 /// The records of a metrics file up to a step. Lines that are not records, and all after them, are not kept.
 KeptRecords records_up_to(const std::filesystem::path& file, std::int64_t step);
 
+/// The records of a metrics file with the evaluation of `record` in the last one. Empty if that is of another step, or
+/// has an evaluation.
+std::string with_evaluation(const std::filesystem::path& file, const StepRecord& record);
+
 /// The line of a record, without newline.
 std::string to_json(const StepRecord& record);
 

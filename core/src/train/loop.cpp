@@ -40,8 +40,10 @@ class Loop {
     // This agreement means that all ranks have joined. No rank ends its first step, and writes a file of it, before
     // rank 0 has begun that step, because the norm sums over all ranks.
     stop_for(rank_.agree(requested()));
-    if (is_next_step()) begin_records(); // else the files stay as they are
+    const bool owes = owes_evaluation();
+    if (is_next_step() || owes) begin_records(); // else the files stay as they are
     if (rank_.steps_done() > 0) continue_after(rank_.steps_done());
+    if (owes) evaluate_continued_step();
     while (!stops() && has_turn() && is_next_step()) located_step();
     finish();
     end_checkpoints();
@@ -54,6 +56,36 @@ class Loop {
 
  private:
   bool is_next_step() const { return rank_.steps_done() < end_ && !stops(); }
+
+  bool is_evaluated(std::int64_t step) const {
+    return run_.eval.every > 0 && (step % run_.eval.every == 0 || step == run_.train.steps);
+  }
+
+  /// Whether a stop has left out the evaluation of the step after which this run continues.
+  bool owes_evaluation() {
+    if (run_.eval.every == 0 || stops()) return false;
+    const bool continues = reports_.records && checkpoints_ && checkpoints_->continues_run();
+    const std::int64_t done = rank_.steps_done();
+    const bool owes = continues && is_evaluated(done) && reports_.records->lacks_evaluation(done);
+    return rank_.agree(owes ? 1 : 0) != 0;
+  }
+
+  void evaluate_continued_step() {
+    report::StepRecord record;
+    record.step = rank_.steps_done();
+    try {
+      evaluate(record);
+    } catch (const executor::NonfiniteError& error) {
+      end_for(error);
+    }
+    if (!record.eval_loss || !reports_.records) return;
+    note(text("step {}, whose evaluation a stop had left out: validation loss {}", record.step, *record.eval_loss));
+    try {
+      reports_.records->add_evaluation(record);
+    } catch (...) { // does not end training
+      note(text("the record of step {} will have no evaluation: {}", record.step, caught_error().what()));
+    }
+  }
 
   /// Also after the last step, so that the other side has its turn.
   bool has_turn() {
@@ -146,12 +178,13 @@ class Loop {
       note(text("{}: {}; the step is skipped", done.nonfinite->where(), done.nonfinite->message()));
     }
     const bool ends = stops() || done.step == end_; // the last step is always recorded
-    const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
+    const bool due = is_evaluated(done.step);
     report::StepRecord record = record_of(done);
     record.comm = traffic;
     const bool recorded = done.step % run_.log.every == 0 || due || ends;
     try {
       if (due && !stops()) evaluate(record);
+      result_.owes_evaluation = due && !record.eval_loss;
     } catch (const executor::NonfiniteError& error) {
       write(record, recorded); // the step is complete
       end_for(error);

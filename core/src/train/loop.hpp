@@ -39,6 +39,7 @@ struct LoopResult {
   report::Missing missing = {};              // what could not be written to the run's folder
   /// The newest complete checkpoint, also of earlier starts; of ranks other than 0, the last that they wrote a part of.
   std::string checkpoint = {};
+  bool owes_evaluation = false;                   // a stop has left out that of the last step
   std::int64_t eval_samples = 0, eval_tokens = 0; // of run_evaluation()
   std::int64_t eval_bytes = 0;                    // of text that these tokens stand for; 0: not known
   bool is_saved() const;                          // the last step is in `checkpoint`

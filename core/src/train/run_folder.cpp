@@ -250,17 +250,37 @@ std::string RunRecords::go_back(std::int64_t done) {
     os::remove_temporary(file);
     throw;
   }
-  earlier_records_ += metrics_->records();
-  earlier_missing_ += metrics_->missing();
-  open(metrics_->path());
+  open_again();
   if (events_) events_->check(); // finds where it was moved to
   if (events_)
     open_events(events_->folder(), done); // with a new file, TensorBoard drops later steps of the earlier one
   return text("{}: records after step {} are only in {}", file, done, whole.filename());
 }
 
+bool RunRecords::lacks_evaluation(std::int64_t step) const {
+  std::error_code unknown;
+  const fs::path file = metrics_file(run_);
+  return fs::is_regular_file(file, unknown) && !report::with_evaluation(file, {.step = step}).empty();
+}
+
+void RunRecords::add_evaluation(const report::StepRecord& record) {
+  metrics_->check(); // finds where it was moved to
+  std::error_code unknown;
+  const fs::path file = fs::weakly_canonical(metrics_->path(), unknown); // the target of a link
+  if (unknown || !fs::is_regular_file(file, unknown)) return;
+  os::replace_file(file, report::with_evaluation(file, record));
+  open_again();
+}
+
 void RunRecords::open(fs::path file) {
   metrics_.emplace(file, observer());
+}
+
+/// After the file was replaced.
+void RunRecords::open_again() {
+  earlier_records_ += metrics_->records();
+  earlier_missing_ += metrics_->missing();
+  open(metrics_->path());
 }
 
 os::AppendFile::Observer RunRecords::observer() {

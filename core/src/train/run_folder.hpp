@@ -59,6 +59,11 @@ class RunRecords {
   /// whole file is kept as metrics-N.jsonl. Returns a line that says so; empty if there are none. Throws Error with the
   /// file, and then writes to it as before.
   std::string go_back(std::int64_t done);
+  /// Whether the last record of the metrics file is of this step and has no evaluation. Also before begin().
+  bool lacks_evaluation(std::int64_t step) const;
+  /// After begin(): adds the evaluation of `record` to the last record, which is of this step. Throws Error with the
+  /// file, which is then unchanged.
+  void add_evaluation(const report::StepRecord& record);
   /// Appends a record. If it cannot be written, missing() counts it, and the log gives the reason, once per cause.
   void write(const report::StepRecord& record);
   /// Checks whether the metrics file was deleted or moved.
@@ -72,6 +77,7 @@ class RunRecords {
 
  private:
   void open(std::filesystem::path file); // a copy: it may be of the metrics file that is replaced
+  void open_again();
   void open_events(std::filesystem::path folder, std::int64_t done);
   void write_memory(const std::vector<MemoryRow>& memory);
   os::AppendFile::Observer observer();

@@ -165,7 +165,7 @@ pmix_proc_t process_of(const std::string& name, int rank) {
   return out;
 }
 
-/// PMIx maps about 8 MiB of files. Without space for them its threads wait for each other for ever.
+/// PMIx maps about 8 MiB of files. Without space for them, its threads wait for each other indefinitely.
 void require_space(const fs::path& folder) {
   constexpr std::uintmax_t kNeeded = std::uintmax_t{16} << 20;
   const auto in_mib = [](std::uintmax_t bytes) { return bytes >> 20; };
