@@ -52,6 +52,12 @@ TEST(Load, FieldsOfALaterMinorAreNotRead) {
   EXPECT_EQ(grown.options[2].default_value, nullptr);
 }
 
+TEST(Load, FindsAnOptionByItsName) {
+  const Library& grown = load(fixture("grown"), "scheduler");
+  EXPECT_EQ(find_option(grown, "share"), &grown.options[1]);
+  EXPECT_EQ(find_option(grown, "shar"), nullptr);
+}
+
 TEST(Create, HandsOverTheContext) {
   Options options;
   options.set("steps", std::int64_t{12});

@@ -41,9 +41,9 @@ KernelAnswers ask_kernel_set(const SuiteRequest& request, Refusals& refusals) {
       request, [&] { return answers_of_kernels(request); }, refusals);
   if (!json) return {};
   Refusals unavailable;
-  const KernelAnswers out{json->at("device").get<DeviceKind>(), json->at("computes"),
-                          json->at("types").get<std::vector<DType>>(),
-                          json->at("refused").get<std::map<std::string, std::string>>()};
+  KernelAnswers out{json->at("device").get<DeviceKind>(), json->at("computes"),
+                    json->at("types").get<std::vector<DType>>(),
+                    json->at("refused").get<std::map<std::string, std::string>>()};
   for (const Refusal& refusal : plugin::read_refusals(json->at("unavailable")))
     unavailable.add({refusal.code, {}, refusal.message, hint_for(out.device)});
   add_refusals_of(request, unavailable, refusals);
