@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "base/printable.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
@@ -22,10 +21,8 @@ Json read_json_file(const std::filesystem::path& path, std::uint64_t max_bytes) 
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   Json out;
-  const checkpoint::JsonProblem problem = checkpoint::parse_strict(bytes, out);
-  if (!problem.key.empty())
-    throw Error(text("has the key \"{}\" twice", shortened(printable(problem.key))), path.string(), kDamagedJson);
-  if (!problem.message.empty()) throw Error(problem.message, path.string(), kDamagedJson);
+  const std::string problem = checkpoint::parse_strict(bytes, out);
+  if (!problem.empty()) throw Error(problem, path.string(), kDamagedJson);
   if (!out.is_object()) throw Error("is not a JSON object", path.string(), kDamagedJson);
   return out;
 }
