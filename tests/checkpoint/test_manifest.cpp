@@ -87,6 +87,14 @@ TEST_F(ManifestFile, RefusesWhatIsDamaged) {
     EXPECT_THAT(refusal("\"loss_scale\": 32768.0", text("\"loss_scale\": {}", scale)),
                 HasSubstr("training.loss_scale is not a positive fp32 number"));
   EXPECT_THAT(refusal("{", "\xef\xbb\xbf{"), HasSubstr("manifest.json: is not valid JSON"));
+  EXPECT_THAT(refusal("\"tokens\": ", "\"tokens\": 7, \"tokens\": "),
+              HasSubstr("manifest.json: has the key \"tokens\" twice"));
+  EXPECT_THAT(refusal("\"samples\": 1600", "\"samples\": 1600, \"samples\": 1600"),
+              HasSubstr("manifest.json: has the key \"samples\" twice"));
+  EXPECT_THAT(refusal("\"tokens\": 102400", "\"tokens\": NaN"), HasSubstr("manifest.json: is not valid JSON at line "));
+  EXPECT_THAT(refusal("\"tokens\": 102400", "\"tokens\": 99999999999999999999"),
+              HasSubstr("manifest.json: has an integer that does not fit into 64 bits"));
+  EXPECT_THAT(test::error_of([&] { read(to_json(manifest()) + "{}"); }), HasSubstr("manifest.json: is not valid JSON"));
   EXPECT_THAT(refusal("weights-1.safetensors\",\n     \"key\"", "weights-1.safetensors\\u0000x\",\n     \"key\""),
               HasSubstr("tensors[0].pieces[1].file is not a file's name"));
   EXPECT_THAT(refusal("\"step\"", "\"stop\""), HasSubstr("training has no \"step\""));

@@ -133,11 +133,11 @@ All damage is reported:
   [1]
   $ sed -i '1s/{/[/' damaged/checkpoints/step-00000008/manifest.json
   $ triax checkpoint verify damaged
-  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON
+  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
     the manifest was damaged: restore it, or use another checkpoint
   [1]
   $ triax checkpoint list damaged | timeless
-  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON
+  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
     the manifest was damaged: restore it, or use another checkpoint
   damaged/checkpoints
     step  tokens  size    created               triax version
@@ -146,7 +146,7 @@ All damage is reported:
        8  ?       ?       not readable
   [1]
   $ triax checkpoint show damaged
-  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON
+  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
     the manifest was damaged: restore it, or use another checkpoint
   [2]
 
@@ -215,7 +215,7 @@ Models of other sizes:
 Checkpoints that cannot be compared:
 
   $ triax checkpoint diff run damaged
-  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON
+  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
     the manifest was damaged: restore it, or use another checkpoint
   [2]
   $ triax checkpoint diff run nothing

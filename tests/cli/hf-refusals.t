@@ -37,7 +37,7 @@ Each case is a copy of a good folder with one fault:
     name the folder of a model that transformers has saved
   [2]
   $ faulty; echo 'vocab_size = 37' > bad/config.json; import
-  bad/config.json: is not valid JSON
+  bad/config.json: is not valid JSON at line 1, column 1
     the file was damaged, or is not of a model: download the folder again
   [2]
   $ faulty; printf '%0100000d' 0 | tr 0 '[' > bad/config.json; import
@@ -64,20 +64,72 @@ Each case is a copy of a good folder with one fault:
     the file is of another model, or was damaged
   [2]
 
+Only one architecture can be meant:
+
+  $ faulty; config '{"architectures": []}'; import; rm -r out out.toml
+  out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
+  out.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  $ faulty; config '{"architectures": ["GPT2LMHeadModel"], "model_type": null}'; import; rm -r out out.toml
+  out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
+  out.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  $ faulty; config '{"architectures": null, "model_type": null}'; import
+  bad/config.json: has neither architectures nor model_type
+    the file is of another model, or was damaged
+  [2]
+  $ faulty; config '{"architectures": ["GPT2LMHeadModel", "GPT2Model"]}'; import
+  bad/config.json: architectures has several names: GPT2LMHeadModel, GPT2Model
+    keep the one whose weights the folder has
+  [2]
+  $ faulty; config '{"architectures": "GPT2LMHeadModel"}'; import
+  bad/config.json: architectures is not a list of names
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; config '{"architectures": [], "model_type": "mamba"}'; import
+  bad/config.json: no model plugin has an architecture with model_type "mamba"
+    known: GPT2LMHeadModel (model-gpt)
+  [2]
+  $ faulty; config '{"model_type": ["gpt2"]}'; import
+  bad/config.json: model_type is not a name
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+
+JSON is read strictly:
+
+  $ faulty; sed -i 's/"n_embd": 8/"n_embd": NaN/' bad/config.json; import
+  bad/config.json: is not valid JSON at line 15, column 13
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; sed -i 's/"n_embd": 8/"n_embd": 18446744073709551616/' bad/config.json; import
+  bad/config.json: has an integer that does not fit into 64 bits
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; echo '{}' >> bad/config.json; import
+  bad/config.json: is not valid JSON at line 35, column 1
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+  $ faulty; sed -i 's/"weight_map": {/"weight_map": {"transformer.wpe.weight": "x.safetensors",/' bad/*.index.json; import
+  bad/model.safetensors.index.json: has the key "transformer.wpe.weight" twice
+    the file was damaged, or is not of a model: download the folder again
+  [2]
+
 What the model cannot do is refused key by key:
 
   $ faulty; config '{"activation_function": "relu", "tie_word_embeddings": false, "n_layer": "3", "attn_pdrop": 0.5, "n_head": 0, "sliding_window": 4, "scale_attn_by_inverse_layer_idx": true}'; import
   bad/config.json: n_layer = "3" is not an integer
     the file is of another model, or was damaged
   bad/config.json: n_head = 0 is outside 1..1000000
-  bad/config.json: resid_pdrop = 0.1 and attn_pdrop = 0.5 differ: the model has one value for both, model.dropout
+  bad/config.json: resid_pdrop = 0.1 and attn_pdrop = 0.5 differ: model-gpt has one value for both, model.dropout
     change the file so that they are equal, if you can do without the difference
-  bad/config.json: activation_function = "relu" is not supported: the model has "gelu_new" or "gelu_pytorch_tanh"
-    use another model, or a model plugin that supports it
-  bad/config.json: tie_word_embeddings = false is not supported: the model has true
-    use another model, or a model plugin that supports it
-  bad/config.json: scale_attn_by_inverse_layer_idx = true is not supported: the model has false
-    use another model, or a model plugin that supports it
+  bad/config.json: activation_function = "relu" is not supported by model-gpt, which has "gelu_new" or "gelu_pytorch_tanh"
+    use another model, or choose a model plugin that supports it with --model
+  bad/config.json: tie_word_embeddings = false is not supported by model-gpt, which has true
+    use another model, or choose a model plugin that supports it with --model
+  bad/config.json: scale_attn_by_inverse_layer_idx = true is not supported by model-gpt, which has false
+    use another model, or choose a model plugin that supports it with --model
   bad/config.json: sliding_window = 4 is not known for GPT2LMHeadModel
     if it does not change what the model computes: --ignore sliding_window
   [2]
@@ -92,9 +144,16 @@ A key that changes nothing can be ignored:
   bad/config.json: my_note = "mine" is not known for GPT2LMHeadModel
     if it does not change what the model computes: --ignore my_note
   [2]
+  $ import --ignore my_nte
+  bad/config.json: my_note = "mine" is not known for GPT2LMHeadModel
+    if it does not change what the model computes: --ignore my_note
+  bad/config.json: --ignore my_nte: the file does not have this key
+    remove the flag, or name another
+  [2]
   $ import --ignore my_note; rm -r out out.toml
   out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
   out.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
   Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
 
 ## Tensors
@@ -114,12 +173,32 @@ A key that changes nothing can be ignored:
     the file and config.json are of different models
   [2]
   $ faulty; header $one 'entries["transformer.wte.weight"]["dtype"] = "I32"'; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has type i32, which is not a type of weights
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has type I32, which is not a type of weights
     quantized models cannot be imported: use the model that was quantized
   [2]
-  $ faulty; header $one 'entries["transformer.wte.weight"]["dtype"] = "F8_E4M3"'; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": dtype "F8_E4M3" is not supported
+  $ faulty; header $one 'entries["transformer.wte.weight"].update(dtype="F8_E4M3", shape=[37, 4, 8])'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has type F8_E4M3, which is not a type of weights
+    quantized models cannot be imported: use the model that was quantized
+  [2]
+  $ faulty; header $one 'entries["transformer.wte.weight"]["dtype"] = "F7"'; import
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": dtype "F7" is not a type of the format
     the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty; config '{"quantization_config": {"bits": 4}}'; import
+  bad/config.json: quantization_config.bits = 4 is not known for GPT2LMHeadModel
+    quantized models cannot be imported: use the model that was quantized
+  [2]
+
+Masks of early versions may have any type:
+
+  $ faulty gpt2-inner; header bad/model.safetensors 'entries["transformer.h.0.attn.bias"] = {"dtype": "BOOL", "shape": [1, 1, 2, 2], "data_offsets": [5412, 5416]}'; printf 'mask' >> bad/model.safetensors; import; rm -r out out.toml
+  out: GPT2LMHeadModel as model-gpt, 1,353 parameters in 16 tensors, 6.76 kB
+  out.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  $ faulty gpt2-inner; header bad/model.safetensors 'entries["mask"] = {"dtype": "BOOL", "shape": [1, 1, 2, 2], "data_offsets": [5412, 5416]}'; printf 'mask' >> bad/model.safetensors; import
+  bad/model.safetensors: tensor "mask" is not of GPT2LMHeadModel with this config.json
+    the model has parts that model-gpt does not have, or config.json is of another model
   [2]
   $ faulty; header $one 'entries["transformer.wte.weight"]["data_offsets"] = [0, 1184]; entries["transformer.wpe.weight"]["data_offsets"] = [1180, 1468]'; import
   bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": its data begins at byte 0, and not at 96

@@ -12,9 +12,10 @@ A folder that transformers has saved becomes a checkpoint, and the TOML of a run
   $ triax import hf $reference/gpt2-odd --output odd --run odd.toml
   odd: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   odd.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
   Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
   $ sed "s|$SOURCE|{source}|; s/Triax .*\./Triax {version}./" odd.toml
-  # GPT2LMHeadModel of {source}/tests/hf/reference/gpt2-odd, imported by Triax {version}.
+  # GPT2LMHeadModel of "{source}/tests/hf/reference/gpt2-odd", imported by Triax {version}.
   
   [model]
   plugin = "model-gpt"
@@ -95,6 +96,7 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
   $ triax import hf $reference/gpt2-odd --output odd2 --run odd2.toml --data text
   odd2: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   odd2.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
   $ triax checkpoint diff odd odd2
   first   odd
   second  odd2
@@ -120,6 +122,7 @@ The bits of an imported model are those of the file that it was imported from:
 
   $ triax export hf odd exported
   exported: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
+  No tokenizer files: the checkpoint has none; --files copies them from another folder
   $ ls exported
   config.json
   generation_config.json
@@ -171,7 +174,7 @@ The layout of the run that wrote a checkpoint does not matter:
   $ triax checkpoint convert split split.safetensors > /dev/null
   $ triax export hf split split-hf
   split-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
-  No tokenizer files: those of the imported model are in {folder}/odd2/hf: --files copies them
+  No tokenizer files: the checkpoint has none; --files copies them from another folder
   $ triax import hf split-hf --output split-again --run split-again.toml > /dev/null
   $ triax checkpoint diff --weights split split-again | tail -n 1
   bit-equal: 28 tensors of weights
@@ -180,6 +183,7 @@ Several files, of another type:
 
   $ triax export hf odd shards --dtype bf16 --max-shard-size 4kB
   shards: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 14.1 kB in 4 files
+  No tokenizer files: the checkpoint has none; --files copies them from another folder
   $ ls shards
   config.json
   generation_config.json
@@ -198,6 +202,7 @@ Several files, of another type:
   $ triax import hf shards --output rounded --run rounded.toml
   rounded: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   rounded.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
   Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
   $ grep torch_dtype shards/config.json
     "torch_dtype": "bfloat16"
@@ -206,14 +211,40 @@ Tokenizer files come from the checkpoint, or from another folder:
 
   $ triax export hf run trained
   trained: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
-  No tokenizer files: those of the imported model are in {folder}/odd2/hf: --files copies them
-  $ triax export hf run with-files --files $reference/gpt2-odd
+  No tokenizer files: the checkpoint has none; --files copies them from another folder
+  $ cp -r $reference/gpt2-odd model; chmod u+w model; echo '{}' > model/tokenizer.json
+  $ triax export hf run with-files --files model/
   with-files: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
   $ ls with-files
   config.json
   generation_config.json
   model.safetensors
   special_tokens_map.json
+  tokenizer.json
+
+The output of an import says how to prepare data with it:
+
+  $ triax import hf with-files/ --output with-tokenizer/ --run with-tokenizer.toml
+  with-tokenizer: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  with-tokenizer.toml: a run that begins with it
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer with-tokenizer/hf/tokenizer.json, and PREFIX as data.path
+  $ mv model/tokenizer.json model/vocab.json; touch model/merges.txt
+  $ triax import hf model --output with-vocab --run with-vocab.toml
+  with-vocab: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  with-vocab.toml: a run that begins with it
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer gpt2 --vocab with-vocab/hf/vocab.json --merges with-vocab/hf/merges.txt, and PREFIX as data.path
+  $ rm model/vocab.json
+  $ triax import hf model --output without --run without.toml --data text
+  without: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  without.toml: a run that begins with it
+  No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+
+An export names the folder of a tokenizer that a run's checkpoint does not have:
+
+  $ triax train with-tokenizer.toml --set data.path=text --set train.steps=1 --set run.dir=tuned > /dev/null 2>&1
+  $ triax export hf tuned/ tuned-hf/
+  tuned-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
+  No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
 
 ## Refusals of the command line
 
@@ -252,13 +283,83 @@ Tokenizer files come from the checkpoint, or from another folder:
   $ triax import hf $reference/gpt2-odd --output x --run x.toml --model sched-gpipe
   {plugins}/sched-gpipe.so: sched-gpipe is a plugin of kind scheduler; kind model is needed
   [2]
+  $ triax import hf $reference/gpt2-odd --output odd/ --run x.toml
+  odd: exists
+    remove it, or name another folder
+  [2]
+  $ triax import hf $reference/gpt2-odd --output step-00000001/ --run x.toml
+  step-00000001: has the name of a run's own checkpoint, which a run would continue from
+    choose a name that is not step-N
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x.safetensors --run x.toml
+  x.safetensors: --output must be a folder, and this is the name of a file
+    name a folder; triax checkpoint convert writes one file of weights
+  [2]
+  $ triax import hf $reference/gpt2-odd --output text.txt/x --run x.toml
+  text.txt/x: cannot be created: text.txt is a file, not a folder
+    name a folder in one that this user may write to
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x --run x/run.toml
+  x/run.toml: is in the folder of --output
+    name a file beside the checkpoint with --run
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x.toml --run x.toml
+  x.toml: --output must be a folder, and this is the name of a file
+    name a folder; triax checkpoint convert writes one file of weights
+  [2]
+  $ triax import hf $reference/gpt2-odd --output x --run no/x.toml
+  no/x.toml: cannot be created: No such file or directory
+    name a file in a folder that exists and that this user may write to
+  [2]
+  $ triax import hf model --output model/x --run x.toml
+  model/x: is in the model's folder
+    name a folder beside it with --output
+  [2]
+  $ triax import hf model/model.safetensors --output x --run x.toml
+  model/model.safetensors: is not a folder
+    name the folder of a model that transformers has saved
+  [2]
+  $ triax import hf "" --output x --run x.toml
+  triax: DIR must not be empty
+    more: triax import hf --help
+  [2]
+  $ triax import hf model --output "" --run ""
+  triax: --output must not be empty
+    more: triax import hf --help
+  [2]
+  $ triax import hf model --output x --run x.toml --ignore my_nte --ignore n_head
+  model/config.json: --ignore my_nte: the file does not have this key
+    remove the flag, or name another
+  model/config.json: --ignore n_head: model-gpt depends on this key
+    remove the flag
+  [2]
   $ triax import hf $reference/gpt2-odd --output no/x --run x.toml
   no/x: cannot be created: No such file or directory
     create the folder no, or name one in an existing folder
-  [1]
+  [2]
   $ triax export hf odd exported
   exported: exists
     remove it, or name another folder
+  [2]
+  $ triax export hf odd/ exported/
+  exported: exists
+    remove it, or name another folder
+  [2]
+  $ triax export hf odd no/x
+  no/x: cannot be created: No such file or directory
+    create the folder no, or name one in an existing folder
+  [2]
+  $ triax export hf odd x.safetensors
+  x.safetensors: DIR must be a folder, and this is the name of a file
+    name a folder; triax checkpoint convert writes one file of weights
+  [2]
+  $ triax export hf odd odd/hf/x
+  odd/hf/x: is in a checkpoint
+    name a folder beside it
+  [2]
+  $ triax export hf odd x --files $reference/gpt2-odd
+  {source}/tests/hf/reference/gpt2-odd: has no tokenizer: tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+    name a folder with tokenizer.json in --files
   [2]
   $ triax export hf odd odd/x
   odd/x: is in a checkpoint

@@ -55,7 +55,7 @@ class Config : public ::testing::Test {
   OptionTexts read(const std::string& json, const std::set<std::string>& ignored = {}) {
     test::write_file(folder_ / "config.json", json);
     refusals_ = {};
-    return options_of(read_model_config(folder_.path()), llama(), llama_rows(), ignored, refusals_);
+    return options_of(read_model_config(folder_.path()), llama(), {"model-x", llama_rows(), ignored}, refusals_);
   }
   std::vector<std::string> refused(const std::string& json, const std::set<std::string>& ignored = {}) {
     read(json, ignored);
@@ -90,8 +90,8 @@ TEST_F(Config, RefusesKeyByKey) {
       ElementsAre(HasSubstr("vocab_size is missing"), HasSubstr("num_attention_heads = \"64\" is not an integer"),
                   HasSubstr("num_key_value_heads = 65 is outside 0..64"),
                   HasSubstr("tie_word_embeddings = 1 is not true or false"),
-                  HasSubstr("rope_type = \"yarn\" is not supported: the model has \"default\" or \"llama3\""),
-                  HasSubstr("hidden_act = \"gelu\" is not supported: the model has \"silu\""),
+                  HasSubstr("rope_type = \"yarn\" is not supported by model-x, which has \"default\" or \"llama3\""),
+                  HasSubstr("hidden_act = \"gelu\" is not supported by model-x, which has \"silu\""),
                   HasSubstr("rope_parameters.factor = 4 is not known for LlamaForCausalLM")));
 }
 
@@ -107,6 +107,30 @@ TEST_F(Config, OnlyKnownKeysAreIgnored) {
   constexpr const char* kWindow = R"({"vocab_size": 7, "sliding_window": 4096})";
   EXPECT_THAT(refused(kWindow), ElementsAre(HasSubstr("sliding_window = 4096 is not known")));
   EXPECT_THAT(refused(kWindow, {"sliding_window"}), IsEmpty());
+  EXPECT_THAT(refused(R"({"vocab_size": 7, "note": {"a": 1, "b": 2}})", {"note"}), IsEmpty());
+  EXPECT_THAT(refused(R"({"vocab_size": 7, "note": {"a": 1, "b": 2}})", {"note.a"}),
+              ElementsAre(HasSubstr("note.b = 2 is not known")));
+}
+
+/// As early versions of transformers wrote them.
+TEST_F(Config, IgnoresParametersOfGenerating) {
+  EXPECT_THAT(refused(R"({"vocab_size": 7, "do_sample": true, "max_length": 50, "temperature": 0.7, "top_k": 5,
+                          "_num_labels": 1, "chunk_size_feed_forward": 0})"),
+              IsEmpty());
+}
+
+TEST_F(Config, RefusesToIgnoreWhatIsNotThereOrNeeded) {
+  EXPECT_THAT(refused(R"({"vocab_size": 7})", {"sliding_windw", "rope_theta", "vocab_size"}),
+              ElementsAre(HasSubstr("--ignore rope_theta: model-x depends on this key"),
+                          HasSubstr("--ignore sliding_windw: the file does not have this key"),
+                          HasSubstr("--ignore vocab_size: model-x depends on this key")));
+}
+
+TEST_F(Config, DoesNotSuggestToIgnoreQuantization) {
+  read(R"({"vocab_size": 7, "quantization_config": {"bits": 4}})");
+  ASSERT_EQ(refusals_.size(), 1u);
+  EXPECT_THAT(refusals_.front().message, HasSubstr("quantization_config.bits = 4 is not known for LlamaForCausalLM"));
+  EXPECT_EQ(refusals_.front().hint, "quantized models cannot be imported: use the model that was quantized");
 }
 
 TEST_F(Config, RefusesTextsThatAreNoConfig) {
@@ -115,8 +139,17 @@ TEST_F(Config, RefusesTextsThatAreNoConfig) {
   EXPECT_THAT(error(R"({"a": 1, "a": 2})"), HasSubstr("has the key \"a\" twice"));
   EXPECT_THAT(error("{\"a\": " + std::string(100'000, '[')), HasSubstr("has too many lists in lists"));
   EXPECT_THAT(error(R"({"architectures": "Llama"})"), HasSubstr("architectures is not a list of names"));
+  EXPECT_THAT(error(R"({"architectures": [3]})"), HasSubstr("architectures is not a list of names"));
+  EXPECT_THAT(error(R"({"architectures": ["Llama", ""]})"), HasSubstr("architectures is not a list of names"));
+  EXPECT_THAT(error(R"({"architectures": {}})"), HasSubstr("architectures is not a list of names"));
   EXPECT_THAT(error(R"({"model_type": 3})"), HasSubstr("model_type is not a name"));
-  EXPECT_THAT(error("{\"a\": \"" + std::string(5'000'000, 'x') + "\"}"), HasSubstr("at most 4194304 are read"));
+  EXPECT_THAT(error(R"({"model_type": ["a"]})"), HasSubstr("model_type is not a name"));
+  EXPECT_THAT(error(R"({"a": NaN})"), HasSubstr("config.json: is not valid JSON at line 1, column 7"));
+  EXPECT_THAT(error(R"({"a": 1} {})"), HasSubstr("config.json: is not valid JSON at line 1, column 10"));
+  EXPECT_THAT(error(R"({"a": 99999999999999999999})"), HasSubstr("has an integer that does not fit into 64 bits"));
+  EXPECT_THAT(error(R"({"a.b": 1, "a": {"b": 2}})"), HasSubstr("has a key twice: once with a dot"));
+  EXPECT_THAT(error("{\"a\": \"" + std::string(5'000'000, 'x') + "\"}"),
+              HasSubstr("has 5 MB, and at most 4.19 MB are read"));
 }
 
 TEST_F(Config, WritesWhatItReads) {

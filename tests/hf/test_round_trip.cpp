@@ -75,7 +75,10 @@ TEST(Import, CarriesOtherFilesAlong) {
               ElementsAre(made.files[0], made.files[1]));
   for (const std::string& file : made.files)
     EXPECT_EQ(test::read_file(folder / "exported" / file), test::read_file(reference("gpt2-odd") / file));
-  export_model(folder / "imported", {.folder = folder / "other", .files = reference("gpt2-inner")});
+  std::filesystem::create_directory(folder / "files");
+  test::write_file(folder / "files/tokenizer.json", "{}");
+  EXPECT_THAT(export_model(folder / "imported", {.folder = folder / "other", .files = folder / "files"}).files,
+              ElementsAre("tokenizer.json"));
   EXPECT_FALSE(std::filesystem::exists(folder / "other/special_tokens_map.json"));
 }
 

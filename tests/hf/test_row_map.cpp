@@ -96,7 +96,11 @@ TEST(RowMap, RefusesTablesThatContradictTheShape) {
   EXPECT_THAT(refusal({.parameter = "p", .tensors = {"a"}, .parts = {8, 4}, .groups = 8}),
               HasSubstr("has a part of 4 rows, which 8 groups do not divide"));
   EXPECT_THAT(refusal({.parameter = "p", .tensors = {"a"}, .parts = {8, 8}}),
-              HasSubstr("has parts of 16 rows in all, and the parameter has 12"));
+              HasSubstr("has parts of more than the 12 rows of the parameter"));
+  EXPECT_THAT(refusal({.parameter = "p", .tensors = {"a"}, .parts = {INT64_MAX, INT64_MAX}}),
+              HasSubstr("has parts of more than the 12 rows of the parameter"));
+  EXPECT_THAT(refusal({.parameter = "p", .tensors = {"a"}, .parts = {8}}),
+              HasSubstr("has parts of 8 rows in all, and the parameter has 12"));
 }
 
 TEST(NamePattern, FindsTheNumber) {
@@ -104,7 +108,10 @@ TEST(NamePattern, FindsTheNumber) {
   EXPECT_EQ(number_in("head/w", "head/w"), "");
   for (const char* name : {"block /w", "block x/w", "block 1/v", "block 1/ww", "block 1", "block -1/w"})
     EXPECT_EQ(number_in(name, "block {}/w"), std::nullopt) << name;
-  EXPECT_EQ(with_number("h.{}.a.{}", "7"), "h.7.a.7");
+  EXPECT_EQ(with_number("h.{}.a", "7"), "h.7.a");
+  EXPECT_EQ(with_number("head", ""), "head");
+  for (const char* pattern : {"", "a.{}.b.{}", "\xff"}) EXPECT_FALSE(is_pattern(pattern)) << pattern;
+  for (const char* pattern : {"a", "a.{}", "{}"}) EXPECT_TRUE(is_pattern(pattern)) << pattern;
 }
 
 } // namespace

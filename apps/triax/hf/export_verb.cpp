@@ -14,6 +14,7 @@
 #include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
+#include "hf/carried_files.hpp"
 #include "hf/model_export.hpp"
 #include "report/units.hpp"
 
@@ -35,16 +36,17 @@ hf::ExportRequest request_of(const ExportArguments& arguments) {
           .paths = {arguments.paths.begin(), arguments.paths.end()}};
 }
 
-void print_exported(const std::string& folder, const hf::ExportedModel& made) {
+void print_exported(const hf::ExportedModel& made) {
   const std::string shards = made.shards == 1 ? "" : text(" in {} files", made.shards);
-  result_out() << printable_line(text("{}: {}, {} parameters in {} tensors, {}{}", folder, made.architecture,
+  result_out() << printable_line(text("{}: {}, {} parameters in {} tensors, {}{}", made.folder, made.architecture,
                                       grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
                                       report::bytes_text(made.bytes), shards))
                << '\n';
-  if (!made.files.empty()) return;
-  const std::string next = made.other_files.empty()
-                               ? "the checkpoint has none, and --files names no folder with them"
-                               : text("those of the imported model are in {}: --files copies them", made.other_files);
+  if (hf::has_tokenizer(made.files)) return;
+  const std::string next =
+      made.other_tokenizer.empty()
+          ? std::string("the checkpoint has none; --files copies them from another folder")
+          : text("those of the imported model are in {}: --files copies them", made.other_tokenizer);
   result_out() << printable_line("No tokenizer files: " + next) << '\n';
 }
 
@@ -61,7 +63,7 @@ int export_model(const ExportArguments& arguments) {
   if (!to->refusals().empty()) return refuse(to->refusals(), false);
   hf::ExportedModel made;
   const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = to->write(stop); });
-  if (status == kDone) print_exported(arguments.folder, made);
+  if (status == kDone) print_exported(made);
   return status;
 }
 
@@ -72,8 +74,9 @@ void add_export(CLI::App& program, int& status) {
   verb->require_subcommand(1);
   CLI::App* const to = verb->add_subcommand("hf", "as a folder that Hugging Face's transformers loads");
   const auto arguments = std::make_shared<ExportArguments>();
-  to->add_option("CHECKPOINT", arguments->checkpoint, kCheckpointDoc)->required();
+  to->add_option("CHECKPOINT", arguments->checkpoint, kCheckpointDoc)->check(not_empty())->required();
   to->add_option("DIR", arguments->folder, "folder to write; written under a temporary name and renamed when complete")
+      ->check(not_empty())
       ->required();
   to->add_option("--dtype", arguments->dtype, "type of the values, rounded once [that of the master weights]")
       ->check(one_of(export_types()))
@@ -90,6 +93,7 @@ void add_export(CLI::App& program, int& status) {
       ->check(not_empty());
   to->add_option("--path", arguments->paths, "folder to search for plugins first")
       ->type_name("DIR")
+      ->check(not_empty())
       ->allow_extra_args(false);
   to->callback([arguments, &status] { status = export_model(*arguments); });
 }

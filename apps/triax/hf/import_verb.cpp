@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax import: models of other programs as checkpoints.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -38,23 +39,29 @@ hf::ImportRequest request_of(const ImportArguments& arguments) {
           .ignored = {arguments.ignored.begin(), arguments.ignored.end()}};
 }
 
+/// How triax data prepare names the tokenizer that came along.
+std::string tokenizer_flags(const hf::ImportedModel& made) {
+  const auto has = [&](const char* name) { return std::ranges::find(made.files, name) != made.files.end(); };
+  const std::filesystem::path folder = made.output / hf::kCarriedFolder;
+  if (has("tokenizer.json")) return text("--tokenizer {}", folder / "tokenizer.json");
+  if (has("vocab.json") && has("merges.txt"))
+    return text("--tokenizer gpt2 --vocab {} --merges {}", folder / "vocab.json", folder / "merges.txt");
+  return "--tokenizer TOKENIZER";
+}
+
 void print_imported(const ImportArguments& arguments, const hf::ImportedModel& made) {
-  const auto has = [&](const char* name) {
-    return std::find(made.files.begin(), made.files.end(), name) != made.files.end();
-  };
   std::ostream& out = result_out();
-  out << printable_line(text("{}: {} as {}, {} parameters in {} tensors, {}", arguments.output, made.architecture,
+  out << printable_line(text("{}: {} as {}, {} parameters in {} tensors, {}", made.output, made.architecture,
                              made.plugin, grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
                              report::bytes_text(made.bytes)))
       << '\n'
       << printable_line(text("{}: a run that begins with it", arguments.run)) << '\n';
+  if (!hf::has_tokenizer(made.files))
+    out << printable_line(text("No tokenizer files: the model's folder does not have {}", hf::kTokenizerFiles)) << '\n';
   if (!arguments.data.empty()) return;
-  const std::string tokenizer = has("tokenizer.json")
-                                    ? text("{}/{}/tokenizer.json", arguments.output, hf::kCarriedFolder)
-                                    : std::string("TOKENIZER");
-  out << printable_line(text("Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX "
-                             "--tokenizer {}, and PREFIX as data.path",
-                             tokenizer))
+  out << printable_line(text("Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX {}, and "
+                             "PREFIX as data.path",
+                             tokenizer_flags(made)))
       << '\n';
 }
 
@@ -81,12 +88,15 @@ void add_import(CLI::App& program, int& status) {
   CLI::App* const from = verb->add_subcommand("hf", "from a folder of Hugging Face's transformers, in safetensors");
   const auto arguments = std::make_shared<ImportArguments>();
   from->add_option("DIR", arguments->folder, "the model's folder: config.json, model.safetensors or its shards")
+      ->check(not_empty())
       ->required();
   from->add_option("--output", arguments->output, "checkpoint to write, a folder that does not exist")
       ->type_name("DIR")
+      ->check(not_empty())
       ->required();
   from->add_option("--run", arguments->run, "TOML to write, of a run that begins with the checkpoint")
       ->type_name("RUN.toml")
+      ->check(not_empty())
       ->required();
   from->add_option("--data", arguments->data, "token files for the run's data.path, without .bin and .idx")
       ->type_name("PREFIX")
@@ -96,9 +106,11 @@ void add_import(CLI::App& program, int& status) {
       ->check(not_empty());
   from->add_option("--ignore", arguments->ignored, "key of config.json that does not change what the model computes")
       ->type_name("KEY")
+      ->check(not_empty())
       ->allow_extra_args(false);
   from->add_option("--path", arguments->paths, "folder to search for plugins first")
       ->type_name("DIR")
+      ->check(not_empty())
       ->allow_extra_args(false);
   from->callback([arguments, &status] { status = import_model(*arguments); });
 }

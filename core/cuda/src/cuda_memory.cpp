@@ -5,7 +5,7 @@
 #include <new>
 #include <string>
 
-#include "base/scaled_text.hpp"
+#include "base/bytes_text.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 
@@ -20,10 +20,6 @@ std::size_t at_least_one(std::size_t bytes) {
   return std::max<std::size_t>(bytes, 1);
 }
 
-std::string text_of_size(std::size_t bytes) {
-  return scaled_text(static_cast<double>(bytes), "B");
-}
-
 void* take_device(std::size_t bytes) {
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, at_least_one(bytes));
@@ -32,8 +28,8 @@ void* take_device(std::size_t bytes) {
   cudaGetLastError();
   std::size_t left = 0, all = 0;
   TRIAX_CUDA(cudaMemGetInfo(&left, &all));
-  throw Error(text("the GPU cannot allocate {} of memory: {} of {} are free", text_of_size(bytes), text_of_size(left),
-                   text_of_size(all)),
+  throw Error(text("the GPU cannot allocate {} of memory: {} of {} are free", bytes_text(bytes), bytes_text(left),
+                   bytes_text(all)),
               {}, hint_for(error));
 }
 
@@ -43,7 +39,7 @@ void* take_pinned(std::size_t bytes, unsigned flags) {
   if (error == cudaSuccess) return data;
   if (error != cudaErrorMemoryAllocation) fail(error, "cudaHostAlloc", __FILE__, __LINE__);
   cudaGetLastError();
-  throw Error(text("the host cannot allocate {} of pinned memory", text_of_size(bytes)), {},
+  throw Error(text("the host cannot allocate {} of pinned memory", bytes_text(bytes)), {},
               "use a smaller batch.global or sequence, or raise the limit of locked memory (ulimit -l)");
 }
 

@@ -44,7 +44,8 @@ struct HfKey {
   bool alternative = false;
 };
 
-/// A tensor that repeats another one, such as a tied head. It may be absent; import requires the same bits.
+/// A tensor that repeats another one, such as a tied head. It may be absent; import requires the same bits. Both names
+/// may have "{}" for the same number.
 struct HfCopy {
   std::string tensor, of;
 };
@@ -62,10 +63,12 @@ struct HfArchitecture {
   /// Beginning of names that files may leave out: "transformer.". The tables have the names with it.
   std::string optional_prefix = {};
   std::vector<HfCopy> copies = {};
-  std::vector<std::string> ignored_tensors = {}; // buffers: "transformer.h.{}.attn.bias"
+  /// Buffers, of any type: "transformer.h.{}.attn.bias", or a name without a number.
+  std::vector<std::string> ignored_tensors = {};
 };
 
-/// How one parameter is stored. In names, "{}" stands for a number, the same in all names of the row.
+/// How one parameter is stored. In names, "{}" stands for a number, the same in all names of the row; a name has one at
+/// most. A parameter has one row, and a tensor one parameter.
 ///
 /// The tensors are joined along their first dimension, after a transposition if they are transposed. The result has
 /// rows in `parts` (q, k and v, for example). Parameters of the engine have the rows of each group, such as a head,
@@ -81,7 +84,8 @@ struct HfParameter {
   std::int64_t groups = 1; // divides the rows of each part
 };
 
-/// Optional interface of models: tables that say how transformers stores the model.
+/// Optional interface of models: tables that say how transformers stores the model. Triax checks them before it uses
+/// them: names that occur twice, values that are not of their option, options without a default that no key sets.
 class TRIAX_API HfMapping {
  public:
   static constexpr std::string_view kExtension = "triax.hf_mapping";

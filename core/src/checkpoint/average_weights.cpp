@@ -8,6 +8,7 @@
 #include "checkpoint/blocks.hpp"
 #include "checkpoint/new_checkpoint.hpp"
 #include "checkpoint/weights.hpp"
+#include "os/path_names.hpp"
 #include "triax/error.hpp"
 #include "triax/version.h"
 
@@ -86,7 +87,7 @@ SavedPart write_means(const Readers& readers, const StagedFolder& folder, const 
 } // namespace
 
 WeightsAverage::WeightsAverage(std::span<const fs::path> checkpoints, const fs::path& output)
-    : output_(output.has_filename() ? output : output.parent_path()) { // "mean" for "mean/"
+    : output_(os::without_slash(output)) {
   TRIAX_REQUIRE(!checkpoints.empty(), "the mean of no checkpoints");
   refuse_checkpoint_output(output_, "OUTPUT");
   for (const fs::path& folder : checkpoints) readers_.push_back(std::make_unique<TensorReader>(folder));

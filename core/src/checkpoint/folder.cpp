@@ -10,6 +10,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "os/durable_file.hpp"
+#include "os/path_names.hpp"
 #include "triax/error.hpp"
 
 namespace triax::checkpoint {
@@ -32,11 +33,6 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   if (failed)
     throw Error(text("cannot be renamed to {}: {}", to.filename(), failed.message()), from.string(),
                 "allow this user to change the folder of checkpoints, or choose another run.dir");
-}
-
-bool is_there(const fs::path& path) {
-  std::error_code unknown;
-  return fs::symlink_status(path, unknown).type() != fs::file_type::not_found;
 }
 
 /// Hidden first, because removing it takes time, and a part of a checkpoint must not look like one.
@@ -75,7 +71,7 @@ std::optional<std::int64_t> step_of(std::string_view name) {
 namespace {
 
 bool is_complete(const fs::path& folder) {
-  return is_there(folder / kManifestFile);
+  return os::is_there(folder / kManifestFile);
 }
 
 /// The folders that have the name of a checkpoint, by step.
@@ -83,7 +79,7 @@ std::vector<FoundCheckpoint> named_in(const fs::path& dir) {
   std::vector<FoundCheckpoint> out;
   std::error_code failed;
   const fs::directory_iterator entries(dir, failed);
-  const bool is_dangling_link = failed == std::errc::no_such_file_or_directory && is_there(dir);
+  const bool is_dangling_link = failed == std::errc::no_such_file_or_directory && os::is_there(dir);
   if (is_dangling_link)
     throw Error("is a symbolic link to a folder that does not exist", dir.string(),
                 "create that folder, or remove the link");
@@ -144,10 +140,10 @@ void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
       return remove_folder(partial); // now the earlier one
     }
   }
-  if (is_there(folder)) {
+  if (os::is_there(folder)) {
     int number = 1;
     const auto aside = [&] { return dir / text("{}-{}", folder_name(step), number); };
-    while (is_there(aside())) ++number;
+    while (os::is_there(aside())) ++number;
     rename_folder(folder, aside());
   }
   os::sync_folder(partial);

@@ -9,11 +9,12 @@
 #include <set>
 #include <utility>
 
+#include "base/bytes_text.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
-#include "checkpoint/shape_json.hpp"
+#include "checkpoint/strict_json.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
@@ -153,17 +154,9 @@ SavedPart part_of(const Value& value) {
 }
 
 Json parse(std::string_view json, const std::string& from) {
-  const auto limit = [&from](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kMaxJsonDepth) throw Error("has too many lists in lists", from, kDamagedHint);
-    return true;
-  };
-  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf"; // which the parser would skip
-  if (json.starts_with(kByteOrderMark)) throw Error("is not valid JSON", from, kDamagedHint);
-  try {
-    return Json::parse(json, limit);
-  } catch (const Json::exception&) {
-    throw Error("is not valid JSON", from, kDamagedHint);
-  }
+  Json out;
+  if (const std::string problem = parse_strict(json, out); !problem.empty()) throw Error(problem, from, kDamagedHint);
+  return out;
 }
 
 Json json_of(const TrainingState& state) {
@@ -272,8 +265,8 @@ std::string to_json(const Manifest& manifest) {
 Manifest read_manifest(const std::filesystem::path& path) {
   const os::InputFile file(path, "a checkpoint without this file was not completed: use another");
   if (file.bytes() > kMaxManifest)
-    throw Error(text("has {} bytes, which no manifest has", file.bytes()), path.string(),
-                "restore it, or use another checkpoint");
+    throw Error(text("has {}, and at most {} are read", bytes_text(file.bytes()), bytes_text(kMaxManifest)),
+                path.string(), kDamagedHint);
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   const Json parsed = parse(bytes, path.string());

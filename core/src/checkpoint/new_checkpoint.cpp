@@ -18,36 +18,52 @@ namespace fs = std::filesystem;
 constexpr const char* kNameWritable = "name a folder in one that this user may write to";
 constexpr const char* kNameAnother = "free space there, or name another folder";
 
+std::string missing_parent_hint(const fs::path& folder) {
+  return text("create the folder {}, or name one in an existing folder", folder.parent_path());
+}
+
 } // namespace
 
-void refuse_checkpoint_output(const fs::path& output, const std::string& argument) {
+void refuse_new_folder(const fs::path& folder, const std::string& argument) {
   std::error_code unknown;
-  if (output.empty()) throw Error(argument + " is empty", {}, "name the folder to write");
-  if (fs::exists(output.parent_path() / kManifestFile, unknown))
-    throw Error("is in a checkpoint", output.string(), "name a folder beside it");
+  if (folder.empty()) throw Error(argument + " is empty", {}, "name the folder to write");
+  if (fs::exists(folder.parent_path() / kManifestFile, unknown))
+    throw Error("is in a checkpoint", folder.string(), "name a folder beside it");
+  if (const std::string why = os::why_not_creatable(folder); !why.empty())
+    throw Error("cannot be created: " + why, folder.string(), kNameWritable);
+  const fs::file_type type = fs::symlink_status(folder, unknown).type();
+  if (type == fs::file_type::none) // its name is too long, or its folder may not be searched
+    throw Error("cannot be created: " + unknown.message(), folder.string(), "name another folder");
+  if (type != fs::file_type::not_found) throw Error("exists", folder.string(), "remove it, or name another folder");
+  if (folder.extension() == ".safetensors" || folder.extension() == ".toml")
+    throw Error(text("{} must be a folder, and this is the name of a file", argument), folder.string(),
+                "name a folder; triax checkpoint convert writes one file of weights");
+  if (folder.has_parent_path() && !fs::exists(folder.parent_path(), unknown))
+    throw Error("cannot be created: No such file or directory", folder.string(), missing_parent_hint(folder));
+}
+
+void refuse_checkpoint_output(const fs::path& output, const std::string& argument) {
   if (step_of(output.filename().string()))
     throw Error("has the name of a run's own checkpoint, which a run would continue from", output.string(),
                 "choose a name that is not step-N");
-  if (const std::string why = os::why_not_creatable(output); !why.empty())
-    throw Error("cannot be created: " + why, output.string(), kNameWritable);
-  const fs::file_type type = fs::symlink_status(output, unknown).type();
-  if (type == fs::file_type::none) // its name is too long, or its folder may not be searched
-    throw Error("cannot be created: " + unknown.message(), output.string(), "name another folder");
-  if (type != fs::file_type::not_found) throw Error("exists", output.string(), "remove it, or name another folder");
+  refuse_new_folder(output, argument);
 }
 
 StagedFolder::StagedFolder(const fs::path& folder) : folder_(folder), hidden_(os::partial_name(folder)) {
   std::error_code failed;
   if (!fs::create_directory(hidden_, failed))
     throw Error("cannot be created: " + (failed ? failed.message() : "exists"), folder.string(),
-                failed == std::errc::no_such_file_or_directory
-                    ? text("create the folder {}, or name one in an existing folder", folder.parent_path())
-                    : kNameWritable);
+                failed == std::errc::no_such_file_or_directory ? missing_parent_hint(folder) : kNameWritable);
 }
 
 StagedFolder::~StagedFolder() {
   std::error_code ignored;
   if (!complete_) fs::remove_all(hidden_, ignored);
+}
+
+void StagedFolder::remove() noexcept {
+  std::error_code ignored;
+  fs::remove_all(complete_ ? folder_ : hidden_, ignored);
 }
 
 os::DurableFile StagedFolder::file(const std::string& name) const {

@@ -19,8 +19,10 @@
 
 namespace triax::checkpoint {
 
-/// Refuses a folder that exists, that cannot be created, or that a run would take for its own checkpoint. `argument`:
-/// how the command line names it.
+/// Refuses a folder to write that exists, that cannot be created, that is in a checkpoint, or whose name is that of a
+/// file. `argument`: how the command line names it.
+void refuse_new_folder(const std::filesystem::path& folder, const std::string& argument);
+/// Also refuses a folder that a run would take for its own checkpoint.
 void refuse_checkpoint_output(const std::filesystem::path& folder, const std::string& argument);
 
 /// A folder with a hidden name beside its own, which is removed unless it was completed.
@@ -36,6 +38,8 @@ class StagedFolder {
   void create_folder(const std::string& name);
   /// Gives the folder its name.
   void complete();
+  /// Removes the folder, also if it is complete: if what belongs to it could not be written.
+  void remove() noexcept;
 
  private:
   const std::filesystem::path folder_, hidden_;

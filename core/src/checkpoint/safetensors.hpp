@@ -27,9 +27,16 @@ struct TensorEntry {
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(shape.elements()) * bytes_of(dtype); }
 };
 
+/// A valid tensor that Triax cannot compute with: of a type that it does not have, or of more dimensions.
+struct ForeignTensor {
+  std::string name, dtype, shape; // "F8_E4M3", "[8, 37]"
+  std::uint64_t begin = 0, bytes = 0;
+};
+
 struct SafetensorsHeader {
-  std::uint64_t bytes = 0; // of the length and the header: the offset of the data
-  std::vector<TensorEntry> entries;
+  std::uint64_t bytes = 0;           // of the length and the header: the offset of the data
+  std::vector<TensorEntry> entries;  // in the order of their data
+  std::vector<ForeignTensor> others; // in no order
 };
 
 /// "F32"

@@ -25,9 +25,21 @@ inline Json to_json(const Shape& shape) {
   return out;
 }
 
-/// Empty if it is not a list of at most kMaxRank sizes with at most kMaxElements elements.
+/// Empty if it is not a list of sizes with at most kMaxElements elements.
+inline std::optional<std::uint64_t> elements_of(const Json& sizes) {
+  if (!sizes.is_array()) return std::nullopt;
+  std::uint64_t out = 1;
+  for (const Json& size : sizes) {
+    if (!size.is_number_unsigned() || size.get<std::uint64_t>() > kMaxElements) return std::nullopt;
+    if (size.get<std::uint64_t>() > 0 && out > kMaxElements / size.get<std::uint64_t>()) return std::nullopt;
+    out *= size.get<std::uint64_t>();
+  }
+  return out;
+}
+
+/// Empty also for more than kMaxRank sizes.
 inline std::optional<Shape> shape_of(const Json& sizes) {
-  if (!sizes.is_array() || sizes.size() > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
+  if (!elements_of(sizes) || sizes.size() > static_cast<std::size_t>(kMaxRank)) return std::nullopt;
   constexpr Shape (*kOfRank[])() = {[] { return Shape(); }, [] { return Shape{0}; },
                                     [] {
                                       return Shape{0, 0};
@@ -39,14 +51,7 @@ inline std::optional<Shape> shape_of(const Json& sizes) {
                                       return Shape{0, 0, 0, 0};
                                     }};
   Shape out = kOfRank[sizes.size()]();
-  std::uint64_t elements = 1;
-  for (int dim = 0; dim < out.rank(); ++dim) {
-    const Json& size = sizes[static_cast<std::size_t>(dim)];
-    if (!size.is_number_unsigned() || size.get<std::uint64_t>() > kMaxElements) return std::nullopt;
-    out[dim] = size.get<std::int64_t>();
-    if (out[dim] > 0 && elements > kMaxElements / size.get<std::uint64_t>()) return std::nullopt;
-    elements *= size.get<std::uint64_t>();
-  }
+  for (int dim = 0; dim < out.rank(); ++dim) out[dim] = sizes[static_cast<std::size_t>(dim)].get<std::int64_t>();
   return out;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses JSON texts that other programs wrote and that may be damaged or made to do harm: no key occurs twice in an
-// object, and nesting is limited.
+// object, nesting is limited, and no number loses its value.
 //
-// Threads: pure functions. Errors: Error with `from`. Included only by files that use nlohmann-json.
+// Threads: pure functions. Errors: returned. Included only by files that use nlohmann-json.
 #pragma once
 
 #include <string>
@@ -12,12 +12,8 @@
 
 namespace triax::checkpoint {
 
-struct JsonProblem {
-  std::string message; // "is not valid JSON"
-  std::string key;     // that occurs twice; else empty
-};
-
-/// What is wrong with the text; `out` is then not defined. Empty: nothing.
-JsonProblem parse_strict(std::string_view text, Json& out);
+/// What is wrong with the text: "is not valid JSON at line 1, column 9", "has the key "x" twice". `out` is then not
+/// defined. Empty: nothing.
+std::string parse_strict(std::string_view json, Json& out);
 
 } // namespace triax::checkpoint

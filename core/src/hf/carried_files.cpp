@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <system_error>
 
 #include "checkpoint/weights.hpp"
 #include "os/input_file.hpp"
+#include "os/path_names.hpp"
 #include "triax/error.hpp"
 
 namespace triax::hf {
@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::array kNames = {"tokenizer.json",          "vocab.json",          "merges.txt",
                                "tokenizer_config.json",   "tokenizer.model",     "added_tokens.json",
-                               "special_tokens_map.json", "chat_template.jinja", "generation_config.json"};
+                               "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
+                               "generation_config.json"};
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
 
 } // namespace
@@ -26,14 +27,18 @@ constexpr std::size_t kBuffer = std::size_t{1} << 20;
 std::vector<std::string> carried_files(const std::filesystem::path& folder) {
   std::vector<std::string> out;
   for (const char* name : kNames) {
-    std::error_code unknown;
     const std::filesystem::path file = folder / name;
-    if (std::filesystem::symlink_status(file, unknown).type() == std::filesystem::file_type::not_found) continue;
+    if (!os::is_there(file)) continue;
     const std::string problem = os::why_not_a_file(file);
     if (!problem.empty()) throw Error(problem, file.string(), "remove it, or restore it");
     out.emplace_back(name);
   }
   return out;
+}
+
+bool has_tokenizer(const std::vector<std::string>& names) {
+  const auto has = [&](const char* name) { return std::ranges::find(names, name) != names.end(); };
+  return has("tokenizer.json") || (has("vocab.json") && has("merges.txt")) || has("tokenizer.model");
 }
 
 void copy_files(const std::filesystem::path& from, const std::vector<std::string>& names,

@@ -16,8 +16,13 @@ namespace triax::hf {
 
 inline constexpr const char* kCarriedFolder = "hf"; // in a checkpoint
 
+/// What a tokenizer is, for messages.
+inline constexpr const char* kTokenizerFiles = "tokenizer.json, vocab.json with merges.txt, or tokenizer.model";
+
 /// The names of those that the folder has. Throws Error for one that is not a regular file.
 std::vector<std::string> carried_files(const std::filesystem::path& folder);
+/// Whether a tokenizer is among the names. Others, such as tokenizer_config.json, are not enough for one.
+bool has_tokenizer(const std::vector<std::string>& names);
 /// Copies files from `from` to `into`, below `prefix`: "hf/", or empty.
 void copy_files(const std::filesystem::path& from, const std::vector<std::string>& names,
                 const checkpoint::StagedFolder& into, const std::string& prefix, const checkpoint::StopRequest& stop);

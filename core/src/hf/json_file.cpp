@@ -3,30 +3,24 @@
 
 #include <string>
 
-#include "base/printable.hpp"
+#include "base/bytes_text.hpp"
+#include "hf/hints.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::hf {
 
-namespace {
-
-constexpr const char* kDamagedJson = "the file was damaged, or is not of a model: download the folder again";
-
-} // namespace
-
 Json read_json_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
-  const os::InputFile file(path, "name the folder of a model that transformers has saved");
+  const os::InputFile file(path, kNameModelFolder);
   if (file.bytes() > max_bytes)
-    throw Error(text("has {} bytes, and at most {} are read", file.bytes(), max_bytes), path.string(), kDamagedJson);
+    throw Error(text("has {}, and at most {} are read", bytes_text(file.bytes()), bytes_text(max_bytes)), path.string(),
+                kDamagedFile);
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   Json out;
-  const checkpoint::JsonProblem problem = checkpoint::parse_strict(bytes, out);
-  if (!problem.key.empty())
-    throw Error(text("has the key \"{}\" twice", shortened(printable(problem.key))), path.string(), kDamagedJson);
-  if (!problem.message.empty()) throw Error(problem.message, path.string(), kDamagedJson);
-  if (!out.is_object()) throw Error("is not a JSON object", path.string(), kDamagedJson);
+  const std::string problem = checkpoint::parse_strict(bytes, out);
+  if (!problem.empty()) throw Error(problem, path.string(), kDamagedFile);
+  if (!out.is_object()) throw Error("is not a JSON object", path.string(), kDamagedFile);
   return out;
 }
 

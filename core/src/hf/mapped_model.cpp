@@ -2,6 +2,7 @@
 #include "hf/mapped_model.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <set>
@@ -9,8 +10,9 @@
 
 #include "config/core_keys.hpp"
 #include "config/plugin_tables.hpp"
-#include "hf/json_file.hpp"
+#include "hf/hints.hpp"
 #include "hf/name_pattern.hpp"
+#include "hf/table_checks.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/option_text.hpp"
 #include "plugin/probe.hpp"
@@ -21,7 +23,6 @@ namespace triax::hf {
 
 namespace {
 
-constexpr const char* kDefect = "this is a defect of the model plugin: report it to its author";
 constexpr const char* kVocab = "vocab";
 
 const triax_option& vocab_row() {
@@ -42,10 +43,10 @@ Options smallest_options(const plugin::Library& library) {
   Options out;
   for (const triax_option& option : library.options) {
     std::string text = option.default_value ? option.default_value : "";
-    const bool is_number = option.type == TRIAX_OPTION_INT || option.type == TRIAX_OPTION_FLOAT;
-    const bool is_list = (option.type & TRIAX_OPTION_LIST) != 0;
-    if (!option.default_value && is_number)
-      text = option.min <= option.max ? std::to_string(static_cast<std::int64_t>(option.min)) : "1";
+    const bool has_limits = option.min <= option.max, is_list = (option.type & TRIAX_OPTION_LIST) != 0;
+    if (!option.default_value && option.type == TRIAX_OPTION_INT)
+      text = has_limits ? std::to_string(static_cast<std::int64_t>(option.min)) : "1";
+    if (!option.default_value && option.type == TRIAX_OPTION_FLOAT) text = has_limits ? to_text(option.min) : "1";
     if (!option.default_value && option.type == TRIAX_OPTION_BOOL) text = "false";
     if (!option.default_value && is_list) text = "[]";
     if (!option.default_value && option.choices)
@@ -87,26 +88,15 @@ std::vector<HfArchitecture> ask_architectures(const plugin::Library& library) {
   return plugin::guarded_call(name, "architectures", [&] { return mapping->architectures(); });
 }
 
-/// Mistakes of the author that would show up as errors of the user.
-void check_tables(const MappedPlugin& plugin) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(text("architectures() of {}: {}", plugin.name, why), plugin.library->file.string(), kDefect);
-  };
-  for (const HfArchitecture& architecture : plugin.architectures) {
-    if (architecture.name.empty() || architecture.model_type.empty())
-      refuse("an architecture without name or model_type");
-    for (const HfKey& key : architecture.keys) {
-      if (!key.option.empty() && !plugin.rows.contains(key.option))
-        refuse(text("{} sets the option \"{}\", which the plugin does not have", key.key, key.option));
-      bool is_json = key.absent.empty() || Json::accept(key.absent);
-      for (const HfValue& value : key.values) is_json = is_json && Json::accept(value.json);
-      if (!is_json) refuse(text("{} has a value that is not JSON", key.key));
-      if (key.option.empty() && key.values.empty()) refuse(text("{} has neither an option nor values", key.key));
-    }
-    for (const auto& [option, value] : architecture.options)
-      if (!plugin.rows.contains(option)) refuse(text("the plugin does not have the option \"{}\"", option));
-  }
+TableOwner owner_of(const MappedPlugin& plugin) {
+  return {plugin.name, plugin.library->file.string()};
 }
+
+/// A parameter of the engine.
+struct ModelParameter {
+  std::string name;
+  Shape shape;
+};
 
 /// Loads the file and asks it, first in a child process.
 MappedPlugin ask_plugin(const std::filesystem::path& file) {
@@ -125,21 +115,39 @@ MappedPlugin ask_plugin(const std::filesystem::path& file) {
   if (probe.failure) throw Error(probe.failure->reason(), file.string(), probe.failure->hint(file));
   out.rows = rows_of(*out.library);
   out.architectures = ask_architectures(*out.library);
-  check_tables(out);
+  check_architectures(out.architectures, out.rows, owner_of(out));
   return out;
 }
 
 /// The row of a parameter, with its number.
-HfParameter row_of(const std::vector<HfParameter>& rows, const std::string& parameter, const std::string& plugin) {
+HfParameter row_of(const std::vector<HfParameter>& rows, const std::string& parameter) {
+  std::optional<HfParameter> out;
   for (const HfParameter& row : rows) {
     const std::optional<std::string> number = number_in(parameter, row.parameter);
     if (!number) continue;
-    HfParameter out = row;
-    out.parameter = parameter;
-    for (std::string& tensor : out.tensors) tensor = with_number(tensor, *number);
-    return out;
+    if (out) throw Error(text("two rows are for parameter \"{}\"", parameter));
+    out = row;
+    out->parameter = parameter;
+    for (std::string& tensor : out->tensors) tensor = with_number(tensor, *number);
   }
-  throw Error(text("parameters() of {} has no row for \"{}\"", plugin, parameter), {}, kDefect);
+  if (!out) throw Error(text("no row is for parameter \"{}\"", parameter));
+  return std::move(*out);
+}
+
+/// Where all parameters of the model are, by these rows. Throws Error without a location.
+std::vector<StoredParameter> stored_parameters(const std::vector<HfParameter>& rows,
+                                               const std::vector<ModelParameter>& parameters) {
+  std::vector<StoredParameter> out;
+  std::set<std::string> tensors;
+  for (const auto& [name, shape] : parameters) {
+    HfParameter row = row_of(rows, name);
+    for (const std::string& tensor : row.tensors)
+      if (!tensors.insert(tensor).second) throw Error(text("tensor \"{}\" has two parameters", tensor));
+    const std::int64_t columns = shape.rank() > 1 ? shape[-1] : 1;
+    RowMap map(row, columns == 0 ? 0 : shape.elements() / columns);
+    out.push_back({name, shape, std::move(row), std::move(map)});
+  }
+  return out;
 }
 
 bool is_later_side(std::span<const Tie> ties, int layer, const std::string& name) {
@@ -211,24 +219,27 @@ Refusals MappedModel::refusals() const {
 }
 
 std::vector<StoredParameter> MappedModel::parameters(const HfArchitecture& architecture) const {
-  return plugin::guarded_call(plugin_.name, "layer", [&] {
-    const std::vector<HfParameter> rows = mapping_->parameters(architecture.name);
+  const std::vector<HfParameter> rows =
+      plugin::guarded_call(plugin_.name, "parameters", [&] { return mapping_->parameters(architecture.name); });
+  const TableOwner owner = owner_of(plugin_);
+  check_parameters(rows, owner);
+  const std::vector<ModelParameter> parameters = plugin::guarded_call(plugin_.name, "layer", [&] {
     const std::int64_t sequence = model_->info().sequence;
     const LayerContext context{.layout = layout_, .vocab = vocab_, .sequence = sequence, .max_rows = sequence};
-    std::vector<StoredParameter> out;
+    std::vector<ModelParameter> out;
     for (int i = 0; i < model_->count(); ++i) {
       const std::unique_ptr<Layer> layer = model_->layer(i, context);
-      for (const ParamSpec& spec : layer->params()) {
-        if (is_later_side(model_->ties(), i, spec.name)) continue;
-        const std::string name = text("{}/{}", layer->name(), spec.name);
-        HfParameter row = row_of(rows, name, plugin_.name);
-        const std::int64_t columns = spec.global.rank() > 1 ? spec.global[-1] : 1;
-        RowMap map(row, columns == 0 ? 0 : spec.global.elements() / columns);
-        out.push_back({name, spec.global, std::move(row), std::move(map)});
-      }
+      for (const ParamSpec& spec : layer->params())
+        if (!is_later_side(model_->ties(), i, spec.name))
+          out.push_back({text("{}/{}", layer->name(), spec.name), spec.global});
     }
     return out;
   });
+  try {
+    return stored_parameters(rows, parameters);
+  } catch (const Error& error) {
+    throw Error(text("parameters() of {}: {}", owner.plugin, error.message()), owner.file, kDefect);
+  }
 }
 
 } // namespace triax::hf

@@ -8,20 +8,24 @@
 #include <string_view>
 
 #include "base/printable.hpp"
+#include "hf/hints.hpp"
 #include "hf/json_file.hpp"
-#include "plugin/option_text.hpp"
+#include "hf/option_json.hpp"
 
 namespace triax::hf {
 
 namespace {
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
+constexpr const char* kQuantizationKey = "quantization_config";
 
 /// Keys of every model of transformers that do not change what its layers compute: what it is called, ids of tokens,
-/// what calls return, how text is generated.
+/// what calls return.
 constexpr std::array kCommonKeys = {"_name_or_path",
                                     "_attn_implementation_autoset",
+                                    "_num_labels",
                                     "bos_token_id",
+                                    "chunk_size_feed_forward",
                                     "decoder_start_token_id",
                                     "dtype",
                                     "eos_token_id",
@@ -39,18 +43,50 @@ constexpr std::array kCommonKeys = {"_name_or_path",
                                     "task_specific_params",
                                     "tokenizer_class",
                                     "torch_dtype",
+                                    "torchscript",
                                     "transformers_version",
                                     "unk_token_id",
                                     "use_cache"};
+
+/// Parameters of generating, which early versions of transformers wrote to config.json.
+constexpr std::array kGenerationKeys = {"bad_words_ids",
+                                        "begin_suppress_tokens",
+                                        "diversity_penalty",
+                                        "do_sample",
+                                        "early_stopping",
+                                        "encoder_no_repeat_ngram_size",
+                                        "exponential_decay_length_penalty",
+                                        "forced_bos_token_id",
+                                        "forced_eos_token_id",
+                                        "length_penalty",
+                                        "max_length",
+                                        "min_length",
+                                        "no_repeat_ngram_size",
+                                        "num_beam_groups",
+                                        "num_beams",
+                                        "num_return_sequences",
+                                        "output_scores",
+                                        "remove_invalid_values",
+                                        "repetition_penalty",
+                                        "return_dict_in_generate",
+                                        "suppress_tokens",
+                                        "temperature",
+                                        "top_k",
+                                        "top_p",
+                                        "typical_p"};
 
 bool is_listed(const std::string& key, const auto& list) {
   return std::ranges::any_of(list, [&](const auto& each) { return key == each; });
 }
 
+std::string outer_key(const std::string& key) {
+  return key.substr(0, key.find('.'));
+}
+
 bool is_ignored(const std::string& key, const HfArchitecture& architecture) {
-  const std::string outer = key.substr(0, key.find('.'));
-  for (const std::string& name : {key, outer})
-    if (is_listed(name, kCommonKeys) || is_listed(name, architecture.ignored_keys)) return true;
+  for (const std::string& name : {key, outer_key(key)})
+    if (is_listed(name, kCommonKeys) || is_listed(name, kGenerationKeys) || is_listed(name, architecture.ignored_keys))
+      return true;
   return false;
 }
 
@@ -71,29 +107,8 @@ bool flatten(const Json& object, const std::string& before, std::map<std::string
   return true;
 }
 
-/// 1 and 1.0 are equal.
-bool is_same(const std::string& a, const std::string& b) {
-  return Json::parse(a) == Json::parse(b);
-}
-
 std::string shown_json(const std::string& json) {
   return shortened(printable(json));
-}
-
-/// The text of an option for a value of its type, without the table's translations; empty: another type.
-std::optional<std::string> option_text(const Json& value, const triax_option& row) {
-  switch (row.type) {
-    case TRIAX_OPTION_BOOL:
-      return value.is_boolean() ? std::optional(value.dump()) : std::nullopt;
-    case TRIAX_OPTION_INT:
-      return value.is_number_integer() ? std::optional(value.dump()) : std::nullopt;
-    case TRIAX_OPTION_FLOAT:
-      return value.is_number() ? std::optional(value.dump()) : std::nullopt;
-    case TRIAX_OPTION_STRING:
-      return value.is_string() ? std::optional(plugin::to_toml(value.get<std::string>())) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
 }
 
 const char* type_text(const triax_option& row) {
@@ -112,9 +127,9 @@ const char* type_text(const triax_option& row) {
 /// Translates the keys of one file.
 class ConfigReading {
  public:
-  ConfigReading(const ModelConfig& config, const HfArchitecture& architecture, const OptionRows& rows,
+  ConfigReading(const ModelConfig& config, const HfArchitecture& architecture, const ConfigReader& reader,
                 Refusals& refusals)
-      : config_(config), architecture_(architecture), rows_(rows), refusals_(refusals) {}
+      : config_(config), architecture_(architecture), reader_(reader), refusals_(refusals) {}
 
   OptionTexts options() {
     for (const HfKey& key : architecture_.keys) read(key);
@@ -123,12 +138,28 @@ class ConfigReading {
     return out;
   }
 
-  void refuse_others(const std::set<std::string>& ignored) {
+  void refuse_others() {
     for (const auto& [key, json] : config_.values) {
-      const bool known = std::ranges::find(architecture_.keys, key, &HfKey::key) != architecture_.keys.end();
-      if (known || asks_for_nothing(json) || is_ignored(key, architecture_) || ignored.contains(key)) continue;
-      refuse(text("{} = {} is not known for {}", printable(key), shown_json(json), architecture_.name),
-             text("if it does not change what the model computes: --ignore {}", printable(key)));
+      if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
+      if (reader_.ignored.contains(key) || reader_.ignored.contains(outer_key(key))) continue;
+      const bool is_quantized = outer_key(key) == kQuantizationKey;
+      refuse(text("{} = {} is not known for {}", shortened(printable(key)), shown_json(json), architecture_.name),
+             is_quantized
+                 ? kQuantized
+                 : text("if it does not change what the model computes: --ignore {}", shortened(printable(key))));
+    }
+  }
+
+  /// A mistyped --ignore would have no effect.
+  void check_ignored() {
+    for (const std::string& key : reader_.ignored) {
+      const auto is_of_it = [&](const auto& value) { return value.first == key || outer_key(value.first) == key; };
+      if (is_known(key)) {
+        refuse(text("--ignore {}: {} depends on this key", printable(key), reader_.plugin), "remove the flag");
+      } else if (std::ranges::none_of(config_.values, is_of_it)) {
+        refuse(text("--ignore {}: the file does not have this key", printable(key)),
+               "remove the flag, or name another");
+      }
     }
   }
 
@@ -137,22 +168,23 @@ class ConfigReading {
     std::string key, json, text;
   };
 
+  bool is_known(const std::string& key) const {
+    return std::ranges::find(architecture_.keys, key, &HfKey::key) != architecture_.keys.end();
+  }
+
   void read(const HfKey& key) {
     const auto found = config_.values.find(key.key);
     if (found == config_.values.end() && (key.alternative || has_alternative(key))) return;
-    if (found == config_.values.end() && key.absent.empty())
-      return refuse(text("{} is missing", key.key), "the file is of another model, or was damaged");
+    if (found == config_.values.end() && key.absent.empty()) return refuse(text("{} is missing", key.key), kOtherModel);
     const std::string json = found == config_.values.end() ? key.absent : found->second;
     const auto listed =
-        std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same(value.json, json); });
+        std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same_json(value.json, json); });
     if (listed == key.values.end() && (key.option.empty() || key.only_values)) return refuse_value(key, json);
     if (key.option.empty()) return;
-    const triax_option& row = rows_.at(key.option);
+    const triax_option& row = reader_.rows.at(key.option);
     std::optional<std::string> option =
         listed != key.values.end() ? listed->option : option_text(Json::parse(json), row);
-    if (!option)
-      return refuse(text("{} = {} is not {}", key.key, shown_json(json), type_text(row)),
-                    "the file is of another model, or was damaged");
+    if (!option) return refuse(text("{} = {} is not {}", key.key, shown_json(json), type_text(row)), kOtherModel);
     set(key, json, *option, row);
   }
 
@@ -173,17 +205,17 @@ class ConfigReading {
       return refuse(error.message(), error.hint());
     }
     const auto [other, is_new] = set_.try_emplace(key.option, Source{key.key, json, option});
-    if (is_new || is_same(other->second.json, json)) return;
-    refuse(text("{} = {} and {} = {} differ: the model has one value for both, model.{}", other->second.key,
-                shown_json(other->second.json), key.key, shown_json(json), key.option),
+    if (is_new || is_same_json(other->second.json, json)) return;
+    refuse(text("{} = {} and {} = {} differ: {} has one value for both, model.{}", other->second.key,
+                shown_json(other->second.json), key.key, shown_json(json), reader_.plugin, key.option),
            "change the file so that they are equal, if you can do without the difference");
   }
 
   void refuse_value(const HfKey& key, const std::string& json) {
     std::string allowed;
     for (const HfValue& value : key.values) allowed += (allowed.empty() ? "" : " or ") + value.json;
-    refuse(text("{} = {} is not supported: the model has {}", key.key, shown_json(json), allowed),
-           "use another model, or a model plugin that supports it");
+    refuse(text("{} = {} is not supported by {}, which has {}", key.key, shown_json(json), reader_.plugin, allowed),
+           "use another model, or choose a model plugin that supports it with --model");
   }
 
   void refuse(const std::string& message, const std::string& hint) {
@@ -192,18 +224,10 @@ class ConfigReading {
 
   const ModelConfig& config_;
   const HfArchitecture& architecture_;
-  const OptionRows& rows_;
+  const ConfigReader& reader_;
   Refusals& refusals_;
   std::map<std::string, Source> set_; // by option
 };
-
-/// The value of an option as JSON.
-std::string json_of(const OptionValue& value) {
-  if (const auto* flag = std::get_if<bool>(&value)) return Json(*flag).dump();
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return Json(*number).dump();
-  if (const auto* number = std::get_if<double>(&value)) return Json(*number).dump();
-  return Json(std::get<std::string>(value)).dump();
-}
 
 /// Sets "a.b" in an object of the key "a".
 void put(Json& out, const std::string& key, const Json& value) {
@@ -220,13 +244,11 @@ void put(Json& out, const std::string& key, const Json& value) {
 ModelConfig read_model_config(const std::filesystem::path& folder) {
   ModelConfig out{folder / kConfigFile, {}, {}, {}};
   Json json = read_json_file(out.file, kMaxConfigBytes);
-  const auto fail = [&](const char* why) {
-    throw Error(why, out.file.string(), "the file was damaged, or is not of a model: download the folder again");
-  };
+  const auto fail = [&](const char* why) { throw Error(why, out.file.string(), kDamagedFile); };
   if (const auto names = json.find("architectures"); names != json.end() && !names->is_null()) {
     if (!names->is_array()) fail("architectures is not a list of names");
     for (const Json& name : *names) {
-      if (!name.is_string()) fail("architectures is not a list of names");
+      if (!name.is_string() || name.get_ref<const std::string&>().empty()) fail("architectures is not a list of names");
       out.architectures.push_back(name.get<std::string>());
     }
   }
@@ -240,11 +262,12 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
   return out;
 }
 
-OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architecture, const OptionRows& rows,
-                       const std::set<std::string>& ignored, Refusals& refusals) {
-  ConfigReading reading(config, architecture, rows, refusals);
+OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architecture, const ConfigReader& reader,
+                       Refusals& refusals) {
+  ConfigReading reading(config, architecture, reader, refusals);
   OptionTexts out = reading.options();
-  reading.refuse_others(ignored);
+  reading.refuse_others();
+  reading.check_ignored();
   return out;
 }
 

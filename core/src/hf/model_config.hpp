@@ -36,9 +36,16 @@ using OptionRows = std::map<std::string, triax_option>;
 /// By name; as --set takes it.
 using OptionTexts = std::map<std::string, std::string>;
 
-/// The options that the file and the architecture set. `ignored`: keys that the user wants to ignore.
-OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architecture, const OptionRows& rows,
-                       const std::set<std::string>& ignored, Refusals& refusals);
+/// For whom a file is read.
+struct ConfigReader {
+  std::string plugin; // for messages
+  OptionRows rows;
+  std::set<std::string> ignored = {}; // keys, or objects of keys, that the user wants to ignore
+};
+
+/// The options that the file and the architecture set.
+OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architecture, const ConfigReader& reader,
+                       Refusals& refusals);
 
 /// The keys of config.json for a model with these options. `from`: where the options are from, for errors.
 std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& options,

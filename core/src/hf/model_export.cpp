@@ -7,13 +7,14 @@
 #include <system_error>
 #include <utility>
 
-#include "base/printable.hpp"
+#include "base/bytes_text.hpp"
 #include "checkpoint/block_converter.hpp"
 #include "checkpoint/new_checkpoint.hpp"
 #include "checkpoint/weights.hpp"
 #include "hf/carried_files.hpp"
 #include "hf/json_file.hpp"
 #include "hf/model_tensors.hpp"
+#include "os/path_names.hpp"
 #include "plugin/option_text.hpp"
 #include "plugin/plugin_kinds.hpp"
 
@@ -147,28 +148,26 @@ class TensorTarget {
   std::vector<std::byte> block_;
 };
 
-/// Refuses a folder that exists, or that is in a checkpoint.
-void refuse_folder(const fs::path& folder) {
-  std::error_code unknown;
-  if (folder.empty()) throw Error("DIR is empty", {}, "name the folder to write");
-  if (fs::exists(folder.parent_path() / checkpoint::kManifestFile, unknown))
+ExportRequest without_slashes(ExportRequest request) {
+  for (fs::path* folder : {&request.folder, &request.files}) *folder = os::without_slash(std::move(*folder));
+  return request;
+}
+
+/// The folder to write, which must not be in the checkpoint.
+void refuse_folder(const fs::path& folder, const fs::path& checkpoint) {
+  if (!folder.empty() && os::is_inside(folder, checkpoint) && !os::is_there(folder))
     throw Error("is in a checkpoint", folder.string(), "name a folder beside it");
-  if (fs::symlink_status(folder, unknown).type() != fs::file_type::not_found)
-    throw Error("exists", folder.string(), "remove it, or name another folder");
+  checkpoint::refuse_new_folder(folder, "DIR");
 }
 
-fs::path without_slash(const fs::path& path) {
-  return path.has_filename() ? path : path.parent_path();
-}
-
-/// Refuses a folder of --files that has none.
-void refuse_without_files(const fs::path& folder) {
+/// Refuses a folder of --files without a tokenizer.
+void refuse_without_tokenizer(const fs::path& folder) {
+  constexpr const char* kNameTokenizer = "name a folder with tokenizer.json in --files";
   std::error_code unknown;
   if (!fs::is_directory(folder, unknown))
-    throw Error(fs::exists(folder, unknown) ? "is not a folder" : "does not exist", folder.string(),
-                "name a folder with tokenizer.json in --files");
-  if (carried_files(folder).empty())
-    throw Error("has no tokenizer files", folder.string(), "name a folder with tokenizer.json in --files");
+    throw Error(fs::exists(folder, unknown) ? "is not a folder" : "does not exist", folder.string(), kNameTokenizer);
+  if (!has_tokenizer(carried_files(folder)))
+    throw Error(text("has no tokenizer: {}", kTokenizerFiles), folder.string(), kNameTokenizer);
 }
 
 /// The value of a key of the run that wrote the checkpoint, as --set takes it.
@@ -177,14 +176,18 @@ std::optional<std::string> config_value(const TensorReader& from, const std::str
   return found == from.manifest().config.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The files of the imported model that the run began with; empty if it did not, or if they are not there.
-fs::path files_of_origin(const TensorReader& from) {
+/// The folder with the tokenizer of the imported model that the run began with; empty if it did not, or if there is
+/// none that can be read. It is only named, so what is wrong with it does not stop an export.
+fs::path tokenizer_of_origin(const TensorReader& from) {
   const std::optional<std::string> origin = config_value(from, "checkpoint.from");
   if (!origin) return {};
   constexpr triax_option kFrom = option_path("from", nullptr, "checkpoint");
-  const fs::path files = std::get<fs::path>(plugin::parse_option(kFrom, *origin)) / kCarriedFolder;
-  std::error_code unknown;
-  return fs::is_directory(files, unknown) && !carried_files(files).empty() ? files : fs::path();
+  try {
+    fs::path files = std::get<fs::path>(plugin::parse_option(kFrom, *origin)) / kCarriedFolder;
+    if (has_tokenizer(carried_files(files))) return files;
+  } catch (const Error&) { // a damaged folder
+  }
+  return {};
 }
 
 MappedPlugin plugin_of(const TensorReader& from, const std::vector<fs::path>& paths) {
@@ -199,15 +202,19 @@ MappedPlugin plugin_of(const TensorReader& from, const std::vector<fs::path>& pa
 
 } // namespace
 
-ModelExport::ModelExport(TensorReader& from, ExportRequest request) : from_(from), request_(std::move(request)) {
-  refuse_folder(without_slash(request_.folder));
-  if (!request_.files.empty()) refuse_without_files(request_.files);
+ModelExport::ModelExport(TensorReader& from, ExportRequest request)
+    : from_(from), request_(without_slashes(std::move(request))) {
+  refuse_folder(request_.folder, from_.folder());
+  if (!request_.files.empty()) refuse_without_tokenizer(request_.files);
+  files_from_ = request_.files.empty() ? from_.folder() / kCarriedFolder : request_.files;
+  files_ = carried_files(files_from_);
   plugin_ = plugin_of(from_, request_.paths);
   read_options();
   choose_architecture();
   if (!refusals_.empty()) return;
   match_weights();
   plan_shards();
+  make_config();
 }
 
 /// Those of the run that wrote the checkpoint.
@@ -299,14 +306,16 @@ void ModelExport::plan_shards() {
       targets_.push_back(target);
     }
   shards_ = shard + 1;
+  if (shards_ > kMaxShards)
+    throw Error(text("--max-shard-size {} makes {} files, and at most {} are read", bytes_text(request_.shard_bytes),
+                     shards_, kMaxShards),
+                {}, "use a larger --max-shard-size");
 }
 
-std::string ModelExport::config() const {
+void ModelExport::make_config() {
   const fs::path carried = from_.folder() / kCarriedFolder / kConfigFile;
-  std::error_code unknown;
-  const bool is_carried = fs::exists(carried, unknown);
-  return config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())),
-                     is_carried ? carried : fs::path());
+  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())),
+                        os::is_there(carried) ? carried : fs::path());
 }
 
 /// Writes the file of a shard, and adds its tensors to `out`.
@@ -344,19 +353,19 @@ std::string ModelExport::index(std::uint64_t bytes) const {
 ExportedModel ModelExport::write(const StopRequest& stop) {
   TRIAX_REQUIRE(refusals_.empty(), "a model that was refused");
   checkpoint::check_weights(from_, stop);
-  const fs::path source = request_.files.empty() ? from_.folder() / kCarriedFolder : request_.files;
-  ExportedModel out{architecture_->name, targets_.size(), shards_, 0, 0, carried_files(source), {}};
-  checkpoint::StagedFolder folder(without_slash(request_.folder));
+  ExportedModel out{request_.folder, architecture_->name, targets_.size(), shards_, 0, 0, files_, {}};
+  if (!has_tokenizer(files_)) out.other_tokenizer = tokenizer_of_origin(from_);
+  checkpoint::StagedFolder folder(request_.folder);
   const auto write_text = [&](const char* name, const std::string& content) {
     os::DurableFile file = folder.file(name);
     file.write(std::as_bytes(std::span(content)));
     file.finish();
   };
-  write_text(kConfigFile, config());
+  write_text(kConfigFile, config_);
   for (std::size_t shard = 0; shard < shards_; ++shard) write_shard(shard, folder, out, stop);
   if (shards_ > 1) write_text(kIndexFile, index(out.bytes));
-  copy_files(source, out.files, folder, "", stop);
-  if (out.files.empty()) out.other_files = files_of_origin(from_);
+  copy_files(files_from_, files_, folder, "", stop);
+  checkpoint::check_stop(stop);
   folder.complete();
   return out;
 }

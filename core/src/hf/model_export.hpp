@@ -31,18 +31,19 @@ struct ExportRequest {
 };
 
 struct ExportedModel {
+  std::filesystem::path folder; // as it was requested, without "/" at its end
   std::string architecture;
   std::size_t tensors = 0, shards = 0;
   std::int64_t parameters = 0;
   std::uint64_t bytes = 0;        // of the tensors
   std::vector<std::string> files; // that were carried along
-  /// If there are none: the folder of those of the imported model that the run began with; may be empty.
-  std::filesystem::path other_files;
+  /// If there is no tokenizer: the folder with that of the imported model that the run began with; may be empty.
+  std::filesystem::path other_tokenizer;
 };
 
 class ModelExport {
  public:
-  /// Checks everything but the bytes of the weights. `from` must outlive the object.
+  /// Checks everything but the bytes of the weights, the output first. `from` must outlive the object.
   ModelExport(checkpoint::TensorReader& from, ExportRequest request);
   /// What the format cannot store. write() needs none.
   const Refusals& refusals() const { return refusals_; }
@@ -61,7 +62,7 @@ class ModelExport {
   void plan_shards();
   const std::string& name_of(const Target& target) const;
   DType dtype_of(const Target& target) const;
-  std::string config() const;
+  void make_config();
   std::string index(std::uint64_t bytes) const;
   void write_shard(std::size_t shard, const checkpoint::StagedFolder& folder, ExportedModel& out,
                    const checkpoint::StopRequest& stop);
@@ -76,6 +77,9 @@ class ModelExport {
   std::vector<const checkpoint::SavedTensor*> weights_; // of parameters_
   std::vector<Target> targets_;
   std::size_t shards_ = 1;
+  std::string config_; // the text of config.json
+  std::filesystem::path files_from_;
+  std::vector<std::string> files_; // of files_from_, that are carried along
   Refusals refusals_;
 };
 

@@ -3,7 +3,7 @@
 //
 // Threads: the main thread. Blocking: reads the folder, loads model plugins, writes, and waits for the disk. Memory:
 // below the largest tensor and some buffers. Errors: Error with the file. Both outputs have temporary names until they
-// are complete.
+// are complete, and there are both or none.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/stop_request.hpp"
-#include "hf/grouped_refusals.hpp"
 #include "hf/mapped_model.hpp"
 #include "hf/model_tensors.hpp"
+#include "hf/tensor_match.hpp"
 
 namespace triax::hf {
 
@@ -30,6 +30,7 @@ struct ImportRequest {
 };
 
 struct ImportedModel {
+  std::filesystem::path output; // as it was requested, without "/" at its end
   std::string architecture, plugin;
   std::size_t tensors = 0;
   std::int64_t parameters = 0;
@@ -39,34 +40,27 @@ struct ImportedModel {
 
 class ModelImport {
  public:
-  /// Checks everything but the bytes of the weights. Throws Error for what cannot be read.
+  /// Checks everything but the bytes of the weights, the outputs first. Throws Error for what cannot be read.
   explicit ModelImport(ImportRequest request);
   /// What the folder asks for and the model cannot do, and tensors that do not fit. write() needs none.
   const Refusals& refusals() const { return refusals_; }
   ImportedModel write(const checkpoint::StopRequest& stop = {});
 
  private:
-  struct Source {
-    std::vector<const ModelTensors::Tensor*> tensors; // of a parameter
-  };
-
-  void choose_plugin(const ModelConfig& config);
-  void match_tensors();
-  void check_tensor(const StoredParameter& parameter, std::size_t index, const ModelTensors::Tensor& tensor,
-                    GroupedRefusals& refused) const;
-  void refuse_other_tensors(const std::set<std::string>& used, GroupedRefusals& refused) const;
-  const ModelTensors::Tensor* find_tensor(const std::string& name) const;
-  void check_copies(const checkpoint::StopRequest& stop) const;
+  void read_config();
+  void read_tensors();
+  void match_model();
   checkpoint::Manifest manifest() const;
   std::string toml() const;
 
   const ImportRequest request_;
   MappedPlugin plugin_;
-  const HfArchitecture* architecture_ = nullptr;
+  const HfArchitecture* architecture_ = nullptr; // of plugin_
   OptionTexts options_;
   std::vector<StoredParameter> parameters_;
-  std::unique_ptr<ModelTensors> tensors_;
-  std::vector<Source> sources_; // of parameters_
+  std::unique_ptr<ModelTensors> tensors_; // null if they cannot be read
+  TensorMatch match_;
+  std::vector<std::string> files_; // that are carried along
   Refusals refusals_;
 };
 

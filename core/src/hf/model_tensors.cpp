@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "base/printable.hpp"
+#include "hf/hints.hpp"
 #include "hf/json_file.hpp"
+#include "os/open_files.hpp"
+#include "os/path_names.hpp"
 #include "triax/error.hpp"
 
 namespace triax::hf {
@@ -19,14 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{256} << 20;
-constexpr std::size_t kMaxShards = 4096; // all are open at once
+constexpr std::size_t kOtherFiles = 64; // that are open beside the shards
 constexpr const char* kEnding = ".safetensors";
-constexpr const char* kDownloadAgain = "download the folder again, or name another";
-
-bool is_there(const fs::path& path) {
-  std::error_code unknown;
-  return fs::symlink_status(path, unknown).type() != fs::file_type::not_found;
-}
 
 bool has_pickle_ending(const std::string& name) {
   constexpr std::array<std::string_view, 6> kEndings = {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".bin.index.json"};
@@ -56,8 +53,7 @@ bool has_pickle_ending(const std::string& name) {
       throw Error(
           text("has no {}, and {} is of a format that Triax does not read", kSingleFile, shortened(printable(name))),
           folder.string(), "convert it with transformers' save_pretrained()");
-  throw Error(text("has neither {} nor {}", kSingleFile, kIndexFile), folder.string(),
-              "name the folder of a model that transformers has saved");
+  throw Error(text("has neither {} nor {}", kSingleFile, kIndexFile), folder.string(), kNameModelFolder);
 }
 
 /// The shard that an index names for a tensor.
@@ -83,16 +79,25 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
   return out;
 }
 
+/// Refuses a tensor that the index does not name for the shard that has it.
+void check_shard(const std::string& tensor, const fs::path& shard, const std::map<std::string, std::string>& index) {
+  const auto named = index.find(tensor);
+  if (named != index.end() && named->second == shard.filename()) return;
+  throw Error(text("tensor \"{}\" is in this shard, and the index {}", shortened(printable(tensor)),
+                   named == index.end() ? "does not name it" : "names " + named->second + " for it"),
+              shard.string(), kDownloadAgain);
+}
+
 } // namespace
 
 ModelTensors::ModelTensors(fs::path folder) : folder_(std::move(folder)) {
   const fs::path single = folder_ / kSingleFile, index = folder_ / kIndexFile;
-  if (is_there(single) && is_there(index))
+  if (os::is_there(single) && os::is_there(index))
     throw Error(text("has both {} and {}", kSingleFile, kIndexFile), folder_.string(),
                 "remove the one that is not of this model");
-  if (is_there(single)) {
+  if (os::is_there(single)) {
     add_file(single, nullptr);
-  } else if (is_there(index)) {
+  } else if (os::is_there(index)) {
     add_shards(index);
   } else {
     refuse_without_weights(folder_);
@@ -106,13 +111,14 @@ void ModelTensors::add_shards(const fs::path& index) {
   if (shards.size() > kMaxShards)
     throw Error(text("names {} shards, and at most {} are read", shards.size(), kMaxShards), index.string(),
                 "save the model with larger shards");
+  raise_open_files(shards.size() + kOtherFiles);
   for (const std::string& shard : shards) {
-    if (!is_there(folder_ / shard))
+    if (!os::is_there(folder_ / shard))
       throw Error(text("names the shard {}, which does not exist", printable(shard)), index.string(), kDownloadAgain);
     add_file(folder_ / shard, &map);
   }
   for (const auto& [tensor, shard] : map)
-    if (!tensors_.contains(tensor))
+    if (!tensors_.contains(tensor) && !foreign_.contains(tensor))
       throw Error(text("has no tensor \"{}\", which the index names for it", shortened(printable(tensor))),
                   (folder_ / shard).string(), kDownloadAgain);
 }
@@ -120,17 +126,13 @@ void ModelTensors::add_shards(const fs::path& index) {
 void ModelTensors::add_file(const fs::path& path, const std::map<std::string, std::string>* index) {
   os::InputFile file(path, kDownloadAgain);
   checkpoint::SafetensorsHeader header = checkpoint::read_header(file, path);
-  for (checkpoint::TensorEntry& entry : header.entries) {
-    if (index) {
-      const auto named = index->find(entry.name);
-      if (named == index->end() || named->second != path.filename())
-        throw Error(text("tensor \"{}\" is in this shard, and the index {}", shortened(printable(entry.name)),
-                         named == index->end() ? "does not name it" : "names " + named->second + " for it"),
-                    path.string(), kDownloadAgain);
-    }
+  const auto add = [&](auto& entry, auto& all) {
     const std::string name = entry.name;
-    tensors_[name] = {std::move(entry), files_.size()};
-  }
+    if (index) check_shard(name, path, *index);
+    all[name] = {std::move(entry), files_.size()};
+  };
+  for (checkpoint::TensorEntry& entry : header.entries) add(entry, tensors_);
+  for (checkpoint::ForeignTensor& entry : header.others) add(entry, foreign_);
   files_.push_back({path, std::move(file), header.bytes});
 }
 

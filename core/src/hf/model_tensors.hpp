@@ -17,6 +17,7 @@
 
 namespace triax::hf {
 
+inline constexpr std::size_t kMaxShards = 4096; // all are open at once
 inline constexpr const char *kSingleFile = "model.safetensors", *kIndexFile = "model.safetensors.index.json";
 
 class ModelTensors {
@@ -25,13 +26,20 @@ class ModelTensors {
     checkpoint::TensorEntry entry;
     std::size_t file = 0;
   };
+  /// One that Triax cannot read.
+  struct Foreign {
+    checkpoint::ForeignTensor entry;
+    std::size_t file = 0;
+  };
 
   /// Reads the index and all headers. Refuses a folder with both a single file and an index, and shards that do not
   /// have exactly the tensors that the index names.
   explicit ModelTensors(std::filesystem::path folder);
 
+  const std::filesystem::path& folder() const { return folder_; }
   const std::map<std::string, Tensor>& all() const { return tensors_; }
-  const std::filesystem::path& file_of(const Tensor& tensor) const { return files_[tensor.file].path; }
+  const std::map<std::string, Foreign>& foreign() const { return foreign_; }
+  const std::filesystem::path& file_of(const auto& tensor) const { return files_[tensor.file].path; }
   /// Fills `out` with the tensor's bytes from `offset` on.
   void read(const Tensor& tensor, std::uint64_t offset, std::span<std::byte> out) const;
 
@@ -48,6 +56,7 @@ class ModelTensors {
   const std::filesystem::path folder_;
   std::vector<File> files_;
   std::map<std::string, Tensor> tensors_;
+  std::map<std::string, Foreign> foreign_;
 };
 
 } // namespace triax::hf

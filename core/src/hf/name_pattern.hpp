@@ -8,13 +8,26 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.hpp"
+
 namespace triax::hf {
+
+inline constexpr std::string_view kNumber = "{}";
+
+inline bool has_number(std::string_view pattern) {
+  return pattern.find(kNumber) != std::string_view::npos;
+}
+
+/// Whether it is the name of something, with one number at most.
+inline bool is_pattern(std::string_view pattern) {
+  return !pattern.empty() && pattern.find(kNumber) == pattern.rfind(kNumber) && is_utf8(pattern);
+}
 
 /// The number of `name` if it is `pattern` with a number; "" for a pattern without "{}" that is equal.
 inline std::optional<std::string> number_in(std::string_view name, std::string_view pattern) {
-  const std::size_t at = pattern.find("{}");
+  const std::size_t at = pattern.find(kNumber);
   if (at == std::string_view::npos) return name == pattern ? std::optional<std::string>("") : std::nullopt;
-  const std::string_view before = pattern.substr(0, at), after = pattern.substr(at + 2);
+  const std::string_view before = pattern.substr(0, at), after = pattern.substr(at + kNumber.size());
   if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after))
     return std::nullopt;
   const std::string_view number = name.substr(at, name.size() - before.size() - after.size());
@@ -23,9 +36,8 @@ inline std::optional<std::string> number_in(std::string_view name, std::string_v
 }
 
 inline std::string with_number(std::string pattern, std::string_view number) {
-  for (std::size_t at = 0; (at = pattern.find("{}", at)) != std::string::npos; at += number.size())
-    pattern.replace(at, 2, number);
-  return pattern;
+  const std::size_t at = pattern.find(kNumber);
+  return at == std::string::npos ? pattern : pattern.replace(at, kNumber.size(), number);
 }
 
 } // namespace triax::hf

@@ -10,10 +10,8 @@ namespace triax::hf {
 
 namespace {
 
-constexpr const char* kTableDefect = "this is a defect of the model plugin: report it to its author";
-
 [[noreturn]] void refuse_row(const HfParameter& row, const std::string& why) {
-  throw Error(text("the table row of parameter \"{}\" {}", row.parameter, why), {}, kTableDefect);
+  throw Error(text("the row of parameter \"{}\" {}", row.parameter, why));
 }
 
 std::vector<std::int64_t> equal_shares(const HfParameter& row, std::int64_t rows) {
@@ -34,6 +32,7 @@ RowMap::RowMap(const HfParameter& row, std::int64_t rows) : groups_(row.groups) 
   for (const std::int64_t part : parts) {
     if (part < 0 || part % groups_ != 0)
       refuse_row(row, text("has a part of {} rows, which {} groups do not divide", part, groups_));
+    if (part > rows - begin) refuse_row(row, text("has parts of more than the {} rows of the parameter", rows));
     parts_.push_back({begin, part / groups_, group_rows_});
     begin += part;
     group_rows_ += part / groups_;

@@ -2,6 +2,7 @@
 #include "hf/run_toml.hpp"
 
 #include "base/printable.hpp"
+#include "os/path_names.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/text.hpp"
 
@@ -11,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// As the TOML names it: relative to its folder.
+/// As the TOML names it: relative to its folder, which is looked up without links when the TOML is read.
 fs::path seen_from(const fs::path& toml, const fs::path& path) {
-  const fs::path whole = fs::absolute(path).lexically_normal();
-  const fs::path relative = whole.lexically_relative(fs::absolute(toml).lexically_normal().parent_path());
+  const fs::path whole = os::resolved_path(path);
+  const fs::path relative = whole.lexically_relative(os::resolved_path(fs::absolute(toml).parent_path()));
   return relative.empty() ? whole : relative;
 }
 

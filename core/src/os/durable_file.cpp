@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "os/errno_text.hpp"
+#include "os/path_names.hpp"
 #include "os/write_all.hpp"
 #include "triax/error.hpp"
 
@@ -30,8 +31,7 @@ constexpr std::uint64_t kPage = 4096;
 int try_rename_to_new(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
-  std::error_code unknown;
-  if (fs::symlink_status(to, unknown).type() != fs::file_type::not_found) return EEXIST;
+  if (is_there(to)) return EEXIST;
   return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
@@ -131,8 +131,14 @@ void sync_folder(const fs::path& folder) {
   if (!descriptor || ::fsync(descriptor.number()) != 0) fail_durable(folder, errno);
 }
 
+// In a container, each process may have the number of one that was killed before.
 fs::path partial_name(const fs::path& path) {
-  return path.parent_path() / text(".{}.partial-{}", path.filename().string(), ::getpid());
+  const std::string plain = text(".{}.partial-{}", path.filename().string(), ::getpid());
+  fs::path out = path.parent_path() / plain;
+  std::error_code unknown;
+  for (int number = 2; fs::exists(fs::symlink_status(out, unknown)); ++number)
+    out = path.parent_path() / text("{}-{}", plain, number);
+  return out;
 }
 
 void rename_to_new(const fs::path& from, const fs::path& to, const std::string& hint) {

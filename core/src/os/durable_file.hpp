@@ -57,6 +57,7 @@ class StagedFile {
   void write(std::span<const std::byte> bytes) { out_.write(bytes); }
   /// Waits for the disk, then gives the file its name. `replace`: a file of that name; else that is an Error.
   void commit(bool replace);
+  bool is_committed() const { return committed_; }
 
  private:
   const std::filesystem::path file_, hidden_;
@@ -72,7 +73,7 @@ void write_durable_file(const std::filesystem::path& file, std::string_view cont
 void sync_folder(const std::filesystem::path& folder);
 
 /// A hidden name in the same folder, for what is not complete: "a/.x.partial-4711" for "a/x". Differs from process to
-/// process.
+/// process, and from what killed processes have left.
 std::filesystem::path partial_name(const std::filesystem::path& path);
 /// Renames a file or a folder, and waits until the name is on the disk. Throws Error if `to` exists.
 void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to, const std::string& hint);

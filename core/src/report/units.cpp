@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/bytes_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::report {
@@ -25,7 +26,7 @@ std::string count_text(double count) {
 }
 
 std::string bytes_text(std::uint64_t bytes) {
-  return scaled_text(static_cast<double>(bytes), "B");
+  return triax::bytes_text(bytes);
 }
 
 std::string duration_text(double seconds) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/run_files.hpp"
+#include "os/path_names.hpp"
 #include "os/replace_file.hpp"
 #include "report/json.hpp"
 #include "report/timeline_file.hpp"
@@ -31,11 +32,6 @@ const fs::path& made(const fs::path& folder, const char* key) {
   if (failed)
     throw Error("the folder cannot be made: " + failed.message(), folder.string(), text("choose another with {}", key));
   return folder;
-}
-
-bool is_there(const fs::path& file) {
-  std::error_code unknown;
-  return fs::symlink_status(file, unknown).type() != fs::file_type::not_found;
 }
 
 /// The target, if the name is a link. A device or a FIFO is not a metrics file of an earlier run.
@@ -97,7 +93,7 @@ class EarlierFiles {
     if (has_content(metrics_) && !continued_.is_whole_file) files_.push_back(metrics_);
     if (has_content(usual) && !fs::equivalent(usual, metrics_, unknown))
       files_.push_back(usual); // this run writes its metrics elsewhere
-    if (is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
+    if (os::is_there(folder_ / kFailureFile)) files_.push_back(folder_ / kFailureFile);
     std::error_code none;
     if (done == 0 && fs::is_directory(checkpoints_, none) && !fs::is_empty(checkpoints_, none))
       files_.push_back(checkpoints_);
@@ -105,7 +101,7 @@ class EarlierFiles {
     if (done == 0 && fs::is_directory(events, none) && !fs::is_empty(events, none)) files_.push_back(events);
     const fs::path resolved = folder_ / kResolvedFile;
     const bool recorded = !files_.empty() || !timelines_.empty();
-    if (is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
+    if (os::is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
       files_.push_back(resolved);
   }
 
@@ -153,8 +149,8 @@ class EarlierFiles {
     int number = 1;
     const auto taken = [&] {
       for (const fs::path& file : files_)
-        if (is_there(numbered(file, number))) return true;
-      return is_there(timelines(number)) || is_there(numbered(folder_ / kResolvedFile, number));
+        if (os::is_there(numbered(file, number))) return true;
+      return os::is_there(timelines(number)) || os::is_there(numbered(folder_ / kResolvedFile, number));
     };
     while (taken()) ++number;
     return number;
@@ -241,7 +237,7 @@ std::string RunRecords::go_back(std::int64_t done) {
   const report::KeptRecords kept = report::records_up_to(file, done);
   if (kept.is_whole_file) return {};
   int number = 1;
-  while (is_there(numbered(file, number))) ++number;
+  while (os::is_there(numbered(file, number))) ++number;
   const fs::path whole = numbered(file, number);
   os::write_temporary(file, kept.lines); // first: if there is no space, nothing is moved
   try {
