@@ -101,6 +101,8 @@ void check_tables(const MappedPlugin& plugin) {
       bool is_json = key.absent.empty() || Json::accept(key.absent);
       for (const HfValue& value : key.values) is_json = is_json && Json::accept(value.json);
       if (!is_json) refuse(text("{} has a value that is not JSON", key.key));
+      if (!key.only_with.first.empty() && !plugin.rows.contains(key.only_with.first))
+        refuse(text("{} depends on the option \"{}\", which the plugin does not have", key.key, key.only_with.first));
       if (key.option.empty() && key.values.empty()) refuse(text("{} has neither an option nor values", key.key));
     }
     for (const auto& [option, value] : architecture.options)
@@ -208,6 +210,20 @@ MappedModel::MappedModel(const MappedPlugin& plugin, const OptionTexts& texts)
 
 Refusals MappedModel::refusals() const {
   return plugin::guarded_call(plugin_.name, "supports", [&] { return model_->supports({.vocab = vocab_}, layout_); });
+}
+
+OptionTexts MappedModel::resolved_options() const {
+  return plugin::guarded_call(plugin_.name, "resolved_options", [&] {
+    OptionTexts out;
+    for (const auto& [option, value] : mapping_->resolved_options()) {
+      if (!plugin_.rows.contains(option))
+        throw Error(
+            text("resolved_options() of {} names the option \"{}\", which it does not have", plugin_.name, option),
+            plugin_.library->file.string(), kDefect);
+      out[option] = value;
+    }
+    return out;
+  });
 }
 
 std::vector<StoredParameter> MappedModel::parameters(const HfArchitecture& architecture) const {
