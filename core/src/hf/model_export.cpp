@@ -256,7 +256,8 @@ void ModelExport::choose_architecture() {
   std::vector<const HfArchitecture*> candidates;
   for (const HfArchitecture& each : plugin_.architectures)
     if (request_.architecture.empty() || each.name == request_.architecture) candidates.push_back(&each);
-  std::ranges::stable_partition(candidates, [&](const HfArchitecture* each) { return each->name == before; });
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [&](const HfArchitecture* each) { return each->name == before; });
   for (const HfArchitecture* each : candidates) {
     Refusals refused;
     std::vector<std::pair<std::string, std::string>> values =
