@@ -55,7 +55,7 @@ An empty file lacks everything:
   $ > run.toml
   $ triax check run.toml
   run.toml: [model] needs the key plugin; it has no default
-    installed models: model-gpt; write plugin = "..." below [model]
+    installed models: model-gpt, model-llama; write plugin = "..." below [model]
   run.toml: [batch] lacks global (B: sequences per step, over all ranks)
   run.toml: [schedule] needs the key plugin; it has no default
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v; write plugin = "..." below [schedule]

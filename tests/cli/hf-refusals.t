@@ -57,7 +57,7 @@ Each case is a copy of a good folder with one fault:
   [2]
   $ faulty; config '{"architectures": ["MambaForCausalLM"], "model_type": "mamba"}'; import
   bad/config.json: no model plugin has the architecture MambaForCausalLM
-    known: GPT2LMHeadModel (model-gpt)
+    known: GPT2LMHeadModel (model-gpt), LlamaForCausalLM (model-llama), MistralForCausalLM (model-llama), Qwen2ForCausalLM (model-llama), Qwen3ForCausalLM (model-llama)
   [2]
   $ faulty; config '{"model_type": "llama"}'; import
   bad/config.json: model_type is "llama", and that of GPT2LMHeadModel is "gpt2"

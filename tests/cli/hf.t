@@ -390,3 +390,57 @@ Nothing was written:
 
   $ ls -A | grep -E '^(\.|x)'
   [1]
+
+## The Llama family
+
+Llama, Mistral, Qwen2 and Qwen3 are models of one plugin. A head of its own, grouped heads and scaled positions:
+
+  $ triax import hf $reference/llama-scaled --output llama --run llama.toml | head -1
+  llama: LlamaForCausalLM as model-llama, 16,620 parameters in 21 tensors, 67.8 kB
+  $ sed -n '/^\[model\]/,/^$/p' llama.toml
+  [model]
+  plugin = "model-llama"
+  layers = 2
+  hidden = 20
+  heads = 4
+  kv_heads = 2
+  head_size = 8
+  sequence = 13
+  inner = 18
+  norm_eps = 0.001
+  rope_theta = 20000.0
+  rope_scaling = "llama3"
+  rope_factor = 8.0
+  rope_low_freq_factor = 0.1
+  rope_high_freq_factor = 1.0
+  rope_original_sequence = 4
+  qkv_bias = false
+  qk_norm = false
+  tied = false
+  vocab = 263
+  
+  $ triax export hf llama llama-again | head -1
+  llama-again: LlamaForCausalLM, 16,620 parameters in 21 tensors, 66.5 kB
+
+An export has the architecture that the weights came from, or another one with the same layers:
+
+  $ triax import hf $reference/mistral-grouped --output mistral --run mistral.toml > out.txt
+  $ triax export hf mistral as-mistral | head -1; triax export hf mistral as-llama --architecture LlamaForCausalLM | head -1
+  as-mistral: MistralForCausalLM, 6,696 parameters in 21 tensors, 26.8 kB
+  as-llama: LlamaForCausalLM, 6,696 parameters in 21 tensors, 26.8 kB
+  $ triax export hf mistral as-qwen --architecture Qwen2ForCausalLM
+  mistral: model.qkv_bias = false cannot be stored as Qwen2ForCausalLM, which has true
+    train a model with the other value, or choose another --architecture
+  mistral: model.head_size = 4 cannot be stored as Qwen2ForCausalLM, which has 0
+    train a model with the other value, or choose another --architecture
+  [2]
+
+A window, or another way to scale positions, is refused:
+
+  $ cp -r $reference/mistral-grouped windowed; sed -i 's/"sliding_window": null/"sliding_window": 4/; s/"rope_type": "default"/"rope_type": "yarn"/' windowed/config.json
+  $ triax import hf windowed --output out --run out.toml
+  windowed/config.json: rope_parameters.rope_type = "yarn" is not supported: the model has "default" or "llama3"
+    use another model, or a model plugin that supports it
+  windowed/config.json: sliding_window = 4 is not supported: the model has null
+    use another model, or a model plugin that supports it
+  [2]

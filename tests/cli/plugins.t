@@ -41,7 +41,7 @@ Plugins that do not exist:
   $ triax check run.toml
   run.toml:3:10: model.plugin "model-gtp" was not found; nearest: model-gpt
     looked in: {plugins}
-    installed models: model-gpt
+    installed models: model-gpt, model-llama
   run.toml:5:10: schedule.plugin "1f1b" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
@@ -73,7 +73,7 @@ Plugins of other kinds:
   > END
   $ triax check run.toml
   run.toml:3:10: model.plugin "optim-adamw" is an optimizer, not a model
-    installed models: model-gpt
+    installed models: model-gpt, model-llama
   run.toml:5:10: comm.plugin "kernels-reference" is a kernel set, not a communicator
     installed communicators: {names}
   run.toml:7:10: comm.data.plugin "sched-1f1b" is a scheduler, not a communicator
@@ -144,7 +144,7 @@ Long names and long lists are shortened:
     create it, or remove it from the variable
   --set: model.plugin "model-none" was not found
     looked in: /no/1 (TRIAX_PLUGIN_PATH; no such folder), /no/2 (TRIAX_PLUGIN_PATH; no such folder), /no/3 (TRIAX_PLUGIN_PATH; no such folder), /no/4 (TRIAX_PLUGIN_PATH; no such folder), /no/5 (TRIAX_PLUGIN_PATH; no such folder), /no/6 (TRIAX_PLUGIN_PATH; no such folder), /no/7 (TRIAX_PLUGIN_PATH; no such folder), 493 more, {plugins}
-    installed models: model-gpt
+    installed models: model-gpt, model-llama
   [2]
 
 With `--json`, a refusal is one object on stdout:

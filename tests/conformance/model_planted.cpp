@@ -44,7 +44,7 @@ class PlantedModel final : public Model {
                .inner = 4 * context.options.integer("hidden"),
                .dropout = static_cast<float>(context.options.number("dropout"))},
         fault_(context.options.text("fault")),
-        ties_{{0, model_gpt::kTokenTable, count() - 1, has("tie") ? "table" : model_gpt::kTokenTable}} {
+        ties_{{0, kTokenTable, count() - 1, has("tie") ? "table" : kTokenTable}} {
     static std::atomic<int> objects = 0;
     number_ = objects++;
     while (has("hang_constructor")) ::pause();
@@ -75,7 +75,8 @@ class PlantedModel final : public Model {
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
       return planted(make_embedding(sizes_, context), context, "old_bytes|numbers|rank_padding|std|parted|never_drops");
-    if (index == count() - 1) return planted(make_head(sizes_, context), context, "no_loss_scale|always_drops");
+    if (index == count() - 1)
+      return planted(make_head(context, model_gpt::head_options(sizes_), index), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});
   }
   std::span<const Tie> ties() const override { return ties_; }

@@ -27,6 +27,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["model.sequence"] = text("{}", run.sequence);
   toml.keys["model.vocab"] = text("{}", kVocab);
   toml.keys["model.dropout"] = text("{}", training.dropout);
+  if (training.model == "model-llama") toml.use_llama(kHeads);
   toml.keys["parallel.pipeline"] = text("{}", run.pipeline);
   toml.keys["parallel.tensor"] = text("{}", run.tensor);
   toml.keys["parallel.data"] = text("{}", run.data);

@@ -24,6 +24,7 @@ inline constexpr std::int64_t kHidden = 8, kHeads = 4, kHeadDim = kHidden / kHea
 
 /// Settings of the training that are not part of the case.
 struct Training {
+  std::string model = "model-gpt"; // or model-llama, which has no dropout
   std::string optimizer = "optim-adamw";
   double lr = 1e-2;
   double dropout = 0.1;

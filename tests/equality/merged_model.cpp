@@ -81,21 +81,27 @@ MergedModel merged_weights(const std::vector<KeptRank>& ranks) {
   return assemble(ranks, &KeptParameter::weights);
 }
 
-void split_qkv(MergedModel& model) {
-  static constexpr const char* kThirds[] = {"query", "key", "value"};
+void split_qkv(MergedModel& model, const std::string& of_model) {
+  // Rows are ordered [key head, its query heads and key and value, columns].
+  const bool is_llama = of_model == "model-llama";
+  const std::size_t queries = is_llama ? 2 : 1, columns = is_llama ? 4 : kHeadDim;
+  const auto third = [&](std::size_t row) {
+    const std::size_t head = row / columns % (queries + 2);
+    return head < queries ? "query" : head == queries ? "key" : "value";
+  };
   MergedModel thirds;
   for (const auto& [name, values] : model) {
     if (name.find("/attention.qkv.") == std::string::npos) continue;
-    const std::size_t width = values.size() / (3 * kHidden);
-    for (std::size_t at = 0; at < values.size(); ++at) // rows are ordered [head, 3, d]
-      thirds[text("{}, {}", name, kThirds[at / width / kHeadDim % 3])].push_back(values[at]);
+    const std::size_t width = values.size() / (static_cast<std::size_t>(kHeads) * (queries + 2) * columns);
+    for (std::size_t at = 0; at < values.size(); ++at)
+      thirds[text("{}, {}", name, third(at / width))].push_back(values[at]);
   }
   std::erase_if(model, [](const auto& entry) { return entry.first.find("/attention.qkv.") != std::string::npos; });
   model.merge(thirds);
 }
 
-bool is_key_bias(const std::string& name) {
-  return name.ends_with("/attention.qkv.bias, key");
+bool is_key_bias(const std::string& name, const std::string& of_model) {
+  return of_model == "model-gpt" && name.ends_with("/attention.qkv.bias, key");
 }
 
 double distance(const std::vector<double>& one, const std::vector<double>& other) {

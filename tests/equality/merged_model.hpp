@@ -20,11 +20,12 @@ MergedModel merged_gradient(const std::vector<KeptRank>& ranks);
 MergedModel merged_weights(const std::vector<KeptRank>& ranks);
 
 /// Replaces every parameter of attention.qkv by its three thirds (such as "block 0/attention.qkv.bias, key"). Their
-/// sizes differ by orders of magnitude, and an error in a small one would not show in the whole.
-void split_qkv(MergedModel& model);
-/// True for the bias of keys. Its exact gradient is zero, because attention does not change when all keys move
-/// together; its computed gradient is rounding error.
-bool is_key_bias(const std::string& name);
+/// sizes differ by orders of magnitude, and an error in a small one would not show in the whole. `of_model`: plugin,
+/// whose heads have the sizes of the harness.
+void split_qkv(MergedModel& model, const std::string& of_model);
+/// True for the bias of keys of model-gpt. Its exact gradient is zero, because attention does not change when all keys
+/// move together; its computed gradient is rounding error.
+bool is_key_bias(const std::string& name, const std::string& of_model);
 
 /// |one - other| / |other|, as vectors.
 double distance(const std::vector<double>& one, const std::vector<double>& other);

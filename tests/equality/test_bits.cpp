@@ -25,14 +25,16 @@ const Training kTraining{.clip_grad = 0.1};
 
 /// The same samples and layers on one pipeline rank.
 const Ranks& expected(Case run, const Training& training) {
-  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string, bool>;
+  using Key =
+      std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string, bool, std::string>;
   static std::map<Key, Ranks> known;
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
   run.through_file = run.scatter_gather = run.recompute = false;
-  const Key key{run.tensor, run.data,    run.micro,          run.microbatches,
-                run.layers, run.kernels, training.precision, run.sequence_parallel};
+  const Key key{run.tensor,    run.data,    run.micro,          run.microbatches,
+                run.layers,    run.kernels, training.precision, run.sequence_parallel,
+                training.model};
   if (!known.contains(key)) known[key] = train(run, training);
   return known.at(key);
 }
@@ -108,6 +110,30 @@ INSTANTIATE_TEST_SUITE_P(At, SameBits,
                          testing::Values(Sizes{1, 1}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 2}, Sizes{2, 2}, Sizes{4, 2},
                                          Sizes{1, 3}, Sizes{2, 3}, Sizes{4, 3}),
                          [](const auto& of) { return text("t{}_d{}", of.param.tensor, of.param.data); });
+
+/// Every schedule, and what changes passes and traffic.
+TEST(SameBits, OfLlama) {
+  Training llama = kTraining;
+  llama.model = "model-llama";
+  for (const Case& run :
+       {Case{4, 1, 1, 1, "sched-1f1b", 1, 2, "kernels-reference"},
+        Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
+        Case{2, 1, 2, 2, "sched-breadth-first", 1, 4, "kernels-reference"},
+        Case{3, 2, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"}, Case{4, 1, 1, 1, "sched-zb-h2", 1, 8, "kernels-cpu"},
+        Case{2, 4, 1, 2, "sched-zb-v", 1, 4, "kernels-reference"},
+        Case{.pipeline = 2, .tensor = 2, .kernels = "kernels-cpu", .scatter_gather = true, .recompute = true},
+        Case{.pipeline = 2,
+        .tensor = 4,
+        .scheduler = "sched-1f1b",
+        .kernels = "kernels-cpu",
+        .recompute = true,
+        .sequence_parallel = true,
+        .sequence = 8},
+        Case{.pipeline = 2, .tensor = 2, .scheduler = "sched-zb-h1", .sequence_parallel = true, .sequence = 8}})
+    expect_as_expected(run, llama);
+  llama.precision = "bf16";
+  expect_as_expected({2, 2, 1, 2, "sched-interleaved", 2, 4, "kernels-cpu"}, llama);
+}
 
 TEST(SameBits, InBf16) {
   Training bf16 = kTraining;

@@ -21,6 +21,7 @@ struct Case {
   /// order. 0: the reference adds each element of a product in the order of its terms, whatever the shape.
   double tolerance;
   double of_loss; // the mean of losses is added in another order
+  const char* model = "model-gpt";
 };
 
 void set(TinyRun& run, const Case& of, int pipeline, int tensor) {
@@ -29,10 +30,12 @@ void set(TinyRun& run, const Case& of, int pipeline, int tensor) {
   run.keys["parallel.pipeline"] = std::to_string(pipeline);
   run.keys["parallel.tensor"] = std::to_string(tensor);
   run.keys["batch.micro"] = "2";
+  if (std::string(of.model) == "model-llama") run.use_llama(2);
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& of) {
-  return std::string(of.param.kernels).substr(8) + "_" + of.param.precision;
+  const std::string kernels = std::string(of.param.kernels).substr(8) + "_" + of.param.precision;
+  return std::string(of.param.model) == "model-gpt" ? kernels : kernels + "_llama";
 }
 
 void expect_near(const Logits& logits, const Logits& expected, double tolerance) {
@@ -70,7 +73,9 @@ TEST_P(Generating, CallsDoNotChangeLogits) {
 INSTANTIATE_TEST_SUITE_P(Kernels, Generating,
                          ::testing::Values(Case{"kernels-reference", "fp32", 0, 1e-6},
                                            Case{"kernels-reference", "fp64", 0, 1e-12},
-                                           Case{"kernels-cpu", "fp32", 2e-6, 1e-6}),
+                                           Case{"kernels-cpu", "fp32", 2e-6, 1e-6},
+                                           Case{"kernels-reference", "fp64", 0, 1e-12, "model-llama"},
+                                           Case{"kernels-cpu", "fp32", 2e-6, 1e-6, "model-llama"}),
                          name_of);
 
 } // namespace

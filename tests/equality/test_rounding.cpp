@@ -27,9 +27,13 @@ double relative(double one, double other) {
   return std::abs(one - other) / std::abs(other);
 }
 
-class Rounding : public testing::TestWithParam<const char*> {
+struct Subject {
+  std::string kernels, model;
+};
+
+class Rounding : public testing::TestWithParam<Subject> {
  protected:
-  Rounding() : cases_(rounding_cases(GetParam())), one_rank_(on_one_rank(cases_.front())) {
+  Rounding() : cases_(rounding_cases(GetParam().kernels)), one_rank_(on_one_rank(cases_.front())) {
     for (const Case& run : cases_) EXPECT_EQ(to_text(on_one_rank(run)), to_text(one_rank_)) << to_text(run);
   }
   std::vector<Case> cases_;
@@ -38,17 +42,17 @@ class Rounding : public testing::TestWithParam<const char*> {
 
 // The first step has one forward and one backward, so differences have not grown.
 
-void expect_same_first_step(const Ranks& ranks, const Ranks& one) {
+void expect_same_first_step(const Ranks& ranks, const Ranks& one, const std::string& model) {
   EXPECT_LE(relative(ranks[0].losses[0], one[0].losses[0]), 1e-6);
   EXPECT_LE(relative(ranks[0].norms[0], one[0].norms[0]), 1e-6);
   MergedModel gradient = merged_gradient(ranks), expected = merged_gradient(one);
-  split_qkv(gradient);
-  split_qkv(expected);
+  split_qkv(gradient, model);
+  split_qkv(expected, model);
   ASSERT_EQ(gradient.size(), expected.size());
   double most = 0;
   for (const auto& [name, values] : expected) most = std::max(most, largest(values));
   for (const auto& [name, values] : gradient) {
-    if (is_key_bias(name)) {
+    if (is_key_bias(name, model)) {
       EXPECT_LE(largest(values), 1e-7 * most) << name;
       continue;
     }
@@ -58,11 +62,11 @@ void expect_same_first_step(const Ranks& ranks, const Ranks& one) {
 }
 
 TEST_P(Rounding, FirstStep) {
-  const Training training{.steps = 1};
+  const Training training{.model = GetParam().model, .steps = 1};
   const Ranks one = train(one_rank_, training);
   for (const Case& run : cases_) {
     SCOPED_TRACE(to_text(run));
-    expect_same_first_step(train(run, training), one);
+    expect_same_first_step(train(run, training), one, training.model);
     if (HasFailure()) break; // the other cases would fail too
   }
 }
@@ -92,13 +96,13 @@ void expect_close_numbers(const std::vector<double>& run, const std::vector<doub
 }
 
 /// Adam divides rounding errors of the keys' biases by their own size, so these weights may differ by `farthest`.
-void expect_close_weights(const Ranks& ranks, const Ranks& one, double farthest) {
+void expect_close_weights(const Ranks& ranks, const Ranks& one, const std::string& model, double farthest) {
   MergedModel weights = merged_weights(ranks), expected = merged_weights(one);
-  split_qkv(weights);
-  split_qkv(expected);
+  split_qkv(weights, model);
+  split_qkv(expected, model);
   ASSERT_EQ(weights.size(), expected.size());
   for (const auto& [name, values] : weights) {
-    if (is_key_bias(name)) {
+    if (is_key_bias(name, model)) {
       EXPECT_LE(largest(values), farthest) << "weights of " << name;
       continue;
     }
@@ -122,21 +126,30 @@ void expect_close_steps(const std::vector<Case>& cases, const Case& one_rank, co
     expect_close_numbers(ranks[0].losses, one[0].losses, exact[0].losses, "loss");
     expect_close_numbers(ranks[0].norms, one[0].norms, exact[0].norms, "grad_norm");
     expect_close_numbers({ranks[0].held_out}, {one[0].held_out}, {exact[0].held_out}, "loss on held-out samples");
-    expect_close_weights(ranks, one, training.lr * training.steps);
+    expect_close_weights(ranks, one, training.model, training.lr * training.steps);
     if (testing::Test::HasFailure()) break;
   }
 }
 
 TEST_P(Rounding, TenStepsOfAdamW) {
-  expect_close_steps(cases_, one_rank_, {.optimizer = "optim-adamw", .lr = 1e-3, .steps = 10, .same_samples = true});
+  expect_close_steps(
+      cases_, one_rank_,
+      {.model = GetParam().model, .optimizer = "optim-adamw", .lr = 1e-3, .steps = 10, .same_samples = true});
 }
 
 TEST_P(Rounding, TenStepsOfSgd) {
-  expect_close_steps(cases_, one_rank_, {.optimizer = "optim-sgd", .lr = 1e-2, .steps = 10, .same_samples = true});
+  expect_close_steps(
+      cases_, one_rank_,
+      {.model = GetParam().model, .optimizer = "optim-sgd", .lr = 1e-2, .steps = 10, .same_samples = true});
 }
 
-INSTANTIATE_TEST_SUITE_P(With, Rounding, testing::Values("kernels-reference", "kernels-cpu"),
-                         [](const auto& of) { return std::string(of.param) == "kernels-cpu" ? "cpu" : "reference"; });
+INSTANTIATE_TEST_SUITE_P(With, Rounding,
+                         testing::Values(Subject{"kernels-reference", "model-gpt"}, Subject{"kernels-cpu", "model-gpt"},
+                                         Subject{"kernels-cpu", "model-llama"}),
+                         [](const auto& of) {
+                           const std::string kernels = of.param.kernels == "kernels-cpu" ? "cpu" : "reference";
+                           return of.param.model == "model-gpt" ? kernels : kernels + "_llama";
+                         });
 
 /// In 16 bits the order of sums changes the last bit of some results. The allowed difference is measured: the distance
 /// of the one-rank run from the one in fp32, which may be at most `most`.
@@ -175,18 +188,21 @@ TEST(Fp16, DiffersByItsRounding) {
 
 /// A step of length lr against the gradient g reduces the loss by lr |g|^2.
 TEST(Gradient, IsTheSlopeOfTheLoss) {
-  const Training training{.optimizer = "optim-sgd",
-                          .lr = 1e-6,
-                          .dropout = 0,
-                          .weight_decay = 0,
-                          .precision = "fp64",
-                          .steps = 2,
-                          .same_samples = true};
+  Training training{.optimizer = "optim-sgd",
+                    .lr = 1e-6,
+                    .dropout = 0,
+                    .weight_decay = 0,
+                    .precision = "fp64",
+                    .steps = 2,
+                    .same_samples = true};
   for (const Case& run : {Case{1, 1, 1, 1, "sched-gpipe", 1, 8}, Case{2, 2, 2, 1, "sched-1f1b", 1, 4},
                           Case{2, 1, 2, 2, "sched-interleaved", 2, 2}}) {
-    const KeptRank rank = train(run, training).front();
-    const double taken = rank.losses[0] - rank.losses[1];
-    EXPECT_LE(relative(taken, training.lr * rank.norms[0] * rank.norms[0]), 1e-3) << to_text(run);
+    for (const char* model : {"model-gpt", "model-llama"}) {
+      training.model = model;
+      const KeptRank rank = train(run, training).front();
+      const double taken = rank.losses[0] - rank.losses[1];
+      EXPECT_LE(relative(taken, training.lr * rank.norms[0] * rank.norms[0]), 1e-3) << model << ", " << to_text(run);
+    }
   }
 }
 

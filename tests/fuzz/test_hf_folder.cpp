@@ -59,7 +59,7 @@ bool config_accepted(const test::TempFolder& folder, const std::string& json) {
     const OptionTexts options = options_of(read_model_config(folder.path()), fuzz_architecture(), reader, refusals);
     for (const Refusal& refusal : refusals) EXPECT_FALSE(refusal.message.empty());
     if (!refusals.empty()) return false;
-    const auto values = config_of(options, fuzz_architecture(), fuzz_rows(), "options", refusals);
+    const auto values = config_of(options, {}, fuzz_architecture(), fuzz_rows(), "options", refusals);
     EXPECT_TRUE(refusals.empty());
     const std::string again = config_text(fuzz_architecture(), values, "float32", folder / kConfigFile);
     replace_file(folder / kConfigFile, again);

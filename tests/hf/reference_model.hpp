@@ -2,6 +2,9 @@
 // Folders that transformers has saved (scripts/make-hf-reference.py), and their import.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <map>
@@ -16,6 +19,16 @@
 #include "support/temp_folder.hpp"
 
 namespace triax::hf {
+
+inline constexpr const char* kReferences[] = {"gpt2-odd",   "gpt2-inner",      "gpt2-sharded", "llama-scaled",
+                                              "llama-tied", "mistral-grouped", "qwen2-biased", "qwen3-normed"};
+
+/// "llama_scaled"
+inline std::string test_name(const ::testing::TestParamInfo<const char*>& one) {
+  std::string out = one.param;
+  std::ranges::replace(out, '-', '_');
+  return out;
+}
 
 inline std::filesystem::path reference(const std::string& model) {
   return std::filesystem::path(REFERENCE) / model;

@@ -68,8 +68,7 @@ TEST_P(ImportedLogits, AreThoseOfTransformers) {
   RecordProperty("largest_difference", std::to_string(largest));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpt2, ImportedLogits, ::testing::Values("gpt2-odd", "gpt2-inner", "gpt2-sharded"),
-                         [](const auto& one) { return std::string(one.param).substr(5); });
+INSTANTIATE_TEST_SUITE_P(Of, ImportedLogits, ::testing::ValuesIn(kReferences), test_name);
 
 } // namespace
 } // namespace triax::hf

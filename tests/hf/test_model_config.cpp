@@ -155,7 +155,7 @@ TEST_F(Config, RefusesTextsThatAreNoConfig) {
 TEST_F(Config, WritesWhatItReads) {
   const OptionTexts options = {{"vocab", "7"},        {"heads", "8"},       {"kv_heads", "0"},       {"tied", "true"},
                                {"qkv_bias", "false"}, {"rope_base", "5e5"}, {"rope_scaling", "none"}};
-  const auto values = config_of(options, llama(), llama_rows(), "run", refusals_);
+  const auto values = config_of(options, {}, llama(), llama_rows(), "run", refusals_);
   EXPECT_TRUE(refusals_.empty());
   test::write_file(folder_ / "carried.json", R"({"bos_token_id": 3, "hidden_size": 9, "dtype": "float16"})");
   const auto json = nlohmann::json::parse(config_text(llama(), values, "bfloat16", folder_ / "carried.json"));
@@ -169,6 +169,63 @@ TEST_F(Config, WritesWhatItReads) {
   EXPECT_EQ(again.at("tied"), "true");
 }
 
+/// A factor of llama3, which has no meaning without it.
+HfArchitecture with_factor() {
+  HfArchitecture out = llama();
+  for (const bool is_earlier : {false, true})
+    out.keys.push_back({.key = is_earlier ? "rope_scaling.factor" : "rope_parameters.factor",
+                        .option = "rope_factor",
+                        .alternative = is_earlier,
+                        .only_with = {"rope_scaling", "llama3"}});
+  return out;
+}
+
+TEST_F(Config, KeysOfAnotherValueAreNotRead) {
+  OptionRows rows = llama_rows();
+  rows["rope_factor"] = option_float("rope_factor", "8", 1, 1e6, "doc");
+  const auto read_with = [&](const std::string& json) {
+    test::write_file(folder_ / "config.json", json);
+    refusals_ = {};
+    return options_of(read_model_config(folder_.path()), with_factor(), rows, {}, refusals_);
+  };
+  EXPECT_EQ(
+      read_with(R"({"vocab_size": 7, "rope_parameters": {"rope_type": "llama3", "factor": 4}})").at("rope_factor"),
+      "4");
+  EXPECT_FALSE(read_with(R"({"vocab_size": 7, "rope_parameters": {"factor": 4}})").contains("rope_factor"));
+  EXPECT_TRUE(refusals_.empty());
+  read_with(R"({"vocab_size": 7, "rope_parameters": {"rope_type": "llama3"}})");
+  ASSERT_EQ(refusals_.size(), 1u);
+  EXPECT_THAT(refusals_.front().message, HasSubstr("rope_parameters.factor is missing"));
+  const auto written = [&](const char* scaling) {
+    std::set<std::string> keys;
+    for (const auto& [key, json] : config_of({{"vocab", "7"},
+                                              {"heads", "8"},
+                                              {"kv_heads", "0"},
+                                              {"tied", "true"},
+                                              {"qkv_bias", "false"},
+                                              {"rope_base", "5e5"},
+                                              {"rope_factor", "8"},
+                                              {"rope_scaling", scaling}},
+                                             {}, with_factor(), rows, "run", refusals_))
+      keys.insert(key);
+    return keys;
+  };
+  EXPECT_TRUE(written("llama3").contains("rope_parameters.factor"));
+  EXPECT_FALSE(written("none").contains("rope_parameters.factor"));
+}
+
+TEST_F(Config, WritesComputedValuesInPlaceOfDefaults) {
+  const auto values = config_of({{"vocab", "7"},
+                                 {"heads", "8"},
+                                 {"kv_heads", "0"},
+                                 {"tied", "true"},
+                                 {"qkv_bias", "false"},
+                                 {"rope_base", "5e5"},
+                                 {"rope_scaling", "none"}},
+                                {{"kv_heads", "8"}}, llama(), llama_rows(), "run", refusals_);
+  EXPECT_THAT(values, ::testing::Contains(Pair("num_key_value_heads", "8")));
+}
+
 TEST_F(Config, RefusesWhatTheFormatCannotStore) {
   config_of({{"vocab", "7"},
              {"heads", "8"},
@@ -177,7 +234,7 @@ TEST_F(Config, RefusesWhatTheFormatCannotStore) {
              {"qkv_bias", "true"},
              {"rope_base", "5e5"},
              {"rope_scaling", "none"}},
-            llama(), llama_rows(), "run", refusals_);
+            {}, llama(), llama_rows(), "run", refusals_);
   ASSERT_EQ(refusals_.size(), 1u);
   EXPECT_EQ(refusals_.front().message,
             "run: model.qkv_bias = true cannot be stored as LlamaForCausalLM, which has false");

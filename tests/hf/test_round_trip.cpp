@@ -64,8 +64,7 @@ TEST_P(RoundTrip, KeepsTheConfiguration) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpt2, RoundTrip, ::testing::Values("gpt2-odd", "gpt2-inner", "gpt2-sharded"),
-                         [](const auto& one) { return std::string(one.param).substr(5); });
+INSTANTIATE_TEST_SUITE_P(Of, RoundTrip, ::testing::ValuesIn(kReferences), test_name);
 
 TEST(Import, CarriesOtherFilesAlong) {
   const test::TempFolder folder;

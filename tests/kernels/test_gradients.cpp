@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every backward of the element-wise operations, norms, softmax, rotary position embedding and linear layers, compared
 // with central differences of its forward in double.
+#include <numbers>
+
 #include "kernels/kit.hpp"
 
 namespace triax::test {
@@ -129,6 +131,19 @@ TEST_F(Gradients, RopeAngles) {
   Array x({1, 1, 1, 4}, {1, 0, 0, 1}), y = unwritten({1, 1, 1, 4});
   run(Rope{y, x, 3, 100, false});
   expect_near(y, Array({4}, {std::cos(3.0), -std::sin(0.3), std::sin(3.0), std::cos(0.3)}), 1e-15);
+}
+
+TEST_F(Gradients, ScaledRopeAngles) {
+  // Position 3, base 100, a head of 6: frequencies 1, 0.2154 and 0.0464. Over 4 pi positions, a frequency f makes 2 f
+  // turns: at least 1 keeps it, at most 0.1 divides it by 8; the second keeps (0.4309 - 0.1) / 0.9 of it.
+  const double second = std::pow(100, -1.0 / 3), kept = (2 * second - 0.1) / 0.9;
+  const double angles[] = {3, 3 * (kept * second + (1 - kept) * second / 8), 3 * std::pow(100, -2.0 / 3) / 8};
+  Array x({1, 1, 1, 6}, {1, 1, 1, 0, 0, 0}), y = unwritten({1, 1, 1, 6});
+  run(Rope{y, x, 3, 100, false, {8, 0.1, 1, 4 * std::numbers::pi}});
+  expect_near(y,
+              Array({6}, {std::cos(angles[0]), std::cos(angles[1]), std::cos(angles[2]), std::sin(angles[0]),
+                          std::sin(angles[1]), std::sin(angles[2])}),
+              1e-15);
 }
 
 TEST_F(Gradients, Dropout) {

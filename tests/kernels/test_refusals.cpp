@@ -196,6 +196,12 @@ TEST(Refusals, SoftmaxAndRope) {
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .position0 = -1},
               "rope: position0 = -1 must not be negative"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .base = 0}, "rope: base = 0 must be positive"),
+      refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .scaling = {.factor = 0}},
+              "rope: scaling.factor = 0 must be positive"),
+      refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .scaling = {8, 4, 4, 64}},
+              "rope: scaling.low_freq_factor = 4 must be less than scaling.high_freq_factor = 4"),
+      refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .scaling = {8, 1, 4, 0}},
+              "rope: scaling.original_positions = 0 must be positive"),
   });
 }
 

@@ -68,6 +68,10 @@ struct Case {
   const char* torch;                     // of the reference
   std::size_t run;                       // index of the reference's run
   double first_loss, first_norms, later; // largest differences; norms and later losses are relative
+  const char* plugin = "model-gpt";
+
+  /// The part of the reference with its sizes and runs.
+  const Json& of_model() const { return std::string(plugin) == "model-llama" ? reference()["llama"] : reference(); }
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -80,9 +84,9 @@ class Torch : public ::testing::TestWithParam<Case> {
     std::filesystem::create_directories(folder_);
     for (const char* ending : {".bin", ".idx"}) std::ofstream(folder_ / (std::string("tokens") + ending));
     std::ofstream out(folder_ / "run.toml");
-    const Json &all = reference(), &run = all["runs"][GetParam().run];
-    out << "[model]\nplugin = \"model-gpt\"\nvocab = " << all["vocab"] << "\n";
-    for (const auto& [key, value] : all["model"].items()) out << key << " = " << value << "\n";
+    const Json &all = reference(), &run = GetParam().of_model()["runs"][GetParam().run];
+    out << "[model]\nplugin = \"" << GetParam().plugin << "\"\nvocab = " << all["vocab"] << "\n";
+    for (const auto& [key, value] : GetParam().of_model()["model"].items()) out << key << " = " << value << "\n";
     out << "[parallel]\ndata = 1\n[batch]\nglobal = " << all["global"] << "\nmicro = " << all["micro"] << "\n"
         << "[schedule]\nplugin = \"sched-gpipe\"\n[comm]\nplugin = \"comm-local\"\n"
         << "[kernels]\nplugin = \"" << GetParam().kernels << "\"\n"
@@ -110,7 +114,7 @@ TEST_P(Torch, TenSteps) {
   for (const train::RankParameter& parameter : rank.parameters()) fill(parameter);
   rank.weights_changed();
 
-  const Json& expected = reference()["runs"][GetParam().run][GetParam().torch];
+  const Json& expected = GetParam().of_model()["runs"][GetParam().run][GetParam().torch];
   ASSERT_EQ(rank.parameters().size(), expected["parameter_grad_norms"].size());
   for (std::size_t i = 0; i < reference()["steps"]; ++i) {
     const train::StepResult step = rank.step();
@@ -134,6 +138,10 @@ constexpr Case kCases[] = {
     {"cpu_sgd", "kernels-cpu", "fp32", "float32", 1, 1e-6, 1e-5, 1e-5},
     {"double_adamw", "kernels-reference", "fp64", "float64", 0, 1e-12, 1e-11, 1e-7},
     {"double_sgd", "kernels-reference", "fp64", "float64", 1, 1e-12, 1e-11, 1e-7},
+    {"llama_cpu_adamw", "kernels-cpu", "fp32", "float32", 0, 1e-6, 1e-5, 1e-5, "model-llama"},
+    {"llama_cpu_sgd", "kernels-cpu", "fp32", "float32", 1, 1e-6, 1e-5, 1e-5, "model-llama"},
+    {"llama_double_adamw", "kernels-reference", "fp64", "float64", 0, 1e-12, 1e-11, 1e-7, "model-llama"},
+    {"llama_double_sgd", "kernels-reference", "fp64", "float64", 1, 1e-12, 1e-11, 1e-7, "model-llama"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Reference, Torch, ::testing::ValuesIn(kCases),

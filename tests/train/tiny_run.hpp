@@ -67,6 +67,20 @@ class TinyRun {
                                              {"eval.batches", "1"},
                                              {"run.dir", "\"run\""}};
 
+  /// A model-llama with all of its options in place of model-gpt: two query heads for each key head, biases, norms of
+  /// heads, scaled rotary positions, a tied head.
+  void use_llama(std::int64_t kv_heads) {
+    keys.erase("model.dropout");
+    keys["model.plugin"] = "\"model-llama\"";
+    keys["model.heads"] = std::to_string(2 * kv_heads);
+    keys["model.kv_heads"] = std::to_string(kv_heads);
+    keys["model.head_size"] = "4";
+    keys["model.inner"] = "12";
+    keys["model.rope_scaling"] = "\"llama3\"";
+    keys["model.rope_original_sequence"] = "16";
+    for (const char* key : {"model.qkv_bias", "model.qk_norm", "model.tied"}) keys[key] = "true";
+  }
+
   config::LoadResult load() const {
     std::map<std::string, std::string> tables;
     for (const auto& [key, value] : keys) {

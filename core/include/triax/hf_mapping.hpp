@@ -42,6 +42,9 @@ struct HfKey {
   /// Another name of the key with the same option, such as that of earlier versions: read if it is there, and not
   /// written. Files with both must have equal values. It has no `absent`.
   bool alternative = false;
+  /// An option and its value, as --set takes it, that another key sets: with other values of that option, this key is
+  /// neither read nor written. {"rope_scaling", "llama3"} for the factor of a scaling.
+  std::pair<std::string, std::string> only_with = {};
 };
 
 /// A tensor that repeats another one, such as a tied head. It may be absent; import requires the same bits. Both names
@@ -96,6 +99,9 @@ class TRIAX_API HfMapping {
   /// Of a model with these options. Rows whose parameter the model does not have are not used; every parameter needs a
   /// row. Tied parameters have one: that of the first layer.
   virtual std::vector<HfParameter> parameters(std::string_view architecture) const = 0;
+  /// Options of this model whose value stands for one that the model computes, such as 0 for a default, with the
+  /// computed value as --set takes it: {"inner", "11008"}. Export writes these values to config.json.
+  virtual std::vector<std::pair<std::string, std::string>> resolved_options() const { return {}; }
 
  protected:
   ~HfMapping() = default;

@@ -165,14 +165,24 @@ struct AttentionDelta {
 struct AttentionMerge {
   TensorView o{}, lse{}, o_more{}, lse_more{};
 };
-/// [K36] Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * base^(-2i/d);
-///       `inverse` rotates by the negative angle, which is the backward. y may be x. Views may be strided, last stride
-///       1.
+/// Frequencies of rotary positions for sequences that are longer than the original ones: Llama 3.1's (transformers'
+/// rope_type "llama3"). A pair turns f * original_positions / (2 pi) times over the original sequence. With at least
+/// high_freq_factor turns it keeps its frequency f; with at most low_freq_factor, f is divided by `factor`; between the
+/// two, the share of f grows linearly with the turns. With a factor of 1, the other fields are not read.
+struct RopeScaling {
+  double factor = 1;
+  double low_freq_factor = 1, high_freq_factor = 4;
+  double original_positions = 8192;
+};
+/// [K36] Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * f, where f is
+///       base^(-2i/d), changed by `scaling` (scaled_frequency() of rope_scaling.hpp); `inverse` rotates by the negative
+///       angle, which is the backward. y may be x. Views may be strided, last stride 1.
 struct Rope {
   TensorView y{}, x{};
   std::int64_t position0 = 0;
   double base = 10000;
   bool inverse = false;
+  RopeScaling scaling{};
 };
 /// [K37] y[s, b, :] = table[token - begin] for tokens i32 [s, b] in [begin, begin + valid), zeros for others. table
 ///       [rows, h] with rows >= valid.

@@ -114,10 +114,13 @@ struct NormOptions {
   NormKind kind = NormKind::layer; // layer: weight and bias; rms: weight only
   std::int64_t width = 0;          // h
   double eps = 1e-5;
+  /// Not 0: the norm of each head of this tensor rank, with one weight for all heads. x is [s, b, heads, width].
+  std::int64_t heads = 0;
 };
 
 /// Layer norm or RMS norm over the last dimension: weight, bias, and the statistics that its backward needs. x, y and
-/// their gradients are [rows, b, h]. With sequence parallelism, the gradients of weight and bias are partial.
+/// their gradients are [rows, b, h]. With sequence parallelism, the gradients of weight and bias are partial; those of
+/// a norm of heads are over several tensor ranks, which have other heads.
 class TRIAX_API Norm {
  public:
   Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options);

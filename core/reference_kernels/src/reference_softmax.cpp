@@ -6,6 +6,7 @@
 
 #include "reference_types.hpp"
 #include "triax/reference_kernels.hpp"
+#include "triax/rope_scaling.hpp"
 
 namespace triax::reference_kernels {
 
@@ -86,7 +87,8 @@ void ReferenceKernels::do_rope(const Rope& args, const OpContext&) {
     for (std::int64_t s = 0; s < x.size(0); ++s) {
       for (std::int64_t i = 0; i < half; ++i) {
         const double power = -2.0 * static_cast<double>(i) / static_cast<double>(x.size(3));
-        const double angle = static_cast<double>(args.position0 + s) * std::pow(args.base, power);
+        const double angle =
+            static_cast<double>(args.position0 + s) * scaled_frequency(std::pow(args.base, power), args.scaling);
         const double cosine = std::cos(angle), sine = args.inverse ? -std::sin(angle) : std::sin(angle);
         for (std::int64_t b = 0; b < x.size(1); ++b) {
           for (std::int64_t a = 0; a < x.size(2); ++a) {

@@ -218,6 +218,20 @@ Refusals MappedModel::refusals() const {
   return plugin::guarded_call(plugin_.name, "supports", [&] { return model_->supports({.vocab = vocab_}, layout_); });
 }
 
+OptionTexts MappedModel::resolved_options() const {
+  return plugin::guarded_call(plugin_.name, "resolved_options", [&] {
+    OptionTexts out;
+    for (const auto& [option, value] : mapping_->resolved_options()) {
+      if (!plugin_.rows.contains(option))
+        throw Error(
+            text("resolved_options() of {} names the option \"{}\", which it does not have", plugin_.name, option),
+            plugin_.library->file.string(), kDefect);
+      out[option] = value;
+    }
+    return out;
+  });
+}
+
 std::vector<StoredParameter> MappedModel::parameters(const HfArchitecture& architecture) const {
   const std::vector<HfParameter> rows =
       plugin::guarded_call(plugin_.name, "parameters", [&] { return mapping_->parameters(architecture.name); });

@@ -54,6 +54,8 @@ class MappedModel {
 
   /// What the model refuses, on one rank.
   Refusals refusals() const;
+  /// The values that the model computes for options that stand for a default.
+  OptionTexts resolved_options() const;
   /// Every parameter, in the order of the model; tied ones once. Throws Error if the table lacks one.
   std::vector<StoredParameter> parameters(const HfArchitecture& architecture) const;
 

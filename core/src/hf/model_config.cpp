@@ -132,7 +132,10 @@ class ConfigReading {
       : config_(config), architecture_(architecture), reader_(reader), refusals_(refusals) {}
 
   OptionTexts options() {
-    for (const HfKey& key : architecture_.keys) read(key);
+    for (const HfKey& key : architecture_.keys)
+      if (key.only_with.first.empty()) read(key);
+    for (const HfKey& key : architecture_.keys)
+      if (!key.only_with.first.empty() && holds(key.only_with)) read(key);
     OptionTexts out(architecture_.options.begin(), architecture_.options.end());
     for (const auto& [option, source] : set_) out[option] = source.text;
     return out;
@@ -186,6 +189,17 @@ class ConfigReading {
         listed != key.values.end() ? listed->option : option_text(Json::parse(json), row);
     if (!option) return refuse(text("{} = {} is not {}", key.key, shown_json(json), type_text(row)), kOtherModel);
     set(key, json, *option, row);
+  }
+
+  /// Whether an option has this value: set by a key, or implied. Without either it has its default.
+  bool holds(const std::pair<std::string, std::string>& condition) const {
+    const auto& [option, value] = condition;
+    const triax_option& row = rows_.at(option);
+    std::string text = row.default_value ? row.default_value : "";
+    for (const auto& [implied, its_value] : architecture_.options)
+      if (implied == option) text = its_value;
+    if (const auto found = set_.find(option); found != set_.end()) text = found->second.text;
+    return plugin::parse_option(row, text) == plugin::parse_option(row, value);
   }
 
   /// Whether the file has the value under another name.
@@ -271,7 +285,7 @@ OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architec
   return out;
 }
 
-std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& options,
+std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& options, const OptionTexts& resolved,
                                                            const HfArchitecture& architecture, const OptionRows& rows,
                                                            const std::string& from, Refusals& refusals) {
   const auto value_of = [&](const std::string& option, const std::string& written) {
@@ -287,11 +301,15 @@ std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& op
   std::vector<std::pair<std::string, std::string>> out;
   for (const HfKey& key : architecture.keys) {
     if (key.alternative) continue;
+    const auto& [other, wanted] = key.only_with;
+    if (!other.empty() && value_of(other, options.at(other)) != value_of(other, wanted)) continue;
     if (key.option.empty()) {
       out.emplace_back(key.key, key.values.front().json);
       continue;
     }
-    const OptionValue value = value_of(key.option, options.at(key.option));
+    const auto computed = resolved.find(key.option);
+    const OptionValue value =
+        value_of(key.option, computed != resolved.end() ? computed->second : options.at(key.option));
     const auto listed = std::ranges::find_if(
         key.values, [&](const HfValue& each) { return value_of(key.option, each.option) == value; });
     if (listed == key.values.end() && key.only_values) {

@@ -47,8 +47,9 @@ struct ConfigReader {
 OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architecture, const ConfigReader& reader,
                        Refusals& refusals);
 
-/// The keys of config.json for a model with these options. `from`: where the options are from, for errors.
-std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& options,
+/// The keys of config.json for a model with these options. `resolved`: values to write in place of those that stand for
+/// a default. `from`: where the options are from, for errors.
+std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& options, const OptionTexts& resolved,
                                                            const HfArchitecture& architecture, const OptionRows& rows,
                                                            const std::string& from, Refusals& refusals);
 

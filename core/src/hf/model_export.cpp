@@ -238,6 +238,18 @@ void ModelExport::read_options() {
   }
 }
 
+/// That of the imported model that the weights began with; empty if they did not. Several architectures may have the
+/// same layers.
+std::string ModelExport::architecture_before() const {
+  fs::path folder = from_.folder() / kCarriedFolder;
+  std::error_code unknown;
+  if (!fs::exists(folder / kConfigFile, unknown)) folder = files_of_origin(from_);
+  if (folder.empty() || !fs::exists(folder / kConfigFile, unknown)) return {};
+  for (const std::string& name : read_model_config(folder).architectures)
+    if (plugin_.find(name)) return name;
+  return {};
+}
+
 void ModelExport::choose_architecture() {
   const std::string where = from_.folder().string();
   if (!request_.architecture.empty() && !plugin_.find(request_.architecture)) {
@@ -246,12 +258,19 @@ void ModelExport::choose_architecture() {
     throw Error(text("--architecture {} is not one of {}", request_.architecture, plugin_.name), {},
                 text("use {}", known));
   }
-  for (const HfArchitecture& each : plugin_.architectures) {
-    if (!request_.architecture.empty() && each.name != request_.architecture) continue;
+  const OptionTexts resolved = MappedModel(plugin_, options_).resolved_options();
+  const std::string before = architecture_before();
+  std::vector<const HfArchitecture*> candidates;
+  for (const HfArchitecture& each : plugin_.architectures)
+    if (request_.architecture.empty() || each.name == request_.architecture) candidates.push_back(&each);
+  std::stable_partition(candidates.begin(), candidates.end(),
+                        [&](const HfArchitecture* each) { return each->name == before; });
+  for (const HfArchitecture* each : candidates) {
     Refusals refused;
-    std::vector<std::pair<std::string, std::string>> values = config_of(options_, each, plugin_.rows, where, refused);
+    std::vector<std::pair<std::string, std::string>> values =
+        config_of(options_, resolved, *each, plugin_.rows, where, refused);
     if (refused.empty()) {
-      architecture_ = &each;
+      architecture_ = each;
       values_ = std::move(values);
       refusals_ = {};
       return;

@@ -57,6 +57,7 @@ class ModelExport {
   };
 
   void read_options();
+  std::string architecture_before() const;
   void choose_architecture();
   void match_weights();
   void plan_shards();

@@ -73,6 +73,7 @@ class ArchitectureCheck {
       refuse(
           text("{} has {}", key.key, key.only_values ? "only_values and no values" : "neither an option nor values"));
     if (key.alternative) check_alternative(key);
+    if (!key.only_with.first.empty()) check_text(key.key, key.only_with.second, row_of(key.only_with.first, key.key));
     if (!key.option.empty()) check_option_of(key);
   }
 
@@ -100,7 +101,7 @@ class ArchitectureCheck {
 
   const triax_option& row_of(const std::string& option, const std::string& by) {
     const auto found = rows_.find(option);
-    if (found == rows_.end()) refuse(text("{} sets the option \"{}\", which the plugin does not have", by, option));
+    if (found == rows_.end()) refuse(text("{} names the option \"{}\", which the plugin does not have", by, option));
     return found->second;
   }
 

@@ -9,10 +9,16 @@ using parallel::view_or_empty;
 
 namespace {
 
-/// A parameter whose gradient is a sum over the positions of this rank.
-ParamSpec of_rows(ParamSpec spec, const LayerContext& context) {
-  if (context.sequence_parallel) spec.partial = {std::string(kTensorAxis)};
+/// A parameter whose gradient is a sum over the rows of this rank: positions, or heads.
+ParamSpec of_rows(ParamSpec spec, const LayerContext& context, const NormOptions& options) {
+  const bool has_part = context.sequence_parallel || (options.heads > 0 && context.tensor() > 1);
+  if (has_part) spec.partial = {std::string(kTensorAxis)};
   return spec;
+}
+
+Shape rows_of(const LayerContext& context, const NormOptions& options) {
+  if (options.heads > 0) return {context.max_rows, context.micro, options.heads};
+  return {context.own_rows(), context.micro};
 }
 
 } // namespace
@@ -20,13 +26,15 @@ ParamSpec of_rows(ParamSpec spec, const LayerContext& context) {
 Norm::Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options)
     : kind_(options.kind),
       eps_(options.eps),
-      weight_(parts.add(of_rows(replicated(name + ".weight", {options.width}, {Init::Kind::ones}, false), context))) {
-  const Shape rows{context.own_rows(), context.micro};
+      weight_(parts.add(
+          of_rows(replicated(name + ".weight", {options.width}, {Init::Kind::ones}, false), context, options))) {
+  const Shape rows = rows_of(context, options);
   const auto statistic = [&](const char* what) {
     return parts.add(StashSpec{name + what, rows, parallel::statistics_of(context.compute), Life::forward_to_input});
   };
   if (kind_ == NormKind::layer) {
-    bias_ = parts.add(of_rows(replicated(name + ".bias", {options.width}, {Init::Kind::zeros}, false), context));
+    bias_ =
+        parts.add(of_rows(replicated(name + ".bias", {options.width}, {Init::Kind::zeros}, false), context, options));
     mean_ = statistic(".mean");
   }
   rstd_ = statistic(".rstd");

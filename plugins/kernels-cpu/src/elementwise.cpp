@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels.hpp"
+#include "triax/rope_scaling.hpp"
 
 namespace triax::kernels_cpu {
 
@@ -109,7 +110,8 @@ void CpuKernels::do_rope(const Rope& args, const OpContext& context) {
     float* sine = cosine + half;
     for (std::int64_t i = 0; i < half; ++i) {
       const double power = -2.0 * static_cast<double>(i) / static_cast<double>(width);
-      const double angle = static_cast<double>(args.position0 + s) * std::pow(args.base, power);
+      const double angle =
+          static_cast<double>(args.position0 + s) * scaled_frequency(std::pow(args.base, power), args.scaling);
       cosine[i] = static_cast<float>(std::cos(angle));
       sine[i] = static_cast<float>(args.inverse ? -std::sin(angle) : std::sin(angle));
     }

@@ -74,7 +74,7 @@ AttentionMerge upcast(const AttentionMerge& args, UpcastViews& to) {
   return {to.update(args.o), args.lse, to.read(args.o_more), args.lse_more};
 }
 Rope upcast(const Rope& args, UpcastViews& to) {
-  return {to.write(args.y), to.read(args.x), args.position0, args.base, args.inverse};
+  return {to.write(args.y), to.read(args.x), args.position0, args.base, args.inverse, args.scaling};
 }
 EmbedFwd upcast(const EmbedFwd& args, UpcastViews&) {
   return args; // copies rows of any type

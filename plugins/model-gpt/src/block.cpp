@@ -91,11 +91,11 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       compute_(context.compute),
       heads_(sizes.heads / context.tensor()),
       head0_(heads_ * context.tensor_index()),
-      norm1_(parts_, context, "attention.norm", norm_options()),
+      norm1_(parts_, context, "attention.norm", sizes.norm_options()),
       qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = weight_init()}),
       projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden,
                   {.init = residual_init(sizes.layers)}),
-      norm2_(parts_, context, "mlp.norm", norm_options()),
+      norm2_(parts_, context, "mlp.norm", sizes.norm_options()),
       up_(parts_, context, "mlp.up", sizes.hidden, sizes.inner, {.init = weight_init(), .act = Activation::gelu_tanh}),
       down_(parts_, context, "mlp.down", sizes.inner, sizes.hidden, {.init = residual_init(sizes.layers)}),
       cost_(block_cost(sizes, context)) {
@@ -118,8 +118,8 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   dup_ = add_columns("mlp.dup", inner, Life::input_to_weight);
   ddown_ = add_stream("mlp.ddown", of_products);
   if (generates()) add_cache();
-  inputs_ = {stream(compute_, Life::forward_to_input)};
-  outputs_ = {stream(compute_)};
+  inputs_ = {stream(Life::forward_to_input)};
+  outputs_ = {stream()};
 }
 
 void Block::add_cache() {

@@ -13,8 +13,8 @@ class Embedding final : public GptLayer {
         tokens_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
         positions_(parts_.add(position_table(sizes, context))),
         dsum_(parts_.add(StashSpec{"dsum", stream_shape(), context.compute, Life::input_to_weight})) {
-    inputs_ = {{"tokens", {context.max_rows, context.micro}, DType::i32, Life::forward_to_weight}};
-    outputs_ = {stream(context.compute)};
+    inputs_ = {data("tokens", Life::forward_to_weight)};
+    outputs_ = {stream()};
   }
 
   Cost cost() const override { return {}; } // table lookups, no GEMM

@@ -3,7 +3,6 @@
 // embeddings, final layer norm.
 #include "gpt.hpp"
 
-#include <numeric>
 #include <triax/plugin.hpp>
 
 namespace triax::model_gpt {
@@ -19,22 +18,6 @@ constexpr triax_option kOptions[] = {
     option_float("norm_eps", "1e-5", 1e-12, 1, "added to the variance in norms"),
     option_float("dropout", "0.0", 0, 0.99, "dropout rate of embedding, attention and residual branches"),
 };
-
-/// Hint text such as "4 or 6": the nearest values below and above `number` for which `fits` returns true.
-template <class Fits>
-std::string nearest(std::int64_t number, std::int64_t limit, Fits fits) {
-  std::string text;
-  for (std::int64_t below = number - 1; below >= 1; --below) {
-    if (!fits(below)) continue;
-    text = std::to_string(below);
-    break;
-  }
-  for (std::int64_t above = number + 1; above <= limit; ++above) {
-    if (!fits(above)) continue;
-    return (text.empty() ? "" : text + " or ") + std::to_string(above);
-  }
-  return text;
-}
 
 Sizes sizes_of(const Options& options) {
   const std::int64_t hidden = options.integer("hidden"), inner = options.integer("inner");
@@ -65,16 +48,17 @@ class Gpt final : public Model, public HfMapping {
                        "model.hidden = {} is not divisible by model.heads = {}: each head has hidden / heads columns",
                        hidden, heads)
               .with_hint("use hidden {}, or heads {}",
-                         nearest(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
-                         nearest(heads, hidden, [&](auto a) { return hidden % a == 0; })));
+                         nearest_values(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
+                         nearest_values(heads, hidden, [&](auto a) { return hidden % a == 0; })));
     if (heads % tensor != 0) {
-      const std::string fits = nearest(heads, hidden, [&](auto a) { return a % tensor == 0 && hidden % a == 0; });
+      const std::string fits =
+          nearest_values(heads, hidden, [&](auto a) { return a % tensor == 0 && hidden % a == 0; });
       out.add(
           make_refusal(ErrorCode::kNotDivisible, {"model.heads", "parallel.tensor"},
                        "model.heads = {} is not divisible by parallel.tensor = {}: each tensor rank has whole heads",
                        heads, tensor)
               .with_hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
-                         nearest(tensor, heads, [&](auto t) { return heads % t == 0; })));
+                         nearest_values(tensor, heads, [&](auto t) { return heads % t == 0; })));
     }
     if (inner % tensor != 0 && inner != 4 * hidden) // 4h is divisible if the heads are
       out.add(make_refusal(ErrorCode::kNotDivisible, {"model.inner", "parallel.tensor"},
@@ -82,26 +66,8 @@ class Gpt final : public Model, public HfMapping {
                            "columns of the MLP",
                            inner, tensor)
                   .with_hint("use inner {}, or another tensor size",
-                             nearest(inner, inner + tensor, [&](auto f) { return f % tensor == 0; })));
-    if (request.sequence_parallel && sizes_.sequence % tensor != 0)
-      out.add(
-          make_refusal(ErrorCode::kNotDivisible, {"model.sequence", "parallel.tensor", "parallel.sequence"},
-                       "model.sequence = {} is not divisible by parallel.tensor = {}: with parallel.sequence each "
-                       "tensor rank has as many positions",
-                       sizes_.sequence, tensor)
-              .with_hint("leave parallel.sequence out, or use sequence {}",
-                         nearest(sizes_.sequence, sizes_.sequence + tensor, [&](auto s) { return s % tensor == 0; })));
-    const auto all_have_tokens = [&](int t) { return vocab_range(request.vocab, t, t - 1).valid > 0; };
-    if (!all_have_tokens(layout.tensor()))
-      out.add(make_refusal(ErrorCode::kOutOfRange, {"model.vocab", "parallel.tensor"},
-                           "model.vocab = {} over parallel.tensor = {} leaves a tensor rank without tokens",
-                           request.vocab, tensor)
-                  .with_hint("use tensor {}", nearest(tensor, tensor, [&](auto t) {
-                               return heads % t == 0 && all_have_tokens(static_cast<int>(t));
-                             })));
-    if (!is_floating(request.compute))
-      out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                           "model-gpt computes in a floating-point type, got {}", triax::name_of(request.compute)));
+                             nearest_values(inner, inner + tensor, [&](auto f) { return f % tensor == 0; })));
+    out.add(shared_layer_refusals(request, layout, "model-gpt", sizes_.sequence, heads));
     return out;
   }
 
@@ -110,7 +76,7 @@ class Gpt final : public Model, public HfMapping {
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     TRIAX_REQUIRE(index >= 0 && index < count(), "layer {} of a model of {} layers", index, count());
     if (index == 0) return make_embedding(sizes_, context);
-    if (index == count() - 1) return make_head(sizes_, context);
+    if (index == count() - 1) return make_head(context, head_options(sizes_), index);
     return make_block(sizes_, context, index);
   }
 

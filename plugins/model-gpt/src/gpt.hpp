@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the layers of this model: its sizes, GPT-2's constants, and a base class that stores a layer's
-// descriptions.
+// Shared by the layers of this model: its sizes, GPT-2's constants, and the arguments of dropout.
 #pragma once
 
 #include <cmath>
@@ -8,7 +7,7 @@
 #include <string>
 #include <triax/hf_mapping.hpp>
 #include <triax/model.hpp>
-#include <triax/parallel.hpp>
+#include <triax/shared_layers.hpp>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@ struct Sizes {
   float dropout = 0;      // probability, the same for embedding, attention and residual branches
   double norm_eps = 1e-5;
   std::int64_t head_dim() const { return hidden / heads; }
+  NormOptions norm_options() const { return {.width = hidden, .eps = norm_eps}; }
 };
 
 /// GPT-2's initial weights: normal with this standard deviation, divided by sqrt(2l) for the 2l projections that add to
@@ -33,8 +33,10 @@ inline Init residual_init(std::int64_t layers) {
   return {Init::Kind::normal, kStd / std::sqrt(2.0 * static_cast<double>(layers))};
 }
 
-/// Name of the token table in the embedding and in the head, which share it.
-inline constexpr const char* kTokenTable = "tokens.weight";
+/// Of the final norm and the logits.
+inline VocabLayerOptions head_options(const Sizes& sizes) {
+  return {.hidden = sizes.hidden, .init = weight_init(), .norm = sizes.norm_options()};
+}
 
 /// Type of attention's log-sum-exp.
 inline DType statistics_of(DType compute) {
@@ -45,33 +47,15 @@ inline const TensorView& view(Views views, int index) {
   return views[static_cast<std::size_t>(index)];
 }
 
-/// Descriptions, and arguments of dropout. Each layer's constructor fills `parts_`, `inputs_` and `outputs_`.
-class GptLayer : public Layer {
+/// Arguments of dropout. Each layer's constructor fills its descriptions.
+class GptLayer : public DescribedLayer {
  public:
   GptLayer(const Sizes& sizes, const LayerContext& context, int index, std::string name)
-      : sizes_(sizes),
-        context_(context),
-        index_(index),
-        name_(std::move(name)),
-        dropout_key_(philox_key(context.seed, RandomPurpose::dropout)) {
-    parts_.site0 = static_cast<std::uint32_t>(index) * 16;
-  }
-
-  std::string_view name() const override { return name_; }
-  std::span<const ParamSpec> params() const override { return parts_.params; }
-  std::span<const StashSpec> stash() const override { return parts_.stash; }
-  std::span<const TensorSpec> inputs() const override { return inputs_; }
-  std::span<const TensorSpec> outputs() const override { return outputs_; }
+      : DescribedLayer(context, index, std::move(name), sizes.hidden),
+        sizes_(sizes),
+        dropout_key_(philox_key(context.seed, RandomPurpose::dropout)) {}
 
  protected:
-  NormOptions norm_options() const { return {.width = sizes_.hidden, .eps = sizes_.norm_eps}; }
-
-  /// Of the residual stream, [rows, b, h]: the rows of this rank with sequence parallelism, else all of a call.
-  Shape stream_shape() const { return {context_.own_rows(), context_.micro, sizes_.hidden}; }
-  TensorSpec stream(DType compute, Life life = Life::forward_only) const {
-    return {"hidden", stream_shape(), compute, life, context_.sequence_parallel};
-  }
-
   /// Arguments of the layer's n-th dropout, over rows of `width` columns.
   Drop drop(const LayerCall& call, std::uint32_t n, std::int64_t width) const {
     Drop drop;
@@ -86,17 +70,11 @@ class GptLayer : public Layer {
   }
 
   Sizes sizes_;
-  LayerContext context_;
-  int index_; // in the model
-  std::string name_;
   PhiloxKey dropout_key_;
-  LayerParts parts_;
-  std::vector<TensorSpec> inputs_, outputs_;
 };
 
 std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& context);
 std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index);
-std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context);
 
 /// The tables of HfMapping for GPT2LMHeadModel.
 HfArchitecture gpt2_architecture();

@@ -2,87 +2,24 @@
 #include "layers.hpp"
 
 #include <cmath>
-#include <span>
 #include <string>
-#include <string_view>
-#include <triax/parallel.hpp>
-#include <utility>
-#include <vector>
+#include <triax/shared_layers.hpp>
 
 namespace triax::model_template {
 
 namespace {
 
-constexpr Init kWeightInit{Init::Kind::normal, 0.02}; // GPT-2's
-
 const TensorView& view(Views views, int index) {
   return views[static_cast<std::size_t>(index)];
 }
-
-/// Stores a layer's descriptions. The constructors fill `parts_`, `inputs_` and `outputs_`.
-class DescribedLayer : public Layer {
- public:
-  DescribedLayer(const Sizes& sizes, const LayerContext& context, int index, std::string name)
-      : sizes_(sizes), context_(context), name_(std::move(name)) {
-    parts_.site0 = static_cast<std::uint32_t>(index) * 16; // random numbers of the initial weights
-  }
-  std::string_view name() const override { return name_; }
-  std::span<const ParamSpec> params() const override { return parts_.params; }
-  std::span<const StashSpec> stash() const override { return parts_.stash; }
-  std::span<const TensorSpec> inputs() const override { return inputs_; }
-  std::span<const TensorSpec> outputs() const override { return outputs_; }
-
- protected:
-  /// The boundary between layers, [s, b, h].
-  TensorSpec hidden(Life life = Life::forward_only) const {
-    return {"hidden", {context_.max_rows, context_.micro, sizes_.hidden}, context_.compute, life};
-  }
-  /// A tensor [s, b, columns] that the layer keeps; returns its index in the stash.
-  int add(const char* name, std::int64_t columns, Life life) {
-    return parts_.add(StashSpec{name, {context_.max_rows, context_.micro, columns}, context_.compute, life});
-  }
-
-  Sizes sizes_;
-  LayerContext context_;
-  std::string name_;
-  LayerParts parts_;
-  std::vector<TensorSpec> inputs_, outputs_;
-};
-
-/// out = table[tokens].
-class Embedding final : public DescribedLayer {
- public:
-  Embedding(const Sizes& sizes, const LayerContext& context)
-      : DescribedLayer(sizes, context, 0, "embedding"),
-        tokens_(parts_, context, "tokens.weight", sizes.hidden, kWeightInit),
-        dout_(add("dout", sizes.hidden, Life::input_to_weight)) {
-    inputs_ = {{"tokens", {context.max_rows, context.micro}, DType::i32, Life::forward_to_weight}};
-    outputs_ = {hidden()};
-  }
-  Cost cost() const override { return {}; } // table lookups, no GEMM
-
-  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override {
-    tokens_.forward(call, params, in[0], out[0], stash);
-  }
-  void backward_input(const LayerCall& call, Views, Views, Views dout, Views, Views stash, Views) override {
-    call.device.copy(view(stash, dout_), dout[0], call.stream); // dout is not there for the weight gradient
-    tokens_.backward_input(call, view(stash, dout_), stash);
-  }
-  void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override {
-    tokens_.backward_weight(call, in[0], view(stash, dout_), stash, grads);
-  }
-
- private:
-  VocabEmbedding tokens_;
-  int dout_;
-};
 
 /// out = x + attention(norm(x)) + mlp(norm(x)). Heads and the MLP's columns are split over the tensor ranks: each
 /// branch has one all-reduce forward and one backward, in the linear layers.
 class Block final : public DescribedLayer {
  public:
   Block(const Sizes& sizes, const LayerContext& context, int index)
-      : DescribedLayer(sizes, context, index, "block " + std::to_string(index - 1)),
+      : DescribedLayer(context, index, "block " + std::to_string(index - 1), sizes.hidden),
+        sizes_(sizes),
         heads_(sizes.heads / context.tensor()),
         norm_(parts_, context, "norm", {.width = sizes.hidden}),
         qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = kWeightInit}),
@@ -107,8 +44,8 @@ class Block final : public DescribedLayer {
     dup_ = add("mlp.dup", 4 * part, Life::input_to_weight);
     dheads_out_ = add("attention.dout", part, Life::input_only);
     dnormed_ = add("dnormed", h, Life::input_only);
-    inputs_ = {hidden(Life::forward_to_input)};
-    outputs_ = {hidden()};
+    inputs_ = {stream(Life::forward_to_input)};
+    outputs_ = {stream()};
   }
 
   Cost cost() const override {
@@ -163,6 +100,11 @@ class Block final : public DescribedLayer {
   }
 
  private:
+  /// A tensor [s, b, columns] that the layer keeps; returns its index in the stash.
+  int add(const char* name, std::int64_t columns, Life life) {
+    return parts_.add(StashSpec{name, {context_.max_rows, context_.micro, columns}, context_.compute, life});
+  }
+
   /// Views of [s, b, 3h/t], whose columns are ordered [head, 3, d]: [s, b, a/t, d] each.
   struct Qkv {
     TensorView q, k, v;
@@ -201,6 +143,7 @@ class Block final : public DescribedLayer {
     rotate(call, dheads, true);
   }
 
+  Sizes sizes_;
   std::int64_t heads_; // of this tensor rank
   Norm norm_;
   ColumnLinear qkv_;
@@ -212,53 +155,10 @@ class Block final : public DescribedLayer {
   int dout_, dqkv_, dup_, dheads_out_, dnormed_;
 };
 
-/// loss = cross-entropy of norm(x) table^T.
-class Head final : public DescribedLayer {
- public:
-  Head(const Sizes& sizes, const LayerContext& context, int index)
-      : DescribedLayer(sizes, context, index, "head"),
-        norm_(parts_, context, "norm", {.width = sizes.hidden}),
-        normed_(add("normed", sizes.hidden, Life::forward_to_weight)),
-        loss_(parts_, context, "logits.weight", sizes.hidden, kWeightInit),
-        flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(context.max_rows) *
-               static_cast<double>(sizes.hidden) *
-               static_cast<double>(vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
-    inputs_ = {hidden(Life::forward_to_input),
-               {"targets", {context.max_rows, context.micro}, DType::i32, Life::forward_to_input}};
-    outputs_ = {{"loss", {context.micro}, DType::f64, Life::forward_only, false, -1}};
-  }
-  Cost cost() const override { return {flops_, flops_, flops_}; }
-
-  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override {
-    norm_.forward(call, params, in[0], view(stash, normed_), stash);
-    loss_.forward(call, params, view(stash, normed_), in[1], out[0], stash);
-  }
-  void backward_input(const LayerCall& call, Views params, Views in, Views, Views din, Views stash,
-                      Views grads) override {
-    loss_.backward_input(call, params, in[1], din[0], stash);
-    norm_.backward(call, params, in[0], din[0], {}, din[0], stash, grads);
-  }
-  void backward_weight(const LayerCall& call, Views, Views stash, Views grads) override {
-    loss_.backward_weight(call, view(stash, normed_), stash, grads);
-  }
-
- private:
-  Norm norm_;
-  int normed_;
-  VocabCrossEntropy loss_;
-  double flops_;
-};
-
 } // namespace
 
-std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& context) {
-  return std::make_unique<Embedding>(sizes, context);
-}
 std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index) {
   return std::make_unique<Block>(sizes, context, index);
-}
-std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context, int index) {
-  return std::make_unique<Head>(sizes, context, index);
 }
 
 } // namespace triax::model_template

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of the model. Layers describe tensors and compute; the engine owns all memory (triax/model.hpp).
+// The blocks of the model. Layers describe tensors and compute; the engine owns all memory (triax/model.hpp).
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct Sizes {
   std::int64_t head_dim() const { return hidden / heads; }
 };
 
-std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& context);
+inline constexpr Init kWeightInit{Init::Kind::normal, 0.02}; // GPT-2's
+
 std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index);
-std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context, int index);
 
 } // namespace triax::model_template

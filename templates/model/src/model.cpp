@@ -2,8 +2,8 @@
 // model-template: a GPT whose blocks compute attention and MLP side by side, from one norm (Wang & Komatsuzaki,
 // "GPT-J-6B", 2021), with rotary positions (Su et al. 2021). Embedding and head have a table each.
 #include <span>
-#include <triax/parallel.hpp>
 #include <triax/plugin.hpp>
+#include <triax/shared_layers.hpp>
 
 #include "layers.hpp"
 
@@ -46,11 +46,6 @@ class ParallelGpt final : public Model {
                        "model.heads = {} is not divisible by parallel.tensor = {}: each tensor rank has whole heads",
                        sizes_.heads, tensor)
               .with_hint("use heads {}", (sizes_.heads / tensor + 1) * tensor));
-    if (vocab_range(request.vocab, tensor, tensor - 1).valid <= 0)
-      out.add(make_refusal(ErrorCode::kOutOfRange, {"model.vocab", "parallel.tensor"},
-                           "model.vocab = {} over parallel.tensor = {} leaves a tensor rank without tokens",
-                           request.vocab, tensor)
-                  .with_hint("use a smaller parallel.tensor"));
     if (request.sequence_parallel)
       out.add(make_refusal(ErrorCode::kUnsupported, {"parallel.sequence"},
                            "model-template keeps all positions on each tensor rank")
@@ -58,9 +53,7 @@ class ParallelGpt final : public Model {
     if (request.purpose == Purpose::generate)
       out.add(make_refusal(ErrorCode::kUnsupported, {"model.plugin"},
                            "model-template keeps no keys and values, so it does not generate"));
-    if (!is_floating(request.compute))
-      out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                           "model-template computes in a floating-point type, got {}", name_of(request.compute)));
+    out.add(shared_layer_refusals(request, layout, "model-template", sizes_.sequence, sizes_.heads));
     return out;
   }
 
@@ -69,8 +62,10 @@ class ParallelGpt final : public Model {
   // Called for the layers of this rank's stages, to plan memory and to train.
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     TRIAX_REQUIRE(index >= 0 && index < count(), "layer {} of a model of {} layers", index, count());
-    if (index == 0) return make_embedding(sizes_, context);
-    if (index == count() - 1) return make_head(sizes_, context, index);
+    // The first and the last layer are those of most models: a token table, and norm, logits and loss.
+    const VocabLayerOptions vocab{.hidden = sizes_.hidden, .init = kWeightInit, .norm = {.width = sizes_.hidden}};
+    if (index == 0) return make_token_embedding(context, vocab);
+    if (index == count() - 1) return make_head(context, vocab, index);
     return make_block(sizes_, context, index);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "formulas.hpp"
@@ -119,12 +120,23 @@ void compute(const AttentionMerge& args) {
   });
 }
 
+/// As in transformers' _compute_llama3_parameters(), by wavelengths.
+double llama3_frequency(double frequency, const RopeScaling& scaling) {
+  const double wavelength = 2 * std::numbers::pi / frequency, original = scaling.original_positions;
+  if (wavelength < original / scaling.high_freq_factor) return frequency;
+  if (wavelength > original / scaling.low_freq_factor) return frequency / scaling.factor;
+  const double smooth =
+      (original / wavelength - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
+}
+
 void compute(const Rope& args) {
   const std::int64_t half = args.x.size(3) / 2;
   for_each_position(args.x, [&](std::int64_t b, std::int64_t a, std::int64_t s) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double exponent = -2 * static_cast<double>(i) / static_cast<double>(2 * half);
-      const double angle = static_cast<double>(args.position0 + s) * std::pow(args.base, exponent);
+      const double angle =
+          static_cast<double>(args.position0 + s) * llama3_frequency(std::pow(args.base, exponent), args.scaling);
       const double c = std::cos(angle), t = args.inverse ? -std::sin(angle) : std::sin(angle);
       const double first = element(args.x, s, b, a, i), second = element(args.x, s, b, a, i + half);
       element(args.y, s, b, a, i) = c * first - t * second;

@@ -269,6 +269,11 @@ void add_rope(CaseList& list) {
              {in("x", {5, 2, 3, 34}, 3), out("y", {5, 2, 3, 34}, 5)}, [=](V v, Use use) {
                use(Rope{v["y"], v["x"], 0, 500, inverse});
              });
+    // Pairs with 10, 3, 1 and less turns over the original positions: kept, mixed, and divided by the factor.
+    list.add(text("rope/scaled {}", inverse ? "inverse" : "forward"), {in("x", {5, 2, 3, 16}), out("y", {5, 2, 3, 16})},
+             [=](V v, Use use) {
+               use(Rope{v["y"], v["x"], 100, 10000, inverse, {8, 1, 4, 64}});
+             });
   }
   list.add_in_place("rope/in place", {in_out("x", {17, 1, 2, 64})}, [](V v, Use use) {
     use(Rope{v["x"], v["x"], 3, 10000, false});

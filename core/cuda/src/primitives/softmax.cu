@@ -7,6 +7,7 @@
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launching.cuh"
 #include "triax/cuda/mask.hpp"
+#include "triax/rope_scaling.hpp"
 
 namespace triax::cuda {
 
@@ -71,14 +72,15 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* de
 /// in double. In float, the angle's error grows to position * 2^-24 radians.
 template <class T>
 __global__ void rotate_pairs(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count,
-                             std::int64_t position0, double base, bool inverse) {
+                             std::int64_t position0, double base, RopeScaling scaling, bool inverse) {
   const GridStride stride = grid_stride();
   const std::int64_t half = x_pairs.size[3];
   const std::int64_t each_position = x_pairs.size[1] * x_pairs.size[2] * half;
   for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const auto pair = static_cast<double>(i % half), position = static_cast<double>(position0 + i / each_position);
+    const double frequency = scaled_frequency(pow(base, -pair / static_cast<double>(half)), scaling);
     double sine = 0, cosine = 1;
-    sincos(position * pow(base, -pair / static_cast<double>(half)), &sine, &cosine);
+    sincos(position * frequency, &sine, &cosine);
     const auto c = static_cast<float>(cosine), s = static_cast<float>(inverse ? -sine : sine);
     const T* from = x + offset_of(x_pairs, i);
     T* to = y + offset_of(y_pairs, i);
@@ -124,7 +126,7 @@ void Primitives::do_rope(const Rope& args, const OpContext& context) {
   const Launch launch(Op::rope, grid_of_elements(pairs), context);
   by_type(args.x.dtype(), [&]<class T>(T) {
     launch(rotate_pairs<T>, args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(), pairs_of(args.x), pairs,
-           args.position0, args.base, args.inverse);
+           args.position0, args.base, args.scaling, args.inverse);
   });
 }
 

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last layer: final norm, then logits with its own copy of the token table. In training, they end in the loss.
-#include "gpt.hpp"
+// The last layer of a model: final norm, then logits with its own copy of the token table. In training, they end in the
+// loss.
+#include "parallel/layer_part.hpp"
 #include "triax/error.hpp"
+#include "triax/shared_layers.hpp"
 
-namespace triax::model_gpt {
+namespace triax {
+
+using parallel::view;
 
 namespace {
 
-class Head final : public GptLayer {
+class LossHead final : public DescribedLayer {
  public:
-  Head(const Sizes& sizes, const LayerContext& context)
-      : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
-        norm_(parts_, context, "norm", norm_options()),
+  LossHead(const LayerContext& context, const VocabLayerOptions& options, int index)
+      : DescribedLayer(context, index, "head", options.hidden),
+        norm_(parts_, context, "norm", options.norm),
         normed_(parts_.add(StashSpec{"normed", stream_shape(), context.compute,
                                      context.sequence_parallel ? Life::forward_only : Life::forward_to_weight})),
-        loss_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
+        loss_(parts_, context, kTokenTable, options.hidden, options.init),
         logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(context.max_rows) *
-                      static_cast<double>(sizes.hidden) *
+                      static_cast<double>(options.hidden) *
                       static_cast<double>(vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
-    inputs_ = {stream(context.compute, Life::forward_to_input),
-               {"targets", {context.max_rows, context.micro}, DType::i32, Life::forward_to_input}};
+    inputs_ = {stream(Life::forward_to_input), data("targets", Life::forward_to_input)};
     outputs_ = {{"loss", {context.micro}, DType::f64, Life::forward_only, false, -1}};
   }
 
@@ -49,15 +52,15 @@ class Head final : public GptLayer {
   double logits_flops_;
 };
 
-/// The head of a generating model; its parameters are those of Head.
-class LogitsHead final : public GptLayer {
+/// The head of a generating model; its parameters are those of LossHead.
+class LogitsHead final : public DescribedLayer {
  public:
-  LogitsHead(const Sizes& sizes, const LayerContext& context)
-      : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
-        norm_(parts_, context, "norm", norm_options()),
+  LogitsHead(const LayerContext& context, const VocabLayerOptions& options, int index)
+      : DescribedLayer(context, index, "head", options.hidden),
+        norm_(parts_, context, "norm", options.norm),
         normed_(parts_.add(StashSpec{"normed", stream_shape(), context.compute, Life::forward_only})),
-        logits_(parts_, context, kTokenTable, sizes.hidden, weight_init()) {
-    inputs_ = {stream(context.compute)};
+        logits_(parts_, context, kTokenTable, options.hidden, options.init) {
+    inputs_ = {stream()};
     outputs_ = {{"logits", {context.max_rows, context.micro, context.vocab}, context.compute}};
   }
 
@@ -83,9 +86,9 @@ class LogitsHead final : public GptLayer {
 
 } // namespace
 
-std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context) {
-  if (context.purpose == Purpose::generate) return std::make_unique<LogitsHead>(sizes, context);
-  return std::make_unique<Head>(sizes, context);
+std::unique_ptr<Layer> make_head(const LayerContext& context, const VocabLayerOptions& options, int index) {
+  if (context.purpose == Purpose::generate) return std::make_unique<LogitsHead>(context, options, index);
+  return std::make_unique<LossHead>(context, options, index);
 }
 
-} // namespace triax::model_gpt
+} // namespace triax

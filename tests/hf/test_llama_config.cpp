@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// config.json of the architectures that model-llama knows: defaults, keys of earlier versions, refusals, and which
+// architecture an export has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hf/json_file.hpp"
+#include "reference_model.hpp"
+#include "support/error_of.hpp"
+
+namespace triax::hf {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class LlamaConfig : public ::testing::Test {
+ protected:
+  OptionTexts read(const std::string& architecture, const std::string& json) {
+    test::write_file(folder_ / kConfigFile, json);
+    refused_.clear();
+    Refusals refusals;
+    OptionTexts out =
+        options_of(read_model_config(folder_.path()), *plugin_.find(architecture), plugin_.rows, {}, refusals);
+    for (const Refusal& refusal : refusals)
+      refused_.push_back(refusal.message.substr(refusal.message.rfind("json: ") + 6));
+    return out;
+  }
+
+  const MappedPlugin plugin_ = mapped_plugin("model-llama", search_folders_after({}));
+  const test::TempFolder folder_;
+  std::vector<std::string> refused_;
+};
+
+TEST_F(LlamaConfig, AbsentKeysHaveTheValuesOfTransformers) {
+  const auto value = [&](const char* architecture, const char* option) {
+    const OptionTexts options =
+        read(architecture, architecture == std::string("MistralForCausalLM") ? R"({"sliding_window": null})" : "{}");
+    EXPECT_THAT(refused_, IsEmpty());
+    const auto found = options.find(option);
+    return found == options.end() ? std::string("default") : found->second;
+  };
+  EXPECT_EQ(value("LlamaForCausalLM", "kv_heads"), "0");
+  EXPECT_EQ(value("MistralForCausalLM", "kv_heads"), "8");
+  EXPECT_EQ(value("Qwen2ForCausalLM", "kv_heads"), "32");
+  EXPECT_EQ(value("LlamaForCausalLM", "head_size"), "0");
+  EXPECT_EQ(value("Qwen3ForCausalLM", "head_size"), "128");
+  EXPECT_EQ(value("LlamaForCausalLM", "norm_eps"), "1e-06");
+  EXPECT_EQ(value("LlamaForCausalLM", "rope_scaling"), "none");
+  EXPECT_EQ(value("LlamaForCausalLM", "rope_factor"), "default");
+  EXPECT_EQ(value("Qwen2ForCausalLM", "qkv_bias"), "true");
+  EXPECT_EQ(value("Qwen3ForCausalLM", "qk_norm"), "true");
+}
+
+TEST_F(LlamaConfig, ReadsKeysOfVersion4) {
+  const OptionTexts options =
+      read("LlamaForCausalLM", R"({"rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3",
+    "factor": 32.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})");
+  EXPECT_THAT(refused_, IsEmpty());
+  EXPECT_EQ(options.at("rope_theta"), "500000.0");
+  EXPECT_EQ(options.at("rope_scaling"), "llama3");
+  EXPECT_EQ(options.at("rope_factor"), "32.0");
+  EXPECT_EQ(options.at("rope_original_sequence"), "8192");
+  EXPECT_EQ(read("LlamaForCausalLM", R"({"rope_theta": 1e4, "rope_scaling": null})").at("rope_scaling"), "none");
+  EXPECT_THAT(refused_, IsEmpty());
+}
+
+TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
+  read("LlamaForCausalLM", R"({"attention_bias": true, "mlp_bias": true, "hidden_act": "gelu", "attention_dropout": 0.1,
+    "rope_parameters": {"rope_type": "yarn", "factor": 4}})");
+  EXPECT_THAT(refused_,
+              UnorderedElementsAre(
+                  HasSubstr("attention_bias = true is not supported: the model has false"),
+                  HasSubstr("mlp_bias = true is not supported: the model has false"),
+                  HasSubstr("hidden_act = \"gelu\" is not supported: the model has \"silu\""),
+                  HasSubstr("attention_dropout = 0.1 is not supported: the model has 0.0"),
+                  HasSubstr("rope_type = \"yarn\" is not supported: the model has \"default\" or \"llama3\"")));
+  read("LlamaForCausalLM", R"({"rope_scaling": {"type": "linear", "factor": 2.0}})");
+  EXPECT_THAT(refused_, ElementsAre(HasSubstr("rope_scaling.type = \"linear\" is not supported")));
+  read("LlamaForCausalLM", R"({"rope_parameters": {"rope_type": "llama3", "factor": 2.0}})");
+  EXPECT_THAT(refused_, ElementsAre(HasSubstr("low_freq_factor is missing"), HasSubstr("high_freq_factor is missing"),
+                                    HasSubstr("original_max_position_embeddings is missing")));
+}
+
+TEST_F(LlamaConfig, RefusesSlidingWindows) {
+  read("MistralForCausalLM", "{}"); // 4096
+  EXPECT_THAT(refused_, ElementsAre(HasSubstr("sliding_window = 4096 is not supported: the model has null")));
+  for (const char* qwen : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    read(qwen, R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 1})");
+    EXPECT_THAT(refused_, ElementsAre(HasSubstr("use_sliding_window = true is not supported: the model has false")));
+    read(qwen, R"({"use_sliding_window": false, "sliding_window": 4096, "layer_types": ["full_attention"]})");
+    EXPECT_THAT(refused_, IsEmpty());
+  }
+}
+
+std::string exported_architecture(const std::filesystem::path& folder) {
+  return read_json_file(folder / kConfigFile, 1 << 20)["architectures"][0].get<std::string>();
+}
+
+/// Llama and Mistral have the same layers.
+TEST(LlamaExport, HasTheArchitectureThatTheWeightsCameFrom) {
+  const test::TempFolder folder;
+  import_model(reference("mistral-grouped"), folder / "imported");
+  export_model(folder / "imported", {.folder = folder / "same"});
+  EXPECT_EQ(exported_architecture(folder / "same"), "MistralForCausalLM");
+  export_model(folder / "imported", {.folder = folder / "other", .architecture = "LlamaForCausalLM"});
+  EXPECT_EQ(exported_architecture(folder / "other"), "LlamaForCausalLM");
+  EXPECT_EQ(tensors_in(folder / "other"), tensors_in(reference("mistral-grouped")));
+  EXPECT_THAT(test::error_of([&] {
+                export_model(folder / "imported", {.folder = folder / "biased", .architecture = "Qwen2ForCausalLM"});
+              }),
+              HasSubstr("model.qkv_bias = false cannot be stored as Qwen2ForCausalLM, which has true"));
+}
+
+/// Llama 3.1's files and those of earlier versions give the same checkpoint.
+TEST(LlamaImport, TakesConfigurationsOfVersion4) {
+  const test::TempFolder folder;
+  std::filesystem::create_directory(folder / "old");
+  std::filesystem::copy(reference("llama-scaled") / kSingleFile, folder / "old");
+  Json json = read_json_file(reference("llama-scaled") / kConfigFile, 1 << 20);
+  json["rope_scaling"] = json["rope_parameters"];
+  json["rope_theta"] = json["rope_scaling"]["rope_theta"];
+  json["rope_scaling"].erase("rope_theta");
+  json.erase("rope_parameters");
+  test::write_file(folder / "old" / kConfigFile, json.dump());
+  import_model(folder / "old", folder / "imported");
+  import_model(reference("llama-scaled"), folder / "now");
+  export_model(folder / "imported", {.folder = folder / "exported"});
+  const ModelConfig before = read_model_config(reference("llama-scaled")),
+                    after = read_model_config(folder / "exported");
+  for (const auto& [key, value] : before.values)
+    if (key.starts_with("rope_parameters.")) {
+      EXPECT_EQ(after.values.at(key), value) << key;
+    }
+  EXPECT_EQ(weights_in(folder / "imported"), weights_in(folder / "now"));
+}
+
+} // namespace
+} // namespace triax::hf
