@@ -163,7 +163,7 @@ TEST_P(LoopsTest, SumsDoNotLoseSmallValues) {
 /// Against the plain sum, for every remainder of a vector; the rows of b have a gap between them.
 TEST_P(LoopsTest, ARowTimesRowsIsTheirInnerProducts) {
   for (const std::int64_t k : {1, 3, 15, 16, 17, 31, 32, 33, 63, 100, 771})
-    for (const std::int64_t n : {1, 3, 4, 5, 9}) {
+    for (const std::int64_t n : {1, 3, 7, 8, 9, 17}) {
       const std::int64_t gap = 2;
       const std::vector<float> a = numbers(k, 1), b = numbers(n * (k + gap), 2);
       std::vector<float> d(static_cast<std::size_t>(n), std::nanf("")), added(d.size(), 10.0f);
