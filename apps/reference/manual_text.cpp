@@ -36,7 +36,8 @@ const std::vector<ManualText>& manual_texts() {
         {"Evaluate one on other token files:",
          "triax evaluate run.toml --checkpoint runs/run/checkpoints/step-00000200 --data data/other"}}},
       {"triax generate",
-       {"Continues a text with the weights of a checkpoint, and prints the new text as it grows. The most probable token "
+       {"Continues a text with the weights of a checkpoint, and prints the new text as it grows. The most probable "
+        "token "
         "is chosen, or with --temperature one is drawn. Without a prompt, on a terminal, each line is a prompt.",
         "The model, its precision and the kernel set are those that the checkpoint's manifest has; --set changes them. "
         "The ranks of --set parallel.tensor and parallel.pipeline are threads of this process. No file is written."},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text that grows by bytes: characters and stop texts that are in several parts.
-#include "data/text_stream.hpp"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "data/text_stream.hpp"
 
 namespace triax::data {
 namespace {

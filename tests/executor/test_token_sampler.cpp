@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing tokens: each step against its formula and against transformers (scripts/make-generate-reference.py).
-#include "executor/token_sampler.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "executor/token_sampler.hpp"
 #include "support/error_of.hpp"
 #include "triax/half.hpp"
 
@@ -77,7 +76,7 @@ TEST(TokenSampler, TokensBeyondTheVocabularyAreNotChosen) {
 
 TEST(TokenSampler, AppliesTheRepetitionPenaltyOnce) {
   const SamplingOptions options{.repetition_penalty = 2};
-  EXPECT_EQ(chosen(options, {4, 3, -1}, {0, 0, 0}), 1); // 2, 3, -1
+  EXPECT_EQ(chosen(options, {4, 3, -1}, {0, 0, 0}), 1);   // 2, 3, -1
   EXPECT_EQ(chosen(options, {4, 1.5, -1}, {0, 0, 0}), 0); // 2, 1.5, -1
   EXPECT_EQ(chosen(options, {-3, -2, -5}, {1, 1}), 0);    // -3, -4, -5
 }

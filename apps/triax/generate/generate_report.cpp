@@ -37,7 +37,8 @@ void add_answer(Json& out, const std::optional<train::Answer>& answer) {
   out["prompt_tokens"] = answer->prompt;
   out["samples"] = Json::array();
   for (const train::GeneratedText& sample : answer->samples)
-    out["samples"].push_back({{"text", sample.text}, {"tokens", sample.tokens}, {"reason", train::name_of(sample.end)}});
+    out["samples"].push_back(
+        {{"text", sample.text}, {"tokens", sample.tokens}, {"reason", train::name_of(sample.end)}});
   out["prompt_tokens_per_s"] = rate(static_cast<double>(answer->prompt.size()), answer->prompt_s);
   out["tokens_per_s"] = rate(static_cast<double>(answer->new_tokens()), answer->new_s);
 }

@@ -64,8 +64,9 @@ Refusals conflicting_flags(const GenerateArguments& arguments) {
   const executor::SamplingOptions& sampling = arguments.sampling;
   if (sampling.temperature > 0) return out;
   const auto no_effect = [&out](const char* flag) {
-    out.add(make_refusal(ErrorCode::kConflict, {}, "{} has no effect with --temperature 0: the most probable token is "
-                                                   "chosen",
+    out.add(make_refusal(ErrorCode::kConflict, {},
+                         "{} has no effect with --temperature 0: the most probable token is "
+                         "chosen",
                          flag)
                 .with_hint("add --temperature 1, or leave {} out", flag));
   };

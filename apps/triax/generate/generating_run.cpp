@@ -117,7 +117,8 @@ CheckpointTokenizer tokenizer_of(const fs::path& checkpoint, const Manifest& man
   if (!given.name.empty()) return opened(data::open_tokenizer(given), "--tokenizer " + given.name);
   const fs::path imported = checkpoint / hf::kCarriedFolder, file = imported / "tokenizer.json";
   if (is_present(file))
-    return opened(data::read_tokenizer_json(file), file.string(), ends_of_imported(imported / "generation_config.json"));
+    return opened(data::read_tokenizer_json(file), file.string(),
+                  ends_of_imported(imported / "generation_config.json"));
   std::vector<fs::path> corpora;
   for (const char* key : {"path", "paths", "validation", "validation_paths"})
     for (const fs::path& corpus : corpora_named_by(key, manifest, run_folder_of(checkpoint))) corpora.push_back(corpus);
@@ -130,9 +131,9 @@ CheckpointTokenizer tokenizer_of(const fs::path& checkpoint, const Manifest& man
   }
   const std::string looked = corpora.empty() ? std::string("the manifest names no data")
                                              : text("{} does not exist", data::beside(corpora.front(), ".json"));
-  throw Error(text("the tokenizer is not known: the checkpoint has no {}/tokenizer.json, and {}",
-                   hf::kCarriedFolder, looked),
-              {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
+  throw Error(
+      text("the tokenizer is not known: the checkpoint has no {}/tokenizer.json, and {}", hf::kCarriedFolder, looked),
+      {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
 }
 
 } // namespace triax::app

@@ -24,9 +24,9 @@ constexpr int kPoll_ms = 50;
 std::string text_of_file(const std::string& file) {
   const bool is_input = file == kStandardInput;
   std::string out = os::read_text(is_input ? "/dev/stdin" : file, {.shown = is_input ? "standard input" : file,
-                                                                    .format = "prompt",
-                                                                    .subject = "text",
-                                                                    .silence = std::chrono::minutes(10)});
+                                                                   .format = "prompt",
+                                                                   .subject = "text",
+                                                                   .silence = std::chrono::minutes(10)});
   if (out.ends_with('\n')) out.pop_back();
   if (out.ends_with('\r')) out.pop_back();
   return out;
@@ -80,7 +80,7 @@ std::optional<std::string> TypedLines::next() {
   return std::nullopt;
 }
 
-/// Returns false if a signal came. Waiting for a user is no stall.
+/// Returns false if a signal came. Waiting for a user is not a stall.
 bool TypedLines::read_more() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   while (signals_.caught() == 0) {

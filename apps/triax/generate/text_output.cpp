@@ -3,21 +3,10 @@
 
 #include <csignal>
 
-#include "base/printable.hpp"
+#include "os/terminal.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
-
-std::string terminal_text(std::string_view text) {
-  std::string out;
-  while (true) {
-    const std::size_t end = text.find('\n');
-    out += printable(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    out += '\n';
-    text.remove_prefix(end + 1);
-  }
-}
 
 TextOutput::TextOutput(std::ostream& out, bool is_terminal, std::size_t samples, os::StopSignals& signals)
     : out_(out), is_terminal_(is_terminal), signals_(signals), waiting_(samples), has_ended_(samples) {}
@@ -34,7 +23,7 @@ void TextOutput::add(std::size_t sample, std::string_view part) {
     waiting_[sample] += part;
     return;
   }
-  write(is_terminal_ ? terminal_text(part) : std::string(part));
+  write(is_terminal_ ? os::printable_lines(part) : std::string(part));
 }
 
 void TextOutput::end(std::size_t sample) {

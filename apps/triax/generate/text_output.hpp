@@ -16,9 +16,6 @@
 
 namespace triax::app {
 
-/// With control characters and invalid UTF-8 escaped, but for line breaks and tabs.
-std::string terminal_text(std::string_view text);
-
 class TextOutput {
  public:
   TextOutput(std::ostream& out, bool is_terminal, std::size_t samples, os::StopSignals& signals);

@@ -45,8 +45,7 @@ std::int32_t TokenSampler::choose(const TensorView& logits, std::span<const std:
                                   std::uint32_t sample) {
   read(logits);
   if (options_.repetition_penalty != 1) penalize(sequence);
-  if (options_.temperature == 0)
-    return static_cast<std::int32_t>(std::ranges::max_element(scores_) - scores_.begin());
+  if (options_.temperature == 0) return static_cast<std::int32_t>(std::ranges::max_element(scores_) - scores_.begin());
   for (double& score : scores_) score /= options_.temperature;
   keep_top_k();
   weigh();
@@ -59,10 +58,18 @@ void TokenSampler::read(const TensorView& logits) {
   TRIAX_REQUIRE(logits.rank() == 1 && logits.size(0) >= vocab_ && logits.contiguous(), "logits of {} tokens, got {}",
                 vocab_, to_text(logits));
   switch (logits.dtype()) {
-    case DType::f64: copy<double>(logits, scores_); break;
-    case DType::bf16: copy<Bf16>(logits, scores_); break;
-    case DType::f16: copy<F16>(logits, scores_); break;
-    default: copy<float>(logits, scores_); break;
+    case DType::f64:
+      copy<double>(logits, scores_);
+      break;
+    case DType::bf16:
+      copy<Bf16>(logits, scores_);
+      break;
+    case DType::f16:
+      copy<F16>(logits, scores_);
+      break;
+    default:
+      copy<float>(logits, scores_);
+      break;
   }
   for (std::size_t token = 0; token < scores_.size(); ++token)
     if (!std::isfinite(scores_[token]))
@@ -126,8 +133,8 @@ void TokenSampler::keep_min_p() {
 std::int32_t TokenSampler::draw(std::uint64_t position, std::uint32_t sample) const {
   const PhiloxBlock words = philox_at(philox_key(options_.seed, kSampling), position * 4, 0, sample);
   // 53 random bits, as std::mt19937_64's users and numpy make a double of [0, 1).
-  const double uniform = (static_cast<double>(words[0] >> 5) * 67108864 + static_cast<double>(words[1] >> 6)) /
-                         9007199254740992;
+  const double uniform =
+      (static_cast<double>(words[0] >> 5) * 67108864 + static_cast<double>(words[1] >> 6)) / 9007199254740992;
   double all = 0;
   for (const Candidate& candidate : candidates_) all += candidate.weight;
   double below = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank in training, or that generates, as other threads of its process see it: its position, its progress, and whether it is stuck.
+// A rank in training, or that generates, as other threads of its process see it: its position, its progress, and
+// whether it is stuck.
 //
 // Threads: set_rank() and activity(): the rank's main thread; sample(): the watchdog; the others: any. Ownership:
 // borrows the layout and the rank. Blocking: set_rank() waits while another thread reads the position.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one rank from its first to its last step, or has it evaluate or generate text. All exceptions of a rank are caught here.
+// Trains one rank from its first to its last step, or has it evaluate or generate text. All exceptions of a rank are
+// caught here.
 //
 // Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: until training ends.
 // Errors: not thrown: they set the abort flag. The rank that failed first logs its error; the others log at debug level

@@ -26,7 +26,8 @@ void Agreement::largest(std::span<std::int32_t> values, Deadline deadline) {
   const TensorView on_device = values_.slice(0, 0, count), host = host_values_.slice(0, 0, count);
   std::ranges::copy(values, host.as<std::int32_t>());
   device_.upload(on_device, host, stream_);
-  for (Communicator* group : groups_) group->wait(group->all_reduce(on_device, on_device, Reduce::max, stream_), stream_);
+  for (Communicator* group : groups_)
+    group->wait(group->all_reduce(on_device, on_device, Reduce::max, stream_), stream_);
   device_.wait(stream_.record(), deadline); // before operations that wait inside the call
   device_.download(host, on_device, stream_);
   device_.wait(stream_.record(), deadline);

@@ -194,12 +194,18 @@ class TextGeneration {
 
 const char* name_of(TextEnd end) {
   switch (end) {
-    case TextEnd::open: return "open";
-    case TextEnd::length: return "length";
-    case TextEnd::context: return "context";
-    case TextEnd::stop: return "stop";
-    case TextEnd::end_of_document: return "end_of_document";
-    case TextEnd::signal: break;
+    case TextEnd::open:
+      return "open";
+    case TextEnd::length:
+      return "length";
+    case TextEnd::context:
+      return "context";
+    case TextEnd::stop:
+      return "stop";
+    case TextEnd::end_of_document:
+      return "end_of_document";
+    case TextEnd::signal:
+      break;
   }
   return "signal";
 }

@@ -24,9 +24,9 @@ namespace triax::train {
 
 struct GenerateOptions {
   executor::SamplingOptions sampling{};
-  std::int64_t max_tokens = 0;         // new ones of each sample; 0: until the context is full
-  std::vector<std::string> stops{};    // a text ends before the first of them
-  std::vector<std::int32_t> ends{};    // tokens that end a text, and are not part of it
+  std::int64_t max_tokens = 0;      // new ones of each sample; 0: until the context is full
+  std::vector<std::string> stops{}; // a text ends before the first of them
+  std::vector<std::int32_t> ends{}; // tokens that end a text, and are not part of it
   const data::Tokenizer* tokenizer = nullptr;
 };
 

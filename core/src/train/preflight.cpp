@@ -221,10 +221,13 @@ class Check {
     if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
     std::optional<ResumePoint> point;
     is_readable = false;
-    guarded(run_.generate ? "" : run_.evaluates ? "--checkpoint" : "checkpoint.from", [&] {
-      point = resume_point(run_);
-      is_readable = true;
-    });
+    guarded(run_.generate    ? ""
+            : run_.evaluates ? "--checkpoint"
+                             : "checkpoint.from",
+            [&] {
+              point = resume_point(run_);
+              is_readable = true;
+            });
     if (run_.evaluates && is_readable && !point)
       refuse(make_refusal(ErrorCode::kMissing, {"run.dir"}, "run.dir = \"{}\" has no complete checkpoint", run_.folder)
                  .with_hint("train the run, which saves one, or name one with --checkpoint"));

@@ -58,7 +58,16 @@ TEST(Tiles, OfAModelsShapesAreAMultipleOfFour) {
 
 /// Tiles of a product of one row are small: each element of b is read once, and all threads read.
 TEST(Tiles, OfOneRowAreMany) {
-  const Product product{.d = nullptr, .a = nullptr, .b = nullptr, .ldd = 768, .lda = 768, .ldb = 768, .m = 1, .n = 768, .k = 768, .transpose_b = true};
+  const Product product{.d = nullptr,
+                        .a = nullptr,
+                        .b = nullptr,
+                        .ldd = 768,
+                        .lda = 768,
+                        .ldb = 768,
+                        .m = 1,
+                        .n = 768,
+                        .k = 768,
+                        .transpose_b = true};
   EXPECT_GE(tiles_of(product).count(), 4);
   Product transposed = product;
   transposed.transpose_b = false;
