@@ -232,11 +232,30 @@ Without the training data, the tokenizer must be named:
   }
   [2]
 
+The manifest says where plugins were:
+
+  $ mkdir own
+  $ triax train run.toml --set run.dir=elsewhere --set train.steps=2 --set 'plugins.path=["own"]' > /dev/null 2>&1
+  $ rmdir own
+  $ triax generate elsewhere --prompt a
+  {folder}/elsewhere/checkpoints/step-00000002/manifest.json: plugins.path: {folder}/own is not a folder
+    name folders that hold plugins
+  [2]
+  $ triax generate elsewhere --prompt a --set plugins.path=[] > /dev/null 2>&1
+
 A damaged checkpoint:
 
   $ checkpoint=$(ls -d run/checkpoints/step-*)
   $ printf 'x' | dd of=$checkpoint/weights-00000.safetensors bs=1 seek=9000 conv=notrunc 2> /dev/null
-  $ triax generate run.toml --prompt a 2>&1 | steady | tail -3
-  info rank 0: generates with the weights of {folder}/run/checkpoints/step-00000150 (step 150); 34.2 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-reference; 1 rank, ...
+  $ triax generate run.toml --prompt a --json 2> log
+  {
+    "file": "run.toml",
+    "outcome": "failed",
+    "exit_status": 1,
+    "rank": 0,
+    "reason": "{folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor \"embedding/tokens.weight\"\n  the checkpoint was damaged: restore it, or move its folder away to continue from the one before"
+  }
+  [1]
+  $ steady < log | tail -2 | sed "s|$PWD|{folder}|"
   error rank 0: {folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor "embedding/tokens.weight"
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
