@@ -37,7 +37,8 @@ namespace {
 constexpr int kMaxSamples = 1024;
 constexpr double kMaxTemperature = 1000, kMaxPenalty = 1000;
 constexpr double kMinPenalty = 1e-3;
-constexpr long long kMaxInteger = std::numeric_limits<long long>::max();
+constexpr long long kMaxCount = std::numeric_limits<std::int32_t>::max();
+constexpr long long kMaxSeed = std::numeric_limits<std::int64_t>::max();
 
 /// All that a run needs, once nothing is refused.
 struct PreparedRun {
@@ -280,7 +281,7 @@ void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
       ->check(number_in(0, kMaxTemperature));
   verb.add_option("--top-k", sampling.top_k, "draws from the K most probable tokens; 0: from all [0]")
       ->type_name("K")
-      ->check(integer_in(0, kMaxInteger));
+      ->check(integer_in(0, kMaxSeed));
   verb.add_option("--top-p", sampling.top_p,
                   "draws from the most probable tokens whose probabilities add up to P [1: from all]")
       ->type_name("P")
@@ -301,7 +302,7 @@ void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
           },
           "seed of the draws; equal commands give equal texts [0]")
       ->type_name("N")
-      ->check(integer_in(0, kMaxInteger));
+      ->check(integer_in(0, kMaxCount));
 }
 
 void add_tokenizer_flags(CLI::App& verb, GenerateArguments& arguments) {
@@ -333,7 +334,7 @@ void add_generate(CLI::App& program, int& status) {
   verb->add_option("--max-tokens", arguments->max_tokens,
                    "number of new tokens after which a text ends; 0: only at the model's last position [256]")
       ->type_name("N")
-      ->check(integer_in(0, kMaxInteger));
+      ->check(integer_in(0, kMaxCount));
   verb->add_option("--stop", arguments->stops, "ends a text before this; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false)
