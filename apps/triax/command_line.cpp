@@ -12,6 +12,7 @@ std::unique_ptr<CLI::App> make_command_line(int& status) {
   program->require_subcommand(1);
   add_train(*program, status);
   add_evaluate(*program, status);
+  add_generate(*program, status);
   add_compare(*program, status);
   add_report(*program, status);
   add_check(*program, status);

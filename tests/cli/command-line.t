@@ -9,14 +9,14 @@ What is not a command of triax is refused, with the nearest that is.
 Without a verb:
 
   $ triax 
-  triax: missing subcommand; use one of: train, evaluate, compare, report, check, checkpoint, import, export, schedule, simulate, plugins, data, bench
+  triax: missing subcommand; use one of: train, evaluate, generate, compare, report, check, checkpoint, import, export, schedule, simulate, plugins, data, bench
     more: triax --help
   [2]
 
 A misspelled verb:
 
   $ triax chekc run.toml
-  triax: unknown subcommand chekc; use one of: train, evaluate, compare, report, check, checkpoint, import, export, schedule, simulate, plugins, data, bench
+  triax: unknown subcommand chekc; use one of: train, evaluate, generate, compare, report, check, checkpoint, import, export, schedule, simulate, plugins, data, bench
     did you mean check? more: triax --help
   [2]
 
@@ -60,10 +60,11 @@ The version, and help:
 
   $ triax --version
   triax {version}
-  $ triax --help | grep -A11 '^Subcommands'
+  $ triax --help | grep -A12 '^Subcommands'
   Subcommands:
     train                       trains a model
     evaluate                    loss, perplexity and bits per byte of a checkpoint's weights
+    generate                    continues a text with a checkpoint's weights
     compare                     trains two configurations in turns, and says which is faster
     report                      summarizes what runs have done, and how they differ
     check                       checks a run without starting it: values, plugins, layout, memory

@@ -90,7 +90,9 @@ TEST(TableChecks, RefuseWrongKeys) {
 TEST(TableChecks, RefuseWrongOptions) {
   const auto with_key = [](const HfKey& key) { return refusal_of([&](HfArchitecture& a) { a.keys.push_back(key); }); };
   EXPECT_THAT(with_key({.key = "k", .option = "none"}),
-              HasSubstr("k sets the option \"none\", which the plugin does not"));
+              HasSubstr("k names the option \"none\", which the plugin does not"));
+  EXPECT_THAT(with_key({.key = "k", .values = {{"1", ""}}, .only_with = {"none", "1"}}),
+              HasSubstr("k names the option \"none\", which the plugin does not"));
   EXPECT_THAT(with_key({.key = "k", .option = "file"}), HasSubstr("\"file\", whose type config.json does not have"));
   EXPECT_THAT(with_key({.key = "k", .option = "heads", .values = {{"null", "many"}}}), HasSubstr("k: heads"));
   EXPECT_THAT(with_key({.key = "k", .option = "heads", .values = {{"null", "65"}}}),
@@ -104,7 +106,7 @@ TEST(TableChecks, RefuseWrongOptions) {
   EXPECT_THAT(refusal_of([](HfArchitecture& a) {
                 a.options = {{"none", "1"}};
               }),
-              HasSubstr("options sets the option \"none\", which the plugin does not have"));
+              HasSubstr("options names the option \"none\", which the plugin does not have"));
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.options = {{"tied", "maybe"}}; }), HasSubstr("options: tied"));
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.options.emplace_back("heads", "3"); }),
               HasSubstr("the option \"heads\" is set twice"));

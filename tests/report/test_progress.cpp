@@ -183,6 +183,11 @@ TEST(Progress, NothingToShowIsNothingWritten) {
   EXPECT_EQ(stage.written(), "");
 }
 
+TEST(Terminal, LinesHaveNoOtherControlCharacters) {
+  EXPECT_EQ(os::printable_lines("a\n\n\tb\x1B[31mc\xFF"), "a\n\n\tb\\u001B[31mc\\xFF");
+  EXPECT_EQ(os::printable_lines("\n"), "\n");
+}
+
 TEST(Terminal, IsDecidedByTheSystemTermAndNoColor) {
   const os::Terminal full = os::decide_terminal(true, "xterm", nullptr, 120);
   EXPECT_TRUE(full.terminal && full.colour);

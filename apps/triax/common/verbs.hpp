@@ -17,6 +17,7 @@ enum Status : int { kDone = 0, kFailed = 1, kRefused = 2, kUnfinished = 75 }; //
 /// Each callback stores its exit status in `status`. main prints errors that a callback throws.
 void add_train(CLI::App& program, int& status);
 void add_evaluate(CLI::App& program, int& status);
+void add_generate(CLI::App& program, int& status);
 void add_compare(CLI::App& program, int& status);
 void add_report(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);

@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "config/derive.hpp"
 #include "config/duration.hpp"
+#include "config/generate_check.hpp"
 #include "config/metrics_check.hpp"
 #include "config/run_files.hpp"
 #include "data/dataset.hpp"
@@ -243,7 +244,7 @@ class Checks {
       if (path && path->empty())
         refuse(make_refusal(ErrorCode::kMissing, {key}, "{} is empty", key).with_hint("name it, or leave {} out", key));
     }
-    if (purpose_ == Purpose::evaluate) return; // reads only
+    if (purpose_ == Purpose::evaluate || purpose_ == Purpose::generate) return; // reads only
     if (folder && !folder->empty()) writable("run.dir", *folder, *folder);
     const Path* metrics = values_.find<Path>("log.metrics");
     if (!metrics || metrics->empty()) return;
@@ -263,6 +264,16 @@ class Checks {
       refuse(make_refusal(ErrorCode::kAlreadyExists, {"log.metrics"},
                           "log.metrics = \"{}\" exists and is not a metrics file", *metrics)
                  .with_hint("name another file"));
+    }
+  }
+
+  void refuse(const Refusals& answers) {
+    if (answers.empty()) return;
+    if (!listed_) listed_ = values_.list(); // as long as all values together
+    for (const Refusal& answer : answers) {
+      Diagnostic refused = diagnose(answer, *listed_);
+      const Position at = refused.at;
+      refusals_.add(at, std::move(refused));
     }
   }
 
@@ -349,16 +360,6 @@ class Checks {
                  .with_hint("choose another folder with {}", key));
   }
 
-  void refuse(const Refusals& answers) {
-    if (answers.empty()) return;
-    if (!listed_) listed_ = values_.list(); // as long as all values together
-    for (const Refusal& answer : answers) {
-      Diagnostic refused = diagnose(answer, *listed_);
-      const Position at = refused.at;
-      refusals_.add(at, std::move(refused));
-    }
-  }
-
   const Values& values_;
   const Purpose purpose_;
   Diagnostics& refusals_;
@@ -369,13 +370,17 @@ class Checks {
 
 void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   Checks checks(values, purpose, refusals);
-  checks.batch();
+  if (purpose == Purpose::generate) {
+    checks.refuse(check_generating(values));
+  } else {
+    checks.batch();
+  }
   checks.split();
   checks.learning_rate();
   checks.loss_scale();
   checks.timeline();
   checks.ends();
-  if (purpose != Purpose::schedule) {
+  if (purpose != Purpose::schedule && purpose != Purpose::generate) {
     checks.evaluation();
     checks.rewinds();
     checks.checkpoints();

@@ -75,7 +75,7 @@ void derive_loss_scale(Values& values) {
 
 /// Each key of [data] is optional, but one of these two is required.
 void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Diagnostics& refusals) {
-  if (purpose == Purpose::schedule || purpose == Purpose::evaluate) return;
+  if (purpose == Purpose::schedule || purpose == Purpose::evaluate || purpose == Purpose::generate) return;
   if (purpose == Purpose::plan && values.has("model.vocab")) return;
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
   const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "" is reported at its line

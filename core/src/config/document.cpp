@@ -120,7 +120,10 @@ std::string to_toml(const Written& value) {
 }
 
 Document read_document(const std::filesystem::path& file, const std::string& shown, int layer) {
-  const std::string bytes = read_text(file, shown);
+  return parse_document(read_text(file, shown), shown, layer);
+}
+
+Document parse_document(const std::string& bytes, const std::string& shown, int layer) {
   refuse_deep_nesting(bytes, shown, layer);
   const Source source{shown, layer};
   Document out;

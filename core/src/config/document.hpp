@@ -60,5 +60,7 @@ class SyntaxError : public Error {
 
 /// `shown`: how positions name the file.
 Document read_document(const std::filesystem::path& file, const std::string& shown, int layer);
+/// The same of a text that is not in a file.
+Document parse_document(const std::string& bytes, const std::string& shown, int layer);
 
 } // namespace triax::config

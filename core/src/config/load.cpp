@@ -66,6 +66,13 @@ void set_to_evaluate(RunConfig& run) {
   run.train.cuda_graph = false;
 }
 
+void set_to_generate(RunConfig& run) {
+  set_to_evaluate(run);
+  run.eval.every = 0;
+  run.data.validation = {{}, {}, run.data.validation.key};
+  run.generate.emplace();
+}
+
 /// A run can be planned without its data: removes corpora that are not on this machine.
 void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) {
   if (run.data.training.paths.empty()) unchecked.emplace_back("data: data.path is not given");
@@ -79,14 +86,15 @@ void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) 
 
 } // namespace
 
-LoadResult load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
-                plugin::FirstLoad first_load) {
+namespace {
+
+LoadResult load(Layers layers, const Path& file, const Intent& intent, plugin::FirstLoad first_load,
+                Diagnostics& refusals) {
   LoadResult out;
-  Diagnostics refusals;
-  Layers layers = read_layers(file, overrides, refusals);
+  const Purpose purpose = intent.purpose;
   if (refusals.empty()) {
     Resolved resolved = Resolver(layers, refusals, purpose, first_load).resolve();
-    derive(resolved.values, file, {world, purpose}, refusals);
+    derive(resolved.values, file, intent, refusals);
     cross_check(resolved.values, purpose, refusals);
     out.values = resolved.values.list();
     out.launch = launch_keys(resolved.values);
@@ -96,10 +104,26 @@ LoadResult load(const Path& file, const std::vector<Override>& overrides, std::o
     if (out.run)
       for (const ResolvedValue& value : out.values) out.run->values[value.key] = value.portable;
     if (out.run && purpose == Purpose::evaluate) set_to_evaluate(*out.run);
+    if (out.run && purpose == Purpose::generate) set_to_generate(*out.run);
     if (out.run && purpose == Purpose::plan) leave_out_absent_data(*out.run, out.unchecked);
   }
   out.refusals = refusals.sorted();
   return out;
+}
+
+} // namespace
+
+LoadResult load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
+                plugin::FirstLoad first_load) {
+  Diagnostics refusals;
+  Layers layers = read_layers(file, overrides, refusals);
+  return load(std::move(layers), file, {world, purpose}, first_load, refusals);
+}
+
+LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, Purpose purpose) {
+  Diagnostics refusals;
+  Layers layers = read_layers(toml, overrides, refusals);
+  return load(std::move(layers), toml.shown, {std::nullopt, purpose}, plugin::FirstLoad::probed, refusals);
 }
 
 } // namespace triax::config

@@ -22,6 +22,8 @@ enum class Purpose {
   train,
   /// To evaluate a checkpoint: needs only the corpora of data.validation, and may not be able to write to run.dir.
   evaluate,
+  /// To generate text with the weights of a checkpoint: needs no data, and writes no file.
+  generate,
   /// Data files, and communicators and kernel sets of the engine, may be missing. Checks that this skips are listed.
   plan,
   /// To create only the schedule: needs no plugin but the scheduler, and no data.
@@ -60,11 +62,21 @@ struct LoadResult {
   LaunchKeys launch; // the keys that could be read, also if there are errors: ranks need them to agree on the result
 };
 
+/// TOML that is not in a file, such as what a checkpoint says of its run.
+struct TomlText {
+  std::string text;
+  std::string shown;          // how messages name it
+  std::filesystem::path base; // relative paths in it start here
+};
+
 /// `world`: number of ranks, if a launcher has set it; otherwise the layout determines it. `first_load`: `direct` if
 /// another process of the run has already probed the plugins.
 LoadResult load(const std::filesystem::path& file, const std::vector<Override>& overrides,
                 std::optional<int> world = {}, Purpose purpose = Purpose::train,
                 plugin::FirstLoad first_load = plugin::FirstLoad::probed);
+
+/// The same of a text.
+LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, Purpose purpose);
 
 /// Adds positions. The first of the refusal's keys that is set in a file leads the line; the origins of the other keys
 /// follow on lines of their own.

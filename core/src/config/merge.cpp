@@ -264,6 +264,27 @@ class Merger {
   Layers& out_;
 };
 
+Layers merged(std::vector<Layer> layers, const std::string& shown, const std::vector<Override>& overrides) {
+  Layers out;
+  out.shown = shown;
+  out.main = static_cast<int>(layers.size()) - 1;
+  add_flag_layers(layers, overrides);
+  Merger merger(out);
+  for (const Layer& layer : layers) merger.lay(layer);
+  return out;
+}
+
+/// Its lines do not exist in a file.
+void remove_lines(Document& document) {
+  const auto remove = [](Position& at) { at.line = at.column = 0; };
+  for (Entry& entry : document.entries) {
+    remove(entry.key_at);
+    remove(entry.value.at);
+    for (Written& item : entry.value.items) remove(item.at);
+  }
+  for (auto& [name, at] : document.tables) remove(at);
+}
+
 } // namespace
 
 const Setting* Layers::find(const std::string& table, const std::string& key) const {
@@ -274,14 +295,18 @@ const Setting* Layers::find(const std::string& table, const std::string& key) co
 }
 
 Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Diagnostics& refusals) {
-  Layers out;
-  out.shown = file.string();
-  std::vector<Layer> layers = LayerReader(refusals).read(file, out.shown);
-  out.main = static_cast<int>(layers.size()) - 1;
-  add_flag_layers(layers, overrides);
-  Merger merger(out);
-  for (const Layer& layer : layers) merger.lay(layer);
-  return out;
+  return merged(LayerReader(refusals).read(file, file.string()), file.string(), overrides);
+}
+
+Layers read_layers(const TomlText& toml, const std::vector<Override>& overrides, Diagnostics& refusals) {
+  std::vector<Layer> layers;
+  try {
+    layers.push_back({parse_document(toml.text, toml.shown, 0), toml.base});
+    remove_lines(layers.back().document);
+  } catch (const Error& error) {
+    refusals.add({toml.shown}, {ErrorCode::kMalformed, {}, error.message(), error.hint()});
+  }
+  return merged(std::move(layers), toml.shown, overrides);
 }
 
 } // namespace triax::config

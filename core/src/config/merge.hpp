@@ -34,5 +34,7 @@ struct Layers {
 
 /// If a file cannot be read or parsed, adds an error to `refusals`; the result is then incomplete.
 Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Diagnostics& refusals);
+/// The same of a text that is not in a file.
+Layers read_layers(const TomlText& toml, const std::vector<Override>& overrides, Diagnostics& refusals);
 
 } // namespace triax::config

@@ -60,12 +60,20 @@ struct CheckpointKeys {
   std::string load = "all";        // all | weights: what is read of `from`
 };
 
+/// Sizes of a run that generates text.
+struct GenerateSizes {
+  int samples = 1;            // sequences that grow together
+  std::int64_t positions = 0; // tokens of each, at most those of the model; 0: as many
+  std::int64_t max_rows = 0;  // tokens of the largest call; 0: a few
+};
+
 struct RunConfig {
   std::filesystem::path file;   // the TOML
   std::filesystem::path folder; // [run] dir, absolute
   /// Does not train: evaluates data.validation with the weights of a checkpoint, and writes no file
-  /// (Purpose::evaluate).
+  /// (Purpose::evaluate), or generates text with them (Purpose::generate).
   bool evaluates = false;
+  std::optional<GenerateSizes> generate; // with Purpose::generate
 
   PluginChoice model, schedule, kernels, optimizer;
   std::map<std::string, PluginChoice> comm; // by axis: "tensor" "data" "pipeline"; [comm] is the default

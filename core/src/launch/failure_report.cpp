@@ -67,6 +67,7 @@ std::int64_t completed_steps(const FailureFacts& facts) {
 
 std::string when(const FailureFacts& facts) {
   const std::int64_t completed = completed_steps(facts);
+  if (facts.generates) return " before the end of the text";
   if (facts.evaluates) return " before the end of the evaluation";
   // The position of a lost rank may be old: it may have completed the recorded step.
   if (facts.failure.lost && completed < facts.last_step) return text(" during or after step {}", facts.last_step);

@@ -39,6 +39,7 @@ struct FailureFacts {
   control::Rejections rejections = {};    // of the job server
   std::string hint = {};                  // the next step, if the rank's log does not have it
   bool evaluates = false;                 // the run does not train
+  bool generates = false;                 // it generates text
   bool is_ended = false;                  // this process is ended, because one of its ranks does not stop
 };
 

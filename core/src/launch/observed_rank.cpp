@@ -11,16 +11,16 @@ constexpr double kLongCall = 1; // seconds; longer calls are reported
 
 } // namespace
 
-void ObservedRank::set_rank(const train::Rank* rank) {
+void ObservedRank::set_rank(const train::LocatedRank* rank) {
   const std::lock_guard lock(mutex_);
   if (!rank && rank_) last_position_ = rank_->position();
   rank_ = rank;
 }
 
-void ObservedRank::set_finished(std::int64_t steps) {
+void ObservedRank::set_finished(const std::string& position) {
   const std::lock_guard lock(mutex_);
   rank_ = nullptr;
-  last_position_ = text("finished after step {}", steps);
+  last_position_ = position;
 }
 
 void ObservedRank::sample(Clock::time_point now) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank in training as other threads of its process see it: its position, its progress, and whether it is stuck.
+// A rank in training, or that generates, as other threads of its process see it: its position, its progress, and
+// whether it is stuck.
 //
 // Threads: set_rank() and activity(): the rank's main thread; sample(): the watchdog; the others: any. Ownership:
 // borrows the layout and the rank. Blocking: set_rank() waits while another thread reads the position.
@@ -12,8 +13,9 @@
 
 #include "control/client.hpp"
 #include "launch/stall_clock.hpp"
-#include "train/rank.hpp"
+#include "train/located_rank.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/text.hpp"
 
 namespace triax::launch {
 
@@ -27,9 +29,10 @@ class ObservedRank {
   RankActivity& activity() noexcept { return activity_; }
   const RankActivity& activity() const noexcept { return activity_; }
   /// Call with the rank after construction, and with null before its destruction; position() then keeps the last value.
-  void set_rank(const train::Rank* rank);
+  void set_rank(const train::LocatedRank* rank);
   /// The rank has trained, and waits for the others. No later position replaces this one.
-  void set_finished(std::int64_t steps);
+  void set_finished(std::int64_t steps) { set_finished(text("finished after step {}", steps)); }
+  void set_finished(const std::string& position);
 
   void sample(Clock::time_point now);
   /// Time without progress, also in a wait.
@@ -51,7 +54,7 @@ class ObservedRank {
   std::atomic<double> stalled_s_{0}, waiting_s_{0};
   std::atomic<bool> is_stuck_{false};
   mutable std::mutex mutex_; // protects the members below
-  const train::Rank* rank_ = nullptr;
+  const train::LocatedRank* rank_ = nullptr;
   std::string last_position_ = "starting";
 };
 

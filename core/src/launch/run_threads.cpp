@@ -99,7 +99,8 @@ class LocalRanks {
                             [this, number] { set_ready(number); },
                             [this](const control::Failure& failure) { note(failure); },
                             {},
-                            [this](std::int64_t steps) { await_record(steps); }};
+                            [this](std::int64_t steps) { await_record(steps); },
+                            training_.text};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
     count_end();
   }
@@ -116,6 +117,7 @@ class LocalRanks {
       has_step_ = true;
     };
     out.continuing = [this](std::int64_t step) { last_step_ = step; };
+    out.generating = [this] { has_step_ = true; };
     return out;
   }
 
@@ -225,6 +227,7 @@ class LocalRanks {
     FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
     facts.is_ended = is_ended;
     facts.evaluates = training_.run.evaluates;
+    facts.generates = training_.text != nullptr;
     facts.server = kThisProcess;
     if (training_.folder) facts.file = training_.folder->failure_file();
     log(0).error("{}", to_text(facts));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a run with all ranks as threads of this process.
+// Trains a run with all ranks as threads of this process; or evaluates, or generates text.
 //
 // Threads: called by the thread that created the stop signals; starts one thread per rank and waits for all. Ownership:
 // borrows what LocalTraining refers to. Blocking: until training ends. Errors: an exception in a rank ends all ranks
@@ -14,6 +14,7 @@
 #include "control/local_store.hpp"
 #include "launch/failure_report.hpp"
 #include "report/start_progress.hpp"
+#include "train/generate_text.hpp"
 #include "train/loop.hpp"
 #include "train/rank_placement.hpp"
 
@@ -34,6 +35,7 @@ struct LocalTraining {
   /// Called on the caller's thread if ranks do not end soon after a signal that came before the end of the first step.
   /// The process then ends with the status that this returns. Empty: waits for the ranks.
   std::function<int(const train::LoopResult&)> ends_at_start = {};
+  const train::TextJob* text = nullptr; // for a run that generates
 };
 
 /// The result of rank 0 with the traffic of all ranks; empty if a rank failed.

@@ -57,11 +57,12 @@ class OneTraining {
  private:
   std::optional<train::LoopResult> trained() {
     // Destroyed after the failure is reported: other ranks must learn of it first.
+    std::optional<train::GeneratingRank> generating;
     std::optional<train::Rank> rank;
     std::optional<train::Checkpoints> checkpoints;
     std::optional<train::LoopResult> result;
     try {
-      result = trained(rank, checkpoints);
+      result = of_.text ? generated(generating) : trained(rank, checkpoints);
     } catch (...) {
       const Error error = observed_.activity().with_failed_call(caught_error());
       if (rank && !of_.run.evaluates) await_record(rank->steps_done());
@@ -71,15 +72,42 @@ class OneTraining {
     const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");
     checkpoints.reset();
     rank.reset();
+    generating.reset();
     return result;
+  }
+
+  train::RankOptions options() {
+    train::RankOptions out = of_.options;
+    out.abort = &of_.abort;
+    out.waits_are_watched = true;
+    out.failing = [this](const Error& error) { failed_here(error); };
+    return out;
+  }
+
+  void report_made() {
+    if (!of_.made) return;
+    const ActivityScope wait(ActivityScope::Kind::wait, "reporting to the job that the rank is ready");
+    of_.made();
+  }
+
+  std::optional<train::LoopResult> generated(std::optional<train::GeneratingRank>& rank) {
+    rank.emplace(of_.run, of_.layout, of_.number, store_, of_.log, options());
+    observed_.set_rank(&*rank);
+    rank->load(of_.run.checkpoint.from);
+    report_made();
+    if (of_.reports.generating) of_.reports.generating();
+    train::LoopResult own;
+    own.signal = train::generate_text(*rank, of_.text->options, of_.signals,
+                                      of_.number == 0 ? &of_.text->conversation : nullptr);
+    own.traffic = rank->traffic();
+    observed_.set_finished("finished the text");
+    const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
+    return of_.finish(own);
   }
 
   std::optional<train::LoopResult> trained(std::optional<train::Rank>& rank,
                                            std::optional<train::Checkpoints>& checkpoints) {
-    train::RankOptions options = of_.options;
-    options.abort = &of_.abort;
-    options.waits_are_watched = true;
-    options.failing = [this](const Error& error) { failed_here(error); };
+    train::RankOptions options = this->options();
     std::optional<train::Turns> turns;
     if (const char* const name = std::getenv(train::kTurnsVariable)) turns.emplace(name, of_.run, of_.number);
     options.records_timelines = turns.has_value();
@@ -87,10 +115,7 @@ class OneTraining {
     observed_.set_rank(&*rank);
     checkpoints.emplace(of_.run, of_.layout, of_.number, *rank, store_, of_.log);
     if (const std::string note = checkpoints->restore(); !note.empty() && of_.reports.note) of_.reports.note(note);
-    if (of_.made) {
-      const ActivityScope wait(ActivityScope::Kind::wait, "reporting to the job that the rank is ready");
-      of_.made();
-    }
+    report_made();
     const train::LoopResult own =
         of_.run.evaluates
             ? train::run_evaluation(of_.run, of_.number, *rank, of_.signals, of_.reports, *checkpoints)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one rank from its first to its last step. All exceptions of a rank are caught here.
+// Trains one rank from its first to its last step, or has it evaluate or generate text. All exceptions of a rank are
+// caught here.
 //
 // Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: until training ends.
 // Errors: not thrown: they set the abort flag. The rank that failed first logs its error; the others log at debug level
@@ -13,6 +14,7 @@
 
 #include "control/server.hpp"
 #include "launch/watchdog.hpp"
+#include "train/generate_text.hpp"
 #include "train/loop.hpp"
 
 namespace triax::launch {
@@ -43,6 +45,7 @@ struct RankTraining {
   /// Called on the rank's thread if it fails after `steps` steps, before other ranks learn of it: waits until rank 0
   /// has recorded them or records them even if it fails, for at most kRecordGrace. May be empty.
   std::function<void(std::int64_t steps)> await_record = {};
+  const train::TextJob* text = nullptr; // for a run that generates
 };
 
 /// Without this wait, the failure could end rank 0 before it knows that all ranks have completed the step before.

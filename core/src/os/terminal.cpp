@@ -8,7 +8,20 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/printable.hpp"
+
 namespace triax::os {
+
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    out += printable(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
 
 Terminal decide_terminal(bool is_terminal, const char* term, const char* no_color, int columns) {
   Terminal out;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace triax::os {
 
@@ -31,6 +32,9 @@ struct Paint {
 /// Folds lines that are longer than `columns` at spaces; continuation lines are indented by two more spaces. Words are
 /// not split. 0 columns: no folding. The text must have no escape sequences.
 std::string fold_words(const std::string& text, std::size_t columns);
+
+/// Lines of text for a terminal: other control characters and invalid UTF-8 are escaped.
+std::string printable_lines(std::string_view text);
 
 /// A terminal that cannot move its cursor (TERM=dumb) does not count; a non-empty NO_COLOR disables colour.
 Terminal stderr_terminal();

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint_load.hpp"
 
-#include <chrono>
-#include <future>
 #include <optional>
 #include <string>
 
-#include "base/caught_error.hpp"
 #include "train/rank_setup.hpp"
-#include "triax/rank_activity.hpp"
+#include "train/verified_load.hpp"
 
 namespace triax::train {
 
 using checkpoint::TensorReader;
 using executor::KeptTensor;
-
-namespace {
-
-constexpr std::chrono::milliseconds kAbortPoll{50};
-
-/// A checkpoint may take longer to read than train.stall_timeout_s.
-void note_progress() {
-  if (RankActivity* const activity = RankActivity::current()) activity->make_progress();
-}
-
-} // namespace
 
 CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layout, int number, Rank& rank,
                                std::span<const KeptTensor> kept)
@@ -32,41 +18,17 @@ CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layou
 
 checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only) {
   TensorReader reader(folder);
-  const AbortFlag& abort = rank_.device().abort_flag();
-  std::atomic<bool> stop{false};
-  std::future<std::vector<Error>> damage =
-      std::async(std::launch::async, [&] { return verify(folder, weights_only, stop); });
-  std::optional<Error> failure;
-  try {
+  const VerifiedShare share{static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()),
+                            weights_only ? executor::kMasterName : ""};
+  load_verified(folder, share, rank_.device().abort_flag(), [&] {
     for (const KeptTensor& tensor : kept_)
       if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
-  } catch (...) {
-    failure = caught_error();
-  }
-  for (std::uint64_t seen = 0; damage.wait_for(kAbortPoll) != std::future_status::ready; seen = compared_) {
-    stop = abort.raised();
-    if (compared_ != seen) note_progress();
-  }
-  const std::vector<Error> problems = damage.get(); // damage may be why loading failed
-  if (!problems.empty()) throw Error(problems.front());
-  if (failure) throw Error(*failure);
-  abort.check(); // not all bytes were compared
+  });
   checkpoint::Manifest out = reader.manifest();
   if (weights_only) std::erase_if(out.training.plugins, [](const auto& state) { return state.first != "model"; });
   rank_.load_plugins(out.training.plugins);
   reset_loss_scale_on_new_precision(out);
   return out;
-}
-
-/// The files are distributed over the ranks.
-std::vector<Error> CheckpointLoad::verify(const std::filesystem::path& folder, bool weights_only,
-                                          const std::atomic<bool>& stop) {
-  const auto gives_up = [&] {
-    ++compared_;
-    return stop.load();
-  };
-  return TensorReader(folder).verify(static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()),
-                                     gives_up, weights_only ? executor::kMasterName : "");
 }
 
 void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
@@ -80,7 +42,7 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
                 reader.folder().string(), "run triax check, which compares it with the run");
   Device& device = rank_.device();
   device.abort_flag().check();
-  note_progress();
+  note_load_progress();
   const bool direct = device.kind() == DeviceKind::host;
   if (!direct) host_.resize(tensor.view.bytes());
   std::byte* const to = direct ? tensor.view.as<std::byte>() : host_.data();

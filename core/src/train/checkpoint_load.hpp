@@ -7,7 +7,6 @@
 // the file and the tensor.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -32,7 +31,6 @@ class CheckpointLoad {
   checkpoint::Manifest load(const std::filesystem::path& folder, bool weights_only);
 
  private:
-  std::vector<Error> verify(const std::filesystem::path& folder, bool weights_only, const std::atomic<bool>& stop);
   void load(checkpoint::TensorReader& reader, const executor::KeptTensor& tensor);
   void reset_loss_scale_on_new_precision(checkpoint::Manifest& manifest) const;
 
@@ -41,8 +39,7 @@ class CheckpointLoad {
   const int number_;
   Rank& rank_;
   const std::span<const executor::KeptTensor> kept_;
-  std::vector<std::byte> host_;            // for uploads
-  std::atomic<std::uint64_t> compared_{0}; // blocks
+  std::vector<std::byte> host_; // for uploads
 };
 
 } // namespace triax::train

@@ -57,6 +57,8 @@ struct Reports {
   /// Called when training continues after an earlier step: at the start of a run that was resumed, and after a rewind.
   /// May be empty.
   std::function<void(std::int64_t step)> continuing = {};
+  /// Called before the first prompt of a run that generates: from now on, a signal ends it after a token. May be empty.
+  std::function<void()> generating = {};
 };
 
 /// Begins the records once all ranks have joined. Trains to train.steps or train.stop_at, or until a rank has

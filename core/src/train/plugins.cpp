@@ -247,10 +247,15 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
                              .micro = run_.batch.micro,
                              .compute = run_.train.compute,
                              .sequence_parallel = run_.parallel.sequence && layout.tensor() > 1,
-                             .recompute = run_.memory.recompute != "none"},
+                             .recompute = run_.memory.recompute != "none",
+                             .purpose = run_.generate ? Purpose::generate : Purpose::train},
                             layout);
   });
   supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
+  if (run_.generate) {
+    ask_communicators(layout, placement, on_this_machine, out);
+    return out;
+  }
   if (run_.kernels.library) // else the device kind is not known
     supports(run_.optimizer, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
   out.add(check_optimizer_traits());

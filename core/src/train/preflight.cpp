@@ -42,7 +42,11 @@ class Check {
       check_data();
       if (!out_.refusals.empty()) return;
       count_parameters();
-      plan_ranks();
+      if (run_.generate) {
+        plan_generating();
+      } else {
+        plan_ranks();
+      }
     });
     guarded({}, [this] { ask_devices(); });
     return std::move(out_);
@@ -142,6 +146,30 @@ class Check {
       plan_alike(rank, programs);
   }
 
+  void plan_generating() {
+    if (!computes())
+      return refuse(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},
+                                 "kernels.plugin \"{}\" does not compute, so it has no text", run_.kernels.name)
+                        .with_hint("use another kernel set, such as --set kernels.plugin=kernels-cpu"));
+    out_.positions = plugins_->model().info().sequence;
+    for (int rank = 0; rank < layout_.world(); ++rank) {
+      const plugin::CallScope call(text("{} or {}", run_.model.name, run_.kernels.name),
+                                   text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
+      const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
+      executor::GenerateState state(generate_request(run_, layout_, rank, plugins));
+      const executor::GenerateState::Plan plan = state.plan(plugins.kernels());
+      for (const Refusal& refusal : plan.refusals)
+        if (refused_.insert(refusal.message).second) refuse(of_kernels(run_, refusal));
+      RankPlan row;
+      row.ranks = {rank};
+      row.pipeline = layout_.coordinate(rank, kPipelineAxis);
+      row.tensor = layout_.coordinate(rank, kTensorAxis);
+      for (const executor::RankMemory::Row& of : state.memory(plan.scratch)) row.memory.push_back({of.what, of.bytes});
+      if (rank == 0) ask_checkpoint(state.parameters().global());
+      out_.plans.push_back(std::move(row));
+    }
+  }
+
   /// Plans `rank`. The ranks that differ from it in samples and positions only hold the same.
   void plan_alike(int rank, const Programs& programs) {
     RankPlan row;
@@ -161,7 +189,7 @@ class Check {
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     add_staging(*prepared.state, row);
-    if (out_.plans.empty()) ask_checkpoint(*prepared.state);
+    if (out_.plans.empty()) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
     compare_collectives(row, plan);
@@ -179,7 +207,7 @@ class Check {
   bool computes() const { return !plugins_ || plugins_->kernels().computes(); }
 
   /// Whether the run can continue from the checkpoint that it finds.
-  void ask_checkpoint(const executor::RankState& state) {
+  void ask_checkpoint(std::span<const executor::GlobalParameter> parameters) {
     bool has_checkpoints = false, is_readable = false;
     guarded("run.dir", [&] {
       has_checkpoints = !checkpoint::checkpoints_in(run_.checkpoints()).empty();
@@ -193,17 +221,20 @@ class Check {
     if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
     std::optional<ResumePoint> point;
     is_readable = false;
-    guarded(run_.evaluates ? "--checkpoint" : "checkpoint.from", [&] {
-      point = resume_point(run_);
-      is_readable = true;
-    });
+    guarded(run_.generate    ? ""
+            : run_.evaluates ? "--checkpoint"
+                             : "checkpoint.from",
+            [&] {
+              point = resume_point(run_);
+              is_readable = true;
+            });
     if (run_.evaluates && is_readable && !point)
       refuse(make_refusal(ErrorCode::kMissing, {"run.dir"}, "run.dir = \"{}\" has no complete checkpoint", run_.folder)
                  .with_hint("train the run, which saves one, or name one with --checkpoint"));
     guarded({}, [&] {
       if (!point) return;
       const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
-      refuse(check_resume(run_, *point, manifest, state.parameters().global(), plugins_->optimizer_traits()));
+      refuse(check_resume(run_, *point, manifest, parameters, plugins_->optimizer_traits()));
       refuse(PluginStates(run_, *plugins_).check(manifest, point->weights_only));
       out_.resume = to_text(run_, *point, manifest);
     });

@@ -90,6 +90,7 @@ std::string packed(const CheckedRun& checked) {
                      {"device", preflight.device ? Json(static_cast<int>(*preflight.device)) : Json()},
                      {"threads", preflight.threads},
                      {"resume", preflight.resume},
+                     {"positions", preflight.positions},
                      {"balance", balance_json(preflight.balance)}};
   return plugin::pack(json);
 }
@@ -107,6 +108,7 @@ CheckedRun unpacked(const std::string& bytes) {
     out.preflight.device = static_cast<DeviceKind>(device.get<int>());
   out.preflight.threads = json.at("threads");
   out.preflight.resume = json.at("resume").get<std::string>();
+  out.preflight.positions = json.at("positions");
   out.preflight.balance = read_balance(json.at("balance"));
   return out;
 }

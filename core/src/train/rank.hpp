@@ -25,6 +25,7 @@
 #include "executor/request.hpp"
 #include "executor/walk_observer.hpp"
 #include "report/step_record.hpp"
+#include "train/located_rank.hpp"
 #include "train/preflight.hpp"
 #include "triax/communicator.hpp"
 #include "triax/layout.hpp"
@@ -84,11 +85,11 @@ struct RankOptions {
   int local_rank = 0, local_ranks = 1; // among the ranks of this machine: determines the rank's device
 };
 
-class Rank {
+class Rank final : public LocatedRank {
  public:
   Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,
        const RankOptions& options = {});
-  ~Rank();
+  ~Rank() override;
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
@@ -139,7 +140,7 @@ class Rank {
   /// them as RankOptions::waits_are_watched says.
   std::int32_t agree(std::int32_t value);
   /// The position: "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx". Any thread.
-  std::string position() const;
+  std::string position() const override;
 
   std::int64_t steps_done() const;
   std::int64_t sequence() const;     // tokens per sample

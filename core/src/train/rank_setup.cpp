@@ -2,6 +2,8 @@
 // Creates programs from rows, and a rank's state from programs.
 #include "train/rank_setup.hpp"
 
+#include <algorithm>
+
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 
@@ -14,9 +16,9 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
 }
 
 /// On an axis with one rank nothing is sent.
-schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
-  std::size_t largest = executor::largest_boundary(plugins.model(), layer_context(run, plugins.model(), layout, 0),
-                                                   split_of(run, plugins.model()));
+schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                                     const LayerContext& context) {
+  std::size_t largest = executor::largest_boundary(plugins.model(), context, split_of(run, plugins.model()));
   if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
   const auto guarantee = [&](std::string_view axis) {
     return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(std::string(axis)).traits(), largest)
@@ -94,7 +96,7 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
   const PipelineShape shape = pipeline_shape(run);
   const schedule::Boundaries crossing = boundaries(run);
   Programs out{schedule::lower(schedule, shape, crossing), schedule::lower_forward_only(schedule, shape, crossing),
-               assumptions_of(run, layout, plugins)};
+               assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
   for (const bool forward_only : {false, true}) {
     const std::vector<schedule::Violation> violations =
         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);
@@ -103,6 +105,22 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
     throw to_error(refused);
   }
   return out;
+}
+
+executor::GenerateRequest generate_request(const config::RunConfig& run, const Layout& layout, int rank,
+                                           const RankPlugins& plugins) {
+  constexpr std::int64_t kMaxRows = 64; // the logits of more would need much memory, and no product is faster
+  const config::GenerateSizes& sizes = run.generate.value();
+  LayerContext context = layer_context(run, plugins.model(), layout, rank);
+  context.purpose = Purpose::generate;
+  context.sequence_parallel = false;
+  if (sizes.positions > 0) context.sequence = std::min(sizes.positions, context.sequence);
+  context.max_rows = std::min(sizes.max_rows > 0 ? sizes.max_rows : kMaxRows, context.sequence);
+  return {.model = plugins.model(),
+          .context = context,
+          .microbatches = sizes.samples,
+          .assumptions = assumptions_of(run, layout, plugins, context),
+          .split = run.parallel.split};
 }
 
 Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/executor.hpp"
+#include "executor/generate_state.hpp"
 #include "executor/rank_state.hpp"
 #include "schedule/assumptions.hpp"
 #include "schedule/program.hpp"
@@ -39,6 +40,11 @@ struct Programs {
 /// The schedule must have passed check_schedule(). Throws Error with the first violation and the number of others.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule);
+
+/// What a rank of a run that generates keeps (run.generate), and its communicators' guarantees. `layout` and `model`
+/// must outlive it.
+executor::GenerateRequest generate_request(const config::RunConfig& run, const Layout& layout, int rank,
+                                           const RankPlugins& plugins);
 
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,

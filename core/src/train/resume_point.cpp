@@ -114,6 +114,7 @@ class Comparison {
     const std::string anew =
         point_.is_of_run ? "begin anew with --fresh, which moves the checkpoints aside, or choose another run.dir"
                          : "name another checkpoint with checkpoint.from";
+    if (run_.generate) return "use the values that the checkpoint was written with";
     if (run_.evaluates) return "use the values that the checkpoint was written with, or name another with --checkpoint";
     if (of_model) return "use the values that the checkpoint was written with; or " + anew;
     return text(
@@ -178,7 +179,8 @@ std::string changed_keys(const config::RunConfig& run, const Manifest& manifest)
 std::string to_text(const config::RunConfig& run, const ResumePoint& point, const Manifest& manifest) {
   if (run.evaluates) { // with other values of other keys, the weights are the same
     const std::string changes = to_text(run, manifest, responsible(run, manifest, {"model.", "train.precision"}));
-    return text("evaluates the weights of {} (step {}){}", point.folder, manifest.training.step, changes);
+    return text("{} the weights of {} (step {}){}", run.generate ? "generates with" : "evaluates", point.folder,
+                manifest.training.step, changes);
   }
   if (point.weights_only) return text("begins with the weights of {} (step {})", point.folder, manifest.training.step);
   return text("continues after step {} from {}{}", manifest.training.step, point.folder,

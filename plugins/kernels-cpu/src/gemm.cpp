@@ -36,6 +36,9 @@ constexpr std::int64_t kMaxPackedByLibrary = 1024 * 1024;
 constexpr std::int64_t kRowStep = 16,
                        kColumnStep = 48; // multiples of the block sizes of oneDNN's AVX2 and AVX-512 kernels
 
+constexpr std::int64_t kRowTile = 64 * 1024; // elements of b in a tile of a product of one row
+constexpr std::int64_t kMaxRowTiles = 64;
+
 // Packing pays only if each packed element is used often.
 constexpr std::int64_t kWorthPacking = 128;                // rows and columns of d
 constexpr std::int64_t kMaxPacked = std::int64_t{1} << 24; // floats; limits the scratch size
@@ -113,6 +116,15 @@ Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   return large.count() >= 4 ? large : halved(m, n, kMaxTile, any_tile);
 }
 
+bool is_row_product(const Product& product) {
+  return product.m == 1 && product.transpose_b && !product.transpose_a;
+}
+
+Tiles tiles_of(const Product& product) {
+  if (!is_row_product(product) || product.n == 0) return tiles_of(product.m, product.n, product.k);
+  return {1, std::clamp<std::int64_t>(product.n * product.k / kRowTile, 1, kMaxRowTiles)};
+}
+
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
   const std::int64_t i = index / tiles.columns, j = index % tiles.columns;
   const std::int64_t row = edge(product.m, tiles.rows, i, kRowStep),
@@ -169,6 +181,11 @@ void multiply(const Product& p) {
     throw Error(text("oneDNN refuses an sgemm of {} x {} x {} with row lengths {}, {}, {}: status {}", p.m, p.n, p.k,
                      p.lda, p.ldb, p.ldd, static_cast<int>(status)));
   }
+}
+
+void multiply(const Product& p, const Loops& loops) {
+  if (!is_row_product(p)) return multiply(p);
+  loops.multiply_row(p.d, p.a, p.b, p.ldb, p.n, p.k, p.alpha, p.beta);
 }
 
 } // namespace triax::kernels_cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles.
+// Matrix products, most of them by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles.
 //
 // With several threads oneDNN may split K, which changes the bits. Tiles never split K, so a product has the same bits
 // for any number of threads. Threads: any; pure functions. Errors: Error with oneDNN's status.
@@ -27,6 +27,7 @@ struct Tiles {
   std::int64_t count() const { return rows * columns; }
 };
 Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k);
+Tiles tiles_of(const Product& product);
 
 /// Tile `index` of d as a product; tiles are numbered row by row.
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index);
@@ -51,7 +52,12 @@ class Packing {
   float *a_, *b_;
 };
 
+/// Whether the product is that of a row with the rows of b, as when one token is generated: memory limits its speed, so
+/// it is not left to oneDNN, and its tiles are smaller.
+bool is_row_product(const Product& product);
+
 /// Computes in the calling thread.
 void multiply(const Product& product);
+void multiply(const Product& product, const Loops& loops);
 
 } // namespace triax::kernels_cpu

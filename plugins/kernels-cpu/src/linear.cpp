@@ -62,7 +62,7 @@ Product CpuKernels::packed(const Product& product, const OpContext& context) {
 
 void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
   const Product given = first_product(args), first = args.d.rank() == 2 ? packed(given, context) : given;
-  const Tiles tiles = tiles_of(first.m, first.n, first.k);
+  const Tiles tiles = tiles_of(first);
   const std::int64_t inner = batch_size(args.d, 1), matrices = batch_size(args.d, 0) * inner;
   pool_->run(matrices * tiles.count(), [&](std::int64_t item, int) {
     const std::int64_t matrix = item / tiles.count(), i = matrix / inner, j = matrix % inner;
@@ -70,7 +70,7 @@ void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
     product.d += i * batch_stride(args.d, 0) + j * batch_stride(args.d, 1);
     product.a += i * batch_stride(args.a, 0) + j * batch_stride(args.a, 1);
     product.b += i * batch_stride(args.b, 0) + j * batch_stride(args.b, 1);
-    multiply(tile(product, tiles, item % tiles.count()));
+    multiply(tile(product, tiles, item % tiles.count()), loops_);
   });
 }
 
@@ -78,10 +78,10 @@ void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
 template <class Body>
 void CpuKernels::multiply_rows(const Gemm& args, const OpContext& context, const Body& body) {
   const Product product = packed(first_product(args), context);
-  const Tiles tiles = tiles_of(product.m, product.n, product.k);
+  const Tiles tiles = tiles_of(product);
   pool_->run(tiles.count(), [&](std::int64_t item, int) {
     const Product part = tile(product, tiles, item);
-    multiply(part);
+    multiply(part, loops_);
     const std::int64_t begin = part.d - product.d;
     for (std::int64_t r = 0; r < part.m; ++r) body(begin + r * part.ldd, begin % product.ldd, part.n);
   });

@@ -83,6 +83,10 @@ struct Loops {
   /// y = y_factor * y + x_factor * x.
   void (*combine)(float* y, float y_factor, const float* x, float x_factor, std::int64_t n);
 
+  /// d[j] = alpha * (a . row j of b) + beta * d[j], for n rows of k elements; with beta = 0, d need not be a number.
+  void (*multiply_row)(float* d, const float* a, const float* b, std::int64_t ldb, std::int64_t n, std::int64_t k,
+                       float alpha, float beta);
+
   // One row of logits.
   float (*row_max)(const float* x, std::int64_t n);
   float (*sum_exp)(const float* x, float max, std::int64_t n);

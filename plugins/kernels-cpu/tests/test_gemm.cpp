@@ -56,6 +56,24 @@ TEST(Tiles, OfAModelsShapesAreAMultipleOfFour) {
   }
 }
 
+/// Tiles of a product of one row are small: each element of b is read once, and all threads read.
+TEST(Tiles, OfOneRowAreMany) {
+  const Product product{.d = nullptr,
+                        .a = nullptr,
+                        .b = nullptr,
+                        .ldd = 768,
+                        .lda = 768,
+                        .ldb = 768,
+                        .m = 1,
+                        .n = 768,
+                        .k = 768,
+                        .transpose_b = true};
+  EXPECT_GE(tiles_of(product).count(), 4);
+  Product transposed = product;
+  transposed.transpose_b = false;
+  EXPECT_EQ(tiles_of(transposed).count(), tiles_of(1, 768, 768).count());
+}
+
 TEST(Multiply, LeavesTheCallersOpenMpAsItWas) {
   omp_set_num_threads(3);
   float one = 1, d = 0;
@@ -110,7 +128,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Products,
                                          Form{{48, 48, 4096}, false, true}, Form{{256, 1152, 384}, false, true},
                                          Form{{256, 384, 1536}, false, false}, Form{{1536, 384, 256}, true, false},
                                          Form{{257, 384, 512}, true, false}, Form{{515, 259, 131}, true, true},
-                                         Form{{1, 3000, 400}, false, true}));
+                                         Form{{1, 3000, 400}, false, true}, Form{{1, 257, 4097}, false, true},
+                                         Form{{1, 3, 5}, false, true}, Form{{1, 768, 768}, false, false}));
 
 TEST(Products, BatchesDoNotDependOnThreads) {
   std::vector<float> a = numbers(2 * 3 * 150 * 64, 3), b = numbers(2 * 3 * 170 * 64, 4), first;

@@ -160,6 +160,29 @@ TEST_P(LoopsTest, SumsDoNotLoseSmallValues) {
   EXPECT_NEAR(sums[0] / (100003 * double{ones[0]}), 1, 5e-5); // a single running sum has an error of 1e-3
 }
 
+/// Against the plain sum, for every remainder of a vector; the rows of b have a gap between them.
+TEST_P(LoopsTest, ARowTimesRowsIsTheirInnerProducts) {
+  for (const std::int64_t k : {1, 3, 15, 16, 17, 31, 32, 33, 63, 100, 771})
+    for (const std::int64_t n : {1, 3, 7, 8, 9, 17}) {
+      const std::int64_t gap = 2;
+      const std::vector<float> a = numbers(k, 1), b = numbers(n * (k + gap), 2);
+      std::vector<float> d(static_cast<std::size_t>(n), std::nanf("")), added(d.size(), 10.0f);
+      loops_.multiply_row(d.data(), a.data(), b.data(), k + gap, n, k, 0.5f, 0);
+      loops_.multiply_row(added.data(), a.data(), b.data(), k + gap, n, k, 1, 2);
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < k; ++i)
+          sum += double{a[static_cast<std::size_t>(i)]} * double{b[static_cast<std::size_t>(j * (k + gap) + i)]};
+        const double tolerance = 2e-6 * std::sqrt(static_cast<double>(k)) + 1e-6;
+        EXPECT_NEAR(d[static_cast<std::size_t>(j)], 0.5 * sum, tolerance) << k << " " << n << " " << j;
+        EXPECT_NEAR(added[static_cast<std::size_t>(j)], sum + 20, tolerance + 2e-6) << k << " " << n << " " << j;
+      }
+      float alone = 0; // a row has the same bits alone as among others
+      loops_.multiply_row(&alone, a.data(), b.data() + (n - 1) * (k + gap), k + gap, 1, k, 0.5f, 0);
+      EXPECT_EQ(alone, d.back()) << k << " " << n;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, LoopsTest, testing::ValuesIn(all_loops()),
                          [](const auto& loops) { return std::string(loops.param->name); });
 

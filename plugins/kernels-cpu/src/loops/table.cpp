@@ -2,6 +2,7 @@
 // The table of loops for one instruction set. Compiled once per set, with its flags and its namespace TRIAX_LOOPS.
 #include "loops/elementwise.hpp"
 #include "loops/half.hpp"
+#include "loops/multiply.hpp"
 #include "loops/norm.hpp"
 #include "loops/optimizer.hpp"
 #include "loops/softmax.hpp"
@@ -38,6 +39,7 @@ const Loops& loops() {
                                 .attention_bwd = attention_bwd,
                                 .dot = dot,
                                 .combine = combine,
+                                .multiply_row = multiply_row,
                                 .row_max = row_max,
                                 .sum_exp = sum_exp,
                                 .exp_sum = exp_sum,

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a checkpoint says of how to generate text with it: the run's configuration, and the tokenizer.
+//
+// Blocking: reads the manifest and the tokenizer, loads the named plugins. Errors: Error with the file; errors of keys
+// are in LoadResult::refusals.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "config/load.hpp"
+#include "data/tokenizer_choice.hpp"
+
+namespace triax::app {
+
+/// The run of a checkpoint, on one rank unless `overrides` say more. The model, its precision, the kernel set and the
+/// plugin folders are those that the manifest has. Ranks are threads of this process: comm-local connects them. What
+/// concerns training only has values without effect.
+config::LoadResult load_generating_run(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
+                                       const std::vector<config::Override>& overrides);
+
+struct CheckpointTokenizer {
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  std::string from;               // what it was opened as, for messages: a flag or a file
+  std::vector<std::int32_t> ends; // ids that end a text; the first separates documents
+};
+
+/// `given`: by flags; without a name: that of the imported model (hf/tokenizer.json in the checkpoint), else that of
+/// the training data, which must be there.
+CheckpointTokenizer tokenizer_of(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
+                                 const data::TokenizerChoice& given);
+
+} // namespace triax::app

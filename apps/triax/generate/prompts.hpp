@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where `triax generate` gets prompts from: a flag, a file, standard input, or lines that a user types.
+//
+// Blocking: reads. Errors: Error with the file or the flag.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generate/generate_arguments.hpp"
+#include "generate/generating_run.hpp"
+#include "os/stop_signals.hpp"
+
+namespace triax::app {
+
+/// The text of --prompt, --file or "-"; empty: lines of the terminal that is standard input. A file's last line break
+/// is not part of the prompt. Throws Error if there is no prompt and no terminal.
+std::optional<std::string> given_prompt(const GenerateArguments& arguments);
+
+/// The tokens of a prompt. An empty one is the token that separates documents. Throws Error if the text cannot be
+/// encoded.
+std::vector<std::int32_t> encode_prompt(const CheckpointTokenizer& tokenizer, std::string_view prompt);
+/// Throws Error if the model has fewer positions than the prompt has tokens.
+void check_length(const std::vector<std::int32_t>& prompt, std::int64_t positions);
+
+/// Reads lines from a terminal.
+class TypedLines {
+ public:
+  explicit TypedLines(const os::StopSignals& signals) : signals_(signals) {}
+  /// The next line that is not empty; nothing at the end of the input (Ctrl-D), or once a signal came.
+  std::optional<std::string> next();
+
+ private:
+  bool read_more();
+
+  const os::StopSignals& signals_;
+  std::string read_;
+  bool is_at_end_ = false;
+};
+
+} // namespace triax::app

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax generate
+
+  $ . "$TESTDIR/setup"
+  $ steady() {
+  >   sed -E -e 's/^[0-9-]+ [0-9:.]+ //' -e 's/in [0-9.]+ s( \([0-9.]+ tokens\/s\))?/in {seconds} s/g' \
+  >     -e 's/"((prompt_)?tokens_per_s)": [0-9.e+]+/"\1": {rate}/' -e 's/, [0-9]+ CPU threads?( each)?( on [0-9]+ cores?)?/, .../'
+  > }
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > sequence = 16
+  > dropout = 0
+  > [train]
+  > steps = 150
+  > [run]
+  > dir = "run"
+  > END
+  $ seq 10 99 | tr '\n' ' ' > text.txt
+  $ triax data prepare --input text.txt --output text --tokenizer byte --force > /dev/null
+  $ triax train run.toml > /dev/null 2>&1
+
+The text is standard output, and standard error is the log:
+
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6 2> /dev/null
+  4 4 4 
+  $ triax generate run --prompt "1 12 13 " --max-tokens 6 2>&1 > /dev/null | steady
+  info rank 0: generates with the weights of {folder}/run/checkpoints/step-00000150 (step 150); 34.2 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-reference; 1 rank, ...
+  8 prompt tokens in {seconds} s, 6 new tokens in {seconds} s
+
+The prompt may be a file or standard input, without its last line break:
+
+  $ echo "1 12 13 " > prompt.txt
+  $ triax generate run.toml --file prompt.txt --max-tokens 6 2> /dev/null
+  4 4 4 
+  $ triax generate run.toml - --max-tokens 6 < prompt.txt 2> /dev/null
+  4 4 4 
+
+The text is the same on every layout:
+
+  $ for keys in parallel.tensor=2 parallel.pipeline=2 'parallel.pipeline=2 --set parallel.tensor=2' kernels.plugin=kernels-cpu; do
+  >   triax generate run.toml --prompt "1 12 13 " --max-tokens 6 --set $keys 2> /dev/null
+  > done
+  4 4 4 
+  4 4 4 
+  4 4 4 
+  4 4 4 
+
+Stop texts end it, and so does the last position of the model:
+
+  $ triax generate run.toml --prompt "1 12 13 " --stop "x" --stop " " 2> /dev/null
+  4
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 0 2>&1 > /dev/null | steady | tail -2
+  sample 1 ends: the context is full, the model has 16 positions
+  8 prompt tokens in {seconds} s, 9 new tokens in {seconds} s
+
+An empty prompt is the token that separates documents:
+
+  $ triax generate run.toml --prompt "" --max-tokens 1 --json 2> /dev/null | grep -A 2 '"prompt_tokens"'
+    "prompt_tokens": [
+      256
+    ],
+
+Samples come one after the other. A sample does not depend on the others:
+
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6 --temperature 1.2 --top-k 9 --top-p 0.95 --min-p 0.01 \
+  >   --repetition-penalty 1.1 --seed 3 --samples 3 2> /dev/null > three
+  $ grep -A 1 === three | sed 's/^[^=-].*/.../'
+  === sample 1 ===
+  ...
+  --
+  === sample 2 ===
+  ...
+  --
+  === sample 3 ===
+  ...
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6 --temperature 1.2 --top-k 9 --top-p 0.95 --min-p 0.01 \
+  >   --repetition-penalty 1.1 --seed 3 --set parallel.pipeline=2 2> /dev/null | diff - <(sed -n 2p three)
+
+One object:
+
+  $ triax generate run.toml --prompt "1 12" --max-tokens 2 --json 2> /dev/null | steady
+  {
+    "file": "run.toml",
+    "outcome": "generated",
+    "exit_status": 0,
+    "signal": null,
+    "checkpoint": "{folder}/run/checkpoints/step-00000150",
+    "prompt": "1 12",
+    "prompt_tokens": [
+      49,
+      32,
+      49,
+      50
+    ],
+    "samples": [
+      {
+        "text": " 4",
+        "tokens": [
+          32,
+          52
+        ],
+        "reason": "length"
+      }
+    ],
+    "prompt_tokens_per_s": {rate},
+    "tokens_per_s": {rate}
+  }
+
+A closed standard output ends it quietly:
+
+  $ mkfifo pipe && { true < pipe & } && exec 3> pipe && wait
+  $ "$TRIAX" generate run.toml --prompt "1 12 13 " --max-tokens 6 >&3 2> log
+  [141]
+  $ exec 3>&-
+  $ grep -v "prompt token" log | grep -c .
+  1
+
+Without the training data, the tokenizer must be named:
+
+  $ mkdir away && mv text.* away
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6
+  the tokenizer is not known: the checkpoint has no hf/tokenizer.json, and {folder}/text.json does not exist
+    name it: --tokenizer byte, or the path of a tokenizer.json
+  [2]
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6 --tokenizer byte 2> /dev/null
+  4 4 4 
+  $ mv away/* .
+
+## Refusals
+
+  $ triax generate run.toml < /dev/null
+  there is no prompt, and standard input is not a terminal
+    add --prompt TEXT, --file FILE, or - for standard input
+  [2]
+  $ triax generate run.toml --prompt a --file prompt.txt
+  --prompt, --file and - each give the prompt
+    use one of them
+  [2]
+  $ triax generate run.toml something --prompt a
+  --prompt, --file and - each give the prompt
+    use one of them
+  unexpected argument: something
+    write the prompt as --prompt TEXT, or - for standard input
+  [2]
+  $ triax generate run.toml --file none.txt
+  none.txt: cannot be read: No such file or directory
+  [2]
+  $ triax generate run.toml --prompt "a text that has more bytes than the model has positions"
+  the prompt has 55 tokens, and the model has 16 positions
+    use a shorter prompt
+  [2]
+  $ triax generate run.toml --prompt a --top-k 5 --top-p 0.5 --min-p 0.1 --seed 1 --samples 2
+  --top-k has no effect with --temperature 0: the most probable token is chosen
+    add --temperature 1, or leave --top-k out
+  --top-p has no effect with --temperature 0: the most probable token is chosen
+    add --temperature 1, or leave --top-p out
+  --min-p has no effect with --temperature 0: the most probable token is chosen
+    add --temperature 1, or leave --min-p out
+  --seed has no effect with --temperature 0: the most probable token is chosen
+    add --temperature 1, or leave --seed out
+  --samples 2 with --temperature 0: all samples would be equal
+    add --temperature 1, or leave --samples out
+  [2]
+  $ triax generate run.toml --prompt a --temperature -1
+  triax: --temperature must be a number in [0, 1000], got "-1"
+    more: triax generate --help
+  [2]
+  $ triax generate run.toml --prompt a --stop ""
+  triax: --stop must not be empty
+    more: triax generate --help
+  [2]
+  $ triax generate run.toml --prompt a --set parallel.data=2 --set parallel.chunks=2 --set parallel.sequence=true
+  --set: parallel.data = 2: one copy of the model generates text
+    leave it out; parallel.tensor and parallel.pipeline divide the model
+  --set: parallel.chunks has no effect when text is generated
+    leave it out; parallel.tensor and parallel.pipeline divide the model
+  --set: parallel.sequence has no effect when text is generated
+    leave it out; parallel.tensor and parallel.pipeline divide the model
+  [2]
+  $ triax generate run.toml --prompt a --set model.hidden=64
+  --set: cannot use the weights of {folder}/run/checkpoints/step-00000150: parameter "embedding/tokens.weight" has shape [257, 32] in the checkpoint and [257, 64] in this run. Changed: model.hidden = 64 (was 32)
+    use the values that the checkpoint was written with
+  [2]
+  $ triax generate run.toml --prompt a --set train.precision=fp64
+  --set: cannot use the weights of {folder}/run/checkpoints/step-00000150: parameter "embedding/tokens.weight" has type f32 in the checkpoint and f64 in this run. Changed: train.precision = "fp64" (was "fp32")
+    use the values that the checkpoint was written with
+  [2]
+  $ triax generate run.toml --prompt a --set parallel.pipeline=9
+  model.layers = 2 is too few for 9 stages (parallel.pipeline x parallel.chunks): stage 2 would have no layer
+    use more layers, or fewer stages
+  [2]
+  $ triax generate run.toml --prompt a --set kernels.plugin=kernels-sim
+  --set: kernels.plugin "kernels-sim" does not compute, so it has no text
+    use another kernel set, such as --set kernels.plugin=kernels-cpu
+  [2]
+  $ triax generate run.toml --prompt a --set model.vocab=100
+  {folder}/text.json: the tokenizer has 257 tokens, and the model has 100
+    name the tokenizer of the training data with --tokenizer
+  [2]
+  $ triax generate run.toml --prompt a --tokenizer gpt3
+  --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got gpt3
+  [2]
+  $ triax generate gone --prompt a
+  gone: does not exist
+    name a folder step-N, a run's folder or its TOML file
+  [2]
+  $ RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 \
+  >   triax generate run.toml --prompt a
+  torchrun has started 2 processes, and triax generate has its ranks in one
+    start one process, with --set parallel.tensor and parallel.pipeline
+  [2]
+  $ triax generate gone --prompt a --json
+  gone: does not exist
+    name a folder step-N, a run's folder or its TOML file
+  {
+    "file": "gone",
+    "outcome": "refused",
+    "exit_status": 2,
+    "errors": [
+      {
+        "code": "invalid-value",
+        "keys": [],
+        "file": null,
+        "line": null,
+        "column": null,
+        "message": "gone: does not exist",
+        "hint": "name a folder step-N, a run's folder or its TOML file"
+      }
+    ]
+  }
+  [2]
+
+The manifest says where plugins were:
+
+  $ mkdir own
+  $ triax train run.toml --set run.dir=elsewhere --set train.steps=2 --set 'plugins.path=["own"]' > /dev/null 2>&1
+  $ rmdir own
+  $ triax generate elsewhere --prompt a
+  {folder}/elsewhere/checkpoints/step-00000002/manifest.json: plugins.path: {folder}/own is not a folder
+    name folders that hold plugins
+  [2]
+  $ triax generate elsewhere --prompt a --set plugins.path=[] > /dev/null 2>&1
+
+A damaged checkpoint:
+
+  $ checkpoint=$(ls -d run/checkpoints/step-*)
+  $ printf 'x' | dd of=$checkpoint/weights-00000.safetensors bs=1 seek=9000 conv=notrunc 2> /dev/null
+  $ triax generate run.toml --prompt a --json 2> log
+  {
+    "file": "run.toml",
+    "outcome": "failed",
+    "exit_status": 1,
+    "rank": 0,
+    "reason": "{folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor \"embedding/tokens.weight\"\n  the checkpoint was damaged: restore it, or move its folder away to continue from the one before"
+  }
+  [1]
+  $ steady < log | tail -2 | sed "s|$PWD|{folder}|"
+  error rank 0: {folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor "embedding/tokens.weight"
+    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
