@@ -174,7 +174,8 @@ std::string stop_line(const config::RunConfig& run, const train::LoopResult& res
 
 std::string next_line(const config::RunConfig& run, const train::LoopResult& result, const std::string& file,
                       const std::vector<config::Override>& overrides, int max_restarts) {
-  const bool saved = !result.checkpoint.empty(), more = saved && (result.last_step < run.train.steps || result.owes_evaluation);
+  const bool saved = !result.checkpoint.empty(),
+             more = saved && (result.last_step < run.train.steps || result.owes_evaluation);
   const bool again = !more && !result.is_saved() && result.missing.checkpoints > 0;
   const bool like_a_flag = file.starts_with('-');
   std::string line =
