@@ -51,6 +51,26 @@ TEST(DurableFile, FindsAFullDiskBeforeItWrites) {
   EXPECT_THAT(error, ::testing::HasSubstr("cannot be written: "));
 }
 
+/// What another process writes has a lock, which the kernel removes with its process.
+TEST(StagedFile, RemovesWhatKilledProcessesHaveLeft) {
+  const test::TempFolder folder;
+  const std::filesystem::path file = folder / "x";
+  test::write_file(folder / ".x.partial-4711", "left");
+  std::filesystem::create_directories(folder / ".x.partial-4712" / "inner");
+  test::write_file(folder / ".xy.partial-4711", "another's");
+  test::write_file(folder / ".x.partial-4713", "written");
+  const Descriptor lock = lock_partial(folder / ".x.partial-4713");
+  ASSERT_TRUE(lock);
+  StagedFile staged(file, "");
+  StagedFile second(file, ""); // of this process, at the same time
+  EXPECT_FALSE(std::filesystem::exists(folder / ".x.partial-4711"));
+  EXPECT_FALSE(std::filesystem::exists(folder / ".x.partial-4712"));
+  EXPECT_TRUE(std::filesystem::exists(folder / ".xy.partial-4711"));
+  EXPECT_TRUE(std::filesystem::exists(folder / ".x.partial-4713"));
+  staged.commit(false);
+  EXPECT_TRUE(std::filesystem::exists(file));
+}
+
 TEST(DurableFile, DoesNotReplaceAFile) {
   const test::TempFolder folder;
   write_durable_file(folder / "file", "first");

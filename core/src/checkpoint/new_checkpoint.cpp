@@ -54,6 +54,8 @@ StagedFolder::StagedFolder(const fs::path& folder) : folder_(folder), hidden_(os
   if (!fs::create_directory(hidden_, failed))
     throw Error("cannot be created: " + (failed ? failed.message() : "exists"), folder.string(),
                 failed == std::errc::no_such_file_or_directory ? missing_parent_hint(folder) : kNameWritable);
+  lock_ = os::lock_partial(hidden_);
+  os::remove_abandoned(folder_);
 }
 
 StagedFolder::~StagedFolder() {

@@ -15,6 +15,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "os/descriptor.hpp"
 #include "os/durable_file.hpp"
 
 namespace triax::checkpoint {
@@ -43,6 +44,7 @@ class StagedFolder {
 
  private:
   const std::filesystem::path folder_, hidden_;
+  os::Descriptor lock_{-1};
   std::vector<std::filesystem::path> folders_; // in it
   bool complete_ = false;
 };

@@ -3,9 +3,12 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -100,8 +103,22 @@ void DurableFile::finish() {
   if (::fsync(descriptor_.number()) != 0) fail(errno);
 }
 
+namespace {
+
+std::string partial_begin(const fs::path& path) {
+  return text(".{}.partial-", path.filename().string());
+}
+
+} // namespace
+
 StagedFile::StagedFile(const fs::path& file, std::string hint)
-    : file_(file), hidden_(partial_name(file)), hint_(std::move(hint)), out_(hidden_, {file_, hint_}) {}
+    : file_(file),
+      hidden_(partial_name(file)),
+      hint_(std::move(hint)),
+      out_(hidden_, {file_, hint_}),
+      lock_(lock_partial(hidden_)) {
+  remove_abandoned(file_);
+}
 
 StagedFile::~StagedFile() {
   if (!committed_) ::unlink(hidden_.c_str());
@@ -131,9 +148,28 @@ void sync_folder(const fs::path& folder) {
   if (!descriptor || ::fsync(descriptor.number()) != 0) fail_durable(folder, errno);
 }
 
+Descriptor lock_partial(const fs::path& partial) noexcept {
+  Descriptor out(::open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (out && ::flock(out.number(), LOCK_EX | LOCK_NB) != 0) return Descriptor(-1);
+  return out;
+}
+
+void remove_abandoned(const fs::path& path) noexcept {
+  const std::string begin = partial_begin(path);
+  std::error_code unreadable, kept;
+  for (fs::directory_iterator entry(parent_of(path), unreadable), end; !unreadable && entry != end;
+       entry.increment(unreadable)) {
+    if (!entry->path().filename().native().starts_with(begin)) continue;
+    const Descriptor lock = lock_partial(entry->path());
+    struct stat status {};
+    if (lock && ::fstat(lock.number(), &status) == 0 && status.st_uid == ::geteuid())
+      fs::remove_all(entry->path(), kept);
+  }
+}
+
 // In a container, each process may have the number of one that was killed before.
 fs::path partial_name(const fs::path& path) {
-  const std::string plain = text(".{}.partial-{}", path.filename().string(), ::getpid());
+  const std::string plain = partial_begin(path) + std::to_string(::getpid());
   fs::path out = path.parent_path() / plain;
   std::error_code unknown;
   for (int number = 2; fs::exists(fs::symlink_status(out, unknown)); ++number)

@@ -63,6 +63,7 @@ class StagedFile {
   const std::filesystem::path file_, hidden_;
   const std::string hint_;
   DurableFile out_;
+  const Descriptor lock_;
   bool committed_ = false;
 };
 
@@ -75,6 +76,10 @@ void sync_folder(const std::filesystem::path& folder);
 /// A hidden name in the same folder, for what is not complete: "a/.x.partial-4711" for "a/x". Differs from process to
 /// process, and from what killed processes have left.
 std::filesystem::path partial_name(const std::filesystem::path& path);
+/// Locks a file or folder with a partial name while its process lives, and this object.
+Descriptor lock_partial(const std::filesystem::path& partial) noexcept;
+/// Removes what killed processes have left under partial names of `path`: own files that have no lock.
+void remove_abandoned(const std::filesystem::path& path) noexcept;
 /// Renames a file or a folder, and waits until the name is on the disk. Throws Error if `to` exists.
 void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to, const std::string& hint);
 
