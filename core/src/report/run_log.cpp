@@ -81,8 +81,10 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
 
 /// Leaves out lines that stderr does not take: the file has them.
 class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
+  using Base = spdlog::sinks::ansicolor_stderr_sink_mt;
+
  public:
-  using ansicolor_stderr_sink_mt::ansicolor_stderr_sink_mt;
+  explicit StderrSink(spdlog::color_mode mode) : Base(mode) {}
 
   void log(const spdlog::details::log_msg& message) override {
     if (!os::stderr_accepts()) {
@@ -91,7 +93,7 @@ class StderrSink final : public spdlog::sinks::ansicolor_stderr_sink_mt {
     }
     if (const std::int64_t left_out = left_out_.exchange(0); left_out > 0)
       print_log_problem(text("{} lines of the log are not here, because stderr took no output", left_out));
-    ansicolor_stderr_sink_mt::log(message);
+    Base::log(message);
   }
 
  private:

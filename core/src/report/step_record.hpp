@@ -24,10 +24,10 @@ struct StepRecord {
   double step_ms = 0;
   double model_tflops = 0; // model FLOPs of the step / its time
   double bubble_rate = 0;
-  std::vector<GroupTraffic> comm;
-  std::optional<double> eval_loss, eval_perplexity; // for steps with an evaluation
-  std::optional<double> loss_scale;                 // that the step was computed with, in fp16
-  bool skipped = false;                             // no weight changed; grad_norm is not finite
+  std::vector<GroupTraffic> comm = {};
+  std::optional<double> eval_loss = {}, eval_perplexity = {}; // for steps with an evaluation
+  std::optional<double> loss_scale = {};                      // that the step was computed with, in fp16
+  bool skipped = false;                                       // no weight changed; grad_norm is not finite
 };
 
 } // namespace triax::report
