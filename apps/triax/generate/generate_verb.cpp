@@ -281,7 +281,7 @@ void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
       ->check(number_in(0, kMaxTemperature));
   verb.add_option("--top-k", sampling.top_k, "draws from the K most probable tokens; 0: from all [0]")
       ->type_name("K")
-      ->check(integer_in(0, kMaxSeed));
+      ->check(integer_in(0, kMaxCount));
   verb.add_option("--top-p", sampling.top_p,
                   "draws from the most probable tokens whose probabilities add up to P [1: from all]")
       ->type_name("P")
@@ -302,7 +302,7 @@ void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
           },
           "seed of the draws; equal commands give equal texts [0]")
       ->type_name("N")
-      ->check(integer_in(0, kMaxCount));
+      ->check(integer_in(0, kMaxSeed));
 }
 
 void add_tokenizer_flags(CLI::App& verb, GenerateArguments& arguments) {
