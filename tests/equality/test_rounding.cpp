@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 #include <span>
+#include <string>
 
 #include "equality/merged_model.hpp"
 #include "triax/text.hpp"
@@ -30,6 +32,10 @@ double relative(double one, double other) {
 struct Subject {
   std::string kernels, model;
 };
+
+void PrintTo(const Subject& of, std::ostream* out) {
+  *out << of.kernels << ", " << of.model;
+}
 
 class Rounding : public testing::TestWithParam<Subject> {
  protected:
