@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "executor/token_sampler.hpp"
 #include "schedule/rows.hpp"
 #include "support/count_allocations.hpp"
 #include "train/generating.hpp"
@@ -180,6 +181,18 @@ TEST(SteadyState, GeneratingAllocatesNothing) {
       EXPECT_EQ(allocations() - before, 0u) << kernels << ", rank " << rank.index();
     });
   }
+}
+
+TEST(SteadyState, ChoosingATokenAllocatesNothing) {
+  executor::TokenSampler sampler(
+      {.temperature = 1, .top_k = 20, .top_p = 0.9, .min_p = 0.01, .repetition_penalty = 1.1}, 50);
+  std::vector<float> logits(50);
+  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i % 7);
+  const std::vector<std::int32_t> sequence = {1, 2, 3};
+  const TensorView view(logits.data(), DType::f32, {50});
+  const std::size_t before = allocations();
+  for (std::uint32_t sample = 0; sample < 5; ++sample) sampler.choose(view, sequence, sample);
+  EXPECT_EQ(allocations() - before, 0u);
 }
 
 TEST(SteadyState, AllocatesNothingWithSeveralChunks) {

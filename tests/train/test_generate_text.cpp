@@ -137,17 +137,22 @@ class GeneratedText : public test::ResumedRun {
 
 /// The context has six positions, so the seventh token is the last.
 TEST_F(GeneratedText, TokensAreThoseOfTheTrainingForwardOnEveryLayout) {
+  const std::map<std::string, std::string> reference,
+      one_thread = {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "1"}},
+      two_threads = {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "2"}};
   for (const Tokens& prompt : {Tokens{4, 7, 10}, Tokens{1}, Tokens{2, 2, 9, 0, 5, 3}}) {
     const Tokens expected = by_training_forward(prompt);
     ASSERT_EQ(expected.size(), 7 - prompt.size());
-    for (const int pipeline : {1, 2})
-      for (const int tensor : {1, 2})
-        for (const std::map<std::string, std::string>& kernels : std::vector<std::map<std::string, std::string>>{
-                 {},
-                 {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "1"}},
-                 {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "2"}}})
-          EXPECT_EQ(greedy({pipeline, tensor, 1, kernels}, prompt), expected)
-              << "pipeline " << pipeline << ", tensor " << tensor << ", " << kernels.size() << " keys";
+    for (const Where& where : std::vector<Where>{{1, 1, 1, reference},
+                                                 {2, 1, 1, reference},
+                                                 {1, 2, 1, reference},
+                                                 {2, 2, 1, reference},
+                                                 {1, 1, 1, one_thread},
+                                                 {2, 2, 1, one_thread},
+                                                 {1, 2, 1, two_threads},
+                                                 {2, 1, 1, two_threads}})
+      EXPECT_EQ(greedy(where, prompt), expected)
+          << "pipeline " << where.pipeline << ", tensor " << where.tensor << ", " << where.keys.size() << " keys";
   }
 }
 

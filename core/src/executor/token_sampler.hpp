@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chooses the next token of a sequence from its logits.
 //
-// The steps, their order and their meaning are those of the logits processors of transformers 4.57
+// The steps, their order and their meaning are those of the logits processors of transformers 5.24
 // (src/transformers/generation/logits_process.py): RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,
 // TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper, each with min_tokens_to_keep = 1; then a draw from the softmax.
 // Computed in f64, where transformers computes in f32.
