@@ -22,8 +22,8 @@ class LlamaConfig : public ::testing::Test {
     test::write_file(folder_ / kConfigFile, json);
     refused_.clear();
     Refusals refusals;
-    OptionTexts out =
-        options_of(read_model_config(folder_.path()), *plugin_.find(architecture), plugin_.rows, {}, refusals);
+    OptionTexts out = options_of(read_model_config(folder_.path()), *plugin_.find(architecture),
+                                 {plugin_.name, plugin_.rows}, refusals);
     for (const Refusal& refusal : refusals)
       refused_.push_back(refusal.message.substr(refusal.message.rfind("json: ") + 6));
     return out;

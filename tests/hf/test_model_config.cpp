@@ -186,7 +186,7 @@ TEST_F(Config, KeysOfAnotherValueAreNotRead) {
   const auto read_with = [&](const std::string& json) {
     test::write_file(folder_ / "config.json", json);
     refusals_ = {};
-    return options_of(read_model_config(folder_.path()), with_factor(), rows, {}, refusals_);
+    return options_of(read_model_config(folder_.path()), with_factor(), {"model-llama", rows}, refusals_);
   };
   EXPECT_EQ(
       read_with(R"({"vocab_size": 7, "rope_parameters": {"rope_type": "llama3", "factor": 4}})").at("rope_factor"),

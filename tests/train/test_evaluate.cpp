@@ -60,7 +60,9 @@ TEST_F(Evaluated, AnEvaluationThatAStopLeftOutIsMadeWhenTheRunContinues) {
     EXPECT_NE(records(folder).back(), records("run")[static_cast<std::size_t>(stopped_at - 1)]);
     ASSERT_THAT(train({1, 2, 2}, 0, folder), IsEmpty());
     EXPECT_TRUE(result_.eval_loss);
-    if (stopped_at == 3) EXPECT_EQ(records(folder), records("run"));
+    if (stopped_at == 3) {
+      EXPECT_EQ(records(folder), records("run"));
+    }
     EXPECT_EQ(records(folder).back(), records("run").back());
   }
 }

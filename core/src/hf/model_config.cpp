@@ -194,7 +194,7 @@ class ConfigReading {
   /// Whether an option has this value: set by a key, or implied. Without either it has its default.
   bool holds(const std::pair<std::string, std::string>& condition) const {
     const auto& [option, value] = condition;
-    const triax_option& row = rows_.at(option);
+    const triax_option& row = reader_.rows.at(option);
     std::string text = row.default_value ? row.default_value : "";
     for (const auto& [implied, its_value] : architecture_.options)
       if (implied == option) text = its_value;

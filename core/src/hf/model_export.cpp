@@ -176,18 +176,38 @@ std::optional<std::string> config_value(const TensorReader& from, const std::str
   return found == from.manifest().config.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The folder with the tokenizer of the imported model that the run began with; empty if it did not, or if there is
-/// none that can be read. It is only named, so what is wrong with it does not stop an export.
-fs::path tokenizer_of_origin(const TensorReader& from) {
+/// The files of the imported model that the run began with; empty if it did not. They are another checkpoint's, so what
+/// is wrong with them does not stop an export.
+fs::path files_of_origin(const TensorReader& from) {
   const std::optional<std::string> origin = config_value(from, "checkpoint.from");
   if (!origin) return {};
   constexpr triax_option kFrom = option_path("from", nullptr, "checkpoint");
   try {
-    fs::path files = std::get<fs::path>(plugin::parse_option(kFrom, *origin)) / kCarriedFolder;
-    if (has_tokenizer(carried_files(files))) return files;
+    return std::get<fs::path>(plugin::parse_option(kFrom, *origin)) / kCarriedFolder;
+  } catch (const Error&) { // a damaged value
+    return {};
+  }
+}
+
+/// The folder with the tokenizer of that model; empty if there is none that can be read.
+fs::path tokenizer_of_origin(const TensorReader& from) {
+  const fs::path files = files_of_origin(from);
+  try {
+    if (!files.empty() && has_tokenizer(carried_files(files))) return files;
   } catch (const Error&) { // a damaged folder
   }
   return {};
+}
+
+/// What config.json in the folder names, or nothing if it cannot be read.
+std::vector<std::string> architectures_in(const fs::path& folder) {
+  std::error_code unknown;
+  if (folder.empty() || !fs::exists(folder / kConfigFile, unknown)) return {};
+  try {
+    return read_model_config(folder).architectures;
+  } catch (const Error&) { // a damaged file
+    return {};
+  }
 }
 
 MappedPlugin plugin_of(const TensorReader& from, const std::vector<fs::path>& paths) {
@@ -241,12 +261,9 @@ void ModelExport::read_options() {
 /// That of the imported model that the weights began with; empty if they did not. Several architectures may have the
 /// same layers.
 std::string ModelExport::architecture_before() const {
-  fs::path folder = from_.folder() / kCarriedFolder;
-  std::error_code unknown;
-  if (!fs::exists(folder / kConfigFile, unknown)) folder = files_of_origin(from_);
-  if (folder.empty() || !fs::exists(folder / kConfigFile, unknown)) return {};
-  for (const std::string& name : read_model_config(folder).architectures)
-    if (plugin_.find(name)) return name;
+  for (const fs::path& folder : {from_.folder() / kCarriedFolder, files_of_origin(from_)})
+    for (const std::string& name : architectures_in(folder))
+      if (plugin_.find(name)) return name;
   return {};
 }
 
