@@ -189,6 +189,8 @@ TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
 /// There is a step to stop after, although its record waits for the evaluation.
 TEST_F(TrainHere, ASignalInTheFirstEvaluationKeepsTheStepBefore) {
   run_.keys["eval.every"] = "1";
+  run_.keys["eval.batches"] = "4";
+  run_.keys["data.validation"] = "\"text\"";
   evaluation_begins_ = [] {
     ::kill(::getpid(), SIGTERM);
     std::this_thread::sleep_for(std::chrono::milliseconds(500)); // the thread that waits for the ranks sees the signal
@@ -198,6 +200,7 @@ TEST_F(TrainHere, ASignalInTheFirstEvaluationKeepsTheStepBefore) {
   EXPECT_EQ(result->signal, SIGTERM);
   EXPECT_EQ(result->steps, 1);
   EXPECT_TRUE(result->is_saved());
+  EXPECT_TRUE(result->owes_evaluation);
 }
 
 /// The last rank fails at the start of step 2, when rank 0 may not know yet that all ranks have completed step 1.

@@ -191,7 +191,7 @@ fs::path files_of_origin(const TensorReader& from) {
 
 /// The folder with the tokenizer of that model; empty if there is none that can be read.
 fs::path tokenizer_of_origin(const TensorReader& from) {
-  const fs::path files = files_of_origin(from);
+  fs::path files = files_of_origin(from);
   try {
     if (!files.empty() && has_tokenizer(carried_files(files))) return files;
   } catch (const Error&) { // a damaged folder
