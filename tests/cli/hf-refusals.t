@@ -90,7 +90,7 @@ Only one architecture can be meant:
   [2]
   $ faulty; config '{"architectures": [], "model_type": "mamba"}'; import
   bad/config.json: no model plugin has an architecture with model_type "mamba"
-    known: GPT2LMHeadModel (model-gpt)
+    known: GPT2LMHeadModel (model-gpt), LlamaForCausalLM (model-llama), MistralForCausalLM (model-llama), Qwen2ForCausalLM (model-llama), Qwen3ForCausalLM (model-llama)
   [2]
   $ faulty; config '{"model_type": ["gpt2"]}'; import
   bad/config.json: model_type is not a name

@@ -439,8 +439,8 @@ A window, or another way to scale positions, is refused:
 
   $ cp -r $reference/mistral-grouped windowed; sed -i 's/"sliding_window": null/"sliding_window": 4/; s/"rope_type": "default"/"rope_type": "yarn"/' windowed/config.json
   $ triax import hf windowed --output out --run out.toml
-  windowed/config.json: rope_parameters.rope_type = "yarn" is not supported: the model has "default" or "llama3"
-    use another model, or a model plugin that supports it
-  windowed/config.json: sliding_window = 4 is not supported: the model has null
-    use another model, or a model plugin that supports it
+  windowed/config.json: rope_parameters.rope_type = "yarn" is not supported by model-llama, which has "default" or "llama3"
+    use another model, or choose a model plugin that supports it with --model
+  windowed/config.json: sliding_window = 4 is not supported by model-llama, which has null
+    use another model, or choose a model plugin that supports it with --model
   [2]

@@ -40,7 +40,7 @@ The report names the values and the clause:
     p = 2, v = 1, m = 1: rank 1: 1B0 is missing, the backward of stage 1, microbatch 0
     p = 2, v = 1, m = 3: rank 1: 1B2 is missing, the backward of stage 1, microbatch 2
     p = 2, v = 1, m = 5: rank 1: 1B4 is missing, the backward of stage 1, microbatch 4
-    and 44 more
+    and 46 more
     contract: [S4] Each stage has F of every microbatch once, and either B once, or I and W once each, all in the row of its rank. Microbatches of a stage may differ in that. Actions name the whole sequence (slice 0). (triax/scheduler.hpp:#)
   [  FAILED  ] Rows.HaveEachActionOnce (# ms)
   [==========] 1 check ran (# ms)
@@ -101,16 +101,25 @@ Every fault of a scheduler is found:
   per_object
   status 1
   [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
+  per_rank
+  status 1
+  [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
   delay
   status 1
   [  FAILED  ] Rows.GiveEachStageToARank [S3]
   stage_map
   status 1
   [  FAILED  ] Rows.GiveEachStageToARank [S3]
+  empty_rank
+  status 1
+  [  FAILED  ] Rows.GiveEachStageToARank [S3]
   missing
   status 1
   [  FAILED  ] Rows.HaveEachActionOnce [S4]
   twice
+  status 1
+  [  FAILED  ] Rows.HaveEachActionOnce [S4]
+  twice_late
   status 1
   [  FAILED  ] Rows.HaveEachActionOnce [S4]
   descending

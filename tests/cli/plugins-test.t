@@ -58,7 +58,7 @@ What cannot run is refused:
   comm-local: comm-local joins ranks that are threads of one process; this run's ranks are processes
   [2]
   $ triax plugins test comm-local --filter 'Nothing.*'
-  --filter Nothing.* selects none of the 58 checks
+  --filter Nothing.* selects none of the 60 checks
     --list shows their names
   [2]
   $ triax plugins test comm-local --set comm.fast=true
@@ -74,7 +74,7 @@ What cannot run is refused:
     more: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined
-  --set comm.fault = "imagined" is not one of none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|ignores_stream|allocates|throws_after_abort|barrier|buffered|joins_late|hang_traits
+  --set comm.fault = "imagined" is not one of none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|ignores_stream|allocates|throws_after_abort|barrier|deaf_barrier|buffered|early_event|mixed_types|joins_late|joined_traits|hang_traits
   [2]
 
 Checks and their clauses:
@@ -225,7 +225,31 @@ Channels, counts and allocations:
   [  FAILED  ] Channel.ReceivesWhatItSends [C23]
   [  FAILED  ] Channel.WaitsForNoOther [C25]
   $ planted early_event 'Send.FreesItsView*' | sed 's/element [0-9]* is -1.*/element # is -1/' | grep -v '^    and'
+  status 1
+  [ RUN      ] Send.FreesItsViewWithItsEvent
+    rank 1: a transfer of 1 i32, whose view the sender overwrites after its event: element # is -1
+    rank 1: a transfer of 3000 i32, whose view the sender overwrites after its event: element # is -1
+    rank 1: a transfer of 1310721 i32, whose view the sender overwrites after its event: element # is -1
+    contract: [C8] Later items of the stream begin when the call is complete. When an event fires, the buffers hold the result, and the communicator accesses them no more. (triax/communicator.hpp:#)
+  [  FAILED  ] Send.FreesItsViewWithItsEvent (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Send.FreesItsViewWithItsEvent [C8]
   $ planted mixed_types 'Mismatch.OfTransfers*' | sed 's/rank [01]:/rank #:/'
+  status 1
+  [ RUN      ] Mismatch.OfTransfersIsReportedToBoth
+    rank #: a transfer of 6 f32, received as 5 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 20 u8"
+    rank #: a transfer of 6 f32, received as 6 i32 must fail, and did not
+    rank #: a transfer of 6 f32, received as 7 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 28 u8"
+    rank #: a transfer of 6 f32, received as 5 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 20 u8"
+    rank #: a transfer of 6 f32, received as 6 i32 must fail, and did not
+    rank #: a transfer of 6 f32, received as 7 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 28 u8"
+    and 6 more
+    contract: [C33] Members that post different collectives, or transfers of different size or type, fail with a text that names both, as to_text(Collective) does ("all_reduce of 8 f32 (sum)") or by elements and type ("6 f32"), with their ranks ("rank 0"). A send that is complete before its receive is posted stays complete; its group fails. This does not hold for stream-ordered communicators. (triax/communicator.hpp:#)
+  [  FAILED  ] Mismatch.OfTransfersIsReportedToBoth (# ms)
+  [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Mismatch.OfTransfersIsReportedToBoth [C33]
   $ planted bytes 'Counts.*'
   status 1
   [ RUN      ] Counts.OfCollectivesFollowTheFormulas
@@ -300,12 +324,20 @@ Failures that do not reach all calls of all members:
   [  FAILED  ] 1 check:
   [  FAILED  ] Abort.LaterPostsDoNotThrow [C31]
   $ planted barrier 'Barrier.Returns*' | grep 'contract\|FAILED'
-    contract: [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are missing. It runs the progress loop, ends when the rank is aborted, and does not count time in which the process is stopped. (triax/communicator.hpp:#)
+    contract: [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are missing ("rank 0"). It runs the progress loop, ends when the rank is aborted, and does not count time in which the process is stopped. (triax/communicator.hpp:#)
   [  FAILED  ] Barrier.ReturnsAfterAllMembersCame (# ms)
   [  FAILED  ] 1 check:
   [  FAILED  ] Barrier.ReturnsAfterAllMembersCame [C36]
   $ planted deaf_barrier 'Barrier.Ends*' | grep 'contract\|FAILED'
+    contract: [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are missing ("rank 0"). It runs the progress loop, ends when the rank is aborted, and does not count time in which the process is stopped. (triax/communicator.hpp:#)
+  [  FAILED  ] Barrier.EndsWhenTheRankIsAborted (# ms)
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Barrier.EndsWhenTheRankIsAborted [C36]
   $ planted joined_traits 'Backend.*' | grep 'contract\|FAILED'
+    contract: [C1] traits() and supports() may be called at any time after the constructor, and give the same answer each time. A backend that has joined no group can be started and destroyed: a group of one member is never joined. (triax/communicator.hpp:#)
+  [  FAILED  ] Backend.AnswersTheSameEachTime (# ms)
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Backend.AnswersTheSameEachTime [C1]
   $ planted joins_late 'Join.NamesTheMissingRanks' 0.5 | grep 'contract\|FAILED'
     contract: [C3] join() throws Error at its deadline, and its text names the ranks that are missing; the members that come later get an error, too. It runs the progress loop, and ends when the rank is aborted. Only in the first join() of a process may a library that initializes all processes together (MPI) wait longer. (triax/communicator.hpp:#)
   [  FAILED  ] Join.NamesTheMissingRanks (# ms)

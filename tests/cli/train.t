@@ -45,9 +45,9 @@ Each step communicates what `triax check` plans. The evaluation after step 2 is 
   info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, checkpoints to checkpoints-1, resolved.toml to resolved-1.toml
   info rank 0: step 2 is saved in {folder}/run/checkpoints/step-00000002
   sent between ranks, sum over all ranks:
-    tensor  comm-local  296 calls  830 kB
-    data    comm-local  72 calls   855 kB
-  next: to train longer, from this step: {build}/bin/triax train run.toml --set train.steps=4
+    tensor  comm-local  300 calls  830 kB
+    data    comm-local  76 calls   855 kB
+  next: to train longer, from this step: {build}/bin/triax train run.toml --set train.steps=4 --set checkpoint.resume=auto
   $ ls run
   checkpoints
   checkpoints-1
@@ -106,8 +106,8 @@ Records that cannot be written are reported once:
     free space there: the run continues, and writes later lines as soon as it can
   info rank 0: step 2 is saved in {folder}/run/checkpoints/step-00000002
   sent between ranks, sum over all ranks:
-    tensor  comm-local  296 calls  830 kB
-    data    comm-local  72 calls   855 kB
+    tensor  comm-local  300 calls  830 kB
+    data    comm-local  76 calls   855 kB
   trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, no metrics; missing: 2 of 2 records
   [1]
 

@@ -15,11 +15,11 @@ namespace triax::sched_planted {
 namespace {
 
 constexpr triax_option kOptions[] = {
+    option_int("group", "1", 1, 100, "has no effect, unless the fault is in one value"),
     option_string("fault", "none",
                   "none|no_keys|throws|refuses_all|counts_calls|per_object|per_rank|delay|stage_map|empty_rank|missing|"
                   "twice|twice_late|descending|weight_first|deadlock|one_value",
                   "what is wrong with this scheduler"),
-    option_int("group", "1", 1, 100, "has no effect, unless the fault is in one value"),
 };
 
 class PlantedScheduler final : public Scheduler {
