@@ -65,6 +65,8 @@ The report names the values and the clause:
 A fault at one value of an option names the option:
 
   $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --set schedule.fault=one_value --filter 'Options.*' | grep 'group' | head -2
+    group = 3, p = 1, v = 1, m = 1: rank 0: 0B0 is missing, the backward of stage 0, microbatch 0 [S4]
+    group = 3, p = 1, v = 1, m = 2: rank 0: 0B1 is missing, the backward of stage 0, microbatch 1 [S4]
 
 A fault at a limit of an option does, too:
 
