@@ -70,13 +70,14 @@ TEST_F(LlamaConfig, ReadsKeysOfVersion4) {
 TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
   read("LlamaForCausalLM", R"({"attention_bias": true, "mlp_bias": true, "hidden_act": "gelu", "attention_dropout": 0.1,
     "rope_parameters": {"rope_type": "yarn", "factor": 4}})");
-  EXPECT_THAT(refused_,
-              UnorderedElementsAre(
-                  HasSubstr("attention_bias = true is not supported: the model has false"),
-                  HasSubstr("mlp_bias = true is not supported: the model has false"),
-                  HasSubstr("hidden_act = \"gelu\" is not supported: the model has \"silu\""),
-                  HasSubstr("attention_dropout = 0.1 is not supported: the model has 0.0"),
-                  HasSubstr("rope_type = \"yarn\" is not supported: the model has \"default\" or \"llama3\"")));
+  EXPECT_THAT(
+      refused_,
+      UnorderedElementsAre(
+          HasSubstr("attention_bias = true is not supported by model-llama, which has false"),
+          HasSubstr("mlp_bias = true is not supported by model-llama, which has false"),
+          HasSubstr("hidden_act = \"gelu\" is not supported by model-llama, which has \"silu\""),
+          HasSubstr("attention_dropout = 0.1 is not supported by model-llama, which has 0.0"),
+          HasSubstr("rope_type = \"yarn\" is not supported by model-llama, which has \"default\" or \"llama3\"")));
   read("LlamaForCausalLM", R"({"rope_scaling": {"type": "linear", "factor": 2.0}})");
   EXPECT_THAT(refused_, ElementsAre(HasSubstr("rope_scaling.type = \"linear\" is not supported")));
   read("LlamaForCausalLM", R"({"rope_parameters": {"rope_type": "llama3", "factor": 2.0}})");
@@ -86,10 +87,12 @@ TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
 
 TEST_F(LlamaConfig, RefusesSlidingWindows) {
   read("MistralForCausalLM", "{}"); // 4096
-  EXPECT_THAT(refused_, ElementsAre(HasSubstr("sliding_window = 4096 is not supported: the model has null")));
+  EXPECT_THAT(refused_,
+              ElementsAre(HasSubstr("sliding_window = 4096 is not supported by model-llama, which has null")));
   for (const char* qwen : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
     read(qwen, R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 1})");
-    EXPECT_THAT(refused_, ElementsAre(HasSubstr("use_sliding_window = true is not supported: the model has false")));
+    EXPECT_THAT(refused_,
+                ElementsAre(HasSubstr("use_sliding_window = true is not supported by model-llama, which has false")));
     read(qwen, R"({"use_sliding_window": false, "sliding_window": 4096, "layer_types": ["full_attention"]})");
     EXPECT_THAT(refused_, IsEmpty());
   }

@@ -75,7 +75,10 @@ TEST_F(TrainResume, ACompleteRunSaysSoAndFreshBeginsAnew) {
   TrainProcess again = go({"train.steps=2"});
   EXPECT_EQ(again.wait(), 0);
   EXPECT_EQ(again.out(), "complete: step 2 of 2 is done, saved in run/checkpoints/step-00000002; nothing to train\n");
-  EXPECT_THAT(again.err(), ContainsRegex("\nnext: to train longer, from this step: [^\n]* --set train.steps=4\n"));
+  EXPECT_THAT(
+      again.err(),
+      ContainsRegex(
+          "\nnext: to train longer, from this step: [^\n]* --set train.steps=4 --set checkpoint.resume=auto\n"));
   TrainProcess fresh(work_.path(), "triax", {"train", "run.toml", "--fresh", "--set", "train.steps=3"});
   EXPECT_EQ(fresh.wait(), 0) << fresh.err();
   EXPECT_THAT(fresh.err(), HasSubstr("metrics.jsonl to metrics-1.jsonl, checkpoints to checkpoints-1"));
