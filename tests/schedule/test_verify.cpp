@@ -122,7 +122,7 @@ const Case kCases[] = {
      {"0F0 1F0 1B0 0B0", ""},
      {"rank 0, position 2, 1F0: stage 1 is on rank 1", "rank 0, position 3, 1B0: stage 1 is on rank 1"}},
     {"NoSuchRank", {1, 2, 1}, {0, 1}, {"0F0"}, {"the schedule assigns stage 1 to rank 1 of 1"}},
-    {"RankWithoutAStage", {2, 1, 1}, {0, 0}, {"0F0 1F0 1B0 0B0", ""}, {"the schedule assigns no stage to rank 1"}},
+    {"RankWithoutAStage", {2, 1, 1}, {0, 0}, {"0F0 1F0 1B0 0B0", ""}, {"rank 1: the schedule assigns it no stage"}},
     {"StagesMissing",
      {1, 2, 1},
      {0},

@@ -89,7 +89,7 @@ class Words {
       case Rule::stage_on_a_rank:
         return text("the schedule assigns stage {} to rank {} of {}", of_.at.stage, of_.has, of_.wanted);
       case Rule::rank_with_a_stage:
-        return text("the schedule assigns no stage to rank {}", of_.at.rank);
+        return "the schedule assigns it no stage";
       case Rule::programs_by_rank:
         return text("program {} is that of rank {}", of_.has, of_.wanted);
       default:
