@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdio>
+#include <list>
+#include <mutex>
 #include <ostream>
 #include <streambuf>
 
@@ -37,10 +39,12 @@ bool stderr_accepts() noexcept {
   return accepts;
 }
 
-std::ostream& stderr_stream() {
-  static StderrBuffer buffer;
-  static std::ostream out(&buffer);
-  return out;
+std::ostream& new_stderr_stream() {
+  static StderrBuffer buffer; // has no state
+  static std::mutex mutex;
+  static std::list<std::ostream> streams;
+  const std::lock_guard lock(mutex);
+  return streams.emplace_back(&buffer);
 }
 
 } // namespace triax::os

@@ -12,7 +12,8 @@ namespace triax::os {
 /// Whether stderr takes a line now. Waits a second for a slow reader, but only once.
 bool stderr_accepts() noexcept;
 
-/// Writes to stderr what stderr_accepts() lets through.
-std::ostream& stderr_stream();
+/// A stream to stderr that writes what stderr_accepts() lets through. Each call makes another one, because a stream is
+/// not for several threads; it lives as long as the process.
+std::ostream& new_stderr_stream();
 
 } // namespace triax::os

@@ -35,7 +35,7 @@ Progress::Progress(std::ostream& out, bool terminal, bool colour, int columns, s
 
 Progress Progress::for_stderr(std::int64_t steps) {
   const os::Terminal found = os::stderr_terminal();
-  return {os::stderr_stream(), found.terminal, found.colour, found.columns, steps};
+  return {os::new_stderr_stream(), found.terminal, found.colour, found.columns, steps};
 }
 
 void Progress::update(const StepRecord& record) {

@@ -11,7 +11,7 @@
 namespace triax::report {
 
 RankOutput RankOutput::for_stderr() {
-  return {os::stderr_stream(), os::stderr_terminal().terminal};
+  return {os::new_stderr_stream(), os::stderr_terminal().terminal};
 }
 
 void RankOutput::write(int rank, std::string_view line) {

@@ -25,7 +25,7 @@ StartProgress::StartProgress(std::ostream& out, bool terminal, int columns, Prog
 
 StartProgress StartProgress::for_stderr() {
   const os::Terminal found = os::stderr_terminal();
-  return {os::stderr_stream(), found.terminal, found.columns};
+  return {os::new_stderr_stream(), found.terminal, found.columns};
 }
 
 void StartProgress::update(const StartState& state) {
