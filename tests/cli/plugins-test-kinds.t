@@ -5,7 +5,7 @@
 Times differ from run to run.
 
   $ times() { sed -E -e 's/\([0-9]+ ms\)/(# ms)/' -e 's/hpp:[0-9]+\)/hpp:#)/'; }
-  $ faults() { for fault in $3; do echo "$fault"; triax plugins test "$BUILD/tests/conformance/plugins/$1.so" --set "$2.fault=$fault" --filter '*-Options.*' > out.txt; echo "status $?"; sed -n '/checks:$\|check:$/,$p' out.txt | grep '^\[  FAILED  \] [A-Z]'; done; }
+  $ fault() { echo "${2#*=}"; triax plugins test "$BUILD/tests/conformance/plugins/$1.so" --set "$2" --filter "$3" > out.txt; echo "status $?"; sed -n '/checks:$\|check:$/,$p' out.txt | grep '^\[  FAILED  \] [A-Z]'; }
 
 A scheduler, and an optimizer with its own loops, without a fault:
 
@@ -78,139 +78,160 @@ A fault at a limit of an option does, too:
 
 Every fault of a scheduler is found:
 
-  $ faults sched-planted schedule "no_keys throws refuses_all counts_calls per_object per_rank delay stage_map empty_rank missing twice twice_late descending weight_first deadlock"
+  $ fault sched-planted schedule.fault=no_keys 'Supports.RefusesWithReasonsAndKeys'
   no_keys
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [S1]
+  $ fault sched-planted schedule.fault=throws 'Supports.*'
   throws
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [S1]
   [  FAILED  ] Supports.AnswersAreEqual [S2]
-  [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
-  [  FAILED  ] Rows.AreEqualOnEveryThread [S2]
-  [  FAILED  ] Rows.GiveEachStageToARank [S3]
-  [  FAILED  ] Rows.HaveEachActionOnce [S4]
-  [  FAILED  ] Rows.AreInOrder [S5]
-  [  FAILED  ] Rows.EndOnEveryCommunicator [S6]
+  $ fault sched-planted schedule.fault=refuses_all 'Supports.RefusesWithReasonsAndKeys:Rows.OfALargeShapeHaveAllActions'
   refuses_all
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [S1]
   [  FAILED  ] Rows.OfALargeShapeHaveAllActions [S4]
+  $ fault sched-planted schedule.fault=counts_calls 'Rows.AreEqualInEveryCallAndObject:Rows.AreEqualOnEveryThread'
   counts_calls
   status 1
   [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
   [  FAILED  ] Rows.AreEqualOnEveryThread [S2]
+  $ fault sched-planted schedule.fault=per_object 'Rows.AreEqualInEveryCallAndObject'
   per_object
   status 1
   [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
+  $ fault sched-planted schedule.fault=per_rank 'Rows.AreEqualInEveryCallAndObject'
   per_rank
   status 1
   [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
+  $ fault sched-planted schedule.fault=delay 'Rows.GiveEachStageToARank'
   delay
   status 1
   [  FAILED  ] Rows.GiveEachStageToARank [S3]
+  $ fault sched-planted schedule.fault=stage_map 'Rows.GiveEachStageToARank'
   stage_map
   status 1
   [  FAILED  ] Rows.GiveEachStageToARank [S3]
+  $ fault sched-planted schedule.fault=empty_rank 'Rows.GiveEachStageToARank'
   empty_rank
   status 1
   [  FAILED  ] Rows.GiveEachStageToARank [S3]
+  $ fault sched-planted schedule.fault=missing 'Rows.HaveEachActionOnce'
   missing
   status 1
   [  FAILED  ] Rows.HaveEachActionOnce [S4]
+  $ fault sched-planted schedule.fault=twice 'Rows.HaveEachActionOnce'
   twice
   status 1
   [  FAILED  ] Rows.HaveEachActionOnce [S4]
+  $ fault sched-planted schedule.fault=twice_late 'Rows.HaveEachActionOnce'
   twice_late
   status 1
   [  FAILED  ] Rows.HaveEachActionOnce [S4]
+  $ fault sched-planted schedule.fault=descending 'Rows.AreInOrder'
   descending
   status 1
   [  FAILED  ] Rows.AreInOrder [S5]
+  $ fault sched-planted schedule.fault=weight_first 'Rows.AreInOrder'
   weight_first
   status 1
   [  FAILED  ] Rows.AreInOrder [S5]
+  $ fault sched-planted schedule.fault=deadlock 'Rows.EndOnEveryCommunicator'
   deadlock
   status 1
   [  FAILED  ] Rows.EndOnEveryCommunicator [S6]
 
 Every fault of an optimizer is found:
 
-  $ faults optim-planted optimizer "no_keys same_names any_device not_ready reads_in_plan ignores_skip counts_skips ignores_clip ignores_lr decays_all truncates writes_beside allocates hidden_state part_index calls bad_load scratch_end scratch_kept scratch_sizes per_object"
+  $ fault optim-planted optimizer.fault=no_keys 'Supports.RefusesWithReasonsAndKeys'
   no_keys
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [O1]
+  $ fault optim-planted optimizer.fault=same_names 'State.HasDistinctNames'
   same_names
   status 1
   [  FAILED  ] State.HasDistinctNames [O2]
+  $ fault optim-planted optimizer.fault=any_device 'Device.MemoryIsAccessedByKernelsOnly'
   any_device
   status 1
   [  FAILED  ] Device.MemoryIsAccessedByKernelsOnly [O17]
+  $ fault optim-planted optimizer.fault=not_ready 'Step.BeginsAfterItsStream'
   not_ready
   status 1
   [  FAILED  ] Step.BeginsAfterItsStream [O13]
+  $ fault optim-planted optimizer.fault=reads_in_plan 'Planning.CallsTheSameOperations'
   reads_in_plan
   status 1
   [  FAILED  ] Planning.CallsTheSameOperations [O16]
+  $ fault optim-planted optimizer.fault=ignores_skip 'Skip.ChangesNothing:Skip.LeavesNoTrace'
   ignores_skip
   status 1
   [  FAILED  ] Skip.ChangesNothing [O7]
   [  FAILED  ] Skip.LeavesNoTrace [O7]
+  $ fault optim-planted optimizer.fault=counts_skips 'Skip.LeavesNoTrace:Step.TakesAnyShardsInACall:Continue.NewObjectHasEqualBits'
   counts_skips
   status 1
   [  FAILED  ] Skip.LeavesNoTrace [O7]
   [  FAILED  ] Step.TakesAnyShardsInACall [O5]
   [  FAILED  ] Continue.NewObjectHasEqualBits [O18]
+  $ fault optim-planted optimizer.fault=ignores_clip 'Clip.ScalesTheGradient'
   ignores_clip
   status 1
   [  FAILED  ] Clip.ScalesTheGradient [O8]
+  $ fault optim-planted optimizer.fault=ignores_lr 'LearningRate.ScalesTheChange'
   ignores_lr
   status 1
   [  FAILED  ] LearningRate.ScalesTheChange [O9]
+  $ fault optim-planted optimizer.fault=decays_all 'WeightDecay.IsOfMarkedParameters'
   decays_all
   status 1
   [  FAILED  ] WeightDecay.IsOfMarkedParameters [O10]
+  $ fault optim-planted optimizer.fault=truncates 'Working.IsTheRoundedMaster'
   truncates
   status 1
   [  FAILED  ] Working.IsTheRoundedMaster [O11]
+  $ fault optim-planted optimizer.fault=writes_beside 'Step.WritesOnlyItsTensors'
   writes_beside
   status 1
   [  FAILED  ] Step.WritesOnlyItsTensors [O12]
+  $ fault optim-planted optimizer.fault=allocates 'SteadyState.DoesNotAllocate'
   allocates
   status 1
   [  FAILED  ] SteadyState.DoesNotAllocate [O15]
+  $ fault optim-planted optimizer.fault=hidden_state 'Step.TakesAnyShardsInACall:Continue.NewObjectHasEqualBits'
   hidden_state
   status 1
   [  FAILED  ] Step.TakesAnyShardsInACall [O5]
   [  FAILED  ] Continue.NewObjectHasEqualBits [O18]
+  $ fault optim-planted optimizer.fault=part_index 'Update.OfPartsEqualsTheWhole'
   part_index
   status 1
   [  FAILED  ] Update.OfPartsEqualsTheWhole [O4]
+  $ fault optim-planted optimizer.fault=calls 'Skip.LeavesNoTrace:Step.TakesAnyShardsInACall:Continue.NewObjectHasEqualBits'
   calls
   status 1
   [  FAILED  ] Skip.LeavesNoTrace [O7]
   [  FAILED  ] Step.TakesAnyShardsInACall [O5]
   [  FAILED  ] Continue.NewObjectHasEqualBits [O18]
+  $ fault optim-planted optimizer.fault=bad_load 'SavedState.UnreadableIsAnError'
   bad_load
   status 1
   [  FAILED  ] SavedState.UnreadableIsAnError [O19]
+  $ fault optim-planted optimizer.fault=scratch_end 'Scratch.IsEnough'
   scratch_end
   status 1
   [  FAILED  ] Scratch.IsEnough [O3]
+  $ fault optim-planted optimizer.fault=scratch_kept 'Step.KeepsNothingInGradientsAndScratch'
   scratch_kept
   status 1
   [  FAILED  ] Step.KeepsNothingInGradientsAndScratch [O14]
+  $ fault optim-planted optimizer.fault=scratch_sizes 'Scratch.GrowsWithTheShards'
   scratch_sizes
   status 1
   [  FAILED  ] Scratch.GrowsWithTheShards [O3]
+  $ fault optim-planted optimizer.fault=per_object 'Update.*'
   per_object
   status 1
   [  FAILED  ] Update.OfPartsEqualsTheWhole [O4]
   [  FAILED  ] Update.RepeatsHaveEqualBits [O6]
-  [  FAILED  ] Skip.LeavesNoTrace [O7]
-  [  FAILED  ] Clip.ScalesTheGradient [O8]
-  [  FAILED  ] WeightDecay.IsOfMarkedParameters [O10]
-  [  FAILED  ] Step.TakesAnyShardsInACall [O5]
-  [  FAILED  ] Step.BeginsAfterItsStream [O13]
-  [  FAILED  ] Step.KeepsNothingInGradientsAndScratch [O14]
-  [  FAILED  ] Continue.NewObjectHasEqualBits [O18]
