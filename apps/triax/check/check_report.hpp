@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "check/memory_limit.hpp"
+#include "common/memory_limit.hpp"
 #include "config/load.hpp"
 #include "train/preflight.hpp"
 

@@ -21,6 +21,7 @@ void add_generate(CLI::App& program, int& status);
 void add_compare(CLI::App& program, int& status);
 void add_report(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
+void add_fit(CLI::App& program, int& status);
 void add_checkpoint(CLI::App& program, int& status);
 void add_import(CLI::App& program, int& status);
 void add_export(CLI::App& program, int& status);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "check/memory_limit.hpp"
+#include "common/memory_limit.hpp"
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"

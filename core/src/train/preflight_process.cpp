@@ -127,24 +127,35 @@ Refusal refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& fai
 
 } // namespace
 
+ChildAnswer ask_in_child(const config::RunConfig& run, const std::function<std::string()>& body,
+                         const plugin::CallLimits& limits) {
+  const plugin::ProbeResult result = plugin::run_probe(
+      [&body] {
+        const plugin::CallScope all({}, "the check of the run", {}, plugin::CallKind::unlimited);
+        return body();
+      },
+      plugin::ProbeOutput::inherited, limits);
+  if (!result.failure) return {result.output, {}};
+  if (result.failure->plugin.empty())
+    throw Error(text("{}, outside of all plugins", result.failure->reason()), {},
+                result.failure->is_killed ? result.failure->hint({})
+                                          : "this is a defect of Triax: report it with the run's TOML");
+  return {{}, refusal_of(run, *result.failure)};
+}
+
 CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const PreflightRequest& request,
                               const plugin::CallLimits& limits) {
   const auto body = [&] {
-    const plugin::CallScope all({}, "the check of the run", {}, plugin::CallKind::unlimited);
     CheckedRun checked;
     checked.placement = request.placement ? *request.placement : choose_placement(run);
     checked.preflight = preflight(run, checked.placement, log, request.devices(checked.placement));
     return packed(checked);
   };
-  const plugin::ProbeResult result = plugin::run_probe(body, plugin::ProbeOutput::inherited, limits);
-  if (!result.failure) return unpacked(result.output);
-  if (result.failure->plugin.empty())
-    throw Error(text("{}, outside of all plugins", result.failure->reason()), {},
-                result.failure->is_killed ? result.failure->hint({})
-                                          : "this is a defect of Triax: report it with the run's TOML");
+  const ChildAnswer answer = ask_in_child(run, body, limits);
+  if (answer.refusals.empty()) return unpacked(answer.packed);
   CheckedRun out;
   out.placement = request.placement.value_or(Placement{});
-  out.preflight.refusals.add(refusal_of(run, *result.failure));
+  out.preflight.refusals.add(answer.refusals);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "plugin/plugin_call.hpp"
 #include "train/preflight.hpp"
@@ -26,5 +27,15 @@ struct CheckedRun {
 
 CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const PreflightRequest& request,
                               const plugin::CallLimits& limits = {});
+
+/// What a child process answers.
+struct ChildAnswer {
+  std::string packed; // by plugin::pack()
+  Refusals refusals;  // the plugin that ended the child; then `packed` is empty
+};
+
+/// Calls `body`, which calls the run's plugins, in a child process, and returns its result.
+ChildAnswer ask_in_child(const config::RunConfig& run, const std::function<std::string()>& body,
+                         const plugin::CallLimits& limits = {});
 
 } // namespace triax::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "check/memory_limit.hpp"
+#include "common/memory_limit.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of each rank's device, from `triax check --memory 80GiB`, and whether a plan fits in it.
+// Memory of each rank's device, the --memory of `triax check` and `triax fit`, and whether a plan fits in it.
 //
 // Threads: pure functions. Errors: returned.
 #pragma once

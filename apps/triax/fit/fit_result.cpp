@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fit/fit_result.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/errors_json.hpp"
+#include "common/table.hpp"
+#include "report/units.hpp"
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* word(bool value) {
+  return value ? "true" : "false";
+}
+
+std::string rows_text(const FitResult& result) {
+  std::vector<std::vector<std::string>> rows = {
+      {"parallel.sequence", "memory.recompute", "batch.micro", "needs", "free", "idle"}};
+  for (const train::MemoryPlan& plan : result.search.plans) {
+    const auto& [sequence, recompute, micro] = plan.settings;
+    rows.push_back({word(sequence), recompute, text("{}", micro), report::bytes_text(plan.bytes),
+                    result.fits(plan) ? report::bytes_text(result.limit.bytes - plan.bytes) : "does not fit",
+                    plan.idle ? report::percent_text(*plan.idle) : "-"});
+  }
+  return table(std::move(rows));
+}
+
+Json settings_json(const train::MemorySettings& settings) {
+  return {{"parallel.sequence", settings.sequence},
+          {"memory.recompute", settings.recompute},
+          {"batch.micro", settings.micro}};
+}
+
+Json plan_json(const FitResult& result, const train::MemoryPlan& plan) {
+  return {{"settings", settings_json(plan.settings)},
+          {"bytes", plan.bytes},
+          {"rank", plan.rank},
+          {"fits", result.fits(plan)},
+          {"idle", plan.idle ? Json(*plan.idle) : Json()}};
+}
+
+} // namespace
+
+std::vector<FitChange> changes_of(const FitResult& result) {
+  const train::MemorySettings &written = result.search.written.settings, &best = result.best->settings;
+  std::vector<FitChange> out;
+  if (result.fits(result.search.written)) return out;
+  if (best.sequence != written.sequence) {
+    out.push_back({"parallel", "sequence", word(best.sequence)});
+    if (result.search.scatter_gather) out.push_back({"parallel", "scatter_gather", "false"});
+  }
+  if (best.recompute != written.recompute) out.push_back({"memory", "recompute", text("\"{}\"", best.recompute)});
+  if (best.micro < written.micro) out.push_back({"batch", "micro", text("{}", best.micro)});
+  return out;
+}
+
+std::string to_text(const FitResult& result) {
+  const train::MemoryPlan& written = result.search.written;
+  std::string out = text(
+      "as written: batch.micro = {}, parallel.sequence = {}, memory.recompute = \"{}\": rank {} needs most, {}\n\n",
+      written.settings.micro, word(written.settings.sequence), written.settings.recompute, written.rank,
+      report::bytes_text(written.bytes));
+  out += text("the largest batch.micro in --memory {}; idle is the mean of the ranks by FLOPs, without transfers\n",
+              result.limit.written) +
+         rows_text(result) + '\n';
+  const std::vector<FitChange> changes = changes_of(result);
+  if (changes.empty()) return out + text("{} fits as it is written\n", result.file);
+  out += text("to fit, set in {}:\n", result.file);
+  std::string table;
+  for (const FitChange& change : changes) {
+    if (change.table != table) out += text("\n[{}]\n", table = change.table);
+    out += text("{} = {}\n", change.key, change.value);
+  }
+  return out;
+}
+
+std::string to_json(const FitResult& result) {
+  Json plans = Json::array(), changes = Json::object();
+  for (const train::MemoryPlan& plan : result.search.plans) plans.push_back(plan_json(result, plan));
+  if (result.best)
+    for (const FitChange& change : changes_of(result))
+      changes[text("{}.{}", change.table, change.key)] = Json::parse(change.value);
+  const bool is_planned = !result.search.plans.empty();
+  Json out = {{"file", result.file}, {"memory_bytes", result.limit.bytes}};
+  add_errors(out, result.refusals);
+  out["written"] = is_planned ? plan_json(result, result.search.written) : Json();
+  out["plans"] = std::move(plans);
+  out["changes"] = result.best ? std::move(changes) : Json();
+  return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be invalid UTF-8
+}
+
+} // namespace triax::app

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result of `triax fit`, and its two output formats.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/memory_limit.hpp"
+#include "config/load.hpp"
+#include "train/memory_search.hpp"
+
+namespace triax::app {
+
+struct FitResult {
+  std::string file;
+  MemoryLimit limit;
+  std::vector<config::Diagnostic> refusals; // then the rest is empty
+  train::MemorySearch search{};
+  /// The settings that fit and change least: of the first row of the search with a microbatch as large as the written
+  /// one, else of that with the largest.
+  std::optional<train::MemoryPlan> best{}; // empty: nothing fits
+
+  bool fits(const train::MemoryPlan& plan) const { return plan.bytes <= limit.bytes; }
+};
+
+struct FitChange {
+  std::string table, key, value; // "memory", "recompute", "\"full\""
+};
+/// From what is written to `best`, which must be there. None if the run fits as it is written.
+std::vector<FitChange> changes_of(const FitResult& result);
+
+std::string to_text(const FitResult& result);
+std::string to_json(const FitResult& result);
+
+} // namespace triax::app

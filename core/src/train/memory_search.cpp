@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/memory_search.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "plugin/probe_answer.hpp"
+#include "train/preflight.hpp"
+#include "train/preflight_process.hpp"
+
+namespace triax::train {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t low = 1; low <= number / low; ++low) {
+    if (number % low != 0) continue;
+    out.push_back(low);
+    if (low != number / low) out.push_back(number / low);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+class Search {
+ public:
+  Search(config::RunConfig run, std::uint64_t limit, Log& log)
+      : run_(std::move(run)), limit_(limit), log_(log), placement_(choose_placement(run_)) {}
+
+  MemorySearch take() {
+    MemorySearch out;
+    const MemorySettings written = {run_.parallel.sequence, run_.memory.recompute, run_.batch.micro};
+    const Planned as_written = plan(written);
+    if (!as_written.plan) {
+      out.refusals = as_written.refusals;
+      return out;
+    }
+    out.written = *as_written.plan;
+    for (const char* recompute : {"none", "full"}) {
+      for (const bool sequence : {false, true}) {
+        // What is on stays on: sequence parallelism costs no time.
+        if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;
+        if (const std::optional<MemoryPlan> found = largest({sequence, recompute, 1})) out.plans.push_back(*found);
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct Planned {
+    std::optional<MemoryPlan> plan; // empty: refused
+    Refusals refusals;
+  };
+
+  Planned plan(const MemorySettings& settings) {
+    config::RunConfig run = run_;
+    run.parallel.sequence = settings.sequence;
+    if (settings.sequence) run.parallel.scatter_gather = false; // its parts are what that would send
+    run.memory.recompute = settings.recompute;
+    run.batch.micro = settings.micro;
+    const Preflight checked = preflight(run, placement_, log_);
+    if (!checked.refusals.empty() || checked.plans.empty()) return {{}, checked.refusals};
+    const RankPlan& most = *std::ranges::max_element(checked.plans, {}, &RankPlan::bytes);
+    MemoryPlan out{settings, most.bytes(), most.ranks.front(), {}};
+    if (checked.balance.step) out.idle = checked.balance.step->idle;
+    return {out, {}};
+  }
+
+  /// Bisects the microbatches, as larger ones need more. One that is refused (some schedules restrict their number)
+  /// is left out.
+  std::optional<MemoryPlan> largest(MemorySettings settings) {
+    std::vector<std::int64_t> candidates = divisors(run_.batch.global / run_.parallel.data);
+    std::optional<MemoryPlan> fits, least;
+    std::size_t first = 0, last = candidates.size(); // those before `first` fit, those from `last` on do not
+    while (first < last) {
+      const std::size_t at = first + (last - first) / 2;
+      settings.micro = candidates[at];
+      const Planned planned = plan(settings);
+      if (!planned.plan) {
+        candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(at));
+        --last;
+      } else if (planned.plan->bytes <= limit_) {
+        fits = planned.plan;
+        first = at + 1;
+      } else {
+        least = planned.plan;
+        last = at;
+      }
+    }
+    return fits ? fits : least;
+  }
+
+  const config::RunConfig run_;
+  const std::uint64_t limit_;
+  Log& log_;
+  const Placement placement_;
+};
+
+Json found_json(const MemoryPlan& plan) {
+  const MemorySettings& settings = plan.settings;
+  return {settings.sequence, settings.recompute, settings.micro,
+          plan.bytes,        plan.rank,          plan.idle ? Json(*plan.idle) : Json()};
+}
+MemoryPlan read_found(const Json& json) {
+  MemoryPlan out{{json.at(0), json.at(1), json.at(2)}, json.at(3), json.at(4), {}};
+  if (!json.at(5).is_null()) out.idle = json.at(5).get<double>();
+  return out;
+}
+
+} // namespace
+
+MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Log& log) {
+  const ChildAnswer answer = ask_in_child(run, [&] {
+    const MemorySearch search = Search(run, limit, log).take();
+    Json plans = Json::array();
+    for (const MemoryPlan& plan : search.plans) plans.push_back(found_json(plan));
+    return plugin::pack({plugin::refusals_json(search.refusals), found_json(search.written), plans});
+  });
+  MemorySearch out;
+  out.refusals = answer.refusals;
+  if (!out.refusals.empty()) return out;
+  const Json json = plugin::unpack(answer.packed);
+  out.refusals = plugin::read_refusals(json.at(0));
+  out.written = read_found(json.at(1));
+  out.scatter_gather = run.parallel.scatter_gather;
+  for (const Json& plan : json.at(2)) out.plans.push_back(read_found(plan));
+  return out;
+}
+
+} // namespace triax::train

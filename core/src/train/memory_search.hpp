@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches the settings of a run under which every rank fits into the memory of its device: sequence parallelism,
+// recomputation and the largest microbatch. The layout and the batch stay as they are.
+//
+// Threads: as for plugin::run_probe(). Blocking: plans the run up to a few dozen times. Errors: as for
+// preflight_in_child().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "triax/error.hpp"
+#include "triax/log.hpp"
+
+namespace triax::train {
+
+/// What the search changes.
+struct MemorySettings {
+  bool sequence = false;          // parallel.sequence
+  std::string recompute = "none"; // memory.recompute
+  std::int64_t micro = 1;         // batch.micro
+  bool operator==(const MemorySettings&) const = default;
+};
+
+struct MemoryPlan {
+  MemorySettings settings;
+  std::uint64_t bytes = 0;    // of the device of the rank that needs most
+  int rank = 0;               // it
+  std::optional<double> idle; // mean idle fraction of ranks by FLOPs; empty: not known
+};
+
+struct MemorySearch {
+  Refusals refusals; // of the run as it is written; then the rest is empty
+  MemoryPlan written;
+  bool scatter_gather = false; // as it is written; sequence parallelism turns it off
+  /// For each sequence and recompute, those that cost least time first: the plan with the largest microbatch that fits;
+  /// if none does, the plan with the smallest.
+  std::vector<MemoryPlan> plans;
+};
+
+/// `limit`: bytes of each rank's device. Plugins are called in a child process.
+MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Log& log);
+
+} // namespace triax::train
