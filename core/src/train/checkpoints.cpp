@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/caught_error.hpp"
+#include "base/start_thread.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/tensor_writer.hpp"
 #include "os/followed_folder.hpp"
@@ -80,7 +81,8 @@ struct Checkpoints::Impl {
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
     prepare();
-    writer = std::thread([this] { write_all(); });
+    writer =
+        start_thread("the thread that writes checkpoints", [this] { return std::thread([this] { write_all(); }); });
   }
 
   ~Impl() {
@@ -107,7 +109,10 @@ struct Checkpoints::Impl {
     if (uses_staging(run, rank.device().kind(), rank.computes())) {
       const bool pinned = rank.device().kind() != DeviceKind::host;
       staging = rank.device().allocate(staging_bytes(kept), pinned ? MemoryKind::pinned : MemoryKind::host);
-      if (!pinned) touched = std::async(std::launch::async, [this] { touch_pages(*staging, stop); });
+      if (!pinned)
+        touched = start_thread("the thread that provides memory for checkpoints", [this] {
+          return std::async(std::launch::async, [this] { touch_pages(*staging, stop); });
+        });
     }
     auto* next = staging ? static_cast<std::byte*>(staging->data()) : nullptr;
     for (const KeptTensor& tensor : kept) {
