@@ -11,10 +11,10 @@
 
 #include "base/bytes_text.hpp"
 #include "base/printable.hpp"
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/strict_json.hpp"
+#include "checksum/checksum.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
