@@ -197,6 +197,7 @@ checkpoint::Manifest CheckpointCommit::manifest(const checkpoint::TrainingState&
                                                 checkpoint::SavedPart content) const {
   checkpoint::Manifest out;
   out.training = state;
+  out.data = data_;
   out.tokens = state.samples * sequence_;
   out.created = checkpoint::creation_time();
   out.engine = TRIAX_VERSION;

@@ -10,6 +10,7 @@
 #include "os/followed_folder.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "train/agreement.hpp"
+#include "train/corpus_content.hpp"
 #include "train/dataset_source.hpp"
 #include "train/evaluate.hpp"
 #include "train/lr.hpp"
@@ -52,8 +53,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     if (run.log.timeline > 0 || options.records_timelines) {
       trace.emplace(prepared.training, run.log.timeline, device->kind() != DeviceKind::host, options.observer);
       trace->set_compute(*stream);
-    }
       run_folder.emplace(run.folder);
+    }
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
       start();
@@ -273,6 +274,17 @@ checkpoint::TrainingState Rank::training_state() const {
           last.good_steps,
           last.hysteresis,
           PluginStates(impl_->run, impl_->plugins).save()};
+}
+
+checkpoint::DataContent Rank::data_content() const {
+  const auto of = [](const std::unique_ptr<DatasetSource>& source) {
+    return source ? content_of(source->dataset()) : std::vector<checkpoint::CorpusContent>();
+  };
+  return {of(impl_->training), of(impl_->held_out)};
+}
+
+void Rank::open_data() {
+  impl_->source(impl_->run.data.training, impl_->options.training, impl_->training);
 }
 
 void Rank::load_plugins(const std::map<std::string, std::string>& states) {
