@@ -31,6 +31,7 @@ Manifest manifest() {
   out.config = {{"model.hidden", "32"}};
   out.content = all.take();
   out.mean_of = {"step-00000100"};
+  out.data = {{{1200, "aa"}, {3400, "bb"}}, {{50, "cc"}}};
   return out;
 }
 
@@ -60,12 +61,23 @@ TEST_F(ManifestFile, ReadsBackWhatIsWritten) {
   EXPECT_EQ(back.layout, written.layout);
   EXPECT_EQ(back.config, written.config);
   EXPECT_EQ(back.mean_of, written.mean_of);
+  EXPECT_EQ(back.data.training, written.data.training);
+  EXPECT_EQ(back.data.validation, written.data.validation);
   ASSERT_EQ(back.content.files.size(), 2u);
   ASSERT_EQ(back.content.tensors.size(), 1u);
   ASSERT_EQ(back.content.tensors[0].pieces.size(), 2u);
   EXPECT_EQ(back.content.tensors[0].pieces[1].begin, (Shape{2, 0}));
   EXPECT_EQ(back.content.tensors[0].pieces[1].checksum, "bb");
   EXPECT_EQ(to_json(back), to_json(written));
+}
+
+/// As earlier versions wrote it.
+TEST_F(ManifestFile, DataMayBeMissing) {
+  Manifest written = manifest();
+  written.data = {};
+  const std::string json = to_json(written);
+  EXPECT_THAT(json, ::testing::Not(HasSubstr("\"data\"")));
+  EXPECT_TRUE(read(json).data.training.empty());
 }
 
 TEST_F(ManifestFile, RefusesWhatIsDamaged) {

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checksum/checksum.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 

@@ -78,6 +78,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    resume = "auto" # default
    from = "" # default
    load = "all" # default
+   changed_data = "refuse" # default
   [log]
    metrics = "{folder}/runs/base/metrics.jsonl" # default
    every = 1 # default

@@ -100,7 +100,7 @@ TEST(Prepare, EveryByteComesBack) {
   file.read(0, tokens);
   for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(tokens[i], static_cast<unsigned char>(text[i])) << i;
   EXPECT_EQ(tokens.back(), 256);
-  EXPECT_FALSE(file.first_outside(257));
+  EXPECT_FALSE(file.scan(257).outside);
 }
 
 TEST(Prepare, SplitsDocumentsAtTheSeparator) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "checksum/checksum.hpp"
 #include "data/dataset.hpp"
 #include "data/megatron_files.hpp"
 #include "support/error_of.hpp"
@@ -99,8 +100,8 @@ TEST(TokenFile, FindsTheFirstIdOutsideAVocabularyAnywhere) {
     write_tokens(folder / "d", 4, tokens);
     const TokenFile file(folder / "d");
     EXPECT_EQ(file.largest(), 400);
-    EXPECT_FALSE(file.first_outside(401));
-    const auto found = file.first_outside(300);
+    EXPECT_FALSE(file.scan(401).outside);
+    const auto found = file.scan(300).outside;
     ASSERT_TRUE(found);
     EXPECT_EQ(found->position, static_cast<std::int64_t>(place));
     EXPECT_EQ(found->id, place == 39999 ? 400 : 300);
@@ -110,14 +111,31 @@ TEST(TokenFile, FindsTheFirstIdOutsideAVocabularyAnywhere) {
 TEST(TokenFile, NegativeIdsAndThoseBeyond32BitsAreOutsideEveryVocabulary) {
   const TempFolder folder;
   write_tokens<std::int8_t>(folder / "a", 2, {1, -1, 2});
-  const auto negative = TokenFile(folder / "a").first_outside(1000);
+  const auto negative = TokenFile(folder / "a").scan(1000).outside;
   ASSERT_TRUE(negative);
   EXPECT_EQ(negative->position, 1);
   EXPECT_EQ(negative->id, -1);
   write_tokens<std::int64_t>(folder / "b", 5, {1, 2, std::int64_t{1} << 32});
-  const auto large = TokenFile(folder / "b").first_outside(1000);
+  const auto large = TokenFile(folder / "b").scan(1000).outside;
   ASSERT_TRUE(large);
   EXPECT_EQ(large->id, std::int64_t{1} << 32);
+}
+
+TEST(TokenFile, TheChecksumIsOfAllBytesOfTheTokens) {
+  const TempFolder folder;
+  std::vector<std::uint16_t> tokens(40000, 5);
+  const auto checksum_of = [&](std::int64_t vocab) {
+    write_tokens(folder / "d", 8, tokens);
+    return TokenFile(folder / "d").scan(vocab).checksum;
+  };
+  Checksum of_bytes;
+  of_bytes.add(std::as_bytes(std::span(tokens)));
+  const std::string before = checksum_of(6);
+  EXPECT_EQ(before, of_bytes.text());
+  EXPECT_EQ(checksum_of(1 << 20), before) << "also if the type holds no other ids";
+  EXPECT_EQ(checksum_of(5), "") << "not all was read";
+  tokens[20000] = 4;
+  EXPECT_NE(checksum_of(6), before);
 }
 
 TEST(TokenFile, AnEmptyStreamIsReadable) {
@@ -126,7 +144,7 @@ TEST(TokenFile, AnEmptyStreamIsReadable) {
   write_file(folder / "d.idx", MegatronIndex(8, 2, {}, {0}).bytes());
   const TokenFile file(folder / "d");
   EXPECT_EQ(file.tokens(), 0);
-  EXPECT_FALSE(file.first_outside(1));
+  EXPECT_FALSE(file.scan(1).outside);
 }
 
 // The message for each inconsistency.
@@ -224,7 +242,7 @@ TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
                 "  the file was truncated while in use: restore it, then start again");
   EXPECT_THAT(error_of([&] { file.read(30'000, sample); }), HasSubstr("bytes 60000 to 60200 are missing"));
   EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
-  EXPECT_THAT(error_of([&] { file.first_outside(257); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
+  EXPECT_THAT(error_of([&] { file.scan(257); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
 }
 
 TEST(TokenFile, ReadsAnIndexOfManyBlocks) {

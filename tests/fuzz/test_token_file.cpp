@@ -40,7 +40,7 @@ bool files_accepted(const std::filesystem::path& prefix) {
     const TokenFile file(prefix);
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.tokens()));
     file.read(0, tokens);
-    file.first_outside(100);
+    file.scan(100);
     if (file.tokens() > 0) file.largest();
     const Dataset dataset(prefix, 2, 100, 1);
     std::vector<std::int32_t> memory(4);

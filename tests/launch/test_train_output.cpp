@@ -2,6 +2,7 @@
 // triax train with ranks as threads: what plugins print and how they end does not change the result, two runs do not
 // share a metrics file, and a run whose operations take hours can be stopped.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -137,6 +138,28 @@ TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
   EXPECT_EQ(gone.text,
             "the working folder cannot be found: No such file or directory\n"
             "  it was deleted or moved; change to a folder that exists (cd)\n");
+}
+
+/// A pipe that is full for the whole run, as of a launcher that is stopped.
+TEST_F(TrainOutput, AStderrThatNobodyReadsNeitherStopsTheRunNorLosesItsRecords) {
+  const std::string pipe = (work_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int filled = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(filled, 0);
+  for (const std::string& bytes : {std::string(4096, 'x'), std::string("x")})
+    while (::write(filled, bytes.data(), bytes.size()) > 0) continue;
+  for (const char* comm : {"comm-local", "comm-ucx"}) {
+    const std::string keys = text("--set comm.plugin={} --set run.dir={} --set checkpoint.every=4 ", comm, comm);
+    const Outcome run =
+        run_command("cd '" + work_.path().string() +
+                    "' && timeout -s KILL 300 '" TRIAX_BINARY_DIR "/bin/triax' train run.toml " + keys + "2> pipe");
+    EXPECT_EQ(run.status, 0);
+    EXPECT_THAT(run.text, HasSubstr("trained 10 steps"));
+    EXPECT_EQ(losses(comm).size(), 10u);
+    EXPECT_TRUE(std::filesystem::exists(work_ / comm / "checkpoints/step-00000010/manifest.json"));
+  }
+  EXPECT_EQ(losses("comm-local"), losses("comm-ucx"));
+  ::close(filled);
 }
 
 TEST_F(TrainOutput, ASmallSharedMemoryIsNamed) {

@@ -148,6 +148,20 @@ TEST_F(EventFiles, BeginWithVersionAndStart) {
   EXPECT_EQ(file.missing(), 0);
 }
 
+TEST_F(EventFiles, AnEvaluationThatIsMadeLaterHasNoOtherValues) {
+  EventFile file(path(), 5, observer_);
+  StepRecord record;
+  record.step = 4;
+  record.eval_loss = 5.5;
+  file.write_evaluation(record);
+  record.eval_loss.reset();
+  file.write_evaluation(record);
+  const std::vector<std::string> events = read();
+  ASSERT_EQ(events.size(), 3);
+  EXPECT_EQ(fields_of(events[2]).find(2)->second, "4");
+  EXPECT_THAT(scalars_in(events[2]), ElementsAre(std::pair<std::string, float>{"eval_loss", 5.5f}));
+}
+
 TEST_F(EventFiles, OfALaterStartAreAfterEarlierOnes) {
   for (std::int64_t step = 1; step <= 3; ++step) {
     EventFile file(path(), step, observer_); // within a second

@@ -2,6 +2,7 @@
 // Progress output byte by byte, on a terminal and elsewhere; detection of terminals.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <sstream>
 
 #include "os/terminal.hpp"
@@ -50,6 +51,13 @@ TEST(Progress, WithoutATerminalWritesALineEveryTenSeconds) {
   stage.now += milliseconds(1);
   stage.step(3, 4.25);
   EXPECT_EQ(stage.written(), "step 3/1000  loss 4.2500  12.3 k tokens/s  4 min 09 s left\n");
+}
+
+/// The processor gives most results that are not a number a sign.
+TEST(Progress, ALossThatIsNotANumberHasNoSign) {
+  Stage stage(false);
+  stage.step(1, -std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(stage.written(), "step 1/1000  loss nan  12.3 k tokens/s  4 min 10 s left\n");
 }
 
 TEST(Progress, ARunThatFailedLeavesNoBarBehind) {

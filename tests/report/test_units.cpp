@@ -13,6 +13,8 @@ TEST(Units, Decimals) {
   EXPECT_EQ(decimals_text(5.5, 4), "5.5000");
   EXPECT_EQ(decimals_text(-0.06, 1), "-0.1");
   EXPECT_EQ(decimals_text(1e308, 1).size(), 311u);
+  EXPECT_EQ(decimals_text(-std::numeric_limits<double>::quiet_NaN(), 4), "nan");
+  EXPECT_EQ(decimals_text(-std::numeric_limits<double>::infinity(), 4), "-inf");
 }
 
 TEST(Units, Counts) {

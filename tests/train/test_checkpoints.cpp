@@ -20,8 +20,10 @@ namespace fs = std::filesystem;
 using test::Where;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 using Resumed = test::ResumedRun;
@@ -232,7 +234,69 @@ TEST_F(RefusedResume, NamesTheKeysAndTheChoices) {
   EXPECT_THAT(refusal("model.vocab", "300"), HasSubstr("model.vocab = 300 (was 257)"));
   EXPECT_THAT(refusal("train.precision", "\"bf16\""), HasSubstr("continues after step 2 from "));
   EXPECT_THAT(refusal("optimizer.lr", "0.5"), HasSubstr("; changed: optimizer.lr = 0.5 (was 0.01)"));
-  EXPECT_THAT(refusal("log.level", "\"warn\""), testing::Not(HasSubstr("changed")));
+  EXPECT_THAT(refusal("log.level", "\"warn\""), Not(HasSubstr("changed")));
+}
+
+/// With equal shapes, and another function of the same weights.
+TEST_F(RefusedResume, AModelThatGivesTheWeightsAnotherMeaningIsRefused) {
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_THAT(refusal("model.heads", "4"),
+              testing::MatchesRegex("cannot continue from .*/step-00000002: its weights have another meaning in this "
+                                    "model. Changed: model.heads = 4 \\(was 2\\)"));
+  EXPECT_THAT(refusal("model.norm_eps", "1e-6"), HasSubstr("Changed: model.norm_eps = 1e-06 (was 1e-05)"));
+  EXPECT_THAT(refusal("model.dropout", "0.2"),
+              AllOf(StartsWith("continues after step 2 "), EndsWith("; changed: model.dropout = 0.2 (was 0.1)")));
+  run_.keys["run.dir"] = "\"other\"";
+  run_.keys["checkpoint.from"] = text("\"{}\"", checkpoint("run", 2).string());
+  EXPECT_THAT(refusal("model.heads", "4"), HasSubstr("another meaning"));
+  run_.keys["checkpoint.load"] = "\"weights\"";
+  EXPECT_THAT(refusal("model.heads", "4"),
+              AllOf(StartsWith("begins with the weights of "), EndsWith("; changed: model.heads = 4 (was 2)")));
+}
+
+TEST_F(RefusedResume, OtherRotaryPositionsAreAnotherModel) {
+  run_.use_llama(2);
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_THAT(refusal("model.rope_theta", "500000"), HasSubstr("Changed: model.rope_theta = 5e+05 (was 10000.0)"));
+  EXPECT_THAT(refusal("train.seed", "7"), HasSubstr("continues after step 2 from "));
+}
+
+/// A later version of a plugin may have more options.
+TEST_F(RefusedResume, AnOptionThatTheCheckpointDoesNotKnowMayHaveItsDefault) {
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  const fs::path file = checkpoint("run", 2) / "manifest.json";
+  checkpoint::Manifest manifest = checkpoint::read_manifest(file);
+  ASSERT_EQ(manifest.config.erase("model.norm_eps"), 1u);
+  test::write_file(file, checkpoint::to_json(manifest));
+  EXPECT_THAT(refusal("train.seed", "7"), HasSubstr("continues after step 2 from "));
+  EXPECT_THAT(refusal("model.norm_eps", "1e-6"), HasSubstr("Changed: model.norm_eps = 1e-06 (was not set)"));
+}
+
+/// Files of the same name and size.
+TEST_F(RefusedResume, OtherTokensUnderTheSameNameAreRefusedUnlessTheyAreAccepted) {
+  has_corpora_ = true;
+  run_.keys["data.validation"] = "\"text\"";
+  run_.keys["eval.every"] = "1";
+  run_.keys["train.stop_at"] = "0";
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  EXPECT_THAT(refusal("log.level", "\"warn\""), Not(HasSubstr("changed")));
+  test::prepare_text(run_, std::string(200, 'a') + "b" + std::string(199, 'a'));
+  EXPECT_THAT(refusal("log.level", "\"warn\""),
+              testing::MatchesRegex("cannot continue from .*/step-00000002: the token files have changed: content of "
+                                    "data.path is 401 tokens, checksum [0-9a-f]{32} \\(was 401 tokens, checksum "
+                                    "[0-9a-f]{32}\\)"));
+  const std::string accepted = refusal("checkpoint.changed_data", "\"accept\"");
+  EXPECT_THAT(accepted, AllOf(StartsWith("continues after step 2 "), HasSubstr("; changed: content of data.path is "),
+                              HasSubstr(", content of data.validation is ")));
+  for (const char* end : {".bin", ".idx", ".json"})
+    fs::copy_file(run_.folder() / (std::string("text") + end), run_.folder() / (std::string("other") + end));
+  EXPECT_THAT(refusal("data.path", "\"other\""), AllOf(HasSubstr("; changed: data.path = "), HasSubstr("content of ")))
+      << "another name: the user knows";
+  run_.keys["checkpoint.changed_data"] = "\"accept\"";
+  ASSERT_THAT(train({}, 3), IsEmpty());
+  run_.keys.erase("checkpoint.changed_data");
+  EXPECT_THAT(refusal("log.level", "\"warn\""), Not(HasSubstr("changed"))) << "step 3 has used the new content";
 }
 
 TEST_F(RefusedResume, ACheckpointToBeginWithMustExistUntilTheRunHasItsOwn) {

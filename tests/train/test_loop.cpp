@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "control/local_store.hpp"
+#include "train/checkpoints.hpp"
 #include "train/loop.hpp"
 #include "train/tiny_run.hpp"
 
@@ -299,6 +301,42 @@ TEST(StopSignals, AThreadThatCannotBeStartedIsReported) {
   EXPECT_EXIT(start_without_threads(), ::testing::ExitedWithCode(3),
               "cannot start the signal thread: Resource temporarily unavailable\n"
               "  allow this process more threads");
+}
+
+/// In a separate process. The thread that writes checkpoints is the first one that is refused.
+[[noreturn]] void save_without_threads(const config::RunConfig& config) {
+  test::TinyRank rank(config);
+  const Layout layout = Layout::ptd(1, 1, 1);
+  control::LocalStore store;
+  const rlimit none{0, 0};
+  const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
+  try {
+    train::Checkpoints checkpoints(config, layout, 0, *rank, store, null_log());
+  } catch (const Error& error) {
+    std::fputs(error.what(), stderr);
+    ::_exit(limited ? 3 : 1);
+  }
+  ::_exit(1);
+}
+
+TEST_F(LoopTest, AThreadForCheckpointsThatCannotBeStartedIsReported) {
+  EXPECT_EXIT(save_without_threads(run_.config()), ::testing::ExitedWithCode(3),
+              "cannot start the thread that writes checkpoints: Resource temporarily unavailable\n"
+              "  allow this process more threads \\(ulimit -u\\)");
+}
+
+/// Another run may have its name by then.
+TEST_F(LoopTest, TheTimelineOfAFolderThatIsMovedIsInIt) {
+  run_.keys["log.timeline"] = "4";
+  std::filesystem::create_directory(run_.folder() / "run"); // before the rank, as in a run
+  source_.prompt = [&](std::int64_t sample) {
+    if (sample != 8) return;
+    std::filesystem::rename(run_.folder() / "run", run_.folder() / "moved");
+    std::filesystem::create_directory(run_.folder() / "run");
+  };
+  EXPECT_EQ(go().missing.timelines, 0);
+  EXPECT_TRUE(std::filesystem::exists(run_.folder() / "moved/timeline-rank-0.json"));
+  EXPECT_TRUE(std::filesystem::is_empty(run_.folder() / "run"));
 }
 
 TEST_F(LoopTest, NamesTheStepInAnError) {

@@ -20,6 +20,7 @@ using test::error_of;
 using test::TinyRank;
 using test::TinySource;
 using test::Where;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -290,6 +291,18 @@ TEST_F(Nonfinite, ARunThatGoesBackTooOftenEnds) {
   run_.keys["lr.warmup_steps"] = "0";
   run_.keys["checkpoint.every"] = "1";
   EXPECT_THAT(train(TinySource()), ElementsAre(HasSubstr("; the run has gone back 2 times (train.max_rewinds)\n")));
+}
+
+/// A later start must not use the samples again that the last return has left out.
+TEST_F(Nonfinite, ARunThatGoesBackTooOftenHasSavedItsLastReturn) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  run_.keys["train.max_rewinds"] = "1";
+  run_.keys["model.hidden"] = "64"; // takes a while to write
+  run_.keys["optimizer.lr"] = "1e30";
+  run_.keys["lr.warmup_steps"] = "0";
+  run_.keys["checkpoint.every"] = "1";
+  EXPECT_THAT(train(TinySource(), {2, 2, 1}), Contains(HasSubstr("; the run has gone back 1 times")));
+  EXPECT_EQ(samples_at(1), 16) << "of the first step, and of the one that was left out";
 }
 
 TEST_F(Nonfinite, WithoutACheckpointItCannotGoBack) {

@@ -21,12 +21,14 @@ namespace {
 namespace fs = std::filesystem;
 using test::read_file;
 using test::write_file;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
+using ::testing::StartsWith;
 using triax::test::error_of;
 
 report::StepRecord record(std::int64_t step) {
@@ -242,6 +244,23 @@ TEST_F(RunFolderTest, EveryStartAndEveryReturnWritesAnEventFile) {
   EXPECT_EQ(records.missing_events(), 0);
   EXPECT_THAT(train(1), HasSubstr("tensorboard to tensorboard-"));
   EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 1);
+}
+
+TEST_F(RunFolderTest, AnEvaluationThatIsMadeLaterIsAnEventToo) {
+  run_.log.tensorboard = true;
+  train(3);
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin(3);
+  const auto newest = [this] {
+    const std::string name = event_files(files(), "run/tensorboard").back();
+    return files().at(name);
+  };
+  const std::string before = newest();
+  report::StepRecord evaluated;
+  evaluated.step = 3;
+  evaluated.eval_loss = 5.5;
+  records.add_evaluation(evaluated);
+  EXPECT_THAT(newest(), AllOf(StartsWith(before), HasSubstr("eval_loss"), Not(HasSubstr("grad_norm"))));
 }
 
 TEST_F(RunFolderTest, EventsOfARunThatGoesBackAfterAMoveAreInItsFolder) {

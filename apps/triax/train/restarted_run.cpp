@@ -16,6 +16,7 @@
 #include "config/text_file.hpp"
 #include "launch/environment.hpp"
 #include "os/child_process.hpp"
+#include "os/stderr_output.hpp"
 #include "os/supervised_process.hpp"
 #include "train/train_result.hpp"
 
@@ -124,14 +125,14 @@ int train_with_restarts(const TrainArguments& arguments, int max,
     const os::SupervisedProcess::End end = process.wait();
     const Ended of = ended(end, now);
     if (!of.failed || end.signal) {
-      if (of.failed) print_problem(of.reason);
+      if (of.failed && os::stderr_accepts()) print_problem(of.reason);
       if (of.failed && arguments.json) result_out() << of.object;
       return of.status;
     }
     const std::string before = now.restart.reason;
     idle_starts = of.begun ? 0 : idle_starts + 1;
     if (const std::string why = why_not(of, before, now.restart.number, max, idle_starts); !why.empty()) {
-      print_problem("not restarted: " + why);
+      if (os::stderr_accepts()) print_problem("not restarted: " + why);
       if (arguments.json) result_out() << of.object;
       return of.status;
     }

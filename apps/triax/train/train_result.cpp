@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/train_result.hpp"
 
-#include <iostream>
 #include <nlohmann/json.hpp>
+#include <ostream>
 
 #include "common/errors_json.hpp"
 #include "common/errors_out.hpp"
@@ -11,6 +11,7 @@
 #include "config/text_file.hpp"
 #include "evaluate/evaluate_text.hpp"
 #include "os/signal_name.hpp"
+#include "os/stderr_output.hpp"
 #include "report/traffic.hpp"
 #include "train/train_text.hpp"
 
@@ -26,6 +27,13 @@ std::string text_of(const Json& object) {
 
 void print(const Json& object) {
   result_out() << text_of(object);
+}
+
+/// What follows the result, on stderr: left out if stderr takes no output, so that the process ends.
+std::ostream& after_result() {
+  result_out().flush();
+  static std::ostream& out = os::new_stderr_stream();
+  return out;
 }
 
 template <class Value>
@@ -139,7 +147,7 @@ int TrainReport::evaluated(const config::RunConfig& run, const train::LoopResult
     result_out() << evaluation_line(run, result) << '\n';
   }
   if (result.signal != 0)
-    std::cerr << text("stopped by {} before the evaluation ended", signal_name(result.signal)) << '\n';
+    after_result() << text("stopped by {} before the evaluation ended", signal_name(result.signal)) << '\n';
   return status;
 }
 
@@ -155,16 +163,16 @@ int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& re
     result_out() << (complete ? complete_line(run, result) : result_line(run, result)) << '\n';
   }
   if (stopped) {
-    std::cerr << stop_line(run, result) << '\n';
+    after_result() << stop_line(run, result) << '\n';
   } else if (const std::string moved = report::traffic_text(result.traffic); !complete && !moved.empty()) {
-    std::cerr << moved << '\n';
+    after_result() << moved << '\n';
   }
   if (stopped && (result.steps == 0 || result.checkpoint.empty())) return status;
   const std::string resolved = (run.folder / "resolved.toml").string();
-  std::cerr << (config::is_piped(arguments_.file)
-                    ? next_line(run, result, shown(resolved), {}, 0)
-                    : next_line(run, result, arguments_.file, arguments_.overrides, arguments_.restart.max))
-            << '\n';
+  after_result() << (config::is_piped(arguments_.file)
+                         ? next_line(run, result, shown(resolved), {}, 0)
+                         : next_line(run, result, arguments_.file, arguments_.overrides, arguments_.restart.max))
+                 << '\n';
   return status;
 }
 

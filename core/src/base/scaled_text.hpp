@@ -17,7 +17,8 @@ namespace triax {
 
 /// 5.5 with four decimals is "5.5000".
 inline std::string decimals_text(double value, int decimals) {
-  std::array<char, 400> out{}; // the largest double has 309 digits before the point
+  if (std::isnan(value)) return "nan"; // not "-nan": the sign of a value that is not a number means nothing
+  std::array<char, 400> out{};         // the largest double has 309 digits before the point
   std::snprintf(out.data(), out.size(), "%.*f", decimals, value);
   return out.data();
 }

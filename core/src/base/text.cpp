@@ -2,6 +2,7 @@
 #include "triax/text.hpp"
 
 #include <charconv>
+#include <cmath>
 
 namespace triax {
 
@@ -9,6 +10,7 @@ namespace {
 
 template <class Float>
 std::string shortest(Float value) {
+  if (std::isnan(value)) return "nan"; // not "-nan": its sign means nothing
   char buffer[64];
   const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
   return {buffer, result.ptr};

@@ -11,10 +11,10 @@
 
 #include "base/bytes_text.hpp"
 #include "base/printable.hpp"
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/safetensors.hpp"
 #include "checkpoint/strict_json.hpp"
+#include "checksum/checksum.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
@@ -185,6 +185,18 @@ TrainingState training_of(const Value& value) {
   return out;
 }
 
+Json json_of(const std::vector<CorpusContent>& corpora) {
+  Json out = Json::array();
+  for (const CorpusContent& corpus : corpora) out.push_back({{"tokens", corpus.tokens}, {"xxh3_128", corpus.checksum}});
+  return out;
+}
+
+std::vector<CorpusContent> corpora_of(const Value& value) {
+  std::vector<CorpusContent> out;
+  for (const Value& corpus : value.list()) out.push_back({corpus.at("tokens").whole(), corpus.at("xxh3_128").string()});
+  return out;
+}
+
 /// Of all but the checksum itself.
 std::string checksum_of(Json manifest) {
   manifest.erase("checksum");
@@ -209,6 +221,8 @@ Manifest manifest_of(const Value& top) {
   for (const auto& [key, value] : top.at("plugins").object()) out.plugins[key] = value.string();
   for (const auto& [key, value] : top.at("layout").object()) out.layout[key] = value.small();
   for (const auto& [key, value] : top.at("config").object()) out.config[key] = value.string();
+  if (top.has("data")) // else an earlier version wrote it
+    out.data = {corpora_of(top.at("data").at("training")), corpora_of(top.at("data").at("validation"))};
   out.content = part_of(top);
   if (top.has("mean_of"))
     for (const Value& folder : top.at("mean_of").list()) out.mean_of.push_back(folder.string());
@@ -256,6 +270,8 @@ std::string to_json(const Manifest& manifest) {
               {"plugins", manifest.plugins},
               {"layout", manifest.layout},
               {"config", manifest.config}};
+  if (const DataContent& data = manifest.data; !data.training.empty() || !data.validation.empty())
+    out["data"] = {{"training", json_of(data.training)}, {"validation", json_of(data.validation)}};
   if (!manifest.mean_of.empty()) out["mean_of"] = manifest.mean_of;
   put(out, manifest.content);
   out["checksum"] = checksum_of(out);

@@ -62,8 +62,21 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
+/// The content of token files.
+struct CorpusContent {
+  std::int64_t tokens = 0;
+  std::string checksum; // of the bytes of PREFIX.bin (checksum.hpp)
+  bool operator==(const CorpusContent&) const = default;
+};
+
+/// The corpora that a run has read, in their order in the configuration.
+struct DataContent {
+  std::vector<CorpusContent> training, validation; // empty: not read, or not recorded
+};
+
 struct Manifest {
   TrainingState training;
+  DataContent data;
   std::int64_t tokens = 0;                    // of `samples`
   std::string created;                        // "2026-11-24T18:00:00Z"
   std::string engine;                         // version of Triax that wrote it

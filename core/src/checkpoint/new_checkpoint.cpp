@@ -4,8 +4,8 @@
 #include <system_error>
 #include <vector>
 
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
+#include "checksum/checksum.hpp"
 #include "os/folder_access.hpp"
 #include "triax/error.hpp"
 

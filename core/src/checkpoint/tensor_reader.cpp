@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
-#include "checkpoint/checksum.hpp"
+#include "checksum/checksum.hpp"
 
 namespace triax::checkpoint {
 

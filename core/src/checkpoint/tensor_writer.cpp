@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/safetensors.hpp"
+#include "checksum/checksum.hpp"
 #include "os/durable_file.hpp"
 #include "triax/error.hpp"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "checkpoint/checksum.hpp"
+#include "checksum/checksum.hpp"
 #include "report/traffic.hpp"
 #include "triax/text.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 /// Empty if the file cannot be read.
 std::string checksum_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  checkpoint::Checksum sum;
+  Checksum sum;
   std::array<char, 65536> buffer{};
   while (in.read(buffer.data(), buffer.size()) || in.gcount() > 0)
     sum.add(std::as_bytes(std::span(buffer.data(), static_cast<std::size_t>(in.gcount()))));

@@ -209,6 +209,10 @@ constexpr CoreKey kCheckpoint[] = {
     {option_string("load", "all", "all|weights",
                    "what is read of checkpoint.from; weights: training begins at step 1 with a new optimizer"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::load>},
+    {option_string("changed_data", "refuse", "refuse|accept",
+                   "what happens if the token files have other content than when the checkpoint was written, under the "
+                   "same names; accept: continue with the next sample of the new content"),
+     nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::changed_data>},
 };
 
 constexpr CoreKey kEval[] = {

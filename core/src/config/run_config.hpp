@@ -51,13 +51,14 @@ struct LossScaleKeys {
 
 /// [checkpoint]
 struct CheckpointKeys {
-  std::int64_t every = 0;          // steps; 0: only at the end, and when the run is stopped
-  std::int64_t keep = 2;           // newest ones
-  std::int64_t keep_every = 0;     // also those whose step is a multiple; 0: none
-  bool async = true;               // write while training continues
-  std::string resume = "auto";     // auto | never
-  std::filesystem::path from = {}; // a checkpoint to begin with, if the run has none of its own; may be empty
-  std::string load = "all";        // all | weights: what is read of `from`
+  std::int64_t every = 0;              // steps; 0: only at the end, and when the run is stopped
+  std::int64_t keep = 2;               // newest ones
+  std::int64_t keep_every = 0;         // also those whose step is a multiple; 0: none
+  bool async = true;                   // write while training continues
+  std::string resume = "auto";         // auto | never
+  std::filesystem::path from = {};     // a checkpoint to begin with, if the run has none of its own; may be empty
+  std::string load = "all";            // all | weights: what is read of `from`
+  std::string changed_data = "refuse"; // refuse | accept
 };
 
 /// Sizes of a run that generates text.

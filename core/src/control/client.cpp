@@ -5,6 +5,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/start_thread.hpp"
 #include "control/client_thread.hpp"
 #include "triax/error.hpp"
 
@@ -30,12 +31,8 @@ Message make(Kind kind, std::string_view key, std::string_view value = {}) {
 
 struct Client::Impl {
   Impl(const ClientRequest& request, JobAbort& flag) : silence_s(request.silence_s), serving(request, flag) {
-    try {
-      thread = std::thread([this] { serving.run(); });
-    } catch (const std::system_error& error) {
-      throw Error(text("cannot start the connection thread of rank {}: {}", request.rank, error.code().message()), {},
-                  "allow this process more threads (ulimit -u), or end other processes");
-    }
+    thread = start_thread(text("the connection thread of rank {}", request.rank),
+                          [this] { return std::thread([this] { serving.run(); }); });
   }
   ~Impl() {
     serving.quit();

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/start_thread.hpp"
 #include "control/server_thread.hpp"
 #include "triax/error.hpp"
 
@@ -27,12 +28,8 @@ Server::~Server() = default;
 
 void Server::start() {
   TRIAX_REQUIRE(!impl_->thread.joinable(), "the server is already started");
-  try {
-    impl_->thread = std::thread([this] { impl_->serving.run(); });
-  } catch (const std::system_error& error) {
-    throw Error(text("cannot start the server thread: {}", error.code().message()), "job server",
-                "allow this process more threads (ulimit -u), or end other processes");
-  }
+  impl_->thread = start_thread(
+      "the server thread", [this] { return std::thread([this] { impl_->serving.run(); }); }, "job server");
 }
 
 os::Address Server::address() const {

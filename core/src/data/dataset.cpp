@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "data/permutation.hpp"
 #include "triax/error.hpp"
@@ -29,11 +30,13 @@ Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std
         text("holds {} tokens; one sample of model.sequence = {} takes {}", file_.tokens(), sequence, sequence + 1),
         prefix.string() + ".bin", "use more text, or a shorter sequence");
   }
-  if (const auto bad = file_.first_outside(vocab)) {
+  TokenScan read = file_.scan(vocab);
+  if (const auto& bad = read.outside) {
     throw Error(text("token {} has the id {}, but model.vocab = {} has the ids 0 to {}", bad->position, bad->id, vocab,
                      vocab - 1),
                 prefix.string() + ".bin", "use the vocab of the tokenizer that made this file");
   }
+  checksum_ = std::move(read.checksum);
 }
 
 std::int64_t Dataset::samples_per_epoch() const {

@@ -35,9 +35,15 @@ struct TokenAt {
   std::int64_t id = 0;
 };
 
+/// What reading all tokens finds.
+struct TokenScan {
+  std::optional<TokenAt> outside; // the first id that is negative or not in the vocabulary
+  std::string checksum;           // of the bytes of PREFIX.bin (checksum.hpp); empty if an id is outside
+};
+
 /// A dataset in the format of Megatron's indexed dataset: PREFIX.bin (tokens) and PREFIX.idx (documents). The
-/// concatenation of all documents is one stream. Ids of up to 32 bits are accepted; first_outside() finds ids that are
-/// not in a vocabulary.
+/// concatenation of all documents is one stream. Ids of up to 32 bits are accepted; scan() finds ids that are not in a
+/// vocabulary.
 class TokenFile {
  public:
   /// Throws Error if a file is missing, truncated, of another format, or inconsistent with its index.
@@ -48,8 +54,8 @@ class TokenFile {
   std::int64_t tokens() const;
   /// Largest token id; reads the whole file once. The file must not be empty.
   std::int64_t largest() const;
-  /// The first id that is negative or at least `vocab`; reads the whole file once if its type can hold such ids.
-  std::optional<TokenAt> first_outside(std::int64_t vocab) const;
+  /// Reads the whole file once. Ids of the vocabulary are less than `vocab`.
+  TokenScan scan(std::int64_t vocab) const;
   /// Tokens [offset, offset + out.size()) of the stream.
   void read(std::int64_t offset, std::span<std::int32_t> out) const;
   /// Reads tokens [offset, offset + count); token i goes to out[i * stride].
@@ -78,6 +84,8 @@ class Dataset {
   /// Throws Error unless both are host i32 [s, samples].
   void check_views(std::size_t samples, const TensorView& tokens, const TensorView& targets) const;
   std::int64_t tokens() const { return file_.tokens(); }
+  /// Of the bytes of PREFIX.bin when the constructor read them (checksum.hpp).
+  const std::string& checksum() const { return checksum_; }
   /// Position in the stream of the first token of this sample.
   std::int64_t start_of(std::int64_t sample) const;
 
@@ -86,6 +94,7 @@ class Dataset {
 
   TokenFile file_;
   std::filesystem::path prefix_;
+  std::string checksum_;
   std::int64_t sequence_, vocab_;
   std::uint64_t seed_;
 };

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/start_thread.hpp"
+
 namespace triax::data {
 
 template <class Job>
@@ -27,7 +29,9 @@ class OrderedWork {
       : work_(std::move(work)), take_(std::move(take)), slots_(2 * static_cast<std::size_t>(threads) + 1) {
     threads_.reserve(static_cast<std::size_t>(threads));
     try {
-      for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { run(thread); });
+      for (int thread = 0; thread < threads; ++thread)
+        threads_.push_back(start_thread(text("thread {} of {}", thread + 1, threads),
+                                        [&] { return std::thread([this, thread] { run(thread); }); }));
     } catch (...) {
       end();
       throw;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "checksum/checksum.hpp"
 #include "data/dataset.hpp"
 #include "data/token_index.hpp"
 #include "data/tokenizer_choice.hpp"
@@ -90,20 +91,22 @@ std::int64_t TokenFile::largest() const {
   });
 }
 
-std::optional<TokenAt> TokenFile::first_outside(std::int64_t vocab) const {
+TokenScan TokenFile::scan(std::int64_t vocab) const {
   return with_token_type(impl_->index.type, [this, vocab](auto token) {
     using Token = decltype(token);
-    std::optional<TokenAt> found;
-    if (std::numeric_limits<Token>::min() == 0 && std::cmp_less(std::numeric_limits<Token>::max(), vocab)) return found;
+    TokenScan out;
+    Checksum checksum;
     each_block<Token>(
         impl_->bin, tokens(), [&](std::int64_t first, Extremes block, const Token* begin, const Token* end) {
+          checksum.add(std::as_bytes(std::span(begin, end)));
           if (block.smallest >= 0 && block.largest < vocab) return true;
           const Token* bad = std::find_if(
               begin, end, [vocab](Token id) { return std::cmp_less(id, 0) || std::cmp_greater_equal(id, vocab); });
-          found = TokenAt{first + (bad - begin), static_cast<std::int64_t>(*bad)};
+          out.outside = TokenAt{first + (bad - begin), static_cast<std::int64_t>(*bad)};
           return false;
         });
-    return found;
+    if (!out.outside) out.checksum = checksum.text();
+    return out;
   });
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/start_thread.hpp"
 #include "triax/error.hpp"
 #include "triax/precision.hpp"
 #include "triax/random.hpp"
@@ -90,7 +91,8 @@ void draw(T* out, const ParamSpec& spec, std::uint64_t seed, int threads) {
   const std::int64_t parts = std::clamp<std::int64_t>(count / kWorthAThread, 1, std::min<std::int64_t>(threads, rows));
   std::vector<std::jthread> others;
   for (std::int64_t part = 1; part < parts; ++part)
-    others.emplace_back(some, rows * part / parts, rows * (part + 1) / parts);
+    others.push_back(start_thread("a thread that draws initial weights",
+                                  [&] { return std::jthread(some, rows * part / parts, rows * (part + 1) / parts); }));
   some(0, rows / parts);
 }
 

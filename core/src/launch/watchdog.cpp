@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/start_thread.hpp"
 #include "control/all_wait.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
@@ -23,12 +24,8 @@ constexpr std::chrono::milliseconds kPeriod{100};
 } // namespace
 
 Watchdog::Watchdog(const WatchdogRequest& request) : request_(request) {
-  try {
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-  } catch (const std::system_error& error) {
-    throw Error(text("cannot start the watchdog thread: {}", error.code().message()), {},
-                "allow this process more threads (ulimit -u), or end other processes");
-  }
+  thread_ = start_thread("the watchdog thread",
+                         [this] { return std::jthread([this](const std::stop_token& stop) { run(stop); }); });
 }
 
 Watchdog::~Watchdog() {

@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/start_thread.hpp"
 #include "os/signal_name.hpp"
 #include "triax/error.hpp"
 
@@ -37,11 +38,11 @@ StopSignals::StopSignals(From from, pid_t supervisor) : from_(from), supervisor_
   }
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   try {
-    thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
-  } catch (const std::system_error& error) {
+    thread_ = start_thread("the signal thread",
+                           [this] { return std::jthread([this](const std::stop_token& stop) { watch(stop); }); });
+  } catch (...) {
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
-    throw Error(text("cannot start the signal thread: {}", error.code().message()), {},
-                "allow this process more threads (ulimit -u), or end other processes");
+    throw;
   }
 }
 

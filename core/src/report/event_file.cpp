@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEventPrefix = "events.out.tfevents.";
+constexpr const char* kEvalLoss = "eval_loss";
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -54,7 +55,7 @@ std::vector<Scalar> scalars_of(const StepRecord& record) {
     if (std::isfinite(value)) out.push_back({tag, value});
   };
   add("loss", record.loss);
-  if (record.eval_loss) add("eval_loss", *record.eval_loss);
+  if (record.eval_loss) add(kEvalLoss, *record.eval_loss);
   add("grad_norm", record.grad_norm);
   add("lr", record.lr);
   add("tokens_per_s", record.tokens_per_s);
@@ -83,11 +84,20 @@ EventFile::EventFile(const fs::path& folder, std::int64_t step, os::AppendFile::
 }
 
 void EventFile::write(const StepRecord& record) {
+  write(record.step, scalars_of(record), "record");
+}
+
+void EventFile::write_evaluation(const StepRecord& record) {
+  if (record.eval_loss && std::isfinite(*record.eval_loss))
+    write(record.step, {{kEvalLoss, *record.eval_loss}}, "evaluation");
+}
+
+void EventFile::write(std::int64_t step, const std::vector<Scalar>& scalars, std::string_view what) {
   if (!file_) {
     ++unwritten_;
     return;
   }
-  append(scalar_event(now_s(), record.step, scalars_of(record)), text("the record of step {}", record.step));
+  append(scalar_event(now_s(), step, scalars), text("the {} of step {}", what, step));
 }
 
 void EventFile::append(const std::string& event, const std::string& what) {

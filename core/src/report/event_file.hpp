@@ -11,8 +11,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "os/append_file.hpp"
+#include "report/event_encoding.hpp"
 #include "report/step_record.hpp"
 
 namespace triax::report {
@@ -22,6 +26,8 @@ class EventFile {
   /// Creates the folder and a new file in it. `step`: the first step that will be written.
   EventFile(const std::filesystem::path& folder, std::int64_t step, os::AppendFile::Observer observer);
   void write(const StepRecord& record);
+  /// Of a step whose other values an earlier file has.
+  void write_evaluation(const StepRecord& record);
   /// Checks whether the file was deleted or moved.
   void check();
 
@@ -31,6 +37,7 @@ class EventFile {
   std::int64_t missing() const;
 
  private:
+  void write(std::int64_t step, const std::vector<Scalar>& scalars, std::string_view what);
   void append(const std::string& event, const std::string& what);
 
   const std::filesystem::path folder_;

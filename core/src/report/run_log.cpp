@@ -48,6 +48,7 @@ constexpr const char* kPlainPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$: %v";
 
 /// On stderr only, because writing the log failed.
 void print_log_problem(const std::string& problem) {
+  if (!os::stderr_accepts()) return;
   const std::string line = (os::stderr_terminal().terminal ? os::kClearLine : "") + printable(problem) + "\n";
   std::fputs(line.c_str(), stderr);
 }

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/caught_error.hpp"
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/folder.hpp"
+#include "checksum/checksum.hpp"
 #include "config/run_files.hpp"
 #include "os/durable_file.hpp"
 #include "report/units.hpp"
@@ -77,7 +77,7 @@ fs::path await_folder(Store& store, std::int64_t save) {
 std::map<std::string, std::string> checksums(const std::map<std::string, std::string>& texts) {
   std::map<std::string, std::string> out;
   for (const auto& [use, saved] : texts) {
-    checkpoint::Checksum checksum;
+    Checksum checksum;
     checksum.add(std::as_bytes(std::span(saved)));
     out[use] = checksum.text();
   }
@@ -197,6 +197,7 @@ checkpoint::Manifest CheckpointCommit::manifest(const checkpoint::TrainingState&
                                                 checkpoint::SavedPart content) const {
   checkpoint::Manifest out;
   out.training = state;
+  out.data = data_;
   out.tokens = state.samples * sequence_;
   out.created = checkpoint::creation_time();
   out.engine = TRIAX_VERSION;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
@@ -53,6 +54,8 @@ class CheckpointCommit {
   /// Removes what an earlier run has not completed.
   CheckpointCommit(const config::RunConfig& run, const Layout& layout, std::int64_t sequence, Store& store, Log& log);
 
+  /// Of the corpora that the run has read, for the manifests of later calls to complete().
+  void set_data(checkpoint::DataContent data) { data_ = std::move(data); }
   /// Call it before anything is written. If the run's folder was removed, its name is used again, unless another run
   /// has it: then throws Error, because the checkpoints of that run must not be removed as old ones of this.
   void own_folder(os::FollowedFolder& folder);
@@ -79,6 +82,7 @@ class CheckpointCommit {
   std::atomic<bool> awaits_others_{false};
   std::int64_t failed_ = 0;
   std::string newest_;
+  checkpoint::DataContent data_;
   std::unique_ptr<os::FolderLock> lock_; // of a folder that was made again
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/caught_error.hpp"
+#include "base/start_thread.hpp"
 #include "checkpoint/folder.hpp"
 #include "checkpoint/tensor_writer.hpp"
 #include "os/followed_folder.hpp"
@@ -80,7 +81,8 @@ struct Checkpoints::Impl {
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
     prepare();
-    writer = std::thread([this] { write_all(); });
+    writer =
+        start_thread("the thread that writes checkpoints", [this] { return std::thread([this] { write_all(); }); });
   }
 
   ~Impl() {
@@ -107,7 +109,10 @@ struct Checkpoints::Impl {
     if (uses_staging(run, rank.device().kind(), rank.computes())) {
       const bool pinned = rank.device().kind() != DeviceKind::host;
       staging = rank.device().allocate(staging_bytes(kept), pinned ? MemoryKind::pinned : MemoryKind::host);
-      if (!pinned) touched = std::async(std::launch::async, [this] { touch_pages(*staging, stop); });
+      if (!pinned)
+        touched = start_thread("the thread that provides memory for checkpoints", [this] {
+          return std::async(std::launch::async, [this] { touch_pages(*staging, stop); });
+        });
     }
     auto* next = staging ? static_cast<std::byte*>(staging->data()) : nullptr;
     for (const KeptTensor& tensor : kept) {
@@ -129,6 +134,7 @@ struct Checkpoints::Impl {
     {
       const std::lock_guard lock(mutex);
       job = rank.training_state();
+      contents = rank.data_content();
       removes_old = old == Old::removed;
       ++saves;
       last_saved = checkpoint::folder_name(job->step);
@@ -171,6 +177,7 @@ struct Checkpoints::Impl {
       changed.wait(lock, [this] { return ends || job; });
       if (!job) return;
       const checkpoint::TrainingState state = *job;
+      if (commit) commit->set_data(contents);
       lock.unlock();
       write(state);
       lock.lock();
@@ -245,7 +252,12 @@ struct Checkpoints::Impl {
       (continues_run ? continued : restored) = continues_run ? point.folder.filename() : point.folder;
       rank.resume(manifest.training);
     }
-    return to_text(run, point, manifest);
+    return number == 0 ? resumed_text(point, manifest) : std::string();
+  }
+
+  std::string resumed_text(const ResumePoint& point, const checkpoint::Manifest& manifest) {
+    if (!point.weights_only && !manifest.data.training.empty()) rank.open_data();
+    return to_text(run, point, manifest, rank.data_content());
   }
 
   checkpoint::Manifest read(const std::filesystem::path& folder, bool weights_only) {
@@ -305,6 +317,7 @@ struct Checkpoints::Impl {
   std::mutex mutex; // protects the members below
   std::condition_variable changed;
   std::optional<checkpoint::TrainingState> job; // being written
+  checkpoint::DataContent contents;             // of the corpora that this rank has read
   std::string last_saved, continued;            // names in checkpoints(): of this start's last save, and before it
   std::string restored;                         // folder of another run
   std::int64_t saves = 0;                       // begun; written while there is no job

@@ -20,6 +20,8 @@ class DatasetSource final : public executor::BatchSource {
     dataset_.microbatch(samples, tokens, targets);
   }
 
+  const data::BlendedDataset& dataset() const { return dataset_; }
+
  private:
   data::BlendedDataset dataset_;
 };

@@ -227,6 +227,16 @@ class Loop {
     }
   }
 
+  /// Before all ranks end: the save after the last rewind may still be written, and without it the next start would use
+  /// the same samples again.
+  void complete_save() {
+    try {
+      if (checkpoints_) checkpoints_->wait();
+      rank_.agree(0); // rank 0 completes it
+    } catch (...) {   // must not hide why the run ends
+    }
+  }
+
   void count(const StepResult& done) {
     ++result_.steps;
     result_.skipped += done.skipped ? 1 : 0;
@@ -239,9 +249,11 @@ class Loop {
   /// The samples that led to a value that is not finite may be the reason.
   void rewind(const StepResult& done) {
     const Error& found = *done.nonfinite;
-    if (rewinds_ == run_.train.max_rewinds)
+    if (rewinds_ == run_.train.max_rewinds) {
+      complete_save();
       throw Error(text("{}; the run has gone back {} times (train.max_rewinds)", found.message(), rewinds_),
                   found.where(), found.hint());
+    }
     const std::optional<Checkpoints::Rewound> to = checkpoints_ ? checkpoints_->rewind() : std::nullopt;
     if (!to)
       throw Error(found.message() + "; there is no checkpoint to go back to", found.where(),

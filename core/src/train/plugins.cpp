@@ -9,6 +9,7 @@
 #include "plugin/call_guard.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/training_options.hpp"
 
 namespace triax::train {
 
@@ -226,6 +227,12 @@ Schedule RankPlugins::rows() const {
 
 OptimizerTraits RankPlugins::optimizer_traits() const {
   return plugin::guarded_call(run_.optimizer.name, "traits", [this] { return optimizer_->traits(); });
+}
+
+std::vector<std::string> RankPlugins::training_options() const {
+  auto* const named = find_extension<TrainingOptions>(*model_);
+  if (!named) return {};
+  return plugin::guarded_call(run_.model.name, "training_options", [named] { return named->training_options(); });
 }
 
 Refusals RankPlugins::check_optimizer_traits() const {

@@ -33,6 +33,9 @@ class RankPlugins {
   Optimizer& optimizer() const { return *optimizer_; }
   /// Throws Error naming the optimizer if that throws.
   OptimizerTraits optimizer_traits() const;
+  /// Options of the model that act in training only; empty if it does not name them. Throws Error naming the model if
+  /// that throws.
+  std::vector<std::string> training_options() const;
   /// The backend of an axis; axes with the same table share one object.
   CommBackend& comm(const std::string& axis) const { return *backends_.at(run_.comm.at(axis).table); }
 

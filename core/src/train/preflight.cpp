@@ -15,6 +15,7 @@
 #include "schedule/lower.hpp"
 #include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
+#include "train/corpus_content.hpp"
 #include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
 #include "train/resume_point.hpp"
@@ -102,6 +103,7 @@ class Check {
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {
     if (corpora.paths.empty()) return; // the run is planned without data
     const data::BlendedDataset readable(corpora, plugins_->model().info().sequence, run_.vocab, run_.train.seed);
+    (validation ? data_.validation : data_.training) = content_of(readable);
     for (std::size_t i = 0; i < corpora.paths.size(); ++i) {
       out_.corpora.push_back({corpora.paths[i], validation, readable.blend().share(i), readable.corpus(i).tokens(),
                               readable.epochs(i, samples)});
@@ -234,9 +236,10 @@ class Check {
     guarded({}, [&] {
       if (!point) return;
       const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
-      refuse(check_resume(run_, *point, manifest, parameters, plugins_->optimizer_traits()));
+      const ResumingRun resuming{parameters, plugins_->optimizer_traits(), plugins_->training_options(), data_};
+      refuse(check_resume(run_, *point, manifest, resuming));
       refuse(PluginStates(run_, *plugins_).check(manifest, point->weights_only));
-      out_.resume = to_text(run_, *point, manifest);
+      out_.resume = to_text(run_, *point, manifest, data_);
     });
   }
 
@@ -303,6 +306,7 @@ class Check {
   std::set<std::string> refused_; // from the plans of ranks
   executor::Plan first_of_group_; // of tensor rank 0
   bool has_different_collectives_ = false;
+  checkpoint::DataContent data_;
   Preflight out_;
 };
 

@@ -7,8 +7,10 @@
 #include "base/caught_error.hpp"
 #include "executor/executor.hpp"
 #include "os/cpu_quota.hpp"
+#include "os/followed_folder.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "train/agreement.hpp"
+#include "train/corpus_content.hpp"
 #include "train/dataset_source.hpp"
 #include "train/evaluate.hpp"
 #include "train/lr.hpp"
@@ -51,6 +53,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     if (run.log.timeline > 0 || options.records_timelines) {
       trace.emplace(prepared.training, run.log.timeline, device->kind() != DeviceKind::host, options.observer);
       trace->set_compute(*stream);
+      run_folder.emplace(run.folder);
     }
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
@@ -162,7 +165,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
   RankPlugins plugins;
   const Programs programs;
   Preparation prepared;
-  std::optional<StepTrace> trace; // of the step in log.timeline; streams refer to it
+  std::optional<StepTrace> trace;               // of the step in log.timeline; streams refer to it
+  std::optional<os::FollowedFolder> run_folder; // for the timeline: it may be moved while the run trains
   std::unique_ptr<Stream> stream;
   // These own memory that other ranks may read until the communicators are destroyed, if a step ends with an error.
   std::optional<Agreement> agreement;
@@ -215,7 +219,7 @@ StepResult Rank::step(const executor::Request& request) {
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.trace && number == rank.trace->step() &&
-      !rank.trace->write(rank.run.folder, rank.number, rank.layout.world(), rank.log))
+      !rank.trace->write(rank.run_folder->now(), rank.number, rank.layout.world(), rank.log))
     ++rank.missing_timelines;
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
   result.request = outcome.request;
@@ -270,6 +274,17 @@ checkpoint::TrainingState Rank::training_state() const {
           last.good_steps,
           last.hysteresis,
           PluginStates(impl_->run, impl_->plugins).save()};
+}
+
+checkpoint::DataContent Rank::data_content() const {
+  const auto of = [](const std::unique_ptr<DatasetSource>& source) {
+    return source ? content_of(source->dataset()) : std::vector<checkpoint::CorpusContent>();
+  };
+  return {of(impl_->training), of(impl_->held_out)};
+}
+
+void Rank::open_data() {
+  impl_->source(impl_->run.data.training, impl_->options.training, impl_->training);
 }
 
 void Rank::load_plugins(const std::map<std::string, std::string>& states) {

@@ -126,6 +126,10 @@ class Rank final : public LocatedRank {
   std::vector<executor::KeptTensor> kept() const;
   /// The state of training after the last step.
   checkpoint::TrainingState training_state() const;
+  /// Of the corpora that this rank has read.
+  checkpoint::DataContent data_content() const;
+  /// Reads the training corpora, which the first step does otherwise.
+  void open_data();
   /// Gives plugins the states that they have saved (TrainingState::plugins).
   void load_plugins(const std::map<std::string, std::string>& states);
   /// Continues after the step of `state`, once the tensors of kept() have their values of then.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "config/run_config.hpp"
@@ -29,16 +30,27 @@ struct ResumePoint {
 /// needed, and is not a checkpoint.
 std::optional<ResumePoint> resume_point(const config::RunConfig& run);
 
+/// What a run has, to compare with a checkpoint.
+struct ResumingRun {
+  std::span<const executor::GlobalParameter> parameters;
+  OptimizerTraits optimizer;
+  std::vector<std::string> training_options; // of the model (triax/training_options.hpp)
+  checkpoint::DataContent data;
+};
+
 /// Why the run cannot continue from the checkpoint: tensors of the model or states of the optimizer that it does not
-/// have, or has with another shape or type.
+/// have, or has with another shape or type; a model that gives the weights another meaning; or token files with other
+/// content.
 Refusals check_resume(const config::RunConfig& run, const ResumePoint& point, const checkpoint::Manifest& manifest,
-                      std::span<const executor::GlobalParameter> parameters, const OptimizerTraits& optimizer);
+                      const ResumingRun& resuming);
 
 /// "parallel.tensor = 2 (was 1), batch.micro = 4 (was 2)": the keys that changed since the checkpoint was written.
 /// Those that concern files, the log and the start of ranks are left out.
 std::string changed_keys(const config::RunConfig& run, const checkpoint::Manifest& manifest);
 
 /// "continues after step 20 from runs/tiny/checkpoints/step-00000020; changed: ...", "begins with the weights of ...".
-std::string to_text(const config::RunConfig& run, const ResumePoint& point, const checkpoint::Manifest& manifest);
+/// `data`: what the run reads; empty: not known.
+std::string to_text(const config::RunConfig& run, const ResumePoint& point, const checkpoint::Manifest& manifest,
+                    const checkpoint::DataContent& data);
 
 } // namespace triax::train

@@ -260,6 +260,7 @@ bool RunRecords::lacks_evaluation(std::int64_t step) const {
 }
 
 void RunRecords::add_evaluation(const report::StepRecord& record) {
+  if (events_) events_->write_evaluation(record);
   metrics_->check(); // finds where it was moved to
   std::error_code unknown;
   const fs::path file = fs::weakly_canonical(metrics_->path(), unknown); // the target of a link

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/caught_error.hpp"
+#include "base/start_thread.hpp"
 #include "checkpoint/tensor_reader.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -32,8 +33,10 @@ void load_verified(const std::filesystem::path& folder, const VerifiedShare& sha
     ++compared;
     return stop.load();
   };
-  std::future<std::vector<Error>> damage = std::async(std::launch::async, [&] {
-    return checkpoint::TensorReader(folder).verify(share.rank, share.ranks, gives_up, share.state);
+  std::future<std::vector<Error>> damage = start_thread("the thread that verifies the checkpoint", [&] {
+    return std::async(std::launch::async, [&] {
+      return checkpoint::TensorReader(folder).verify(share.rank, share.ranks, gives_up, share.state);
+    });
   });
   std::optional<Error> failure;
   try {

@@ -4,6 +4,7 @@
 #include "gpt.hpp"
 
 #include <triax/plugin.hpp>
+#include <triax/training_options.hpp>
 
 namespace triax::model_gpt {
 
@@ -30,7 +31,7 @@ Sizes sizes_of(const Options& options) {
           .norm_eps = options.number("norm_eps")};
 }
 
-class Gpt final : public Model, public HfMapping {
+class Gpt final : public Model, public HfMapping, public TrainingOptions {
  public:
   explicit Gpt(const PluginContext& context)
       : sizes_(sizes_of(context.options)), ties_{{0, kTokenTable, count() - 1, kTokenTable}} {}
@@ -92,8 +93,10 @@ class Gpt final : public Model, public HfMapping {
   }
 
   void* extension(std::string_view id) noexcept override {
+    if (id == TrainingOptions::kExtension) return static_cast<TrainingOptions*>(this);
     return id == HfMapping::kExtension ? static_cast<HfMapping*>(this) : nullptr;
   }
+  std::vector<std::string> training_options() const override { return {"dropout"}; }
   std::vector<HfArchitecture> architectures() const override { return {gpt2_architecture()}; }
   std::vector<HfParameter> parameters(std::string_view) const override { return gpt2_parameters(sizes_); }
 

@@ -4,6 +4,7 @@
 // PyTorch dumps as compute_only.
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <triax/plugin.hpp>
 #include <triax/schedule_csv.hpp>
 #include <triax/scheduler.hpp>
@@ -47,6 +48,12 @@ class File final : public Scheduler {
   explicit File(const PluginContext& context) : file_(context.options.path("file")) {}
 
   Refusals supports(const PipelineShape& shape) const override {
+    std::error_code unknown;
+    const auto type = std::filesystem::status(file_, unknown).type();
+    if (!unknown && type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory)
+      return make_refusal(ErrorCode::kNotReadable, {"schedule.file"},
+                          "schedule.file: {} is a pipe or a device, and each rank reads the file", file_.string())
+          .with_hint("write the schedule to a file");
     try {
       return fits(file_.string(), read_schedule_csv(file_).shape, shape);
     } catch (const Error& error) {

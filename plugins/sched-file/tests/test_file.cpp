@@ -2,7 +2,10 @@
 // sched-file, loaded as a plugin, with valid and invalid files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "support/error_of.hpp"
@@ -49,6 +52,23 @@ TEST_F(File, RefusesAFileOfAnotherShape) {
   EXPECT_EQ(all.front().hint,
             "use parallel.pipeline 2, parallel.chunks 1, batch.global / (parallel.data x batch.micro) 1, or another "
             "file");
+}
+
+/// Without waiting for data: a run reads the file several times.
+TEST_F(File, RefusesAFifoAndADevice) {
+  ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  const auto reason = [](const std::filesystem::path& file) {
+    return test::LoadedScheduler("sched-file", {{"file", file}})->supports({2, 1, 1}).front().message;
+  };
+  EXPECT_EQ(reason(file_), "schedule.file: " + path() + " is a pipe or a device, and each rank reads the file");
+  EXPECT_EQ(reason("/dev/zero"), "schedule.file: /dev/zero is a pipe or a device, and each rank reads the file");
+}
+
+TEST_F(File, RefusesAHugeFile) {
+  const auto scheduler = holding("0F0,0B0\n");
+  std::filesystem::resize_file(file_, std::uintmax_t{1} << 40); // sparse
+  EXPECT_THAT(scheduler->supports({2, 1, 1}).front().message,
+              ::testing::HasSubstr("is larger than 64 MiB, the limit of a CSV text"));
 }
 
 TEST_F(File, RefusesFilesThatAreNotSchedules) {

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace triax::checkpoint {
+namespace triax {
 
 class Checksum {
  public:
@@ -28,4 +28,4 @@ class Checksum {
   std::unique_ptr<State> state_;
 };
 
-} // namespace triax::checkpoint
+} // namespace triax

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/checksum.hpp"
+#include "checksum/checksum.hpp"
 
 #define XXH_INLINE_ALL                                            // header only: no library at run time
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) // always_inline fails there
@@ -7,7 +7,7 @@
 #endif
 #include <xxhash.h>
 
-namespace triax::checkpoint {
+namespace triax {
 
 struct Checksum::State {
   alignas(64) XXH3_state_t of;
@@ -37,4 +37,4 @@ std::string Checksum::text() const {
   return out;
 }
 
-} // namespace triax::checkpoint
+} // namespace triax
