@@ -19,7 +19,7 @@ constexpr const char* kTextPart = "text";         // sample, position of the par
 constexpr const char* kTextEnd = "text_end";      // sample, its whole text, tokens and reason
 constexpr const char* kAnswer = "answer";         // seconds for the prompt, and for the new tokens
 
-constexpr std::size_t kMaxSamples = 1 << 20; // limits what a malformed message can allocate
+constexpr std::size_t kMaxTextSamples = 1 << 20; // limits what a malformed message can allocate
 
 /// CBOR, because a text may be invalid UTF-8.
 std::string pack_message(const Packed& message) {
@@ -30,7 +30,7 @@ std::string pack_message(const Packed& message) {
 
 std::size_t sample_in(const Packed& message) {
   const auto sample = message.at(0).get<std::size_t>();
-  if (sample >= kMaxSamples) throw Error(text("invalid number of a sample: {}", sample));
+  if (sample >= kMaxTextSamples) throw Error(text("invalid number of a sample: {}", sample));
   return sample;
 }
 

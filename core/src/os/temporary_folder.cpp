@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
   ::_exit(0);
 }
 
-[[noreturn]] void fail(const fs::path& folder, const char* what, int error) {
+[[noreturn]] void fail_to_make(const fs::path& folder, const char* what, int error) {
   std::error_code none;
   fs::remove(folder, none);
   throw Error(text("cannot start a process that removes it: {}: {}", what, errno_text(error)), folder.string(),
@@ -53,7 +53,7 @@ TemporaryFolder::TemporaryFolder(const std::string& prefix) : owner_(::getpid())
                 "set TMPDIR to a folder that this user can write");
   path_ = name;
   int ends[2] = {-1, -1};
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail(path_, "pipe", errno);
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_make(path_, "pipe", errno);
   std::cout.flush(); // else both would write it
   remover_ = ::fork();
   const int error = errno;
@@ -65,7 +65,7 @@ TemporaryFolder::TemporaryFolder(const std::string& prefix) : owner_(::getpid())
   alive_ = ends[1];
   if (remover_ > 0) return;
   ::close(alive_);
-  fail(path_, "fork", error);
+  fail_to_make(path_, "fork", error);
 }
 
 /// A copy of this process (fork) leaves the folder to the owner.
