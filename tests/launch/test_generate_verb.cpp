@@ -78,6 +78,35 @@ TEST_F(GenerateVerb, RanksThatOthersStartGenerate) {
   EXPECT_EQ(content_of(ranks[0]), text);
 }
 
+TEST_F(GenerateVerb, ProcessesChooseTheEndingsOfOneRank) {
+  train();
+  write_file(work_ / "choices.jsonl", R"({"context": "li", "endings": ["ne", "neon", "x"], "label": 0}
+{"context": "text", "endings": [" t", " "], "label": 1}
+)");
+  const auto evaluate = [&](const std::vector<std::string>& sets, const std::string& name,
+                            const std::vector<std::string>& variables = {}) {
+    std::vector<std::string> arguments = {"evaluate", "run.toml", "--choices", "choices.jsonl", "--json"};
+    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+    return TrainProcess(work_.path(), name, arguments, variables);
+  };
+  TrainProcess one = evaluate({}, "one"), four = evaluate(kProcesses, "four");
+  EXPECT_EQ(one.wait(), 0) << one.err();
+  EXPECT_EQ(four.wait(), 0) << four.err();
+  const Json alone = Json::parse(one.out()), together = Json::parse(four.out());
+  EXPECT_EQ(together["accuracy"], alone["accuracy"]);
+  for (std::size_t example = 0; example < 2; ++example) {
+    EXPECT_EQ(together["choices"][example]["choice"], alone["choices"][example]["choice"]);
+    EXPECT_NEAR(together["choices"][example]["log_likelihoods"][1].get<double>(),
+                alone["choices"][example]["log_likelihoods"][1].get<double>(), 1e-4);
+  }
+  const int port = free_port();
+  std::vector<TrainProcess> ranks;
+  for (int rank = 0; rank < 4; ++rank)
+    ranks.push_back(evaluate(kProcesses, "rank-" + std::to_string(rank), variables(rank, 4, port)));
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
+  EXPECT_EQ(Json::parse(ranks[0].out()), together);
+}
+
 TEST_F(GenerateVerb, RanksThatOthersStartMustHaveTheSameFlags) {
   train();
   const int port = free_port();

@@ -21,12 +21,12 @@ using triax::test::error_of;
 class TextMessages : public ::testing::Test {
  protected:
   TextMessages()
-      : shown_{[] {
+      : shown_{{}, {[] {
                  return std::optional(std::vector<std::int32_t>{7, 8});
                },
                [this](std::size_t sample, std::string_view part) { (sample == 0 ? first_ : second_) += part; },
                [this](std::size_t sample, const train::GeneratedText& text) { ends_.emplace_back(sample, text); },
-               [this](const train::Answer& answer) { answer_ = answer; }},
+               [this](const train::Answer& answer) { answer_ = answer; }}},
         receiver_(shown_),
         send_([this](std::string_view topic, std::string_view text) {
           sent_.push_back({0, std::string(topic), std::string(text)});
@@ -34,7 +34,7 @@ class TextMessages : public ::testing::Test {
 
   /// Two samples; the first has bytes that are not UTF-8.
   void send_all() {
-    const train::Conversation rank = sent_conversation(send_, {});
+    const train::Conversation rank = sent_job(send_, {}).conversation;
     send_generating(send_);
     rank.text(0, "one ");
     rank.text(1, "TWO");
@@ -62,7 +62,7 @@ class TextMessages : public ::testing::Test {
   std::string first_, second_;
   std::vector<std::pair<std::size_t, train::GeneratedText>> ends_;
   std::optional<train::Answer> answer_;
-  train::Conversation shown_;
+  train::TextJob shown_;
   TextReceiver receiver_;
   std::vector<control::WorkerMessage> sent_;
   SendMessage send_;
@@ -81,6 +81,23 @@ TEST_F(TextMessages, TheEndOfATextHasThePartsThatWereDiscarded) {
   sent_.erase(sent_.begin() + 3); // the second part of the first sample
   for (const control::WorkerMessage& message : sent_) receiver_.take(message);
   expect_whole();
+}
+
+TEST_F(TextMessages, ScoresArriveWithAllOfTheirBits) {
+  std::vector<train::SequenceScore> got;
+  shown_.scores.emplace().scored = [&got](const std::vector<train::SequenceScore>& scores) {
+    got.insert(got.end(), scores.begin(), scores.end());
+  };
+  const train::TextJob rank = sent_job(send_, shown_);
+  send_generating(send_);
+  rank.scores->scored({{3, -1.0 / 3, true}, {1, -7.5, false}});
+  EXPECT_TRUE(got.empty());
+  for (const control::WorkerMessage& message : sent_) EXPECT_TRUE(receiver_.take(message));
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0].sequence, 3U);
+  EXPECT_EQ(got[0].log_likelihood, -1.0 / 3);
+  EXPECT_TRUE(got[0].is_greedy);
+  EXPECT_FALSE(got[1].is_greedy);
 }
 
 TEST_F(TextMessages, OtherTopicsAreLeftToOthers) {

@@ -46,7 +46,7 @@ class GeneratingProcess final : public LaunchedRank {
           text("{}: is a folder of transformers, and each of the {} processes of {} would import it",
                arguments_.checkpoint, environment().world, launch::name_of(environment().launcher)),
           "write a checkpoint with triax import hf, and name that");
-    if (!arguments_.input.empty() || (!arguments_.prompt && arguments_.file.empty()))
+    if (arguments_.choices.empty() && (!arguments_.input.empty() || (!arguments_.prompt && arguments_.file.empty())))
       return config::diagnostic(ErrorCode::kUnsupported,
                                 text("{} has started {} processes, which cannot all read standard input",
                                      launch::name_of(environment().launcher), environment().world),
@@ -56,7 +56,7 @@ class GeneratingProcess final : public LaunchedRank {
 
   void check() override {
     const auto own = [this](const train::Placement&) { return train::CheckedDevices{environment().local_rank, 1}; };
-    refuse(check_text(prepared_, {placement(), own})); // only this rank's device
+    refuse(check_text(arguments_, prepared_, {placement(), own})); // only this rank's device
   }
 
   /// All ranks must make the same calls with the same tokens, and rank 0 has the prompt.
@@ -72,6 +72,9 @@ class GeneratingProcess final : public LaunchedRank {
     keys["--min-p"] = text("{}", sampling.min_p);
     keys["--repetition-penalty"] = text("{}", sampling.repetition_penalty);
     keys["--seed"] = text("{}", sampling.seed);
+    std::size_t tokens = 0;
+    for (const train::ScoredSequence& sequence : prepared_.scores.sequences) tokens += sequence.tokens.size();
+    keys["--choices"] = text("{} endings, {} tokens", prepared_.scores.sequences.size(), tokens);
     keys["number of prompt tokens"] = text("{}", prepared_.tokens.size());
   }
 
@@ -92,8 +95,9 @@ class GeneratingProcess final : public LaunchedRank {
     if (speaks()) log->info("{}", start_line(prepared_));
     std::optional<TextConversation> conversation;
     if (speaks()) conversation.emplace(arguments_, prepared_, signals);
-    const train::TextJob texts{text_options(arguments_, prepared_),
-                               conversation ? conversation->functions() : prompt_only()};
+    train::TextJob texts{text_options(arguments_, prepared_), conversation ? conversation->functions() : prompt_only()};
+    std::optional<ChoiceScores> scores;
+    if (!arguments_.choices.empty()) texts.scores = score_job(prepared_, scores.emplace(prepared_.examples));
     const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
       if (speaks()) report_.failed(rank, why, status);
     };
@@ -109,8 +113,9 @@ class GeneratingProcess final : public LaunchedRank {
                                                                         &texts});
     if (!result) return speaks() ? report_.failed(-1, {}) : kFailed; // prints nothing if a rank was named
     if (!speaks()) return result->signal != 0 && !is_ours() ? 128 + result->signal : kDone;
-    return report_.ended({shown_weights(prepared_), prepared_.prompt.value_or(""), conversation->answer()},
-                         result->signal);
+    return report_.ended(
+        {shown_weights(prepared_), prepared_.prompt.value_or(""), conversation->answer(), scores ? &*scores : nullptr},
+        result->signal);
   }
 
   /// Of rank 0 whose texts the launcher prints.

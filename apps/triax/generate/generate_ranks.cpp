@@ -18,11 +18,28 @@ namespace {
 
 constexpr std::size_t kMaxArgumentBytes = 100'000; // Linux: 128 KiB (MAX_ARG_STRLEN), with the flag
 
+void add_shared_arguments(const GenerateArguments& arguments, std::vector<std::string>& out) {
+  for (const auto& [flag, value] :
+       {std::pair{"--tokenizer", arguments.tokenizer.name}, std::pair{"--vocab", arguments.tokenizer.vocab.string()},
+        std::pair{"--merges", arguments.tokenizer.merges.string()}})
+    if (!value.empty()) out.push_back(text("{}={}", flag, value));
+  for (const config::Override& override : arguments.overrides)
+    out.insert(out.end(), {"--set", override.key + "=" + override.value});
+}
+
 /// The flags that give a rank process the same text.
 std::vector<std::string> rank_arguments_of(const GenerateArguments& arguments, const PreparedText& prepared) {
-  std::vector<std::string> out = {"generate"};
+  const bool scores = !arguments.choices.empty();
+  std::vector<std::string> out = {scores ? "evaluate" : "generate"};
   const auto add = [&out](const char* flag, const std::string& value) { out.push_back(text("{}={}", flag, value)); };
   const executor::SamplingOptions& sampling = arguments.sampling;
+  if (scores) {
+    add("--choices", arguments.choices);
+    add("--sequences", text("{}", arguments.samples));
+    add_shared_arguments(arguments, out);
+    out.insert(out.end(), {"--", prepared.checkpoint.string()});
+    return out;
+  }
   add("--max-tokens", text("{}", arguments.max_tokens));
   for (const std::string& stop : arguments.stops) add("--stop", stop);
   add("--samples", text("{}", arguments.samples));
@@ -32,12 +49,7 @@ std::vector<std::string> rank_arguments_of(const GenerateArguments& arguments, c
   add("--min-p", text("{}", sampling.min_p));
   add("--repetition-penalty", text("{}", sampling.repetition_penalty));
   if (arguments.has_seed) add("--seed", text("{}", sampling.seed));
-  for (const auto& [flag, value] :
-       {std::pair{"--tokenizer", arguments.tokenizer.name}, std::pair{"--vocab", arguments.tokenizer.vocab.string()},
-        std::pair{"--merges", arguments.tokenizer.merges.string()}})
-    if (!value.empty()) add(flag, value);
-  for (const config::Override& override : arguments.overrides)
-    out.insert(out.end(), {"--set", override.key + "=" + override.value});
+  add_shared_arguments(arguments, out);
   out.insert(out.end(), {"--prompt", *prepared.prompt, "--", prepared.checkpoint.string()});
   return out;
 }
@@ -84,7 +96,7 @@ std::optional<train::LoopResult> generate_processes(const LocalText& here) {
   return launch::spawn_workers(
       {here.prepared.run(), rank_arguments_of(here.arguments, here.prepared), nullptr, here.log(), here.signals,
        nullptr, [&output](int rank, const std::string& written) { output.write(rank, written); }, here.failed(),
-       [&start](const report::StartState& state) { start.update(state); }, &here.job.conversation});
+       [&start](const report::StartState& state) { start.update(state); }, &here.job});
 }
 
 std::vector<std::unique_ptr<Log>> text_logs(const PreparedText& prepared) {
@@ -96,7 +108,9 @@ std::vector<std::unique_ptr<Log>> text_logs(const PreparedText& prepared) {
 
 } // namespace
 
-std::optional<config::Diagnostic> refused_for_processes(const PreparedText& prepared) {
+std::optional<config::Diagnostic> refused_for_processes(const GenerateArguments& arguments,
+                                                        const PreparedText& prepared) {
+  if (!arguments.choices.empty()) return std::nullopt;
   if (!prepared.prompt)
     return config::diagnostic(ErrorCode::kUnsupported,
                               "the ranks are processes, which cannot read the lines that you type",
@@ -116,6 +130,10 @@ std::string shown_weights(const PreparedText& prepared) {
   return (prepared.imported ? prepared.imported->model() : prepared.checkpoint).string();
 }
 
+train::ScoreJob score_job(const PreparedText& prepared, ChoiceScores& scores) {
+  return {prepared.scores.sequences, [&scores](const std::vector<train::SequenceScore>& of) { scores.add(of); }};
+}
+
 int run_text(const GenerateArguments& arguments, const PreparedText& prepared, os::StopSignals& signals) {
   const GenerateReport report(arguments);
   const std::vector<std::unique_ptr<Log>> logs = text_logs(prepared);
@@ -123,11 +141,14 @@ int run_text(const GenerateArguments& arguments, const PreparedText& prepared, o
   logs.front()->info("{}", start_line(prepared));
   const os::BeforeEnd before_end(signals, [&](int signal) { report.end_at_once(signal); });
   TextConversation conversation(arguments, prepared, signals);
-  const train::TextJob job{text_options(arguments, prepared), conversation.functions()};
+  train::TextJob job{text_options(arguments, prepared), conversation.functions()};
+  std::optional<ChoiceScores> scores;
+  if (!arguments.choices.empty()) job.scores = score_job(prepared, scores.emplace(prepared.examples));
   const LocalText here{arguments, prepared, logs, signals, job, report};
   const std::optional<train::LoopResult> result =
       prepared.checked.placement.ranks_are_threads ? generate_threads(here) : generate_processes(here);
-  const GenerateOutcome outcome{shown_weights(prepared), prepared.prompt.value_or(""), conversation.answer()};
+  const GenerateOutcome outcome{shown_weights(prepared), prepared.prompt.value_or(""), conversation.answer(),
+                                scores ? &*scores : nullptr};
   return result ? report.ended(outcome, result->signal) : report.failed(-1, {});
 }
 

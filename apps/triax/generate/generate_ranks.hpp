@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "evaluate/choice_scores.hpp"
 #include "generate/prepared_text.hpp"
 #include "launch/environment.hpp"
 #include "os/stop_signals.hpp"
@@ -16,13 +17,20 @@
 namespace triax::app {
 
 /// What the ranks cannot do with the prompt if they are processes.
-std::optional<config::Diagnostic> refused_for_processes(const PreparedText& prepared);
+std::optional<config::Diagnostic> refused_for_processes(const GenerateArguments& arguments,
+                                                        const PreparedText& prepared);
 
 /// Starts the ranks that `prepared.checked` has placed, and prints their texts.
 int run_text(const GenerateArguments& arguments, const PreparedText& prepared, os::StopSignals& signals);
 
+/// What ranks do for `triax evaluate --choices`. Borrows `scores`.
+train::ScoreJob score_job(const PreparedText& prepared, ChoiceScores& scores);
+
 /// The checkpoint or the folder of transformers, for --json.
 std::string shown_weights(const PreparedText& prepared);
+
+/// `triax generate`, and `triax evaluate --choices`.
+int run_generate(const GenerateArguments& arguments);
 
 int generate_launched(const GenerateArguments& arguments, const launch::Environment& environment);
 

@@ -37,15 +37,32 @@ int refuse_text(const GenerateArguments& arguments, const config::Diagnostic& re
 std::vector<config::Diagnostic> prepare(const GenerateArguments& arguments, PreparedText& prepared) {
   if (std::vector<config::Diagnostic> refused = load_text(arguments, {}, prepared); !refused.empty()) return refused;
   const auto devices = [](const train::Placement& on) { return train::CheckedDevices{0, on.ranks}; };
-  if (std::vector<config::Diagnostic> refused = check_text(prepared, {std::nullopt, devices}); !refused.empty())
+  if (std::vector<config::Diagnostic> refused = check_text(arguments, prepared, {std::nullopt, devices});
+      !refused.empty())
     return refused;
   if (prepared.checked.placement.ranks_are_threads) return {};
   if (const Refusals keys = launch::check_keys(prepared.run().launch); !keys.empty()) return diagnostics_of(keys);
-  if (const auto refused = refused_for_processes(prepared)) return {*refused};
+  if (const auto refused = refused_for_processes(arguments, prepared)) return {*refused};
   return {};
 }
 
-int generate(const GenerateArguments& arguments) {
+} // namespace
+
+void add_tokenizer_flags(CLI::App& verb, GenerateArguments& arguments) {
+  verb.add_option("--tokenizer", arguments.tokenizer.name,
+                  "byte; gpt2: the two files of --vocab and --merges; or a tokenizer.json [that of the imported model, "
+                  "or of the training data]")
+      ->type_name("byte|gpt2|FILE")
+      ->check(not_empty());
+  verb.add_option("--vocab", arguments.tokenizer.vocab, "vocab.json of --tokenizer gpt2")
+      ->type_name("FILE")
+      ->needs(verb.get_option("--tokenizer"));
+  verb.add_option("--merges", arguments.tokenizer.merges, "merges.txt of --tokenizer gpt2")
+      ->type_name("FILE")
+      ->needs(verb.get_option("--tokenizer"));
+}
+
+int run_generate(const GenerateArguments& arguments) {
   const GenerateReport report(arguments);
   std::optional<launch::Environment> environment;
   try {
@@ -71,6 +88,8 @@ int generate(const GenerateArguments& arguments) {
     return refuse_text(arguments, config::diagnostic(ErrorCode::kUnsupported, error));
   }
 }
+
+namespace {
 
 void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
   executor::SamplingOptions& sampling = arguments.sampling;
@@ -104,20 +123,6 @@ void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
       ->check(integer_in(0, kMaxSeed));
 }
 
-void add_tokenizer_flags(CLI::App& verb, GenerateArguments& arguments) {
-  verb.add_option("--tokenizer", arguments.tokenizer.name,
-                  "byte; gpt2: the two files of --vocab and --merges; or a tokenizer.json [that of the imported model, "
-                  "or of the training data]")
-      ->type_name("byte|gpt2|FILE")
-      ->check(not_empty());
-  verb.add_option("--vocab", arguments.tokenizer.vocab, "vocab.json of --tokenizer gpt2")
-      ->type_name("FILE")
-      ->needs(verb.get_option("--tokenizer"));
-  verb.add_option("--merges", arguments.tokenizer.merges, "merges.txt of --tokenizer gpt2")
-      ->type_name("FILE")
-      ->needs(verb.get_option("--tokenizer"));
-}
-
 } // namespace
 
 void add_generate(CLI::App& program, int& status) {
@@ -147,7 +152,7 @@ void add_generate(CLI::App& program, int& status) {
   add_tokenizer_flags(*verb, *arguments);
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--json", arguments->json, "prints the texts as one JSON object");
-  verb->callback([arguments, &status] { status = generate(*arguments); });
+  verb->callback([arguments, &status] { status = run_generate(*arguments); });
 }
 
 } // namespace triax::app

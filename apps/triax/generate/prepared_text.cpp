@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generate/prepared_text.hpp"
 
+#include <algorithm>
+
 #include "checkpoint/manifest.hpp"
 #include "common/refuse.hpp"
 #include "generate/prompts.hpp"
@@ -27,6 +29,26 @@ void set_sizes(const GenerateArguments& arguments, PreparedText& prepared) {
   sizes.samples = arguments.samples;
   if (prepared.prompt && arguments.max_tokens > 0)
     sizes.positions = static_cast<std::int64_t>(prepared.tokens.size()) + arguments.max_tokens;
+}
+
+/// Sequences of similar length are computed together, so the cache has the positions of the longest.
+std::vector<config::Diagnostic> load_choices(const GenerateArguments& arguments, PreparedText& prepared) {
+  std::vector<config::Diagnostic> refused;
+  const std::filesystem::path file = arguments.choices;
+  prepared.examples = read_choices(file, refused);
+  if (!refused.empty()) return refused;
+  std::vector<std::int32_t> separator;
+  if (!prepared.tokenizer.ends.empty()) separator.push_back(prepared.tokenizer.ends.front());
+  prepared.scores.sequences =
+      sequences_of(prepared.examples, {file, *prepared.tokenizer.tokenizer, separator}, refused);
+  if (!refused.empty()) return refused;
+  std::size_t longest = 0;
+  for (const train::ScoredSequence& sequence : prepared.scores.sequences)
+    longest = std::max(longest, sequence.tokens.size());
+  config::GenerateSizes& sizes = *prepared.loaded.run->generate;
+  sizes.samples = arguments.samples;
+  sizes.positions = static_cast<std::int64_t>(longest) - 1;
+  return {};
 }
 
 /// The folder of the checkpoint; of a folder of transformers, that of its import.
@@ -59,7 +81,7 @@ std::vector<config::Diagnostic> conflicting_flags(const GenerateArguments& argum
                          flag)
                 .with_hint("add --temperature 1, or leave {} out", flag));
   };
-  if (sampling.temperature == 0) {
+  if (sampling.temperature == 0 && arguments.choices.empty()) {
     if (sampling.top_k > 0) no_effect("--top-k");
     if (sampling.top_p < 1) no_effect("--top-p");
     if (sampling.min_p > 0) no_effect("--min-p");
@@ -85,6 +107,7 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
     if (!prepared.loaded.run) return prepared.loaded.refusals;
     prepared.tokenizer = tokenizer_of(prepared.checkpoint, manifest, arguments.tokenizer);
     if (std::vector<config::Diagnostic> refused = check_tokenizer(prepared); !refused.empty()) return refused;
+    if (!arguments.choices.empty()) return load_choices(arguments, prepared);
     prepared.prompt = given_prompt(arguments);
     if (!prepared.prompt && arguments.json)
       throw Error("--json prints the texts of one prompt, and there is none", {},
@@ -97,12 +120,16 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
   }
 }
 
-std::vector<config::Diagnostic> check_text(PreparedText& prepared, const train::PreflightRequest& request) {
+std::vector<config::Diagnostic> check_text(const GenerateArguments& arguments, PreparedText& prepared,
+                                           const train::PreflightRequest& request) {
   try {
     prepared.checked = ask(prepared.run(), request);
     if (std::vector<config::Diagnostic> refused = refusals(prepared.loaded, prepared.checked.preflight);
         !refused.empty())
       return refused;
+    if (!arguments.choices.empty())
+      return too_long(prepared.examples, arguments.choices, prepared.scores.sequences,
+                      prepared.checked.preflight.positions);
     check_length(prepared.tokens, prepared.checked.preflight.positions);
     return {};
   } catch (const Error& error) {

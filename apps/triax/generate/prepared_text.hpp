@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluate/choice_examples.hpp"
 #include "generate/generate_arguments.hpp"
 #include "generate/generating_run.hpp"
 #include "generate/imported_checkpoint.hpp"
@@ -26,7 +27,9 @@ struct PreparedText {
   config::LoadResult loaded;
   train::CheckedRun checked;
   std::optional<std::string> prompt;
-  std::vector<std::int32_t> tokens; // of the prompt
+  std::vector<std::int32_t> tokens;    // of the prompt
+  std::vector<ChoiceExample> examples; // instead of a prompt
+  train::ScoreJob scores;
 
   const config::RunConfig& run() const { return *loaded.run; }
 };
@@ -42,8 +45,9 @@ struct TextRanks {
 std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, const TextRanks& ranks,
                                           PreparedText& prepared);
 
-/// Sets `checked`: asks the plugins. Also refuses a prompt that is too long for the model.
-std::vector<config::Diagnostic> check_text(PreparedText& prepared, const train::PreflightRequest& request);
+/// Sets `checked`: asks the plugins. Also refuses what is too long for the model.
+std::vector<config::Diagnostic> check_text(const GenerateArguments& arguments, PreparedText& prepared,
+                                           const train::PreflightRequest& request);
 
 /// "generates with the weights of runs/tiny/checkpoints/step-00000050 (step 50); 34.2 k parameters, ..."
 std::string start_line(const PreparedText& prepared);

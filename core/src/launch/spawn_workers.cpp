@@ -175,7 +175,7 @@ class LocalProcesses {
     FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step()};
     facts.rejections = server_.rejections();
     facts.evaluates = training_.run.evaluates;
-    facts.generates = training_.text != nullptr;
+    facts.generates = training_.text && !training_.text->scores;
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
     if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) explain_loss(facts);

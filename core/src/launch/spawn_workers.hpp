@@ -33,8 +33,9 @@ struct ProcessTraining {
   std::function<void(int rank, const std::string& line)> output = {}; // a line that a rank wrote to stdout or stderr
   OnFailure failed = {};
   std::function<void(const report::StartState&)> starting = {}; // ten times a second until all ranks are ready
-  /// For a run that generates: gets rank 0's texts, and has the prompt that the arguments give the ranks. Else null.
-  const train::Conversation* text = nullptr;
+  /// For a run that generates: gets rank 0's texts and scores, and has the prompt that the arguments give the ranks.
+  /// Else null.
+  const train::TextJob* text = nullptr;
 };
 
 /// The result of rank 0 with the traffic of all ranks; empty if a rank failed.

@@ -18,6 +18,7 @@ constexpr const char* kGenerating = "generating"; // before the first prompt
 constexpr const char* kTextPart = "text";         // sample, position of the part in its text, part
 constexpr const char* kTextEnd = "text_end";      // sample, its whole text, tokens and reason
 constexpr const char* kAnswer = "answer";         // seconds for the prompt, and for the new tokens
+constexpr const char* kScores = "scores";         // for each: its sequence, log-likelihood, whether it is greedy
 
 constexpr std::size_t kMaxTextSamples = 1 << 20; // limits what a malformed message can allocate
 
@@ -42,12 +43,7 @@ train::GeneratedText text_in(const Packed& message) {
           static_cast<train::TextEnd>(end)};
 }
 
-} // namespace
-
-void send_generating(const SendMessage& send) {
-  send(kGenerating, "");
-}
-
+/// Only next_prompt() of `conversation` is used.
 train::Conversation sent_conversation(const SendMessage& send, const train::Conversation& conversation) {
   const auto sizes = std::make_shared<std::vector<std::size_t>>(); // bytes of each sample that were sent
   return {conversation.next_prompt,
@@ -65,6 +61,24 @@ train::Conversation sent_conversation(const SendMessage& send, const train::Conv
           }};
 }
 
+} // namespace
+
+void send_generating(const SendMessage& send) {
+  send(kGenerating, "");
+}
+
+train::TextJob sent_job(const SendMessage& send, const train::TextJob& job) {
+  train::TextJob out{job.options, sent_conversation(send, job.conversation), job.scores};
+  if (!out.scores) return out;
+  out.scores->scored = [send](const std::vector<train::SequenceScore>& scores) {
+    Packed message = Packed::array();
+    for (const train::SequenceScore& score : scores)
+      message.push_back({score.sequence, score.log_likelihood, score.is_greedy});
+    send(kScores, pack_message(message));
+  };
+  return out;
+}
+
 bool TextReceiver::take(const control::WorkerMessage& message) {
   try {
     return take_whole(message);
@@ -77,6 +91,10 @@ bool TextReceiver::take(const control::WorkerMessage& message) {
 bool TextReceiver::take_whole(const control::WorkerMessage& message) {
   if (message.topic == kGenerating) {
     begin();
+    return true;
+  }
+  if (message.topic == kScores && job_.scores) {
+    take_scores(message);
     return true;
   }
   if (message.topic != kTextPart && message.topic != kTextEnd && message.topic != kAnswer) return false;
@@ -96,8 +114,19 @@ bool TextReceiver::take_whole(const control::WorkerMessage& message) {
   return true;
 }
 
+void TextReceiver::take_scores(const control::WorkerMessage& message) {
+  if (message.discarded > 0)
+    throw Error(text("{} messages with scores do not fit in the queue", message.discarded), {},
+                "divide the file of choices");
+  std::vector<train::SequenceScore> scores;
+  for (const Packed& score : Packed::from_cbor(message.text))
+    scores.push_back({score.at(0).get<std::size_t>(), score.at(1).get<double>(), score.at(2).get<bool>()});
+  job_.scores->scored(scores);
+}
+
 void TextReceiver::begin() {
   has_begun_ = true;
+  if (job_.scores) return; // there is no prompt
   if (std::optional<std::vector<std::int32_t>> prompt = conversation_.next_prompt())
     answer_.prompt = std::move(*prompt);
 }

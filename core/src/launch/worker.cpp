@@ -39,8 +39,7 @@ FailureFacts facts_of(const control::Failure& failure, const control::Server& se
 class OneRank {
  public:
   explicit OneRank(const ProcessRank& of) : of_(of), layout_(train::layout_of(of.run)) {
-    if (of.text)
-      text_ = {of.text->options, sends() ? sent_conversation(sender(), of.text->conversation) : of.text->conversation};
+    if (of.text) text_ = sends() ? sent_job(sender(), *of.text) : *of.text;
   }
 
   std::optional<train::LoopResult> train() {
@@ -218,7 +217,7 @@ class OneRank {
     facts.last_step = last_step_;
     facts.is_ended = is_ended;
     facts.evaluates = of_.run.evaluates;
-    facts.generates = of_.text != nullptr;
+    facts.generates = of_.text && !of_.text->scores;
     of_.log.error("{}", to_text(facts));
     if (of_.folder) write_failure(facts, of_.log);
   }
