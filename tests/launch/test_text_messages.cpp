@@ -21,12 +21,13 @@ using triax::test::error_of;
 class TextMessages : public ::testing::Test {
  protected:
   TextMessages()
-      : shown_{{}, {[] {
-                 return std::optional(std::vector<std::int32_t>{7, 8});
-               },
-               [this](std::size_t sample, std::string_view part) { (sample == 0 ? first_ : second_) += part; },
-               [this](std::size_t sample, const train::GeneratedText& text) { ends_.emplace_back(sample, text); },
-               [this](const train::Answer& answer) { answer_ = answer; }}},
+      : shown_{{},
+               {[] {
+                  return std::optional(std::vector<std::int32_t>{7, 8});
+                },
+                [this](std::size_t sample, std::string_view part) { (sample == 0 ? first_ : second_) += part; },
+                [this](std::size_t sample, const train::GeneratedText& text) { ends_.emplace_back(sample, text); },
+                [this](const train::Answer& answer) { answer_ = answer; }}},
         receiver_(shown_),
         send_([this](std::string_view topic, std::string_view text) {
           sent_.push_back({0, std::string(topic), std::string(text)});
