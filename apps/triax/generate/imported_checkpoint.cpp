@@ -28,7 +28,7 @@ Refusals of_import(const Refusals& refusals) {
 
 bool is_model_folder(const std::string& folder) {
   std::error_code unreadable;
-  return fs::exists(fs::path(folder) / "config.json", unreadable) &&
+  return !folder.empty() && fs::exists(fs::path(folder) / "config.json", unreadable) &&
          !fs::exists(fs::path(folder) / checkpoint::kManifestFile, unreadable);
 }
 
