@@ -128,6 +128,55 @@ Without the training data, the tokenizer must be named:
   4 4 4 
   $ mv away/* .
 
+A folder of transformers is imported for the time of the command, and nothing is left:
+
+  $ reference=$SOURCE/tests/hf/reference
+  $ mkdir temporary
+  $ import() { TMPDIR=$PWD/temporary triax generate "$@"; }
+  $ import $reference/gpt2-odd --tokenizer byte --prompt "ab" --max-tokens 3 --json 2> log | grep -A 9 '"samples"'
+    "samples": [
+      {
+        "text": "\xef\xbf\xbd\\u001a\\u001a", (esc)
+        "tokens": [
+          225,
+          26,
+          26
+        ],
+        "reason": "length"
+      }
+  $ steady < log | sed "s|$SOURCE|{source}|"
+  info rank 0: generates with the weights of {source}/tests/hf/reference/gpt2-odd; 7.06 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-cpu; 1 rank, ...
+  2 prompt tokens in {seconds} s, 3 new tokens in {seconds} s
+  $ triax import hf $reference/gpt2-odd --output odd --run odd.toml > /dev/null
+  $ triax generate odd --tokenizer byte --prompt "ab" --max-tokens 3 --json 2> /dev/null | grep -A 6 '"tokens": '
+        "tokens": [
+          225,
+          26,
+          26
+        ],
+        "reason": "length"
+      }
+  $ find temporary
+  temporary
+
+Its refusals are those of the import, and nothing is left either:
+
+  $ cp -r $reference/gpt2-odd broken
+  $ sed -i 's/"n_head": 3/"n_head": 5/; s/"n_inner": null/"n_inner": 7, "unknown": 1/' broken/config.json
+  $ import broken --tokenizer byte --prompt "ab"
+  broken/config.json: unknown = 1 is not known for GPT2LMHeadModel
+    if it does not change what the model computes: --ignore unknown, a flag of triax import hf
+  [2]
+  $ rm broken/model.safetensors
+  $ import broken --tokenizer byte --prompt "ab"
+  broken/config.json: unknown = 1 is not known for GPT2LMHeadModel
+    if it does not change what the model computes: --ignore unknown, a flag of triax import hf
+  broken: has neither model.safetensors nor model.safetensors.index.json
+    name the folder of a model that transformers has saved
+  [2]
+  $ find temporary
+  temporary
+
 ## Refusals
 
   $ triax generate run.toml < /dev/null
@@ -205,11 +254,6 @@ Without the training data, the tokenizer must be named:
   $ triax generate gone --prompt a
   gone: does not exist
     name a folder step-N, a run's folder or its TOML file
-  [2]
-  $ RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=29500 \
-  >   triax generate run.toml --prompt a
-  torchrun has started 2 processes, and triax generate has its ranks in one
-    start one process, with --set parallel.tensor and parallel.pipeline
   [2]
   $ triax generate gone --prompt a --json
   gone: does not exist

@@ -7,10 +7,17 @@
 
 #include "common/flag_checks.hpp"
 #include "common/verbs.hpp"
+#include "generate/generate_ranks.hpp"
 #include "train/train_files.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
+
+namespace {
+
+constexpr int kSequences = 8, kMaxSequences = 1024;
+
+} // namespace
 
 void add_evaluate(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("evaluate", "loss, perplexity and bits per byte of a checkpoint's weights");
@@ -24,9 +31,29 @@ void add_evaluate(CLI::App& program, int& status) {
   verb->add_option("--data", *data, "token files to evaluate on, without .bin and .idx, instead of data.validation")
       ->type_name("PREFIX")
       ->check(not_empty());
+  const auto choices = std::make_shared<GenerateArguments>();
+  CLI::Option* const of_choices =
+      verb->add_option("--choices", choices->choices,
+                       "JSON lines with context, endings and label: accuracy instead of the loss. "
+                       "RUN.toml may be a checkpoint or a folder of transformers");
+  of_choices->type_name("FILE")->check(not_empty())->excludes("--data");
+  choices->samples = kSequences;
+  verb->add_option("--sequences", choices->samples, text("endings that --choices computes together [{}]", kSequences))
+      ->type_name("N")
+      ->check(integer_in(1, kMaxSequences))
+      ->needs(of_choices);
+  add_tokenizer_flags(*verb, *choices);
+  verb->get_option("--tokenizer")->needs(of_choices);
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
-  verb->callback([arguments, data, &status] {
+  verb->callback([arguments, choices, data, &status] {
+    if (!choices->choices.empty()) {
+      choices->checkpoint = arguments->checkpoint.empty() ? arguments->file : arguments->checkpoint;
+      choices->overrides = arguments->overrides;
+      choices->json = arguments->json;
+      status = run_generate(*choices);
+      return;
+    }
     if (!data->empty()) {
       const std::string flag = "--data " + *data;
       for (const char* key : {"data.validation_paths", "data.validation_weights"})

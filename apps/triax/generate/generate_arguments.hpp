@@ -2,6 +2,7 @@
 // Arguments of `triax generate`.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ struct GenerateArguments {
   int samples = 1;
   std::vector<config::Override> overrides;
   bool json = false;
+  std::string choices; // file of `triax evaluate --choices`; empty: text is generated
 };
+
+/// --tokenizer, --vocab and --merges.
+void add_tokenizer_flags(CLI::App& verb, GenerateArguments& arguments);
 
 } // namespace triax::app

@@ -46,7 +46,12 @@ void add_answer(Json& out, const std::optional<train::Answer>& answer) {
 Json stopped(const GenerateArguments& arguments, int signal) {
   Json out = head(arguments, "stopped", 128 + signal);
   out["signal"] = signal_name(signal);
-  out["checkpoint"] = out["prompt"] = nullptr;
+  out["checkpoint"] = nullptr;
+  if (!arguments.choices.empty()) {
+    ChoiceScores::add_nothing_to(out);
+    return out;
+  }
+  out["prompt"] = nullptr;
   add_answer(out, {});
   return out;
 }
@@ -86,13 +91,21 @@ int GenerateReport::failed(int rank, const std::string& why, int status) const {
 int GenerateReport::ended(const GenerateOutcome& outcome, int signal) const {
   const int status = signal != 0 ? 128 + signal : kDone;
   if (arguments_.json && !has_printed_.test_and_set()) {
-    Json out = head(arguments_, signal != 0 ? "stopped" : "generated", status);
+    const bool scores = !arguments_.choices.empty();
+    Json out = head(arguments_, signal != 0 ? "stopped" : scores ? "evaluated" : "generated", status);
     out["signal"] = signal == 0 ? Json(nullptr) : Json(signal_name(signal));
     out["checkpoint"] = outcome.checkpoint;
-    out["prompt"] = outcome.prompt;
-    add_answer(out, outcome.answer);
+    if (!scores) {
+      out["prompt"] = outcome.prompt;
+      add_answer(out, outcome.answer);
+    } else if (outcome.scores && signal == 0) {
+      outcome.scores->add_to(out);
+    } else {
+      ChoiceScores::add_nothing_to(out);
+    }
     result_out() << text_of(out);
   }
+  if (!arguments_.json && outcome.scores && signal == 0) result_out() << outcome.scores->line() << '\n';
   if (signal != 0 && signal != SIGPIPE) // a reader that has closed the pipe wants no more
     std::cerr << text("stopped by {}", signal_name(signal)) << '\n';
   return status;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/verbs.hpp"
+#include "evaluate/choice_scores.hpp"
 #include "generate/generate_arguments.hpp"
 #include "train/generate_text.hpp"
 
@@ -20,6 +21,7 @@ struct GenerateOutcome {
   std::string checkpoint;
   std::string prompt;
   std::optional<train::Answer> answer = {}; // of the last prompt
+  const ChoiceScores* scores = nullptr;     // of `triax evaluate --choices`
 };
 
 /// "5 prompt tokens in 0.2 s (25 tokens/s), 40 new tokens in 2 s (20 tokens/s)".

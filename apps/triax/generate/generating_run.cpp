@@ -88,7 +88,8 @@ CheckpointTokenizer opened(std::unique_ptr<data::Tokenizer> tokenizer, const std
 } // namespace
 
 config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifest& manifest,
-                                       const std::vector<config::Override>& overrides) {
+                                       const std::vector<config::Override>& overrides, std::optional<int> world,
+                                       plugin::FirstLoad first_load) {
   const fs::path base = run_folder_of(checkpoint);
   std::map<std::string, std::string> values = {{"run.dir", plugin::to_toml(base)},
                                                {"parallel.data", "1"},
@@ -104,7 +105,8 @@ config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifes
   std::string toml;
   for (const auto& [key, value] : values) toml += text("{} = {}\n", key, value);
   const std::string file = (checkpoint / checkpoint::kManifestFile).string();
-  config::LoadResult out = config::load(config::TomlText{toml, file, base}, overrides, config::Purpose::generate);
+  config::LoadResult out =
+      config::load(config::TomlText{toml, file, base}, overrides, world, config::Purpose::generate, first_load);
   if (!out.run) return out;
   out.run->checkpoint.resume = "never";
   out.run->checkpoint.load = "weights";

@@ -19,10 +19,12 @@
 namespace triax::app {
 
 /// The run of a checkpoint, on one rank unless `overrides` say more. The model, its precision, the kernel set and the
-/// plugin folders are those that the manifest has. Ranks are threads of this process: comm-local connects them. What
-/// concerns training only has values without effect.
+/// plugin folders are those that the manifest has. comm-local connects the ranks, unless `overrides` name another
+/// communicator. What concerns training only has values without effect. `world`: number of ranks, if a launcher has set
+/// it.
 config::LoadResult load_generating_run(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
-                                       const std::vector<config::Override>& overrides);
+                                       const std::vector<config::Override>& overrides, std::optional<int> world,
+                                       plugin::FirstLoad first_load);
 
 struct CheckpointTokenizer {
   std::unique_ptr<data::Tokenizer> tokenizer;

@@ -120,10 +120,11 @@ LoadResult load(const Path& file, const std::vector<Override>& overrides, std::o
   return load(std::move(layers), file, {world, purpose}, first_load, refusals);
 }
 
-LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, Purpose purpose) {
+LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
+                plugin::FirstLoad first_load) {
   Diagnostics refusals;
   Layers layers = read_layers(toml, overrides, refusals);
-  return load(std::move(layers), toml.shown, {std::nullopt, purpose}, plugin::FirstLoad::probed, refusals);
+  return load(std::move(layers), toml.shown, {world, purpose}, first_load, refusals);
 }
 
 } // namespace triax::config

@@ -76,7 +76,8 @@ LoadResult load(const std::filesystem::path& file, const std::vector<Override>& 
                 plugin::FirstLoad first_load = plugin::FirstLoad::probed);
 
 /// The same of a text.
-LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, Purpose purpose);
+LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
+                plugin::FirstLoad first_load = plugin::FirstLoad::probed);
 
 /// Adds positions. The first of the refusal's keys that is set in a file leads the line; the origins of the other keys
 /// follow on lines of their own.

@@ -227,7 +227,7 @@ class LocalRanks {
     FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
     facts.is_ended = is_ended;
     facts.evaluates = training_.run.evaluates;
-    facts.generates = training_.text != nullptr;
+    facts.generates = training_.text && !training_.text->scores;
     facts.server = kThisProcess;
     if (training_.folder) facts.file = training_.folder->failure_file();
     log(0).error("{}", to_text(facts));

@@ -15,6 +15,7 @@
 #include "launch/rank_children.hpp"
 #include "launch/start_backends.hpp"
 #include "launch/start_tracker.hpp"
+#include "launch/text_messages.hpp"
 #include "launch/worker_messages.hpp"
 #include "os/child_process.hpp"
 #include "os/fault_guard.hpp"
@@ -49,7 +50,9 @@ class LocalProcesses {
         server_({training.run.launch.interface, training.run.launch.port, layout_.world(), token_,
                  training.run.train.stall_timeout_s}),
         tracker_(server_, layout_.world(),
-                 {training.starting, [this](const std::string& line) { training_.log.warn("{}", line); }}) {}
+                 {training.starting, [this](const std::string& line) { training_.log.warn("{}", line); }}) {
+    if (training.text) text_.emplace(*training.text);
+  }
 
   std::optional<train::LoopResult> train() {
     raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
@@ -95,6 +98,8 @@ class LocalProcesses {
         training_.log.info("{}", worker_message.text);
       } else if (worker_message.topic == kSignal) {
         signals_of_ranks_.push_back({worker_message.rank, signal_in(worker_message)});
+      } else if (text_ && text_->take(worker_message)) {
+        return;
       } else if (const auto record = result_.take(worker_message); record && training_.step) {
         if (worker_message.discarded > 0)
           training_.log.warn("{} steps are not shown, because the output was blocked; {} has every step",
@@ -118,7 +123,7 @@ class LocalProcesses {
     const int signal = training_.signals.caught();
     if (signal == 0 || signal_passed_ || failed()) return; // ranks of a failed job end anyway
     signal_passed_ = true;
-    stopped_at_start_ = !result_.has_step(); // there is no step to stop after
+    stopped_at_start_ = !result_.has_step() && !(text_ && text_->has_begun()); // there is no step to stop after
     if (!stopped_at_start_) return server_.stop(signal);
     std::vector<pid_t> pids;
     for (os::Child& child : children_)
@@ -170,6 +175,7 @@ class LocalProcesses {
     FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step()};
     facts.rejections = server_.rejections();
     facts.evaluates = training_.run.evaluates;
+    facts.generates = training_.text && !training_.text->scores;
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
     if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) explain_loss(facts);
@@ -214,6 +220,7 @@ class LocalProcesses {
   std::vector<os::Child> children_;
   os::NamedMemory left_memory_; // of ranks that were killed at the start
   JobResult result_;
+  std::optional<TextReceiver> text_;         // of a run that generates
   std::vector<RankSignal> signals_of_ranks_; // that are not logged yet
   bool signal_passed_ = false, stopped_at_start_ = false;
   bool killed_the_lost_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher: trains a run with each rank as a process of this machine, and reports their state.
+// The launcher: trains a run with each rank as a process of this machine, and reports their state; or has the ranks
+// evaluate or generate text.
 //
 // Threads: the program's main thread; if it ends, the kernel kills the ranks. Ownership: owns the processes and the job
 // server; borrows what ProcessTraining refers to. Blocking: until training ends. Errors: Error if a rank cannot be
@@ -16,6 +17,7 @@
 
 #include "launch/failure_report.hpp"
 #include "report/start_progress.hpp"
+#include "train/generate_text.hpp"
 #include "train/loop.hpp"
 
 namespace triax::launch {
@@ -31,6 +33,9 @@ struct ProcessTraining {
   std::function<void(int rank, const std::string& line)> output = {}; // a line that a rank wrote to stdout or stderr
   OnFailure failed = {};
   std::function<void(const report::StartState&)> starting = {}; // ten times a second until all ranks are ready
+  /// For a run that generates: gets rank 0's texts and scores, and has the prompt that the arguments give the ranks.
+  /// Else null.
+  const train::TextJob* text = nullptr;
 };
 
 /// The result of rank 0 with the traffic of all ranks; empty if a rank failed.

@@ -10,6 +10,7 @@
 
 #include "launch/failure_report.hpp"
 #include "launch/start_tracker.hpp"
+#include "launch/text_messages.hpp"
 #include "launch/train_rank.hpp"
 #include "launch/worker_messages.hpp"
 #include "os/exit_guard.hpp"
@@ -37,7 +38,9 @@ FailureFacts facts_of(const control::Failure& failure, const control::Server& se
 
 class OneRank {
  public:
-  explicit OneRank(const ProcessRank& of) : of_(of), layout_(train::layout_of(of.run)) {}
+  explicit OneRank(const ProcessRank& of) : of_(of), layout_(train::layout_of(of.run)) {
+    if (of.text) text_ = sends() ? sent_job(sender(), *of.text) : *of.text;
+  }
 
   std::optional<train::LoopResult> train() {
     train::RankOptions options;
@@ -67,7 +70,8 @@ class OneRank {
                                                           [this] { made(); },
                                                           {},
                                                           [this] { return of_.job.fails_first(); },
-                                                          [this](std::int64_t steps) { await_record(steps); }});
+                                                          [this](std::int64_t steps) { await_record(steps); },
+                                                          of_.text ? &text_ : nullptr});
     of_.job.set_before_end({});
     leave(!result);
     if (!result) {
@@ -78,6 +82,13 @@ class OneRank {
   }
 
  private:
+  /// Whether the process of the job server prints what this rank generates.
+  bool sends() const { return of_.environment.rank == 0 && of_.environment.launcher == Launcher::triax; }
+
+  SendMessage sender() const {
+    return [this](std::string_view topic, std::string_view message) { of_.job.send(topic, message); };
+  }
+
   train::Reports reports() {
     train::Reports out = of_.reports;
     if (of_.environment.rank != 0) return out;
@@ -92,6 +103,7 @@ class OneRank {
       of_.log.info("{}", line);
       if (!of_.job.server()) of_.job.send(kNote, line);
     };
+    if (sends()) out.generating = [this] { send_generating(sender()); };
     return out;
   }
 
@@ -205,6 +217,7 @@ class OneRank {
     facts.last_step = last_step_;
     facts.is_ended = is_ended;
     facts.evaluates = of_.run.evaluates;
+    facts.generates = of_.text && !of_.text->scores;
     of_.log.error("{}", to_text(facts));
     if (of_.folder) write_failure(facts, of_.log);
   }
@@ -224,6 +237,7 @@ class OneRank {
 
   const ProcessRank& of_;
   const Layout layout_;
+  train::TextJob text_; // of a run that generates
   std::atomic<std::int64_t> last_step_{0};
   std::atomic<bool> has_reported_signal_{false};
   std::mutex mutex_; // protects the member below

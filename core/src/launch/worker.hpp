@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one rank of a job of several processes in this process.
+// Trains one rank of a job of several processes in this process; or has it evaluate or generate text.
 //
 // Threads: the rank's main thread. Ownership: borrows what ProcessRank refers to. Blocking: until training ends.
 // Errors: not thrown: an exception in the rank ends the job and is logged once (train_rank.hpp).
@@ -9,6 +9,7 @@
 
 #include "launch/failure_report.hpp"
 #include "launch/job.hpp"
+#include "train/generate_text.hpp"
 #include "train/loop.hpp"
 
 namespace triax::launch {
@@ -23,6 +24,7 @@ struct ProcessRank {
   train::Reports reports; // of rank 0; under Triax's launcher, steps and notes are also sent to the launcher
   const train::RunFolder* folder = nullptr; // for failure.json, in rank 0 if it runs the job server; else null
   OnFailure failed = {};
+  const train::TextJob* text = nullptr; // for a run that generates
 };
 
 /// This rank's result; empty if a rank failed. In the rank that runs the job server, the result has the traffic of all

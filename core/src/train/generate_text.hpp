@@ -19,6 +19,7 @@
 #include "executor/token_sampler.hpp"
 #include "os/stop_signals.hpp"
 #include "train/generating_rank.hpp"
+#include "train/score_sequences.hpp"
 
 namespace triax::train {
 
@@ -67,7 +68,8 @@ struct Conversation {
 /// What the ranks of a run with run.generate do.
 struct TextJob {
   GenerateOptions options;
-  Conversation conversation; // of rank 0
+  Conversation conversation;           // of rank 0
+  std::optional<ScoreJob> scores = {}; // if it is set, the ranks do this, and generate nothing
 };
 
 /// Returns the signal that ended it, or 0. `conversation`: of rank 0; null on the others.

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate/choice_examples.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "os/text_input.hpp"
+#include "triax/error.hpp"
+
+namespace triax::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+using ChoiceJson = nlohmann::json;
+
+constexpr std::size_t kMaxShownLines = 20; // then the file is not of this form
+constexpr const char* kForm = R"(write {"context": "...", "endings": ["...", "..."], "label": 0} in each line)";
+
+config::Diagnostic at_line(const fs::path& file, std::size_t line, const std::string& what, const std::string& hint) {
+  config::Diagnostic out = config::diagnostic(ErrorCode::kInvalidValue, text("{}:{}: {}", file, line, what), hint);
+  out.at.file = file.string();
+  out.at.line = static_cast<int>(line);
+  return out;
+}
+
+class ChoiceReader {
+ public:
+  ChoiceReader(const fs::path& file, std::vector<config::Diagnostic>& refusals) : file_(file), refusals_(refusals) {}
+
+  std::vector<ChoiceExample> read() {
+    const std::string content = os::read_text(
+        file_,
+        {.shown = file_.string(), .format = "file of choices", .subject = "file", .max_bytes = std::size_t{1} << 30});
+    std::string_view rest = content;
+    for (line_ = 1; !rest.empty() && refusals_.size() < kMaxShownLines; ++line_) {
+      const std::size_t end = rest.find('\n');
+      read_line(rest.substr(0, end));
+      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    }
+    if (examples_.empty() && refusals_.empty())
+      refusals_.push_back(config::diagnostic(ErrorCode::kInvalidValue, text("{}: has no line", file_), kForm));
+    return std::move(examples_);
+  }
+
+ private:
+  void refuse(const std::string& what, const char* hint = kForm) {
+    refusals_.push_back(at_line(file_, line_, what, hint));
+  }
+
+  void read_line(std::string_view line) {
+    const ChoiceJson json = ChoiceJson::parse(line, nullptr, false);
+    if (json.is_discarded()) return refuse("is not JSON");
+    if (!json.is_object()) return refuse("is not a JSON object");
+    ChoiceExample out;
+    out.line = line_;
+    if (!read_context(json, out) || !read_endings(json, out) || !read_label(json, out)) return;
+    if (!examples_.empty() && (examples_.front().endings.size() == 1) != (out.endings.size() == 1))
+      return refuse(text("has {} ending{}, and line {} has {}", out.endings.size(), out.endings.size() == 1 ? "" : "s",
+                         examples_.front().line, examples_.front().endings.size()),
+                    "evaluate examples with one ending in a file of their own");
+    examples_.push_back(std::move(out));
+  }
+
+  bool read_context(const ChoiceJson& json, ChoiceExample& out) {
+    if (!json.contains("context")) return refuse("has no key \"context\""), false;
+    if (!json["context"].is_string()) return refuse("context is not a string"), false;
+    out.context = json["context"].get<std::string>();
+    return true;
+  }
+
+  bool read_endings(const ChoiceJson& json, ChoiceExample& out) {
+    if (!json.contains("endings")) return refuse("has no key \"endings\""), false;
+    const ChoiceJson& endings = json["endings"];
+    if (!endings.is_array()) return refuse("endings is not a list"), false;
+    if (endings.empty()) return refuse("endings is empty"), false;
+    for (std::size_t i = 0; i < endings.size(); ++i) {
+      if (!endings[i].is_string()) return refuse(text("endings[{}] is not a string", i)), false;
+      out.endings.push_back(endings[i].get<std::string>());
+      if (out.endings.back().empty()) return refuse(text("endings[{}] is empty", i)), false;
+    }
+    return true;
+  }
+
+  /// One ending needs no label.
+  bool read_label(const ChoiceJson& json, ChoiceExample& out) {
+    if (!json.contains("label")) {
+      if (out.endings.size() > 1) refuse("has no key \"label\"");
+      return out.endings.size() == 1;
+    }
+    const ChoiceJson& label = json["label"];
+    if (!label.is_number_integer()) return refuse("label is not an integer"), false;
+    const auto most = static_cast<std::int64_t>(out.endings.size()) - 1;
+    if (label.is_number_unsigned() ? label.get<std::uint64_t>() > static_cast<std::uint64_t>(most) : true) {
+      refuse(text("label must be in [0, {}], got {}", most, label.dump()), "it is the number of the right ending");
+      return false;
+    }
+    out.label = label.get<std::size_t>();
+    return true;
+  }
+
+  const fs::path& file_;
+  std::vector<config::Diagnostic>& refusals_;
+  std::size_t line_ = 0;
+  std::vector<ChoiceExample> examples_;
+};
+
+} // namespace
+
+std::vector<ChoiceExample> read_choices(const fs::path& file, std::vector<config::Diagnostic>& refusals) {
+  return ChoiceReader(file, refusals).read();
+}
+
+std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>& examples, const ChoiceTokens& to,
+                                                std::vector<config::Diagnostic>& refusals) {
+  std::vector<train::ScoredSequence> out;
+  for (const ChoiceExample& example : examples) {
+    if (refusals.size() >= kMaxShownLines) break;
+    const auto refuse = [&](const std::string& what, const std::string& hint) {
+      refusals.push_back(at_line(to.file, example.line, what, hint));
+    };
+    try {
+      const std::vector<std::int32_t> prefix = example.context.empty() ? to.separator : std::vector<std::int32_t>();
+      const std::size_t context = prefix.size() + to.tokenizer.encode(example.context).size();
+      if (context == 0) {
+        refuse("context is empty, and the tokenizer has no token that separates documents", "write a context");
+        continue;
+      }
+      for (std::size_t i = 0; i < example.endings.size(); ++i) {
+        train::ScoredSequence sequence{prefix, context};
+        std::ranges::copy(to.tokenizer.encode(example.context + example.endings[i]),
+                          std::back_inserter(sequence.tokens));
+        if (sequence.tokens.size() <= context)
+          refuse(text("endings[{}] adds no token to the context", i), "write an ending that is a text of its own");
+        out.push_back(std::move(sequence));
+      }
+    } catch (const Error& error) {
+      refuse("cannot be encoded: " + error.message(), error.hint());
+    }
+  }
+  return out;
+}
+
+std::vector<config::Diagnostic> too_long(const std::vector<ChoiceExample>& examples, const fs::path& file,
+                                         const std::vector<train::ScoredSequence>& sequences, std::int64_t positions) {
+  std::vector<config::Diagnostic> out;
+  std::size_t number = 0;
+  for (const ChoiceExample& example : examples)
+    for (std::size_t i = 0; i < example.endings.size(); ++i, ++number) {
+      const auto tokens = static_cast<std::int64_t>(sequences[number].tokens.size());
+      if (tokens - 1 <= positions || out.size() >= kMaxShownLines) continue;
+      out.push_back(
+          at_line(file, example.line,
+                  text("context and endings[{}] have {} tokens, and the model has {} positions", i, tokens, positions),
+                  text("shorten the context: {} tokens fit", positions + 1)));
+    }
+  return out;
+}
+
+} // namespace triax::app

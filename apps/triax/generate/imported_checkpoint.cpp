@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/imported_checkpoint.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include "checkpoint/manifest.hpp"
+#include "common/refuse.hpp"
+#include "hf/model_import.hpp"
+
+namespace triax::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Flags that the import names are its own.
+Refusals of_import(const Refusals& refusals) {
+  Refusals out;
+  for (Refusal refusal : refusals) {
+    if (refusal.hint.find("--") != std::string::npos) refusal.hint += ", a flag of triax import hf";
+    out.add(std::move(refusal));
+  }
+  return out;
+}
+
+} // namespace
+
+bool is_model_folder(const std::string& folder) {
+  std::error_code unreadable;
+  return !folder.empty() && fs::exists(fs::path(folder) / "config.json", unreadable) &&
+         !fs::exists(fs::path(folder) / checkpoint::kManifestFile, unreadable);
+}
+
+std::vector<config::Diagnostic> ImportedCheckpoint::import(const std::string& model) {
+  model_ = fs::absolute(model).lexically_normal();
+  hf::ModelImport from({.folder = model, .output = folder(), .run = folder_.path() / "run.toml"});
+  if (!from.refusals().empty()) return diagnostics_of(of_import(from.refusals()));
+  from.write();
+  return {};
+}
+
+} // namespace triax::app

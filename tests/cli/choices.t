@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax evaluate --choices
+
+  $ . "$TESTDIR/setup"
+  $ reference=$SOURCE/tests/hf/reference
+
+A folder of transformers, a checkpoint or a run, with the choices that transformers makes:
+
+  $ compared() {
+  >   triax evaluate $reference/$1 --choices $reference/choices.jsonl --tokenizer byte --sequences 3 --set $2 --json \
+  >     2> log | python3 $SOURCE/scripts/make-choices-reference.py --compare $1 || cat log
+  > }
+  $ for keys in parallel.tensor=1 parallel.tensor=3 parallel.pipeline=2 kernels.plugin=kernels-reference; do
+  >   compared gpt2-odd $keys
+  > done
+  gpt2-odd: the choices of transformers
+  gpt2-odd: the choices of transformers
+  gpt2-odd: the choices of transformers
+  gpt2-odd: the choices of transformers
+  $ for keys in parallel.tensor=1 parallel.tensor=2 parallel.pipeline=2 kernels.plugin=kernels-reference; do
+  >   compared llama-scaled $keys
+  > done
+  llama-scaled: the choices of transformers
+  llama-scaled: the choices of transformers
+  llama-scaled: the choices of transformers
+  llama-scaled: the choices of transformers
+  $ triax evaluate $reference/gpt2-odd --choices $reference/choices.jsonl --tokenizer byte 2> /dev/null
+  accuracy 0.3333, normalised by length 0.3333: 12 examples
+  $ triax import hf $reference/gpt2-odd --output odd --run odd.toml > /dev/null
+  $ triax evaluate odd.toml --checkpoint odd --choices $reference/choices.jsonl --tokenizer byte 2> /dev/null
+  accuracy 0.3333, normalised by length 0.3333: 12 examples
+
+With one ending, the model should write it itself:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > sequence = 16
+  > dropout = 0
+  > [train]
+  > steps = 150
+  > [run]
+  > dir = "run"
+  > END
+  $ seq 10 99 | tr '\n' ' ' > text.txt
+  $ triax data prepare --input text.txt --output text --tokenizer byte --force > /dev/null
+  $ triax train run.toml > /dev/null 2>&1
+  $ triax generate run.toml --prompt "1 12 13 " --max-tokens 3 2> /dev/null
+  4 4
+  $ printf '%s\n' '{"context": "1 12 13 ", "endings": ["4 4"]}' '{"context": "1 12 13 ", "endings": ["4 5"], "label": 0}' > last.jsonl
+  $ triax evaluate run.toml --choices last.jsonl 2> /dev/null | sed -E 's/perplexity [0-9.]+/perplexity .../'
+  accuracy 0.5000, perplexity ...: 2 examples
+  $ triax evaluate run.toml --choices last.jsonl --json 2> /dev/null | sed -E 's/-?[0-9]+\.[0-9]{4,}/{number}/'
+  {
+    "file": "run.toml",
+    "outcome": "evaluated",
+    "exit_status": 0,
+    "signal": null,
+    "checkpoint": "{folder}/run/checkpoints/step-00000150",
+    "examples": 2,
+    "accuracy": 0.5,
+    "normalised_accuracy": null,
+    "perplexity": {number},
+    "choices": [
+      {
+        "line": 1,
+        "greedy": [
+          true
+        ],
+        "log_likelihoods": [
+          {number}
+        ]
+      },
+      {
+        "line": 2,
+        "greedy": [
+          false
+        ],
+        "log_likelihoods": [
+          {number}
+        ]
+      }
+    ]
+  }
+
+An empty context is the token that separates documents:
+
+  $ echo '{"context": "", "endings": ["1", "4"], "label": 0}' > empty.jsonl
+  $ triax evaluate run.toml --choices empty.jsonl 2> /dev/null
+  accuracy 1.0000, normalised by length 1.0000: 1 example
+
+## Refusals
+
+  $ refused() { cat > broken.jsonl; triax evaluate run.toml --choices broken.jsonl "$@"; }
+  $ good='{"context": "a", "endings": ["b", "c"], "label": 0}'
+  $ refused < /dev/null
+  broken.jsonl: has no line
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ { echo "$good"; echo '{"context": "a", '; } | refused
+  broken.jsonl:2: is not JSON
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '["context"]' | refused
+  broken.jsonl:1: is not a JSON object
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ { echo "$good"; echo; } | refused
+  broken.jsonl:2: is not JSON
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"endings": ["b", "c"], "label": 0}' | refused
+  broken.jsonl:1: has no key "context"
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": 1, "endings": ["b", "c"], "label": 0}' | refused
+  broken.jsonl:1: context is not a string
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "label": 0}' | refused
+  broken.jsonl:1: has no key "endings"
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "endings": "b", "label": 0}' | refused
+  broken.jsonl:1: endings is not a list
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "endings": [], "label": 0}' | refused
+  broken.jsonl:1: endings is empty
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "endings": ["b", 2], "label": 0}' | refused
+  broken.jsonl:1: endings[1] is not a string
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "endings": ["b", ""], "label": 0}' | refused
+  broken.jsonl:1: endings[1] is empty
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "endings": ["b", "c"]}' | refused
+  broken.jsonl:1: has no key "label"
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ echo '{"context": "a", "endings": ["b", "c"], "label": "0"}' | refused
+  broken.jsonl:1: label is not an integer
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ { echo '{"context": "a", "endings": ["b", "c"], "label": 2}'; echo '{"context": "a", "endings": ["b", "c"], "label": -1}'; } | refused
+  broken.jsonl:1: label must be in [0, 1], got 2
+    it is the number of the right ending
+  broken.jsonl:2: label must be in [0, 1], got -1
+    it is the number of the right ending
+  [2]
+  $ { echo "$good"; echo '{"context": "a", "endings": ["b"]}'; } | refused
+  broken.jsonl:2: has 1 ending, and line 1 has 2
+    evaluate examples with one ending in a file of their own
+  [2]
+  $ { echo "$good"; echo '{"context": "a context that is long", "endings": ["b", "cd"], "label": 0}'; } | refused
+  broken.jsonl:2: context and endings[0] have 23 tokens, and the model has 16 positions
+    shorten the context: 17 tokens fit
+  broken.jsonl:2: context and endings[1] have 24 tokens, and the model has 16 positions
+    shorten the context: 17 tokens fit
+  [2]
+  $ printf '{"context": "\xff", "endings": ["b"]}\n' | refused
+  broken.jsonl:1: is not JSON
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
+  $ triax evaluate run.toml --choices none.jsonl
+  none.jsonl: cannot be read: No such file or directory
+  [2]
+  $ triax evaluate run.toml --choices last.jsonl --data text
+  triax: --data excludes --choices
+    more: triax evaluate --help
+  [2]
+  $ triax evaluate run.toml --tokenizer byte
+  triax: --tokenizer requires --choices
+    more: triax evaluate --help
+  [2]
+  $ echo '{"context": "a", "endings": []}' | refused --json
+  broken.jsonl:1: endings is empty
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  {
+    "file": "run.toml",
+    "outcome": "refused",
+    "exit_status": 2,
+    "errors": [
+      {
+        "code": "invalid-value",
+        "keys": [],
+        "file": "broken.jsonl",
+        "line": 1,
+        "column": 0,
+        "message": "broken.jsonl:1: endings is empty",
+        "hint": "write {\"context\": \"...\", \"endings\": [\"...\", \"...\"], \"label\": 0} in each line"
+      }
+    ]
+  }
+  [2]
