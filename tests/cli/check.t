@@ -42,6 +42,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6
    weight_decay = 0.1 # default
+   shard = "none" # default
    beta1 = 0.9 # default
    beta2 = 0.95 # default
    eps = 1e-08 # default
@@ -183,8 +184,17 @@ Of data and tensor ranks, those with the same layers share a line:
   [2]
   $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
   --memory 100KiB (102 kB): rank 0 needs 872 kB, 770 kB more than its device has: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
-    use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state; parallel.data does not
+    use optimizer.shard = "states", which divides optimizer state over the data ranks, or a larger parallel.tensor or parallel.pipeline, which divide weights and gradients too
   [2]
+
+Data ranks that divide the optimizer's state, and gradients that no schedule with one stage per rank can divide:
+
+  $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=states --memory 1GiB | grep '^memory:'
+  memory: rank 0 and 1 other rank need 965 kB each; each fits in --memory 1GiB, 1.07 GB free
+  $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=gradients | grep '^note:'
+  note: optimizer.shard = "gradients" needs as much memory as "states", because each rank accumulates gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate one after another needs less: sched-breadth-first with parallel.chunks of 3 or more
+  $ triax check base.toml --no-device --set optimizer.shard=states | grep '^note:'
+  note: optimizer.shard = "states" has no effect with parallel.data = 1
 
 A size that is not one:
 

@@ -43,6 +43,11 @@ Case parted(Case of) {
   return of;
 }
 
+Case sharded(Case of, const char* shard = "states") {
+  of.shard = shard;
+  return of;
+}
+
 Case in_groups(Case of, int group) {
   of.group = group;
   return of;
@@ -120,6 +125,11 @@ const std::vector<Case>& sample() {
       parted({3, 2, 2, 1, kH2, 1, 6, kCpu}),
       parted(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
       parted(recomputed({2, 2, 1, 2, kInterleaved, 1, 4, kCpu})),
+      sharded({2, 1, 2, 2, kInterleaved, 1, 4, kReference}),
+      sharded({1, 1, 3, 3, kBreadthFirst, 1, 2, kReference}, "gradients"),
+      sharded(scattered({2, 2, 2, 1, kH2, 1, 4, kCpu})),
+      sharded(recomputed(parted({3, 2, 2, 1, k1F1B, 1, 4, kCpu})), "gradients"),
+      sharded({2, 1, 3, 2, kV, 1, 2, kReference}),
   };
   return cases;
 }
@@ -161,6 +171,8 @@ std::vector<Case> every_case() {
     if (of.pipeline > 1 && of.tensor > 1) out.push_back(scattered(of));
     if (of.micro > 1) continue;
     out.push_back(recomputed(of));
+    if (of.data > 1)
+      for (const char* shard : {"states", "gradients"}) out.push_back(sharded(of, shard));
     if (of.tensor > 1) out.push_back(parted(of));
   }
   return out;
@@ -200,11 +212,12 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
               run.micro, run.microbatches, run.layers, run.scheduler, run.kernels,
               run.split_backward ? ", split backwards" : "", run.group > 0 ? text(", in groups of {}", run.group) : "",
               run.through_file ? ", through a file" : "", run.scatter_gather ? ", scattered" : "",
-              run.recompute ? ", recomputed" : "", run.sequence_parallel ? ", divided positions" : "");
+              run.recompute ? ", recomputed" : "", run.sequence_parallel ? ", divided positions" : "",
+              run.shard.empty() ? "" : ", divided " + run.shard);
 }
 
 bool all_asked() {

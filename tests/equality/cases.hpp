@@ -28,6 +28,7 @@ struct Case {
   bool scatter_gather = false;
   bool recompute = false;         // memory.recompute = "full"
   bool sequence_parallel = false; // parallel.sequence
+  std::string shard{};            // optimizer.shard; empty: not set
   std::int64_t sequence = 5;      // tokens; not divisible by tensor sizes
 
   int world() const { return pipeline * tensor * data; }

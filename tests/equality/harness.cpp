@@ -37,6 +37,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["schedule.plugin"] = quoted(run.scheduler);
   if (run.scatter_gather) toml.keys["parallel.scatter_gather"] = "true";
   if (run.sequence_parallel) toml.keys["parallel.sequence"] = "true";
+  if (!run.shard.empty()) toml.keys["optimizer.shard"] = quoted(run.shard);
   if (run.recompute) toml.keys["memory.recompute"] = "\"full\"";
   toml.keys["comm.plugin"] = quoted(training.comm);
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
@@ -118,6 +119,9 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     of.dtype = parameter.master.dtype();
     test::append(of.weights, parameter.master, rank.device());
     test::append(of.gradient, parameter.gradient, rank.device());
+    test::append(of.working, parameter.working, rank.device());
+    of.first = parameter.first;
+    of.gradient_first = parameter.gradient_first;
   }
   return kept;
 }

@@ -9,7 +9,8 @@
 //   sequence  Korthikanti et al., arXiv 2205.05198, section 4.2.2: an all-reduce becomes a reduce-scatter and an
 //             all-gather of as many bytes together; the inputs of two linear layers are gathered once more;
 //   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, as does a direct reduce-scatter with an
-//             all-gather.
+//             all-gather;
+//   shards    Rajbhandari et al., SC'20, section 7: the parameters are gathered, (d-1)/d of them from the other ranks.
 // In addition, every rank gets the numbers of a step: losses with a request, and squares of gradients, in double; the
 // squares are first added over the ranks that share parameters. The first and the last pipeline rank exchange the tied
 // table's gradient.
@@ -76,7 +77,7 @@ class Formulas {
   Moved pipeline() const {
     const Moved boundary{2, boundary_bytes()}; // a send and a receive
     Moved out = times(run_.microbatches * boundaries_, boundary);
-    if (has_embedding_ != has_head_) out += {1, table() * kFloat};
+    if (has_embedding_ != has_head_) out += {1, tied_elements() * kFloat};
     out += all_gather(run_.data * losses_bytes(), run_.pipeline);
     out += all_gather(run_.tensor * squares_bytes(), run_.pipeline);
     return out;
@@ -84,16 +85,40 @@ class Formulas {
 
   /// Without divided positions, whose partial gradients are added over a product of axes.
   Moved data() const {
-    Moved out = times(blocks_, bucket(block_parameters(), run_.data, data_));
-    if (has_embedding_) out += bucket({run_.sequence * kHidden}, run_.data, data_);
-    if (has_head_) out += bucket({kHidden, kHidden}, run_.data, data_);
-    out += times(has_embedding_ + has_head_, bucket({table()}, run_.data, data_)); // tied: alone
-    out += all_reduce(all_parameters(), run_.data, data_, kDouble);                // squares
+    Moved out = times(blocks_, gradients(block_parameters()));
+    if (has_embedding_) out += gradients({run_.sequence * kHidden});
+    if (has_head_) out += gradients({kHidden, kHidden});
+    out += times(has_embedding_ + has_head_, gradients({table()})); // tied: alone
+    out += all_reduce(all_parameters(), run_.data, data_, kDouble); // squares
     out += all_gather(losses_bytes(), run_.data);
+    if (!run_.shard.empty()) out += gathered_parameters();
     return out;
   }
 
  private:
+  /// Each rank sends its part of each bucket to the others; of a tied table, which it stores once, as well.
+  Moved gathered_parameters() const {
+    Moved out = times(blocks_, gathered(block_parameters()));
+    if (has_embedding_) out += gathered({run_.sequence * kHidden});
+    if (has_head_) out += gathered({kHidden, kHidden});
+    if (has_embedding_ || has_head_) out += gathered({table()});
+    return out;
+  }
+  Moved gathered(const std::vector<std::int64_t>& parameters) const {
+    return all_gather(part_bytes(parameters), run_.data);
+  }
+  std::int64_t part_bytes(const std::vector<std::int64_t>& parameters) const {
+    const std::int64_t part = (bucket_elements(parameters) + run_.data - 1) / run_.data;
+    return static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(part * kFloat)));
+  }
+  /// The sum of a bucket over the data ranks. A reduce-scatter sends each other rank its part.
+  Moved gradients(const std::vector<std::int64_t>& parameters) const {
+    if (run_.shard != "gradients") return bucket(parameters, run_.data, data_);
+    return {1, (run_.data - 1) * part_bytes(parameters)};
+  }
+  /// Of the tied table, what a rank has reduced gradients of.
+  std::int64_t tied_elements() const { return run_.shard == "gradients" ? part_bytes({table()}) / kFloat : table(); }
+
   std::int64_t boundary_bytes() const {
     const bool is_part = run_.scatter_gather || run_.sequence_parallel;
     return run_.micro * run_.sequence * kHidden * kFloat / (is_part ? run_.tensor : 1);
@@ -138,10 +163,13 @@ class Formulas {
   }
   /// The gradients of a layer, each at an aligned offset, are reduced in one call.
   static Moved bucket(const std::vector<std::int64_t>& parameters, std::int64_t members, std::int64_t index) {
+    return all_reduce(bucket_elements(parameters), members, index);
+  }
+  static std::int64_t bucket_elements(const std::vector<std::int64_t>& parameters) {
     std::int64_t bytes = 0;
     for (const std::int64_t elements : parameters)
       bytes = static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(bytes))) + elements * kFloat;
-    return all_reduce(bytes / kFloat, members, index);
+    return bytes / kFloat;
   }
   /// Of the model; tied ones once.
   std::int64_t all_parameters() const { return 12 * run_.layers + 4; }
@@ -244,6 +272,9 @@ TEST(Traffic, FollowsTheFormulas) {
       {.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-interleaved", .scatter_gather = true},
       {.tensor = 2, .layers = 3, .sequence_parallel = true, .sequence = 8},
       {.pipeline = 2, .tensor = 4, .scheduler = "sched-1f1b", .layers = 5, .sequence_parallel = true, .sequence = 8},
+      {.data = 3, .layers = 3, .shard = "states"},
+      {.pipeline = 2, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .layers = 5, .shard = "states"},
+      {.pipeline = 2, .tensor = 2, .data = 3, .scheduler = "sched-1f1b", .layers = 5, .shard = "gradients"},
   };
   for (const Case& run : cases) expect_formulas(run, {.steps = 2});
 }

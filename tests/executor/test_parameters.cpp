@@ -30,14 +30,14 @@ TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
   std::vector<std::string> names;
   for (const Parameter& parameter : all) names.push_back(parameter.name);
   EXPECT_EQ(names, (std::vector<std::string>{"first/table", "brief/a", "brief/b", "mid/a"}));
-  ASSERT_EQ(all[0].others.size(), 1u);
+  ASSERT_EQ(all[0].exchanged.size(), 2u);
   EXPECT_EQ(model.notes.back().text.substr(0, 12), "weight first");
   EXPECT_EQ(model.notes.back().grads[0], all[0].gradient.data());
   for (const test::Note& note : model.notes)
     if (note.text.starts_with("weight last")) {
-      EXPECT_EQ(note.grads[0], all[0].others[0].data());
+      EXPECT_EQ(note.grads[0], all[0].exchanged[1].data());
     }
-  EXPECT_NE(all[0].others[0].data(), all[0].gradient.data());
+  EXPECT_NE(all[0].exchanged[1].data(), all[0].gradient.data());
   EXPECT_EQ(rank.state->parameters().working_of(3)[0].data(), all[0].master.data());
   EXPECT_EQ(rank.state->shards().size(), 4u);
 }

@@ -10,6 +10,7 @@
 
 #include "launch/process_run.hpp"
 #include "os/signal_name.hpp"
+#include "triax/text.hpp"
 
 namespace triax::test {
 namespace {
@@ -62,6 +63,15 @@ TEST_F(TrainProcesses, LearnTheSameBitsWhereBoundariesAreScattered) {
   };
   EXPECT_LT(bytes("scattered", "pipeline"), bytes("run", "pipeline"));
   EXPECT_GT(bytes("scattered", "tensor"), bytes("run", "tensor"));
+}
+
+TEST_F(TrainProcesses, LearnTheSameBitsWhereDataRanksDivideTheOptimizer) {
+  for (const char* shard : {"none", "states", "gradients"}) {
+    TrainProcess run = start({"train.steps=3", "parallel.tensor=1", "parallel.data=2",
+                              text("optimizer.shard={}", shard), text("run.dir={}", shard)});
+    EXPECT_EQ(run.wait(), 0) << run.err();
+    EXPECT_EQ(losses(shard), losses("none")) << shard;
+  }
 }
 
 TEST_F(TrainProcesses, AreThreadsWhereOneAxisNeedsThat) {

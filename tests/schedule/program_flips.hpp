@@ -22,6 +22,7 @@ class BentPrograms {
     for (const schedule::Program& program : programs) {
       stage_map_ = program.stage_map();
       boundaries_ = program.boundaries();
+      sharding_ = program.sharding();
       lists_.emplace_back(program.actions().begin(), program.actions().end());
       std::vector<schedule::Slots>& slots = slots_.emplace_back();
       for (const int stage : program.stages()) {
@@ -77,7 +78,8 @@ class BentPrograms {
   std::vector<schedule::Program> programs(Posts posts) const {
     std::vector<schedule::Program> out;
     for (int rank = 0; rank < ranks(); ++rank)
-      out.emplace_back(stage_map_, rank, slots_[static_cast<std::size_t>(rank)], list(rank), posts, boundaries_);
+      out.emplace_back(stage_map_, rank, slots_[static_cast<std::size_t>(rank)], list(rank), posts, boundaries_,
+                       sharding_);
     return out;
   }
 
@@ -90,6 +92,7 @@ class BentPrograms {
 
   schedule::StageMap stage_map_;
   schedule::Boundaries boundaries_ = schedule::Boundaries::whole;
+  schedule::Sharding sharding_ = schedule::Sharding::none;
   std::vector<std::vector<schedule::ProgramAction>> lists_;
   std::vector<std::vector<schedule::Slots>> slots_;
 };

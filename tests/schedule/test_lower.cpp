@@ -74,6 +74,15 @@ TEST(Rules, TextIsPyTorchs) {
   EXPECT_EQ(action_text(Kind::norm, -1, -1), "NORM");
 }
 
+TEST(Lower, GathersTheParametersOfAStageAfterItsStepIfTheyAreUpdatedInParts) {
+  const PipelineShape shape{1, 2, 1};
+  const Schedule rows = schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"});
+  EXPECT_EQ(labels(lower(rows, shape, Boundaries::whole, Sharding::states).front()),
+            "0F0 1F0 1B0 1REDUCE_GRAD 0B0 0REDUCE_GRAD REDUCE_TIED NORM 0OPT_STEP 0GATHER_PARAM 1OPT_STEP "
+            "1GATHER_PARAM");
+  EXPECT_EQ(labels(lower_forward_only(rows, shape).front()), "0F0 1F0");
+}
+
 TEST(Lower, ReducesAfterAStagesLastBackwardAndEndsTheStep) {
   EXPECT_EQ(labels(lowered({1, 2, 2}, "0F0 1F0 1B0 0F1 1F1 1B1 0B0 0B1")),
             "0F0 1F0 1B0 0F1 1F1 1B1 1REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD REDUCE_TIED NORM 0OPT_STEP 1OPT_STEP");

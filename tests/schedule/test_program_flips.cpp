@@ -243,7 +243,8 @@ TEST(ProgramFlips, AcceptProgramsLoweredFromValidFlippedRows) {
         SCOPED_TRACE(name_of(shape, name));
         ++lowerings;
         const Boundaries boundaries = lowerings % 2 == 0 ? Boundaries::whole : Boundaries::scattered;
-        ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape, boundaries)));
+        const Sharding sharding = lowerings % 3 == 0 ? Sharding::states : Sharding::none;
+        ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape, boundaries, sharding)));
         ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape, boundaries)));
       }
   }

@@ -60,29 +60,31 @@ TEST_P(WrittenAndRead, ComputeActions) {
 
 /// Slots and waits follow from the order, so a file does not contain them.
 TEST_P(WrittenAndRead, ALoweredProgram) {
-  const std::vector<Program> written = lower(schedule(), GetParam().shape);
-  const std::string csv = to_csv(written);
-  const CsvFile file = read_csv(csv, "rows.csv");
-  ASSERT_THAT(file.problems, IsEmpty());
-  EXPECT_TRUE(file.lowered);
-  EXPECT_EQ(row_texts(file.schedule), row_texts(schedule()));
-  const std::vector<Program> read = programs_of(file);
-  EXPECT_EQ(to_csv(read), csv);
-  EXPECT_THAT(reasons(verify(read, {GetParam().shape}, kMin)), IsEmpty());
-  for (std::size_t rank = 0; rank < written.size(); ++rank) {
-    const auto one = written[rank].actions(), other = read[rank].actions();
-    ASSERT_EQ(one.size(), other.size());
-    for (std::size_t at = 0; at < one.size(); ++at) {
-      SCOPED_TRACE(text("rank {}, {}", rank, written[rank].label(static_cast<ActionId>(at))));
-      EXPECT_EQ(one[at].own, other[at].own);
-      EXPECT_EQ(one[at].handed, other[at].handed);
-      EXPECT_EQ(one[at].peer, other[at].peer);
-      EXPECT_EQ(one[at].waits, other[at].waits);
+  for (const Sharding sharding : {Sharding::none, Sharding::states}) {
+    const std::vector<Program> written = lower(schedule(), GetParam().shape, Boundaries::whole, sharding);
+    const std::string csv = to_csv(written);
+    const CsvFile file = read_csv(csv, "rows.csv");
+    ASSERT_THAT(file.problems, IsEmpty());
+    EXPECT_TRUE(file.lowered);
+    EXPECT_EQ(row_texts(file.schedule), row_texts(schedule()));
+    const std::vector<Program> read = programs_of(file);
+    EXPECT_EQ(to_csv(read), csv);
+    EXPECT_THAT(reasons(verify(read, {GetParam().shape}, kMin)), IsEmpty());
+    for (std::size_t rank = 0; rank < written.size(); ++rank) {
+      const auto one = written[rank].actions(), other = read[rank].actions();
+      ASSERT_EQ(one.size(), other.size());
+      for (std::size_t at = 0; at < one.size(); ++at) {
+        SCOPED_TRACE(text("rank {}, {}", rank, written[rank].label(static_cast<ActionId>(at))));
+        EXPECT_EQ(one[at].own, other[at].own);
+        EXPECT_EQ(one[at].handed, other[at].handed);
+        EXPECT_EQ(one[at].peer, other[at].peer);
+        EXPECT_EQ(one[at].waits, other[at].waits);
+      }
+      for (const int stage : written[rank].stages())
+        for (int pool = 0; pool < kPools; ++pool)
+          EXPECT_EQ(written[rank].slots(stage, static_cast<Pool>(pool)),
+                    read[rank].slots(stage, static_cast<Pool>(pool)));
     }
-    for (const int stage : written[rank].stages())
-      for (int pool = 0; pool < kPools; ++pool)
-        EXPECT_EQ(written[rank].slots(stage, static_cast<Pool>(pool)),
-                  read[rank].slots(stage, static_cast<Pool>(pool)));
   }
 }
 

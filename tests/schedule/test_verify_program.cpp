@@ -60,7 +60,9 @@ struct Mutable {
     for (ProgramAction& each : actions)
       for (ActionId& waited : each.waits) waited = follow(waited);
   }
-  Program program() const { return {from.stage_map(), from.rank(), slots, actions, from.posts(), from.boundaries()}; }
+  Program program() const {
+    return {from.stage_map(), from.rank(), slots, actions, from.posts(), from.boundaries(), from.sharding()};
+  }
 
   const Program& from;
   std::vector<ProgramAction> actions;
@@ -294,6 +296,63 @@ TEST(Verifier, ScatteredBoundariesAreGatheredBeforeTheyAreRead) {
   programs[1] = one_f_one_b()[1];
   EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)),
               ElementsAre("rank 1: its program and that of rank 0 do not scatter the same boundaries"));
+}
+
+TEST(Verifier, ParametersThatAreUpdatedInPartsAreGatheredAfterTheStep) {
+  const auto divided = [] { return lower(one_f_one_b_rows(), kShape, Boundaries::whole, Sharding::states); };
+  for (const Assumptions& assumptions : test::all_assumptions())
+    EXPECT_THAT(reasons(verify(divided(), {kShape}, assumptions)), ElementsAre());
+  const auto with = [&](auto fault) {
+    std::vector<Program> programs = divided();
+    Mutable mutated(programs[1]);
+    fault(mutated);
+    const Program changed = mutated.program();
+    programs[1] = changed;
+    return reasons(verify(programs, {kShape}, kTagged));
+  };
+  EXPECT_THAT(with([](Mutable& program) { program.actions.pop_back(); }),
+              ElementsAre("rank 1: 1GATHER_PARAM is missing"));
+  EXPECT_THAT(with([](Mutable& program) { program.move("1GATHER_PARAM", program.at("1OPT_STEP")); }),
+              ElementsAre(HasSubstr("1GATHER_PARAM: it needs 1OPT_STEP, which comes later")));
+  std::vector<Program> programs = divided();
+  programs[1] = one_f_one_b()[1];
+  EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)),
+              ElementsAre("rank 1: its program and that of rank 0 do not divide the same among the ranks"));
+}
+
+/// Breadth-first on one rank: the third stage to accumulate uses the slot of the first.
+TEST(Verifier, AnAccumulatorHasOneStageAtATime) {
+  const PipelineShape shape{1, 3, 1};
+  const Schedule rows = schedule_of(shape, {0, 0, 0}, {"0F0 1F0 2F0 2B0 1B0 0B0"});
+  const std::vector<Program> divided = lower(rows, shape, Boundaries::whole, Sharding::gradients);
+  EXPECT_EQ(divided[0].accumulators(), 2);
+  EXPECT_EQ(divided[0].accumulator(2), 0);
+  EXPECT_EQ(divided[0].accumulator(1), 1);
+  EXPECT_EQ(divided[0].accumulator(0), 0);
+  EXPECT_EQ(lower(rows, shape).front().accumulators(), 0);
+  for (const Assumptions& assumptions : test::all_assumptions())
+    EXPECT_THAT(reasons(verify(divided, {shape}, assumptions)), ElementsAre());
+  const auto with = [&](auto fault) {
+    Mutable mutated(divided[0]);
+    fault(mutated);
+    return reasons(verify(std::vector<Program>{mutated.program()}, {shape}, kTagged));
+  };
+  EXPECT_THAT(
+      with([](Mutable& program) { program.actions[program.at("0B0")].waits.clear(); }),
+      ::testing::Contains(HasSubstr("0B0: it does not wait for 2REDUCE_GRAD, which may still use slot 0 of pool "
+                                    "accumulator")));
+  EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("2B0")].accumulator = -1; }),
+              ::testing::Contains(HasSubstr("2B0: it has no slot of pool accumulator to fill")));
+  EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1REDUCE_GRAD")].accumulator = 0; }),
+              ::testing::Contains(HasSubstr("1REDUCE_GRAD: it reads slot 0 of pool accumulator, which does not hold "
+                                            "its stage")));
+  EXPECT_THAT(with([](Mutable& program) { program.move("2REDUCE_GRAD", program.at("1REDUCE_GRAD")); }), ElementsAre());
+  EXPECT_THAT(with([](Mutable& program) {
+                program.actions[program.at("1B0")].accumulator = 0;
+                program.actions[program.at("1REDUCE_GRAD")].accumulator = 0;
+                program.move("2REDUCE_GRAD", program.at("1REDUCE_GRAD"));
+              }),
+              ::testing::Contains(HasSubstr("1B0: slot 0 of pool accumulator still holds stage 2")));
 }
 
 } // namespace

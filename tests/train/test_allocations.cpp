@@ -136,6 +136,19 @@ TEST(SteadyState, AllocatesNothingOnAnyRankOfThreeAxes) {
   }
 }
 
+/// Reduce-scatters and all-gathers, and stages that share accumulators.
+TEST(SteadyState, AllocatesNothingWhereDataRanksDivideGradients) {
+  test::TinyRun run;
+  run.keys["model.layers"] = "16";
+  run.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  run.keys["train.precision"] = "\"bf16\"";
+  run.keys["schedule.plugin"] = "\"sched-breadth-first\"";
+  run.keys["parallel.chunks"] = "8";
+  run.keys["parallel.data"] = "2";
+  run.keys["optimizer.shard"] = "\"gradients\"";
+  expect_steady(run);
+}
+
 TEST(SteadyState, AllocatesNothingInAStepWithARecordedTimeline) {
   test::TinyRun run;
   for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";

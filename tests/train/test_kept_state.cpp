@@ -48,7 +48,7 @@ void save(const train::Rank& rank, Saved& out) {
     std::vector<double>& whole = out[tensor.parameter + " " + tensor.name];
     if (whole.empty()) whole.assign(static_cast<std::size_t>(tensor.spec->global.elements()), kNobody);
     for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.saved.first, tensor.saved.count))
-      put(whole, box, tensor.spec->global, tensor.view, tensor.saved.first + box.offset);
+      put(whole, box, tensor.spec->global, tensor.view, tensor.saved.first - tensor.held.first + box.offset);
   }
 }
 

@@ -111,7 +111,7 @@ std::string to_json(const CheckReport& report) {
   }
   out["dropped"] = report.loaded.dropped;
   out["not_checked"] = report.loaded.unchecked;
-  out["notes"] = report.loaded.run ? notes(*report.loaded.run) : std::vector<std::string>();
+  out["notes"] = notes(report);
   if (report.loaded.run) out["placement"] = placement_json(report.placement, report.preflight);
   out["ranks"] = ranks_json(report.preflight.plans);
   out["memory"] = memory_json(report);

@@ -28,6 +28,9 @@ struct CheckStyle {
   bool all = false; // --all: every value and rank, however many ranks there are
 };
 
+/// What the user may want to know of a run that can be planned.
+std::vector<std::string> notes(const CheckReport& report);
+
 /// Text for a run without errors: values, plugins, layout, memory, model size. A run with many different ranks gets
 /// only a summary, unless `all` is set.
 std::string to_text(const CheckReport& report, const CheckStyle& style);

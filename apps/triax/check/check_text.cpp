@@ -9,6 +9,7 @@
 #include "config/core_keys.hpp"
 #include "os/terminal.hpp"
 #include "report/units.hpp"
+#include "train/plugins.hpp"
 #include "train/train_text.hpp"
 #include "triax/precision.hpp"
 #include "triax/text.hpp"
@@ -164,11 +165,24 @@ std::string size_text(const CheckReport& report) {
 
 } // namespace
 
+std::vector<std::string> notes(const CheckReport& report) {
+  if (!report.loaded.run) return {};
+  const config::RunConfig& run = *report.loaded.run;
+  std::vector<std::string> out = notes(run);
+  const train::Preflight& planned = report.preflight;
+  if (!planned.plans.empty() && train::sharding(run) == schedule::Sharding::gradients && !planned.shares_accumulators)
+    out.push_back(
+        text("optimizer.shard = \"gradients\" needs as much memory as \"states\", because each rank accumulates "
+             "gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate "
+             "one after another needs less: sched-breadth-first with parallel.chunks of 3 or more"));
+  return out;
+}
+
 std::string to_text(const CheckReport& report, const CheckStyle& style) {
   constexpr std::size_t kMaxRows = 16; // rows of different ranks in the full table
   const std::size_t columns = style.columns > 0 ? static_cast<std::size_t>(style.columns) : 0;
   std::string end;
-  for (const std::string& note : notes(*report.loaded.run)) end += "\nnote: " + note + '\n';
+  for (const std::string& note : notes(report)) end += "\nnote: " + note + '\n';
   if (!report.loaded.unchecked.empty())
     end += "\nnot checked, because this machine lacks the device, the plugin or the data\n";
   for (const std::string& left_out : report.loaded.unchecked) end += "  " + printable_line(left_out) + '\n';

@@ -62,8 +62,10 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
     return text("{}, or a scheduler that keeps fewer microbatches in flight than {}", next, in_flight);
   }
   if (largest == "scratch" || largest == "batches") return "use a smaller batch.micro";
-  return "use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state; "
-         "parallel.data does not";
+  if (run.parallel.data > 1 && run.optimizer_core.shard == "none")
+    return "use optimizer.shard = \"states\", which divides optimizer state over the data ranks, or a larger "
+           "parallel.tensor or parallel.pipeline, which divide weights and gradients too";
+  return "use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state";
 }
 
 } // namespace

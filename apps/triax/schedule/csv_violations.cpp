@@ -62,6 +62,8 @@ const char* hint_of(const CsvFile& file, const Violation& violation) {
     return "a row of a lowered file ends with a 3REDUCE_GRAD for each of its stages, REDUCE_TIED, NORM, and a "
            "3OPT_STEP "
            "for each of its stages";
+  if (file.lowered && violation.rule == Violation::Rule::present && violation.at.kind == schedule::Kind::gather_param)
+    return "write a 3GATHER_PARAM after the 3OPT_STEP of each stage, or for none";
   if (file.lowered && violation.rule == Violation::Rule::no_cycle)
     return "use a file with only the compute actions: Triax adds the transfers in an order without deadlock";
   return "";

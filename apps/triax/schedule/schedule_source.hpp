@@ -33,6 +33,7 @@ struct ScheduleSource {
   std::optional<schedule::CsvFile> file;
   PipelineShape shape;
   schedule::Boundaries boundaries = schedule::Boundaries::whole;
+  schedule::Sharding sharding = schedule::Sharding::none;
   Layout layout = Layout::ptd(1, 1, 1);
   std::filesystem::path folder;              // of a run; else empty
   std::vector<config::ResolvedValue> values; // positions for error messages

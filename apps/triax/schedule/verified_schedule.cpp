@@ -54,7 +54,7 @@ std::vector<schedule::Violation> violations_of(VerifiedSchedule& made, const Sch
   const PipelineShape& shape = source.shape;
   std::vector<schedule::Violation> violations = schedule::verify(made.schedule, shape);
   if (!violations.empty()) return violations;
-  made.programs = schedule::lower(made.schedule, shape, source.boundaries);
+  made.programs = schedule::lower(made.schedule, shape, source.boundaries, source.sharding);
   violations = schedule::verify(made.programs, {shape, false, options.cap}, kMin);
   if (options.evaluation)
     std::ranges::move(

@@ -124,6 +124,8 @@ std::vector<std::string> notes(const config::RunConfig& run) {
     out.push_back(text(
         "lr.warmup_steps = {} is more than train.steps = {}: the run ends during the warm-up, below optimizer.lr = {}",
         run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
+  if (run.optimizer_core.shard != "none" && run.parallel.data == 1)
+    out.push_back(text("optimizer.shard = \"{}\" has no effect with parallel.data = 1", run.optimizer_core.shard));
   return out;
 }
 

@@ -114,6 +114,10 @@ constexpr CoreKey kOptimizer[] = {
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::lr>},
     {option_float("weight_decay", "0.1", 0, kMaxRate, "on parameters of two or more dimensions only"), nullptr,
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::weight_decay>},
+    {option_string("shard", "none", "none|states|gradients",
+                   "what the data ranks divide (ZeRO); states: each updates its part, and keeps the optimizer's state "
+                   "and the master weights of no other; gradients: nor the reduced gradients"),
+     nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::shard>},
 };
 
 constexpr CoreKey kLr[] = {

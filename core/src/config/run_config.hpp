@@ -93,6 +93,7 @@ struct RunConfig {
   } memory;
   struct OptimizerKeys {
     double lr = 0, weight_decay = 0;
+    std::string shard = "none"; // none | states | gradients: what the data ranks divide; no effect if data is 1
   } optimizer_core;
   struct LrKeys {
     std::string decay = "constant"; // constant | cosine | linear

@@ -98,15 +98,19 @@ CsvFile read_csv(std::string_view csv, const std::string& name) {
 
 std::vector<Program> programs_of(const CsvFile& file) {
   const StageMap stage_map(file.schedule.stage_rank().at(0));
-  const bool scattered = std::ranges::any_of(file.actions, [](const std::vector<CsvFile::LocatedAction>& actions) {
-    return std::ranges::any_of(actions, gathers, &CsvFile::LocatedAction::kind);
-  });
+  const auto has = [&file](auto kind) {
+    return std::ranges::any_of(file.actions, [&kind](const std::vector<CsvFile::LocatedAction>& actions) {
+      return std::ranges::any_of(actions, kind, &CsvFile::LocatedAction::kind);
+    });
+  };
+  const Boundaries boundaries = has(gathers) ? Boundaries::scattered : Boundaries::whole;
+  const Sharding sharding =
+      has([](Kind kind) { return kind == Kind::gather_param; }) ? Sharding::states : Sharding::none;
   std::vector<Program> out;
   out.reserve(file.actions.size());
   for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {
     const std::vector<CsvFile::LocatedAction>& actions = file.actions[rank];
-    RankLowering program(stage_map, static_cast<int>(rank), false,
-                         scattered ? Boundaries::scattered : Boundaries::whole, actions.size());
+    RankLowering program(stage_map, static_cast<int>(rank), false, boundaries, sharding, actions.size());
     for (const CsvFile::LocatedAction& action : actions) {
       if (rule(action.kind).scope != Scope::microbatch) {
         program.add_ending(action.kind, action.stage);

@@ -38,8 +38,10 @@ CsvFile read_csv(std::string_view csv, const std::string& name);
 CsvFile read_csv_file(const std::filesystem::path& file);
 
 /// Programs of a lowered file: its actions in their order, with slots and waits derived from it. A maximal run of sends
-/// and receives is one set. If the file has gathers, boundaries are scattered. The programs can be passed to verify()
-/// whatever the file contains.
+/// and receives is one set. If the file has gathers of boundaries, these
+/// are scattered, and if it has gathers of parameters, the optimizer's state is divided (not the gradients: a
+/// file has no slots). The programs can be passed to
+/// verify() whatever the file contains.
 std::vector<Program> programs_of(const CsvFile& file);
 
 } // namespace triax::schedule

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
+#include "executor/parameter_gathers.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -125,7 +126,7 @@ void Executor::repeat(std::int64_t step, NonfiniteSearch& search) {
 }
 
 void Executor::stay_at_norm(std::int64_t step) {
-  const std::span<const ProgramAction> actions = parts_.training.actions();
+  const auto actions = parts_.training.actions();
   const auto norm = std::ranges::find(actions, Kind::norm, &ProgramAction::kind);
   position_.begins(parts_.training, step);
   position_.at(static_cast<ActionId>(norm - actions.begin()));
@@ -216,10 +217,6 @@ void Executor::walk(Walk& walk) {
   if (evaluates) evaluated_ = true;
 }
 
-void Executor::finish() {
-  parts_.device.wait(parts_.stream.record(), deadline());
-}
-
 /// What follows on the stream is ordered behind the optimizer's work, so the host waits only for the values that it
 /// reads. A capture is one piece of work, and an observer reads the times of all actions.
 void Executor::wait_for_device(const Walk& walk) {
@@ -228,6 +225,10 @@ void Executor::wait_for_device(const Walk& walk) {
     parts_.state.batches().read_ahead(*walk.next_batch, first_sample(walk.step + 1), parts_.device, deadline());
   }
   parts_.device.wait(end, deadline());
+}
+
+void Executor::finish() {
+  parts_.device.wait(parts_.stream.record(), deadline());
 }
 
 void Executor::walk_list(Walk& walk) {
@@ -294,6 +295,9 @@ void Executor::run(Walk& walk, ActionId id) {
     case Kind::opt_step:
       if (!walk.search) step_optimizer(action.stage, id);
       break;
+    case Kind::gather_param:
+      if (!walk.search) gather_parameters(parts_.state, action.stage, parts_.groups, parts_.device, parts_.stream, id);
+      break;
     default:
       throw Error("unknown compute action");
   }
@@ -327,6 +331,7 @@ Clock::duration Executor::wait_for_posted(const ProgramAction& next) {
 void Executor::compute(const Walk& walk, ActionId id) {
   const ProgramAction& action = walk.program.actions()[id];
   const MicrobatchViews& batch = parts_.state.batches().of(action.microbatch);
+  if (action.accumulator >= 0) zero_accumulator(action.accumulator);
   const LayerCall call{.device = parts_.device,
                        .kernels = parts_.kernels,
                        .stream = parts_.stream,
@@ -343,6 +348,12 @@ void Executor::compute(const Walk& walk, ActionId id) {
 
 void Executor::zero_gradients() {
   if (const TensorView all = parts_.state.gradients(); !all.empty()) parts_.device.fill(all, 0, parts_.stream);
+}
+
+/// Before the first backward of a stage: another stage may have used the same memory.
+void Executor::zero_accumulator(int slot) {
+  const TensorView shared = parts_.state.parameters().shared_accumulator(slot);
+  if (!shared.empty()) parts_.device.fill(shared, 0, parts_.stream);
 }
 
 void Executor::reduce_gradients(int stage, ActionId id) {

@@ -139,6 +139,7 @@ class Executor {
   Clock::duration wait_for_posted(const schedule::ProgramAction& next);
   void compute(const Walk& walk, ActionId id);
   void zero_gradients();
+  void zero_accumulator(int slot);
   void reduce_gradients(int stage, ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void send_request(const Request& request);

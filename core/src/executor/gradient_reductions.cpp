@@ -18,7 +18,7 @@ void GradientReductions::list_tied() {
   for (const Parameter& parameter : state_.parameters().all()) {
     const std::set<int> holders(parameter.ranks.begin(), parameter.ranks.end());
     for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
-      const TensorView& view = at == 0 ? parameter.gradient : parameter.others[at - 1];
+      const TensorView& view = parameter.exchanged[at];
       const int from = parameter.ranks[at];
       if (from != here) {
         tied_.push_back({Direction::receive, from, 0, view});
@@ -32,15 +32,18 @@ void GradientReductions::list_tied() {
 
 void GradientReductions::reduce(int stage, Stream& stream, ActionId id) {
   state_.stage(stage).for_each_layer([&](int number, const Layer&) {
-    for (const Bucket& bucket : state_.parameters().buckets_of(number)) all_reduce(bucket, stream, id);
+    for (const Bucket& bucket : state_.parameters().buckets_of(number)) reduce(bucket, stream, id);
   });
 }
 
-void GradientReductions::all_reduce(const Bucket& bucket, Stream& stream, ActionId id) {
+void GradientReductions::reduce(const Bucket& bucket, Stream& stream, ActionId id) {
   if (bucket.reduction.axes.empty()) return;
   Communicator* group = groups_.find(bucket.reduction.group);
   TRIAX_REQUIRE(group, "there is no communicator of {} for a gradient", bucket.reduction.group);
-  group->wait(group->all_reduce(bucket.gradients, bucket.gradients, Reduce::sum, stream, id), stream);
+  const TensorView& all = bucket.gradients;
+  group->wait(bucket.reduced.empty() ? group->all_reduce(all, all, Reduce::sum, stream, id)
+                                     : group->reduce_scatter(all, bucket.reduced, Reduce::sum, stream, id),
+              stream);
 }
 
 void GradientReductions::reduce_tied(Stream& stream, ActionId id) {
@@ -49,7 +52,8 @@ void GradientReductions::reduce_tied(Stream& stream, ActionId id) {
     group->wait(group->exchange(tied_, stream, id), stream);
   }
   for (const Parameter& parameter : state_.parameters().all())
-    for (const TensorView& other : parameter.others) device_.add(parameter.gradient, other, stream);
+    for (std::size_t at = 1; at < parameter.exchanged.size(); ++at)
+      device_.add(parameter.exchanged.front(), parameter.exchanged[at], stream);
 }
 
 } // namespace triax::executor

@@ -17,13 +17,13 @@ class GradientReductions {
  public:
   GradientReductions(Device& device, const Groups& groups, RankState& state);
 
-  /// Posts the all-reduces of a stage's gradients on `stream`.
+  /// Posts the all-reduces or reduce-scatters of a stage's gradients on `stream`.
   void reduce(int stage, Stream& stream, ActionId id);
   /// Exchanges the accumulators of tied parameters with other pipeline ranks, and adds all accumulators of a parameter.
   void reduce_tied(Stream& stream, ActionId id);
 
  private:
-  void all_reduce(const Bucket& bucket, Stream& stream, ActionId id);
+  void reduce(const Bucket& bucket, Stream& stream, ActionId id);
   void list_tied();
 
   Device& device_;

@@ -28,7 +28,8 @@ struct KeptTensor {
   std::string parameter; // "block 3/attention.qkv.weight"
   std::string name;      // "master", or the name that the optimizer gives it: "m"
   const ParamSpec* spec = nullptr;
-  TensorView view; // of the master type, flat, without padding: all that the rank has of it
+  TensorView view; // of the master type, flat: the elements `held`
+  OwnedPart held;  // all that the rank has of it, without padding
   /// The part that this rank saves. Over all ranks, these parts have each element of the global tensor once.
   OwnedPart saved;
 };

@@ -3,6 +3,7 @@
 #include "executor/parameters.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "triax/error.hpp"
 
@@ -21,12 +22,6 @@ bool is_tied(std::span<const Tie> ties, int number, std::string_view param) {
   return std::ranges::any_of(ties, [&](const Tie& tie) {
     return (tie.layer_a == number && tie.param_a == param) || (tie.layer_b == number && tie.param_b == param);
   });
-}
-
-/// Rounded up to the arena's alignment.
-std::int64_t aligned_elements(std::int64_t elements, DType dtype) {
-  const std::size_t bytes = bytes_of(dtype);
-  return static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(elements) * bytes) / bytes);
 }
 
 /// Without padding.
@@ -100,13 +95,17 @@ std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& lay
 }
 
 Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here, const Layout& layout,
-                       std::span<const Tie> ties, const MemoryTypes& types, std::size_t states)
-    : here_(here), types_(types), states_(states) {
+                       std::span<const Tie> ties, const MemoryTypes& types, std::size_t states,
+                       schedule::Sharding sharding)
+    : here_(here), types_(types), states_(states), sharding_(sharding) {
   for (const Tie& tie : ties)
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
-  for (const OfLayer& of : layers_) assign_owned_parts(of, rank, layout);
+  for (OfLayer& of : layers_) {
+    divide_buckets(of, rank, layout);
+    assign_owned_parts(of);
+  }
   for (Family& family : families_)
     for (const int holder : family.ranks)
       if (family.index.try_emplace(holder, counts_[holder]).second) ++counts_[holder];
@@ -119,11 +118,15 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     parameter.name = of.name;
     parameter.spec = of.spec;
     parameter.ranks = of.ranks;
-    parameter.others.resize(of.ranks.size() - 1);
+    parameter.exchanged.resize(of.ranks.size());
     parameter.reduction = of.reduction;
     parameter.global = family;
     parameter.layer = of.layer.at(here_);
     parameter.owned = of.owned;
+    parameter.divided = of.divided;
+    parameter.holds_part = of.divided && separate_working();
+    parameter.scattered = of.divided && sharding_ == schedule::Sharding::gradients;
+    parameter.part = of.part;
   }
 }
 
@@ -183,25 +186,39 @@ void Parameters::put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec,
     of.buckets.push_back({.reduction = reduction, .gradients = {}, .tied = tied});
     bucket = std::prev(of.buckets.end());
   }
-  const std::int64_t aligned = aligned_elements(bucket->elements, types_.master);
+  const std::int64_t aligned = aligned_elements(bucket->elements);
   side.bucket = static_cast<std::size_t>(bucket - of.buckets.begin());
   side.offset = aligned;
   bucket->elements = aligned + spec.local.elements();
 }
 
+std::int64_t Parameters::aligned_elements(std::int64_t elements) const {
+  const std::size_t bytes = std::min(bytes_of(types_.master), bytes_of(types_.compute));
+  return static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(elements) * bytes) / bytes);
+}
+
+void Parameters::divide_buckets(OfLayer& of, int rank, const Layout& layout) {
+  const std::vector<std::string> samples = layout.axes_dividing({Divides::samples});
+  for (Bucket& bucket : of.buckets) {
+    const std::vector<std::string>& axes = bucket.reduction.axes;
+    for (const std::string& axis : axes) bucket.members *= layout.size(axis);
+    bucket.part = aligned_elements((bucket.elements + bucket.members - 1) / bucket.members);
+    bucket.begin = bucket.part * layout.index(rank, axes);
+    bucket.divided = sharding_ != schedule::Sharding::none && std::ranges::find_first_of(axes, samples) != axes.end();
+  }
+}
+
 /// All layers of a tied parameter give it the same shard, because it is alone in their buckets.
-void Parameters::assign_owned_parts(const OfLayer& of, int rank, const Layout& layout) {
+void Parameters::assign_owned_parts(const OfLayer& of) {
   for (const Side& side : of.sides) {
     Family& family = families_[side.family];
-    std::int64_t members = 1;
-    const std::vector<std::string>& axes = reductions_[family.reduction].axes;
-    for (const std::string& axis : axes) members *= layout.size(axis);
-    const std::int64_t all = of.buckets[side.bucket].elements,
-                       part = aligned_elements((all + members - 1) / members, types_.master),
-                       begin = part * layout.index(rank, axes), elements = stored_elements(*family.spec);
-    const std::int64_t from = std::clamp<std::int64_t>(begin - side.offset, 0, elements),
-                       to = std::clamp<std::int64_t>(begin + part - side.offset, 0, elements);
+    const Bucket& bucket = of.buckets[side.bucket];
+    const std::int64_t elements = stored_elements(*family.spec),
+                       from = std::clamp<std::int64_t>(bucket.begin - side.offset, 0, elements),
+                       to = std::clamp<std::int64_t>(bucket.begin + bucket.part - side.offset, 0, elements);
     family.owned = {from == to ? 0 : from, to - from};
+    family.divided = bucket.divided;
+    family.part = bucket.part;
   }
 }
 
@@ -219,37 +236,119 @@ const Parameters::OfLayer& Parameters::of_layer(int number) const {
 
 void Parameters::assign_weights(RankMemory& memory) {
   for (Parameter& parameter : parameters_) {
+    if (parameter.divided) continue;
     const Shape& local = parameter.spec->local;
     parameter.master = memory.weights.tensor(types_.master, local);
     parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
   }
   for (OfLayer& of : layers_) {
     of.working.clear();
+    of.gathered.clear();
     if (of.rank != here_) continue;
+    for (std::size_t number = 0; number < of.buckets.size(); ++number)
+      if (of.buckets[number].divided) assign_divided(of, number, memory);
     for (const Side& side : of.sides) of.working.push_back(local(side.family).working);
+  }
+}
+
+TensorView Parameters::owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
+                                const TensorView& part) {
+  const OwnedPart& owned = parameter.owned;
+  const std::int64_t first = owned.count == 0 ? 0 : side.offset + owned.first - bucket.begin;
+  return part.slice(0, first, first + owned.count);
+}
+
+/// Every member has memory for a whole part, so that all need as much.
+void Parameters::assign_divided(OfLayer& of, std::size_t number, RankMemory& memory) {
+  const auto is_stored = [&](const Side& side) { // with its first layer on this rank
+    return side.bucket == number && families_[side.family].layer.at(here_) == of.number;
+  };
+  if (std::ranges::none_of(of.sides, is_stored)) return;
+  const Bucket& bucket = of.buckets[number];
+  GatheredWeights& out = of.gathered.emplace_back();
+  out.group = bucket.reduction.group;
+  out.working =
+      (separate_working() ? memory.working : memory.weights).tensor(types_.compute, {bucket.members * bucket.part});
+  out.part = out.working.slice(0, bucket.begin, bucket.begin + bucket.part);
+  if (separate_working()) out.master = memory.weights.tensor(types_.master, {bucket.part});
+  std::vector<TensorView> states;
+  for (std::size_t i = 0; i < states_; ++i) states.push_back(memory.optimizer.tensor(types_.master, {bucket.part}));
+  for (const Side& side : of.sides) {
+    if (!is_stored(side)) continue;
+    Parameter& parameter = local(side.family);
+    const Shape& shape = parameter.spec->local;
+    const TensorView flat = out.working.slice(0, side.offset, side.offset + shape.elements());
+    parameter.working = {flat.data(), types_.compute, shape};
+    parameter.master = separate_working() ? owned_of(bucket, side, parameter, out.master) : parameter.working;
+    parameter.state.clear();
+    for (const TensorView& state : states) parameter.state.push_back(owned_of(bucket, side, parameter, state));
   }
 }
 
 void Parameters::assign_memory(RankMemory& memory) {
   assign_weights(memory);
   for (Parameter& parameter : parameters_) {
+    if (parameter.divided) continue;
     parameter.state.clear();
     for (std::size_t i = 0; i < states_; ++i)
       parameter.state.push_back(
           memory.optimizer.tensor(types_.master, {without_padding(parameter.master, *parameter.spec).elements()}));
   }
+  assign_gradients(memory);
+}
+
+void Parameters::share_accumulators(std::span<const StageAccumulator> stages) {
+  std::int64_t own = 0, largest = 0, parts = 0;
+  int slots = 0;
+  const auto each_bucket = [&](const StageAccumulator& stage, auto visit) {
+    for (OfLayer& of : layers_)
+      if (of.number >= stage.first && of.number < stage.end)
+        for (Bucket& bucket : of.buckets)
+          if (scatters(bucket)) visit(bucket);
+  };
+  for (const StageAccumulator& stage : stages) {
+    std::int64_t elements = 0;
+    each_bucket(stage, [&](Bucket& bucket) {
+      bucket.offset = std::exchange(elements, elements + bucket.members * bucket.part);
+      parts += bucket.part;
+    });
+    own += elements;
+    largest = std::max(largest, elements);
+    slots = std::max(slots, stage.slot + 1);
+  }
+  if (slots == 0 || slots * largest + parts >= own) return;
+  for (const StageAccumulator& stage : stages) each_bucket(stage, [&](Bucket& bucket) { bucket.slot = stage.slot; });
+  slot_elements_ = largest;
+  slots_.resize(static_cast<std::size_t>(slots));
+}
+
+void Parameters::assign_gradients(RankMemory& memory) {
+  for (TensorView& slot : slots_) slot = memory.gradients.tensor(types_.master, {slot_elements_});
   for (OfLayer& of : layers_)
     if (of.rank == here_) assign_accumulators(of, memory);
   for (Parameter& parameter : parameters_)
-    for (std::size_t at = 0; at < parameter.ranks.size(); ++at)
-      if (parameter.ranks[at] != here_)
-        (at == 0 ? parameter.gradient : parameter.others[at - 1]) =
-            memory.gradients.tensor(types_.master, parameter.spec->local);
+    for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
+      if (parameter.ranks[at] == here_) continue;
+      const TensorView received =
+          memory.gradients.tensor(types_.master, parameter.scattered ? Shape{parameter.part} : parameter.spec->local);
+      parameter.exchanged[at] = received;
+      if (at == 0) parameter.gradient = parameter.scattered ? received.slice(0, 0, parameter.owned.count) : received;
+    }
 }
 
-TensorView& Parameters::accumulator(const Side& side) {
-  Parameter& parameter = local(side.family);
-  return side.accumulator == 0 ? parameter.gradient : parameter.others[side.accumulator - 1];
+/// Gradients that are scattered are padded to equal parts. In shared memory, they do not last until the norm.
+void Parameters::assign_bucket(Bucket& bucket, RankMemory& memory) const {
+  const std::int64_t padded = bucket.members * bucket.part;
+  if (!scatters(bucket)) {
+    bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});
+  } else if (bucket.slot < 0) {
+    bucket.gradients = memory.gradients.tensor(types_.master, {padded});
+    bucket.reduced = bucket.gradients.slice(0, bucket.begin, bucket.begin + bucket.part);
+  } else {
+    const TensorView& slot = slots_[static_cast<std::size_t>(bucket.slot)];
+    bucket.gradients = slot.slice(0, bucket.offset, bucket.offset + padded);
+    bucket.reduced = memory.gradients.tensor(types_.master, {bucket.part});
+  }
 }
 
 /// The gradients of a bucket are contiguous; in a plan they have no data.
@@ -257,13 +356,19 @@ void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
   of.gradients.assign(of.sides.size(), {});
   for (std::size_t number = 0; number < of.buckets.size(); ++number) {
     Bucket& bucket = of.buckets[number];
-    bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});
+    assign_bucket(bucket, memory);
     for (std::size_t i = 0; i < of.sides.size(); ++i) {
       const Side& side = of.sides[i];
       if (side.bucket != number) continue;
-      const Shape& shape = local(side.family).spec->local;
+      Parameter& parameter = local(side.family);
+      const Shape& shape = parameter.spec->local;
       const TensorView flat = bucket.gradients.slice(0, side.offset, side.offset + shape.elements());
-      of.gradients[i] = accumulator(side) = {flat.data(), types_.master, shape};
+      of.gradients[i] = {flat.data(), types_.master, shape};
+      if (of.number == parameter.layer) parameter.accumulator = of.gradients[i];
+      const TensorView& all = of.gradients[i];
+      parameter.exchanged[side.accumulator] = parameter.scattered ? bucket.reduced : all;
+      if (side.accumulator == 0)
+        parameter.gradient = parameter.scattered ? owned_of(bucket, side, parameter, bucket.reduced) : all;
     }
   }
 }
@@ -272,12 +377,17 @@ std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) c
   std::vector<ParameterShard> out;
   for (const Parameter& parameter : parameters_) {
     if (parameter.layer < first_layer || parameter.layer >= end_layer) continue;
-    const auto flat = [&](const TensorView& view) { return without_padding(view, *parameter.spec).flat(); };
+    const OwnedPart& owned = parameter.owned;
+    const auto updated = [&](const TensorView& view) {
+      const TensorView all = without_padding(view, *parameter.spec).flat();
+      return parameter.divided ? all.slice(0, owned.first, owned.first + owned.count) : all;
+    };
     out.push_back({.name = parameter.name,
                    .spec = parameter.spec,
-                   .master = flat(parameter.master),
-                   .gradient = flat(parameter.gradient),
-                   .working = separate_working() ? flat(parameter.working) : TensorView{},
+                   .first = parameter.divided ? owned.first : 0,
+                   .master = parameter.holds_part ? parameter.master : updated(parameter.master),
+                   .gradient = parameter.scattered ? parameter.gradient : updated(parameter.gradient),
+                   .working = separate_working() ? updated(parameter.working) : TensorView{},
                    .state = parameter.state});
   }
   return out;

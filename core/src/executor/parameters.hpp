@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/memory.hpp"
+#include "schedule/rules.hpp"
 #include "triax/model.hpp"
 #include "triax/optimizer.hpp"
 
@@ -32,16 +33,25 @@ struct OwnedPart {
 struct Parameter {
   std::string name; // "block 3/attention.qkv.weight"
   const ParamSpec* spec = nullptr;
-  TensorView master, gradient;
-  TensorView working;             // what layers read; the master if the types are equal
-  std::vector<TensorView> others; // accumulators of the layers tied to it, in the order of the model
-  /// The pipeline ranks of the accumulators: of `gradient`, then of `others`. An accumulator of another rank is a
-  /// receive buffer.
+  /// The master weights: all, or if `holds_part` those of `owned`, flat.
+  TensorView master;
+  TensorView gradient;    // reduced and, of a tied parameter, added: all, or if `scattered` those of `owned`, flat
+  TensorView accumulator; // of its first layer on this rank: what backwards add to, until it is reduced
+  TensorView working;     // what layers read; the master if the types are equal
+  /// What ranks of a tied parameter exchange and add, of its layers in the order of the model: the reduced gradients,
+  /// or if `scattered` those of this rank's part with its padding, so that all data ranks send as much. The first
+  /// contains `gradient`.
+  std::vector<TensorView> exchanged;
+  /// The pipeline ranks of `exchanged`. The gradient of another rank is a receive buffer.
   std::vector<int> ranks;
-  std::vector<TensorView> state; // the optimizer's, without padding
+  std::vector<TensorView> state; // the optimizer's, without padding: of all, or if `divided` of `owned`
   std::size_t reduction = 0;     // of its buckets: index in Parameters::reductions()
   std::size_t global = 0;        // index in Parameters::global()
   OwnedPart owned;               // of this rank
+  bool divided = false;          // each rank updates the part that it owns
+  bool holds_part = false;       // and has no other master weights
+  bool scattered = false;        // and has no other reduced gradients
+  std::int64_t part = 0;         // as Bucket::part
   int layer = 0;                 // number of its first layer on this rank
 };
 
@@ -56,8 +66,29 @@ struct Reduction {
 struct Bucket {
   Reduction reduction;
   std::int64_t elements = 0; // of `gradients`
-  TensorView gradients;      // contiguous, with the arena's padding between them
+  TensorView gradients;      // contiguous, with padding between them
   bool tied = false;
+  std::int64_t part = 0, begin = 0; // elements that each rank owns, and the first of this rank; the last have fewer
+  int members = 1;                  // ranks
+  bool divided = false;             // each of them updates the part that it owns
+  /// If the gradients are scattered: those of this rank's part, in `gradients` or apart. Else empty.
+  TensorView reduced{};
+  int slot = -1; // shared memory in which `gradients` lie from `offset` on; -1: they have their own
+  std::int64_t offset = 0;
+};
+
+/// The accumulators of a stage, of layers [first, end), use this slot (Program::accumulator()).
+struct StageAccumulator {
+  int first = 0, end = 0, slot = 0;
+};
+
+/// The weights of a divided bucket: what GATHER_PARAM gathers. They lie as the bucket's gradients do, and are padded to
+/// equal parts.
+struct GatheredWeights {
+  std::string group;  // Group::axis
+  TensorView working; // what layers read, flat
+  TensorView part;    // of this rank, in `working`
+  TensorView master;  // of the part; empty if layers read the master weights
 };
 
 /// A parameter of the whole model; the same list on all ranks.
@@ -82,9 +113,18 @@ class Parameters {
     int rank = 0;
   };
   /// `layers`: the whole model in order; `rank`: this rank in the layout; `here`: its pipeline rank, whose parameters
-  /// are stored.
+  /// are stored. `sharding`: what the ranks of a bucket divide, if they differ in samples.
   Parameters(std::span<const NumberedLayer> layers, int rank, int here, const Layout& layout, std::span<const Tie> ties,
-             const MemoryTypes& types, std::size_t states);
+             const MemoryTypes& types, std::size_t states, schedule::Sharding sharding = schedule::Sharding::none);
+
+  /// If the gradients are scattered: stages share the memory of accumulators, if that needs less than memory for each
+  /// and the reduced gradients inside it.
+  void share_accumulators(std::span<const StageAccumulator> stages);
+  bool shares_accumulators() const { return slot_elements_ > 0; }
+  /// The shared memory that the layers of a stage accumulate in; empty if they have their own.
+  TensorView shared_accumulator(int slot) const {
+    return shares_accumulators() ? slots_.at(static_cast<std::size_t>(slot)) : TensorView{};
+  }
 
   void assign_memory(RankMemory& memory);
   /// Weights only, without gradients and the optimizer's state.
@@ -99,11 +139,15 @@ class Parameters {
   /// The largest size of all() of any pipeline rank.
   std::size_t most_on_a_rank() const;
   int here() const { return here_; }
+  /// Of the whole model.
+  int layers() const { return static_cast<int>(layers_.size()); }
   /// The working weights that layer `number` reads, and the accumulators of its gradients, in the order of its
   /// params().
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
   const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
+  /// Of the divided buckets of a layer. A tied parameter is with its first layer on this rank.
+  const std::vector<GatheredWeights>& gathered_of(int number) const { return of_layer(number).gathered; }
   /// The distinct reductions of the buckets of the model; the same list on all ranks.
   const std::vector<Reduction>& reductions() const { return reductions_; }
 
@@ -122,6 +166,8 @@ class Parameters {
     std::map<int, std::size_t> index{}; // index in all() of each rank that stores it
     std::map<int, int> layer{};         // number of its first layer on each of them
     OwnedPart owned{};
+    bool divided = false;
+    std::int64_t part = 0;
   };
   /// An accumulator of a family: one per layer, in a bucket of that layer.
   struct Side {
@@ -134,6 +180,7 @@ class Parameters {
     std::vector<Side> sides{};
     std::vector<TensorView> working{}, gradients{};
     std::vector<Bucket> buckets{};
+    std::vector<GatheredWeights> gathered{};
   };
   const OfLayer& of_layer(int number) const;
   Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
@@ -141,20 +188,32 @@ class Parameters {
   /// Its index in reductions_.
   std::size_t add_reduction(std::vector<std::string> axes);
   void put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const;
-  void assign_owned_parts(const OfLayer& of, int rank, const Layout& layout);
+  /// Rounded up so that both weights and working weights can be aligned as the arena does.
+  std::int64_t aligned_elements(std::int64_t elements) const;
+  void divide_buckets(OfLayer& of, int rank, const Layout& layout);
+  void assign_owned_parts(const OfLayer& of);
+  /// The elements of a parameter that this rank owns, in `part`, its part of the bucket.
+  static TensorView owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
+                             const TensorView& part);
+  void assign_divided(OfLayer& of, std::size_t number, RankMemory& memory);
+  bool scatters(const Bucket& bucket) const { return bucket.divided && sharding_ == schedule::Sharding::gradients; }
+  void assign_gradients(RankMemory& memory);
+  void assign_bucket(Bucket& bucket, RankMemory& memory) const;
   void assign_accumulators(OfLayer& of, RankMemory& memory);
-  TensorView& accumulator(const Side& side);
   Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
 
   int here_;
   MemoryTypes types_;
   std::size_t states_;
+  schedule::Sharding sharding_;
   std::vector<Family> families_;
   std::map<int, std::size_t> counts_; // number of parameters, by rank
   std::vector<Parameter> parameters_;
   std::vector<GlobalParameter> global_;
   std::vector<OfLayer> layers_; // of the whole model
   std::vector<Reduction> reductions_;
+  std::int64_t slot_elements_ = 0; // of a shared accumulator; 0: none is shared
+  std::vector<TensorView> slots_;  // shared accumulators
 };
 
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide

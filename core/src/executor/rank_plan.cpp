@@ -9,6 +9,7 @@
 
 #include "base/plausible_bytes.hpp"
 #include "executor/gradient_reductions.hpp"
+#include "executor/parameter_gathers.hpp"
 #include "executor/plan_communicator.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/transfer_streams.hpp"
@@ -107,6 +108,8 @@ class Planner {
         return find_norm();
       case Kind::opt_step:
         return step_optimizer(action.stage, id);
+      case Kind::gather_param:
+        return gather_parameters(state_, action.stage, groups_, *device_, *stream_, id);
       default:
         return transfers_.send_or_receive(action, id, state_.stage(action.stage).boundary(action), *stream_);
     }

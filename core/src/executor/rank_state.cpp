@@ -39,9 +39,15 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
                 "a training step needs layers of Purpose::train, not generate");
   batches_.set_inputs(stages_.inputs());
   const schedule::StageMap& stage_map = training.stage_map();
-  parameters_ =
-      std::make_unique<Parameters>(stages_.layers(), request.context.rank, training.rank(), request.context.layout,
-                                   request.model.ties(), request.types, request.optimizer.state.size());
+  parameters_ = std::make_unique<Parameters>(stages_.layers(), request.context.rank, training.rank(),
+                                             request.context.layout, request.model.ties(), request.types,
+                                             request.optimizer.state.size(), request.sharding);
+  if (request.sharding == schedule::Sharding::gradients && training.has(schedule::Kind::reduce_grad)) {
+    std::vector<StageAccumulator> accumulators;
+    for (const std::unique_ptr<Stage>& stage : stages_.all())
+      accumulators.push_back({stage->first(), stage->end(), training.accumulator(stage->index())});
+    parameters_->share_accumulators(accumulators);
+  }
   values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
                                              stage_map.rank_of(stage_map.stages() - 1), *parameters_);
   assign_memory(memory_);
@@ -78,21 +84,26 @@ void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scr
   }
 
   std::size_t largest = 0;
-  for (const Parameter& parameter : parameters_->all()) largest = std::max(largest, parameter.master.bytes());
+  for (const Parameter& parameter : parameters_->all()) largest = std::max(largest, parameter.accumulator.bytes());
   const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned);
   for (const Parameter& parameter : parameters_->all()) {
     const ActivityScope phase(ActivityScope::Kind::engine, "drawing the weights");
     const TensorView drawn(host->data(), master_, parameter.spec->local);
     draw_weights(drawn, *parameter.spec, seed, threads);
-    device.upload(parameter.master, drawn, stream);
+    upload(parameter, drawn, device, stream);
     device.wait(stream.record(), Deadline::max()); // the next parameter uses the same host block
   }
-  refresh_working(device, stream);
 }
 
-void RankState::refresh_working(Device& device, Stream& stream) {
-  if (!parameters_->separate_working()) return;
-  for (const Parameter& parameter : parameters_->all()) device.convert(parameter.working, parameter.master, stream);
+/// Every rank draws all of a parameter. A rank that holds a part has no memory for all of the master weights, and uses
+/// that of the accumulator, which is zeroed before a step.
+void RankState::upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const {
+  const TensorView& all = parameter.holds_part ? parameter.accumulator : parameter.master;
+  device.upload(all, drawn, stream);
+  if (parameters_->separate_working()) device.convert(parameter.working, all, stream);
+  const OwnedPart& owned = parameter.owned;
+  if (parameter.holds_part && owned.count > 0)
+    device.copy(parameter.master, all.flat().slice(0, owned.first, owned.first + owned.count), stream);
 }
 
 std::vector<ParameterShard> RankState::shards() const {
@@ -118,11 +129,15 @@ bool RankState::is_copy(const Parameter& parameter) const {
 std::vector<KeptTensor> RankState::kept() const {
   std::vector<KeptTensor> out;
   for (const Parameter& parameter : parameters_->all()) {
-    const OwnedPart saved = is_copy(parameter) ? OwnedPart{} : parameter.owned;
-    out.push_back({parameter.name, kMasterName, parameter.spec,
-                   without_padding(parameter.master, *parameter.spec).flat(), saved});
+    const OwnedPart saved = is_copy(parameter) ? OwnedPart{} : parameter.owned,
+                    all{0, without_padding(parameter.working, *parameter.spec).elements()};
+    const TensorView master =
+        parameter.holds_part ? parameter.master : without_padding(parameter.master, *parameter.spec).flat();
+    out.push_back(
+        {parameter.name, kMasterName, parameter.spec, master, parameter.holds_part ? parameter.owned : all, saved});
     for (std::size_t i = 0; i < state_names_.size(); ++i)
-      out.push_back({parameter.name, state_names_[i], parameter.spec, parameter.state[i], saved});
+      out.push_back({parameter.name, state_names_[i], parameter.spec, parameter.state[i],
+                     parameter.divided ? parameter.owned : all, saved});
   }
   return out;
 }

@@ -26,6 +26,7 @@ struct RankRequest {
   std::vector<StageLayers> split; // of all stages
   BatchShape batch;
   bool recompute = false; // blocks keep their inputs only
+  schedule::Sharding sharding = schedule::Sharding::none;
 };
 
 class RankState {
@@ -41,9 +42,6 @@ class RankState {
 
   /// Allocates, and draws the weights from `seed` on `threads` threads.
   void allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads);
-  /// Updates the working weights from the master weights.
-  void refresh_working(Device& device, Stream& stream);
-
   Stage& stage(int index) { return stages_.at(index); }
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }
@@ -71,6 +69,7 @@ class RankState {
 
  private:
   void assign_memory(RankMemory& memory);
+  void upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const;
   /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.
   bool is_copy(const Parameter& parameter) const;
 

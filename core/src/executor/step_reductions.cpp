@@ -177,9 +177,10 @@ void StepReductions::add_squares(const ValueContext& context) const {
     const TensorView& square = square_of_[i++];
     const OwnedPart& owned = parameter.owned;
     if (owned.count == 0) continue;
-    const TensorView gradient = without_padding(parameter.gradient, *parameter.spec).flat();
-    context.kernels.sum_squares({square, gradient.slice(0, owned.first, owned.first + owned.count)},
-                                {context.stream, context.scratch});
+    TensorView gradient = parameter.gradient;
+    if (!parameter.scattered)
+      gradient = without_padding(gradient, *parameter.spec).flat().slice(0, owned.first, owned.first + owned.count);
+    context.kernels.sum_squares({square, gradient}, {context.stream, context.scratch});
   }
   for (const AddedSquares& added : added_) {
     if (added.parts.empty()) continue;

@@ -159,7 +159,8 @@ class StepDrawing {
         text("rank {}: {}", of.rank, length_text(of.start, of.end)));
     for (const schedule::MeasuredPass& each : of.passes) pass(each.span, of);
     for (const schedule::MeasuredPass& each : of.actions)
-      if (each.span.kind == Kind::norm || each.span.kind == Kind::opt_step) pass(each.span, of);
+      if (each.span.kind == Kind::norm || each.span.kind == Kind::opt_step || each.span.kind == Kind::gather_param)
+        pass(each.span, of);
     for (const report::MeasuredWait& wait : of.waits) {
       has_waits_ = true;
       const std::string tooltip =

@@ -32,13 +32,15 @@ bool ends_backward(Kind kind) {
 
 class Lowering {
  public:
-  Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only, Boundaries boundaries)
+  Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only, Boundaries boundaries,
+           Sharding sharding)
       : shape_(shape),
         stage_map_(schedule.stage_rank().at(0)),
         rows_(std::move(rows)),
         ends_(end_times(rows_, stage_map_)),
         forward_only_(forward_only),
-        boundaries_(boundaries) {
+        boundaries_(boundaries),
+        sharding_(sharding) {
     of_rank_.resize(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
@@ -70,7 +72,7 @@ class Lowering {
     const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
     const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
     const std::vector<Transfer>& transfers = of_rank_[static_cast<std::size_t>(rank)];
-    RankLowering program(stage_map_, rank, forward_only_, boundaries_, row.size() + 2 * transfers.size());
+    RankLowering program(stage_map_, rank, forward_only_, boundaries_, sharding_, row.size() + 2 * transfers.size());
     auto transfer = transfers.begin();
     const auto post_until = [&](std::int64_t time) { // transfers that are produced before `time`
       for (; transfer != transfers.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
@@ -88,7 +90,10 @@ class Lowering {
     for (; transfer != transfers.end(); ++transfer) post(program, *transfer, rank);
     if (!forward_only_) {
       for (const Kind kind : {Kind::reduce_tied, Kind::norm}) program.add_ending(kind);
-      for (const int stage : stage_map_.stages_of(rank)) program.add_ending(Kind::opt_step, stage);
+      for (const int stage : stage_map_.stages_of(rank)) {
+        program.add_ending(Kind::opt_step, stage);
+        if (sharding_ != Sharding::none) program.add_ending(Kind::gather_param, stage);
+      }
     }
     return program.finish();
   }
@@ -112,6 +117,7 @@ class Lowering {
   std::vector<std::vector<std::int64_t>> ends_;
   bool forward_only_;
   Boundaries boundaries_;
+  Sharding sharding_;
   std::vector<std::vector<Transfer>> of_rank_; // sends and receives of each rank, in the global order
 };
 
@@ -126,12 +132,13 @@ Rows rows_of(const Schedule& schedule, bool forward_only) {
 
 } // namespace
 
-std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries) {
-  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries).run();
+std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries,
+                           Sharding sharding) {
+  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries, sharding).run();
 }
 
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries) {
-  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries).run();
+  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries, Sharding::none).run();
 }
 
 } // namespace triax::schedule

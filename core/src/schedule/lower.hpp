@@ -27,9 +27,9 @@ inline constexpr std::int64_t kMaxActions = 1 << 18;
 inline constexpr int kMaxRanks = 4096;
 
 /// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and the stages' OPT_STEP at
-/// the end.
+/// the end, each with its GATHER_PARAM if the ranks divide the optimizer's state.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,
-                           Boundaries boundaries = Boundaries::whole);
+                           Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none);
 
 /// Evaluation: only the forwards, in the order of the rows.
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape,

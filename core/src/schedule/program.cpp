@@ -9,11 +9,12 @@
 namespace triax::schedule {
 
 Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions,
-                 Posts posts, Boundaries boundaries)
+                 Posts posts, Boundaries boundaries, Sharding sharding)
     : stage_map_(std::move(stage_map)),
       rank_(rank),
       posts_(posts),
       boundaries_(boundaries),
+      sharding_(sharding),
       slots_(std::move(slots)),
       actions_(std::move(actions)) {
   TRIAX_REQUIRE(stages().size() == slots_.size(), "{} stages, slots of {}", stages().size(), slots_.size());
@@ -26,6 +27,20 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
 
 bool Program::has(Kind kind) const {
   return std::ranges::find(actions_, kind, &ProgramAction::kind) != actions_.end();
+}
+
+int Program::accumulator(int stage) const {
+  const auto of_stage = [stage](const ProgramAction& action) {
+    return action.stage == stage && action.accumulator >= 0;
+  };
+  const auto found = std::ranges::find_if(actions_, of_stage);
+  return found == actions_.end() ? -1 : found->accumulator;
+}
+
+int Program::accumulators() const {
+  int out = 0;
+  for (const ProgramAction& action : actions_) out = std::max(out, action.accumulator + 1);
+  return out;
 }
 
 int Program::slots(int stage, Pool pool) const {

@@ -23,11 +23,14 @@ static_assert(kNoSlots.back() == -1);
 
 struct ProgramAction {
   Kind kind = Kind::forward;
-  std::int32_t stage = -1;       // -1: whole rank
-  std::int32_t microbatch = -1;  // -1: not for a single microbatch
-  Slots own = kNoSlots;          // slots in pools of its own stage
-  Slots handed = kNoSlots;       // slots that it fills in pools of a neighbour stage on the same rank
-  std::int32_t peer = -1;        // for a send or receive: the other pipeline rank
+  std::int32_t stage = -1;      // -1: whole rank
+  std::int32_t microbatch = -1; // -1: not for a single microbatch
+  Slots own = kNoSlots;         // slots in pools of its own stage
+  Slots handed = kNoSlots;      // slots that it fills in pools of a neighbour stage on the same rank
+  std::int32_t peer = -1;       // for a send or receive: the other pipeline rank
+  /// With Sharding::gradients, the slot of the stage's accumulator: of its first backward, which finds zeros there, and
+  /// of its REDUCE_GRAD, which frees it.
+  std::int32_t accumulator = -1;
   std::vector<ActionId> waits{}; // transfers that must be complete first, unless an earlier action waited for them
 };
 
@@ -40,7 +43,8 @@ class Program {
   Program() = default;
   /// `slots`: for each stage of `rank`, the size of each pool.
   Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions,
-          Posts posts = Posts::one_by_one, Boundaries boundaries = Boundaries::whole);
+          Posts posts = Posts::one_by_one, Boundaries boundaries = Boundaries::whole,
+          Sharding sharding = Sharding::none);
 
   std::span<const ProgramAction> actions() const { return actions_; }
   bool has(Kind kind) const;
@@ -50,16 +54,22 @@ class Program {
   int rank() const { return rank_; } // on the pipeline axis
   Posts posts() const { return posts_; }
   Boundaries boundaries() const { return boundaries_; }
+  Sharding sharding() const { return sharding_; }
   /// The stages of this rank, ascending.
   std::span<const int> stages() const { return stage_map_.stages_of(rank_); }
   /// Number of slots that a stage of this rank needs in a pool, that is, its microbatch chunks in flight.
   int slots(int stage, Pool pool) const;
+  /// With Sharding::gradients: the slot of the accumulator of a stage of this rank, and the number of these slots.
+  /// Otherwise -1 and 0.
+  int accumulator(int stage) const;
+  int accumulators() const;
 
  private:
   StageMap stage_map_;
   int rank_ = 0;
   Posts posts_ = Posts::one_by_one;
   Boundaries boundaries_ = Boundaries::whole;
+  Sharding sharding_ = Sharding::none;
   std::vector<Slots> slots_;
   std::vector<ProgramAction> actions_;
   std::vector<std::size_t> label_at_;

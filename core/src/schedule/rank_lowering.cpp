@@ -46,11 +46,12 @@ void SlotPool::release_deferred() {
 }
 
 RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries,
-                           std::size_t actions)
+                           Sharding sharding, std::size_t actions)
     : stage_map_(stage_map),
       rank_(rank),
       forward_only_(forward_only),
       boundaries_(boundaries),
+      sharding_(sharding),
       pools_(stage_map.stages_of(rank).size()) {
   actions_.reserve(actions);
 }
@@ -71,6 +72,7 @@ void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   for (const Pool pool : rule(kind).reads) read(action, pool);
   for (const Use& use : rule(kind).frees)
     if (use.condition.holds(of_stage)) free(action, use.pool);
+  if (sharding_ == Sharding::gradients && accumulates(kind) && accumulators_.find(stage) < 0) use_accumulator(action);
   if (runs_layers(kind)) {
     for (SlotPool* pool : deferred_) pool->release_deferred();
     deferred_.clear();
@@ -83,7 +85,18 @@ void RankLowering::add_ending(Kind kind, int stage) {
   action.kind = kind;
   action.stage = stage;
   if (rule(kind).joins) wait_for_all(action);
+  if (sharding_ == Sharding::gradients && kind == Kind::reduce_grad) {
+    use_accumulator(action);
+    accumulators_.release_later(stage);
+    deferred_.push_back(&accumulators_);
+  }
   push(std::move(action));
+}
+
+void RankLowering::use_accumulator(ProgramAction& action) {
+  const std::int32_t held = accumulators_.find(action.stage);
+  action.accumulator = held < 0 ? accumulators_.take(action.stage) : held;
+  use(action, accumulators_, action.accumulator);
 }
 
 void RankLowering::push(ProgramAction action) {
@@ -137,7 +150,7 @@ Program RankLowering::finish(Program::Posts posts) {
     for (int pool = 0; pool < kPools; ++pool)
       of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
   }
-  return {stage_map_, rank_, std::move(sizes), std::move(actions_), posts, boundaries_};
+  return {stage_map_, rank_, std::move(sizes), std::move(actions_), posts, boundaries_, sharding_};
 }
 
 } // namespace triax::schedule

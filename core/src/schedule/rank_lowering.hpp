@@ -11,7 +11,8 @@
 
 namespace triax::schedule {
 
-/// The slots of one pool of a stage: which microbatch is in which slot, and the last transfer that used each.
+/// The slots of one pool of a stage: which microbatch is in which slot, and the last transfer that used each. In the
+/// pool of accumulators, a stage has the place of a microbatch.
 class SlotPool {
  public:
   std::int32_t take(int microbatch);       // the first free slot
@@ -38,7 +39,8 @@ class SlotPool {
 class RankLowering {
  public:
   /// `actions`: approximate number of actions, to reserve memory.
-  RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries, std::size_t actions);
+  RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries, Sharding sharding,
+               std::size_t actions);
 
   /// Of a stage of this rank, in this program.
   Facts facts(int stage) const;
@@ -59,6 +61,8 @@ class RankLowering {
   /// Adds a wait for the last transfer that used the slot. If the action is a transfer, it becomes the last one.
   void use(ProgramAction& action, SlotPool& pool, std::int32_t slot);
   void wait_for_all(ProgramAction& action);
+  /// The slot of the stage's accumulator; the first action of a stage takes one.
+  void use_accumulator(ProgramAction& action);
   void push(ProgramAction action);
   ActionId next() const { return static_cast<ActionId>(actions_.size()); }
 
@@ -66,7 +70,9 @@ class RankLowering {
   int rank_;
   bool forward_only_;
   Boundaries boundaries_;
+  Sharding sharding_;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
+  SlotPool accumulators_;                           // by stage
   std::vector<SlotPool*> deferred_;                 // pools with deferred releases
   std::vector<bool> open_;                          // by action: a transfer that no action has waited for
   ActionId waited_for_ = 0;                         // no earlier action is open

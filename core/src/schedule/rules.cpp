@@ -65,6 +65,7 @@ constexpr Need kReduceNeeds[] = {{Kind::backward_input, here}, {Kind::backward_w
 constexpr Need kTiedNeeds[] = {{Kind::reduce_grad, everywhere}};
 constexpr Need kNormNeeds[] = {{Kind::reduce_grad, everywhere}, {Kind::reduce_tied, everywhere}};
 constexpr Need kStepNeeds[] = {{Kind::norm, everywhere}};
+constexpr Need kGatherParamNeeds[] = {{Kind::opt_step, here}};
 
 constexpr StreamClass kCompute = StreamClass::compute, kTransfer = StreamClass::transfer;
 constexpr std::array<Rule, kKinds> kRules{{
@@ -82,6 +83,7 @@ constexpr std::array<Rule, kKinds> kRules{{
     {Kind::reduce_tied,     "REDUCE_TIED", Scope::rank,       kCompute,  true,  kTiedNeeds,    {},            {},            {}},
     {Kind::norm,            "NORM",        Scope::rank,       kCompute,  true,  kNormNeeds,    {},            {},            {}},
     {Kind::opt_step,        "OPT_STEP",    Scope::stage,      kCompute,  false, kStepNeeds,    {},            {},            {}},
+    {Kind::gather_param,    "GATHER_PARAM", Scope::stage,     kCompute,  false, kGatherParamNeeds, {},        {},            {}},
 }};
 // clang-format on
 
@@ -108,8 +110,9 @@ std::optional<Kind> kind_named(std::string_view name) noexcept {
 }
 
 const char* name_of(Pool pool) noexcept {
-  static constexpr const char* kNames[kPools] = {"input_f",  "input_i",  "input_w", "stash_i",       "stash_w",
-                                                 "stash_iw", "gradient", "output",  "input_gradient"};
+  static constexpr const char* kNames[kPools + 1] = {"input_f",        "input_i",    "input_w",  "stash_i",
+                                                     "stash_w",        "stash_iw",   "gradient", "output",
+                                                     "input_gradient", "accumulator"};
   return kNames[static_cast<std::size_t>(pool)];
 }
 

@@ -36,9 +36,10 @@ enum class Kind : std::uint8_t {
   reduce_grad,
   reduce_tied,
   norm,
-  opt_step
+  opt_step,
+  gather_param // all-gather of the parameters that the stage's ranks have updated in parts, see Sharding
 };
-inline constexpr int kKinds = 14;
+inline constexpr int kKinds = 15;
 
 /// How the tensors between two stages are sent. All ranks of a tensor group hold the same tensors. whole: each rank
 /// sends the whole tensor to the same tensor rank of the next stage. scattered: each rank sends its part, one of t, and
@@ -46,9 +47,16 @@ inline constexpr int kKinds = 14;
 /// Large-Scale Language Model Training", SC'21, section 4.1).
 enum class Boundaries : std::uint8_t { whole, scattered };
 
+/// What the ranks with equal parameters divide among them (Rajbhandari et al., "ZeRO", SC'20). none: nothing. states:
+/// the optimizer's state, and master weights beside working weights. Each rank updates its part, and GATHER_PARAM
+/// gathers the parts. gradients: reduced gradients too. REDUCE_GRAD scatters them to their owners, and another stage
+/// of the rank may then use the memory in which they were accumulated.
+enum class Sharding : std::uint8_t { none, states, gradients };
+
 /// Pools of a stage. input_*: inputs from the previous stage, by their last reader (F, I, W). stash_*: tensors that
 /// layers keep, by the passes that use them. gradient: gradients of the stage's outputs, from the next stage. output
-/// and input_gradient: tensors to send to a neighbour stage on another rank.
+/// and input_gradient: tensors to send to a neighbour stage on another rank. accumulator: the gradients of a stage's
+/// parameters, from its first backward to its REDUCE_GRAD; this pool is of the rank, with one slot for a stage.
 enum class Pool : std::uint8_t {
   input_f,
   input_i,
@@ -58,9 +66,10 @@ enum class Pool : std::uint8_t {
   stash_iw,
   gradient,
   output,
-  input_gradient
+  input_gradient,
+  accumulator
 };
-inline constexpr int kPools = 9;
+inline constexpr int kPools = 9; // of a stage: those before accumulator
 const char* name_of(Pool pool) noexcept;
 
 /// What an action of a kind applies to, and so the numbers in its text: "3F1", "3REDUCE_GRAD", "NORM".
@@ -124,6 +133,10 @@ inline Kind kind_of(ComputeKind kind) noexcept {
 /// F, B, I, W.
 inline bool runs_layers(Kind kind) noexcept {
   return kind <= Kind::backward_weight;
+}
+/// B, I, W: they add to gradients of parameters.
+inline bool accumulates(Kind kind) noexcept {
+  return runs_layers(kind) && kind != Kind::forward;
 }
 inline bool gathers(Kind kind) noexcept {
   return kind == Kind::gather_f || kind == Kind::gather_b;

@@ -49,6 +49,9 @@ class ProgramsCheck {
     for (const Program& program : programs_)
       if (program.boundaries() != programs_[0].boundaries())
         violations_.push_back({.rule = Rule::one_boundary, .at = {.rank = program.rank()}});
+    for (const Program& program : programs_)
+      if (program.sharding() != programs_[0].sharding())
+        violations_.push_back({.rule = Rule::one_sharding, .at = {.rank = program.rank()}});
   }
 
   /// Sends and receives of a directed edge, each in program order.

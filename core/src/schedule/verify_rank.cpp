@@ -45,7 +45,9 @@ class RankCheck {
         tallies_(kKinds, 1 + static_cast<int>(program.stages().size()), 1 + purpose.shape.microbatches, Tally{}),
         last_gradient_(program.stages().size(), {-1, -1}),
         whole_(program.stages().size()),
-        pending_(program.actions().size()) {
+        pending_(program.actions().size()),
+        accumulators_(static_cast<std::size_t>(program.accumulators())),
+        accumulator_of_(program.stages().size(), -1) {
     for (const int stage : program.stages()) {
       std::array<SlotRange, kPools>& of = slots_of_.emplace_back();
       for (int pool = 0; pool < kPools; ++pool) {
@@ -177,6 +179,7 @@ class RankCheck {
       if (purpose_.forward_only) continue;
       demand(Kind::reduce_grad, stage, -1);
       demand(Kind::opt_step, stage, -1);
+      if (program_.sharding() != Sharding::none) demand(Kind::gather_param, stage, -1);
     }
   }
   void demand(Kind kind, int stage, int microbatch) {
@@ -267,11 +270,35 @@ class RankCheck {
       if (use.condition.holds(facts(action.stage)))
         if (SlotState* state = state_of({action.stage, use.pool, action.own[static_cast<std::size_t>(use.pool)]}))
           state->holds = -1;
+    if (program_.sharding() == Sharding::gradients) check_accumulator(at, action);
     if (is_transfer(action.kind)) {
       pending_[at] = true;
       ++count_pending_;
     }
     check_joined(at, action);
+  }
+
+  /// The first backward of a stage takes a slot that no other stage has, and REDUCE_GRAD frees it.
+  void check_accumulator(std::size_t at, const ProgramAction& action) {
+    const bool reduces = action.kind == Kind::reduce_grad;
+    if (!reduces && !accumulates(action.kind)) return;
+    int& held = accumulator_of_[static_cast<std::size_t>(local(action.stage))];
+    const SlotKey slot{action.stage, Pool::accumulator, action.accumulator};
+    if (held < 0) {
+      if (reduces) return; // the rule `before` refuses it
+      if (slot.index < 0) return refuse(Rule::slot_named, at, slot);
+      SlotState& state = accumulators_[static_cast<std::size_t>(slot.index)];
+      touch(at, slot, state, action);
+      if (state.holds >= 0) refuse(Rule::slot_free, at, slot, state.holds);
+      state.holds = action.stage;
+      held = slot.index;
+    } else if (slot.index != held && (reduces || slot.index >= 0)) {
+      refuse(Rule::slot_filled, at, slot);
+    } else if (reduces) {
+      SlotState& state = accumulators_[static_cast<std::size_t>(held)];
+      touch(at, slot, state, action);
+      state.holds = held = -1;
+    }
   }
 
   /// Null if the slot does not exist.
@@ -346,6 +373,8 @@ class RankCheck {
   std::size_t count_pending_ = 0;
   std::vector<std::array<SlotRange, kPools>> slots_of_; // by stage
   std::vector<SlotState> slots_;
+  std::vector<SlotState> accumulators_; // `holds`: the stage
+  std::vector<int> accumulator_of_;     // by stage: the slot that it has; -1: none
   std::vector<Violation> violations_;
 };
 

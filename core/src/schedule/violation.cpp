@@ -63,6 +63,7 @@ class Words {
         return led({}, of_whole());
       case Rule::one_stage_map:
       case Rule::one_boundary:
+      case Rule::one_sharding:
       case Rule::present:
       case Rule::known_kind: // has no action text
         return led({}, of_list());
@@ -101,6 +102,7 @@ class Words {
     if (of_.rule == Rule::known_kind) return text("an action of kind {}, which is not F, B, I or W", of_.has);
     if (of_.rule == Rule::one_stage_map) return "its program has other stages, or another stage map";
     if (of_.rule == Rule::one_boundary) return "its program and that of rank 0 do not scatter the same boundaries";
+    if (of_.rule == Rule::one_sharding) return "its program and that of rank 0 do not divide the same among the ranks";
     const std::string missing = action_text(of_.at) + " is missing";
     return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
   }
@@ -193,13 +195,16 @@ class Words {
       case Rule::slot_exists:
         return text("{} does not exist", slot);
       case Rule::slot_free:
-        return text("{} still holds microbatch {}", slot, of_.has);
+        return text("{} still holds {} {}", slot, held(), of_.has);
       case Rule::slot_filled:
-        return text("it reads {}, which does not hold its microbatch", slot);
+        return text("it reads {}, which does not hold its {}", slot, held());
       default:
         return text("it does not wait for {}, which may still use {}", action_text(other()), slot);
     }
   }
+
+  /// What has the slots of the pool.
+  const char* held() const { return of_.pool == Pool::accumulator ? "stage" : "microbatch"; }
 
   std::string led(const std::string& name, const std::string& words) const {
     const std::string lead = locator_.lead(of_.at, name);

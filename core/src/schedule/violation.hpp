@@ -56,6 +56,7 @@ struct Violation {
     programs_per_rank, // has: programs, wanted: ranks
     one_stage_map,     // at.rank
     one_boundary,      // at.rank
+    one_sharding,      // at.rank
     // one action
     known_kind,       // has: number of the kind
     known_stage,      // wanted: the last stage
@@ -85,7 +86,7 @@ struct Violation {
     // slots
     slot_named,    // pool
     slot_exists,   // pool, slot
-    slot_free,     // pool, slot; has: the microbatch in it
+    slot_free,     // pool, slot; has: the microbatch in it, or the stage
     slot_filled,   // pool, slot
     slot_settled,  // pool, slot; others: the transfer
     slot_left_free // pool, slot; has: the microbatch in it; at: rank and stage

@@ -43,10 +43,11 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
   Device& device = rank_.device();
   device.abort_flag().check();
   note_load_progress();
+  if (tensor.held.count == 0) return;
   const bool direct = device.kind() == DeviceKind::host;
   if (!direct) host_.resize(tensor.view.bytes());
   std::byte* const to = direct ? tensor.view.as<std::byte>() : host_.data();
-  for (const executor::Box& box : executor::boxes_of(*tensor.spec, 0, tensor.view.elements()))
+  for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.held.first, tensor.held.count))
     reader.read(*saved, box.begin, box.size, to + static_cast<std::size_t>(box.offset) * bytes_of(saved->dtype));
   if (direct) return;
   device.upload(tensor.view, TensorView(host_.data(), tensor.view.dtype(), tensor.view.shape()), rank_.stream());

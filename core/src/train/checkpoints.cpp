@@ -34,7 +34,8 @@ constexpr std::string_view kOfRun = "run ", kFrom = "from ";
 constexpr std::chrono::milliseconds kPoll{50};
 
 TensorView saved_view(const KeptTensor& tensor) {
-  return tensor.view.slice(0, tensor.saved.first, tensor.saved.first + tensor.saved.count);
+  const std::int64_t first = tensor.saved.first - tensor.held.first;
+  return tensor.view.slice(0, first, first + tensor.saved.count);
 }
 
 /// The kernel provides memory at its first use, which takes many times as long as a copy: a step must not wait for it.

@@ -124,6 +124,12 @@ schedule::Boundaries boundaries(const config::RunConfig& run) {
   return scattered ? schedule::Boundaries::scattered : schedule::Boundaries::whole;
 }
 
+schedule::Sharding sharding(const config::RunConfig& run) {
+  if (run.parallel.data == 1) return schedule::Sharding::none;
+  if (run.optimizer_core.shard == "gradients") return schedule::Sharding::gradients;
+  return run.optimizer_core.shard == "states" ? schedule::Sharding::states : schedule::Sharding::none;
+}
+
 Layout layout_of(const config::RunConfig& run) {
   return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
 }

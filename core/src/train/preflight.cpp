@@ -188,6 +188,7 @@ class Check {
       if (refused_.insert(refusal.message).second)
         refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
     row.layers = prepared.state->layer_names();
+    out_.shares_accumulators |= prepared.state->parameters().shares_accumulators();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     add_staging(*prepared.state, row);

@@ -91,6 +91,7 @@ std::string packed(const CheckedRun& checked) {
                      {"threads", preflight.threads},
                      {"resume", preflight.resume},
                      {"positions", preflight.positions},
+                     {"shares_accumulators", preflight.shares_accumulators},
                      {"balance", balance_json(preflight.balance)}};
   return plugin::pack(json);
 }
@@ -109,6 +110,7 @@ CheckedRun unpacked(const std::string& bytes) {
   out.preflight.threads = json.at("threads");
   out.preflight.resume = json.at("resume").get<std::string>();
   out.preflight.positions = json.at("positions");
+  out.preflight.shares_accumulators = json.at("shares_accumulators");
   out.preflight.balance = read_balance(json.at("balance"));
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "base/caught_error.hpp"
 #include "executor/executor.hpp"
+#include "executor/parameter_gathers.hpp"
 #include "os/cpu_quota.hpp"
 #include "os/followed_folder.hpp"
 #include "plugin/did_you_mean.hpp"
@@ -101,7 +102,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
                                    .last_step = run.train.steps});
     agreement.emplace(*device, *stream, groups.of_axes());
     for (const executor::Parameter& of : prepared.state->parameters().all())
-      parameters.push_back({of.name, of.spec, of.master, of.gradient});
+      parameters.push_back({of.name, of.spec, of.master, of.gradient, of.working, of.holds_part ? of.owned.first : 0,
+                            of.scattered ? of.owned.first : 0});
   }
 
   void abort(std::string_view why) noexcept override {
@@ -303,7 +305,8 @@ void Rank::resume(const checkpoint::TrainingState& state) {
 }
 
 void Rank::weights_changed() {
-  impl_->prepared.state->refresh_working(*impl_->device, *impl_->stream);
+  executor::refresh_working(impl_->prepared.state->parameters(), *impl_->device, impl_->groups.groups(),
+                            *impl_->stream);
 }
 
 void Rank::abort(std::string_view why) noexcept {

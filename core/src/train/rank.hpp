@@ -60,8 +60,13 @@ struct EvalResult {
 struct RankParameter {
   std::string name; // "block 3/attention.qkv.weight": the names of the layer and of the parameter
   const ParamSpec* spec = nullptr;
-  TensorView master;   // in the master type; shape spec->local
+  /// In the master type; shape spec->local. If data ranks divide the master weights, the part of this rank, flat.
+  TensorView master;
   TensorView gradient; // of the last step, before clipping; sum over the global batch and both sides of a tie
+  TensorView working;  // what layers read; shape spec->local
+  /// The elements of the parameter at which `master` and `gradient` begin; the latter is flat, too, if data ranks
+  /// divide the gradients.
+  std::int64_t first = 0, gradient_first = 0;
 };
 
 /// Settings that are not in the TOML file. All are optional.

@@ -95,7 +95,8 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
                        const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   const schedule::Boundaries crossing = boundaries(run);
-  Programs out{schedule::lower(schedule, shape, crossing), schedule::lower_forward_only(schedule, shape, crossing),
+  Programs out{schedule::lower(schedule, shape, crossing, sharding(run)),
+               schedule::lower_forward_only(schedule, shape, crossing),
                assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
   for (const bool forward_only : {false, true}) {
     const std::vector<schedule::Violation> violations =
@@ -140,7 +141,8 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                                       .types = {run.train.compute, run.train.master},
                                       .split = split_of(run, model),
                                       .batch = batch,
-                                      .recompute = run.memory.recompute == "full"};
+                                      .recompute = run.memory.recompute == "full",
+                                      .sharding = sharding(run)};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
 }
 

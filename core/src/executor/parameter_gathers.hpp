@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// All-gathers of parameters that ranks update in parts (schedule::Sharding): after a step, and after the master weights
+// were loaded.
+//
+// Threads: the rank's main thread. Blocking: never. Errors: those of the communicators.
+#pragma once
+
+#include "executor/rank_state.hpp"
+#include "triax/communicator.hpp"
+#include "triax/model.hpp"
+
+namespace triax::executor {
+
+/// Posts the all-gathers of a stage on `stream`. On the host, waits for them, so that an error is located at the
+/// action.
+void gather_parameters(RankState& state, int stage, const Groups& groups, Device& device, Stream& stream, ActionId id);
+
+/// Makes the working weights of all layers from the master weights. All ranks must call it. Nothing is communicated if
+/// no rank holds a part of the master weights.
+void refresh_working(const Parameters& parameters, Device& device, const Groups& groups, Stream& stream);
+
+} // namespace triax::executor
