@@ -66,7 +66,8 @@ const std::vector<ManualText>& manual_texts() {
        {{"Check a run:", "triax check run.toml"},
         {"Plan a run for GPUs that this machine does not have:", "triax check run.toml --no-device --memory 80GiB"}}},
       {"triax fit",
-       {"Plans the run with and without sequence parallelism and recomputation, and prints the largest microbatch of "
+       {"Plans the run with and without sequence parallelism, ZeRO and recomputation, and prints the largest "
+        "microbatch of "
         "each that fits. If the run does not fit as it is written, prints the keys to set. Devices, memory, data and "
         "plugins for GPUs may be missing.",
         "The exit status is 1 if nothing fits."},

@@ -15,49 +15,60 @@ The run of `examples/gpt3-175b.toml`, and files in place of the plugins of GPUs,
 It fits as it is written, or with larger microbatches:
 
   $ triax fit run.toml --memory 80GiB
-  as written: batch.micro = 1, parallel.sequence = false, memory.recompute = "none": rank 0 needs most, 61.8 GB
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 61.8 GB
   
   the largest batch.micro in --memory 80GiB; idle is the mean of the ranks by FLOPs, without transfers
-    parallel.sequence  memory.recompute  batch.micro    needs     free    idle
-    false              none                        1  61.8 GB  24.1 GB  13.3 %
-    true               none                        4  75.1 GB  10.8 GB  33.1 %
-    false              full                       16  84.2 GB  1.66 GB  65.0 %
-    true               full                       48  73.7 GB  12.2 GB  84.6 %
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs     free    idle
+    false              none             none                        1  61.8 GB  24.1 GB  13.3 %
+    true               none             none                        4  75.1 GB  10.8 GB  33.1 %
+    false              states           none                        2  67.2 GB  18.7 GB  21.1 %
+    true               states           none                        6  73.6 GB  12.3 GB  42.0 %
+    false              none             full                       16  84.2 GB  1.66 GB  65.0 %
+    true               none             full                       48  73.7 GB  12.2 GB  84.6 %
+    false              states           full                       32  75.7 GB  10.2 GB  78.7 %
+    true               states           full                       48  52.4 GB  33.5 GB  84.6 %
   
   run.toml fits as it is written
 
 It fits with another setting. `triax check` accepts the run with it:
 
-  $ triax fit run.toml --memory 55GB
-  as written: batch.micro = 1, parallel.sequence = false, memory.recompute = "none": rank 0 needs most, 61.8 GB
+  $ triax fit run.toml --memory 35GB
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 61.8 GB
   
-  the largest batch.micro in --memory 55GB; idle is the mean of the ranks by FLOPs, without transfers
-    parallel.sequence  memory.recompute  batch.micro    needs  free            idle
-    false              none                        1  61.8 GB  does not fit  13.3 %
-    true               none                        2  54.9 GB  58.2 MB       21.1 %
-    false              full                        3  51.3 GB  3.67 GB       27.1 %
-    true               full                       16  50.7 GB  4.28 GB       65.0 %
+  the largest batch.micro in --memory 35GB; idle is the mean of the ranks by FLOPs, without transfers
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs  free            idle
+    false              none             none                        1  61.8 GB  does not fit  13.3 %
+    true               none             none                        1  44.9 GB  does not fit  13.3 %
+    false              states           none                        1  40.2 GB  does not fit  13.3 %
+    true               states           none                        2  33.4 GB  1.63 GB       21.1 %
+    false              none             full                        1  40.3 GB  does not fit  12.5 %
+    true               none             full                        1  36.1 GB  does not fit  12.5 %
+    false              states           full                        3  29.8 GB  5.23 GB       27.1 %
+    true               states           full                       24  34.7 GB  318 MB        73.5 %
   
-  to fit, set in run.toml:
+  to fit, set in run.toml; then rank 0 needs most, 23.3 GB
   
   [parallel]
   sequence = true
   scatter_gather = false
-  $ triax check run.toml --no-device --memory 55GB > out.txt 2>&1; echo $?
+  
+  [optimizer]
+  shard = "states"
+  $ triax check run.toml --no-device --memory 35GB > out.txt 2>&1; echo $?
   2
-  $ triax check run.toml --no-device --memory 55GB --set parallel.sequence=true --set parallel.scatter_gather=false > out.txt; echo $?
+  $ triax check run.toml --no-device --memory 35GB --set parallel.sequence=true --set parallel.scatter_gather=false --set optimizer.shard=states > out.txt; echo $?
   0
 
 With several, and a smaller microbatch, if no others suffice:
 
   $ triax fit run.toml --memory 60GB --set batch.micro=4 --set memory.recompute=full --set parallel.sequence=true --set parallel.scatter_gather=false | tail -5
-    parallel.sequence  memory.recompute  batch.micro    needs     free    idle
-    true               none                        2  54.9 GB  5.06 GB  21.1 %
-    true               full                       24  56.3 GB  3.74 GB  73.5 %
+    true               states           none                        4  53.5 GB  6.51 GB  33.1 %
+    true               none             full                       24  56.3 GB  3.74 GB  73.5 %
+    true               states           full                       48  52.4 GB   7.6 GB  84.6 %
   
   run.toml fits as it is written
   $ triax fit base.toml --memory 1100kB --set batch.micro=4 | tail -7
-  to fit, set in base.toml:
+  to fit, set in base.toml; then rank 0 needs most, 1.1 MB
   
   [memory]
   recompute = "full"
@@ -71,9 +82,25 @@ A schedule that restricts the number of microbatches leaves some out:
 
   $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-interleaved --set parallel.chunks=2 --set parallel.pipeline=2 --set model.layers=4 --set batch.global=12 | sed -n '3,6p'
   the largest batch.micro in --memory 1GB; idle is the mean of the ranks by FLOPs, without transfers
-    parallel.sequence  memory.recompute  batch.micro    needs    free    idle
-    false              none                        6  2.69 MB  997 MB  25.6 %
-    false              full                        6  1.83 MB  998 MB  24.4 %
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free    idle
+    false              none             none                        6  2.69 MB  997 MB  25.6 %
+    false              none             full                        6  1.83 MB  998 MB  24.4 %
+
+With sched-breadth-first and many chunks, `gradients` saves memory:
+
+  $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-breadth-first --set parallel.chunks=8 --set parallel.data=4 --set model.layers=16 --set batch.micro=1
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 4.74 MB
+  
+  the largest batch.micro in --memory 1GB; idle is the mean of the ranks by FLOPs, without transfers
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  idle
+    false              none             none                        1  4.74 MB  995 MB     -
+    false              states           none                        1  3.46 MB  997 MB     -
+    false              gradients        none                        1  3.08 MB  997 MB     -
+    false              none             full                        1   3.8 MB  996 MB     -
+    false              states           full                        1  2.52 MB  997 MB     -
+    false              gradients        full                        1  2.14 MB  998 MB     -
+  
+  base.toml fits as it is written
 
 As JSON:
 
@@ -85,6 +112,7 @@ As JSON:
     "written": {
       "settings": {
         "parallel.sequence": false,
+        "optimizer.shard": "none",
         "memory.recompute": "none",
         "batch.micro": 4
       },
@@ -97,6 +125,7 @@ As JSON:
       {
         "settings": {
           "parallel.sequence": false,
+          "optimizer.shard": "none",
           "memory.recompute": "none",
           "batch.micro": 1
         },
@@ -108,6 +137,7 @@ As JSON:
       {
         "settings": {
           "parallel.sequence": false,
+          "optimizer.shard": "none",
           "memory.recompute": "full",
           "batch.micro": 2
         },
@@ -126,7 +156,7 @@ As JSON:
 Nothing fits:
 
   $ triax fit run.toml --memory 10GiB
-  --memory 10GiB (10.7 GB): no setting fits: rank 0 needs 36.1 GB with batch.micro = 1, parallel.sequence = true and memory.recompute = "full"
+  --memory 10GiB (10.7 GB): no setting fits: rank 0 needs 14.5 GB with parallel.sequence = true, optimizer.shard = "states", memory.recompute = "full", batch.micro = 1
     use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state
   [1]
   $ triax fit base.toml --memory 1B --json 2> out.txt | grep changes

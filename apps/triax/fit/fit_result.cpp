@@ -22,10 +22,10 @@ const char* word(bool value) {
 
 std::string rows_text(const FitResult& result) {
   std::vector<std::vector<std::string>> rows = {
-      {"parallel.sequence", "memory.recompute", "batch.micro", "needs", "free", "idle"}};
+      {"parallel.sequence", "optimizer.shard", "memory.recompute", "batch.micro", "needs", "free", "idle"}};
   for (const train::MemoryPlan& plan : result.search.plans) {
-    const auto& [sequence, recompute, micro] = plan.settings;
-    rows.push_back({word(sequence), recompute, text("{}", micro), report::bytes_text(plan.bytes),
+    const auto& [sequence, shard, recompute, micro] = plan.settings;
+    rows.push_back({word(sequence), shard, recompute, text("{}", micro), report::bytes_text(plan.bytes),
                     result.fits(plan) ? report::bytes_text(result.limit.bytes - plan.bytes) : "does not fit",
                     plan.idle ? report::percent_text(*plan.idle) : "-"});
   }
@@ -34,6 +34,7 @@ std::string rows_text(const FitResult& result) {
 
 Json settings_json(const train::MemorySettings& settings) {
   return {{"parallel.sequence", settings.sequence},
+          {"optimizer.shard", settings.shard},
           {"memory.recompute", settings.recompute},
           {"batch.micro", settings.micro}};
 }
@@ -48,31 +49,36 @@ Json plan_json(const FitResult& result, const train::MemoryPlan& plan) {
 
 } // namespace
 
+std::string to_text(const train::MemorySettings& settings) {
+  return text("parallel.sequence = {}, optimizer.shard = \"{}\", memory.recompute = \"{}\", batch.micro = {}",
+              word(settings.sequence), settings.shard, settings.recompute, settings.micro);
+}
+
 std::vector<FitChange> changes_of(const FitResult& result) {
-  const train::MemorySettings &written = result.search.written.settings, &best = result.best->settings;
+  const train::MemorySettings &written = result.search.written.settings, &best = result.search.best->settings;
   std::vector<FitChange> out;
-  if (result.fits(result.search.written)) return out;
   if (best.sequence != written.sequence) {
     out.push_back({"parallel", "sequence", word(best.sequence)});
     if (result.search.scatter_gather) out.push_back({"parallel", "scatter_gather", "false"});
   }
+  if (best.shard != written.shard) out.push_back({"optimizer", "shard", text("\"{}\"", best.shard)});
   if (best.recompute != written.recompute) out.push_back({"memory", "recompute", text("\"{}\"", best.recompute)});
-  if (best.micro < written.micro) out.push_back({"batch", "micro", text("{}", best.micro)});
+  if (best.micro != written.micro) out.push_back({"batch", "micro", text("{}", best.micro)});
   return out;
 }
 
 std::string to_text(const FitResult& result) {
   const train::MemoryPlan& written = result.search.written;
-  std::string out = text(
-      "as written: batch.micro = {}, parallel.sequence = {}, memory.recompute = \"{}\": rank {} needs most, {}\n\n",
-      written.settings.micro, word(written.settings.sequence), written.settings.recompute, written.rank,
-      report::bytes_text(written.bytes));
+  std::string out = text("as written: {}: rank {} needs most, {}\n\n", to_text(written.settings), written.rank,
+                         report::bytes_text(written.bytes));
   out += text("the largest batch.micro in --memory {}; idle is the mean of the ranks by FLOPs, without transfers\n",
               result.limit.written) +
          rows_text(result) + '\n';
   const std::vector<FitChange> changes = changes_of(result);
   if (changes.empty()) return out + text("{} fits as it is written\n", result.file);
-  out += text("to fit, set in {}:\n", result.file);
+  const train::MemoryPlan& best = *result.search.best;
+  out +=
+      text("to fit, set in {}; then rank {} needs most, {}\n", result.file, best.rank, report::bytes_text(best.bytes));
   std::string table;
   for (const FitChange& change : changes) {
     if (change.table != table) out += text("\n[{}]\n", table = change.table);
@@ -84,7 +90,7 @@ std::string to_text(const FitResult& result) {
 std::string to_json(const FitResult& result) {
   Json plans = Json::array(), changes = Json::object();
   for (const train::MemoryPlan& plan : result.search.plans) plans.push_back(plan_json(result, plan));
-  if (result.best)
+  if (result.search.best)
     for (const FitChange& change : changes_of(result))
       changes[text("{}.{}", change.table, change.key)] = Json::parse(change.value);
   const bool is_planned = !result.search.plans.empty();
@@ -92,7 +98,7 @@ std::string to_json(const FitResult& result) {
   add_errors(out, result.refusals);
   out["written"] = is_planned ? plan_json(result, result.search.written) : Json();
   out["plans"] = std::move(plans);
-  out["changes"] = result.best ? std::move(changes) : Json();
+  out["changes"] = result.search.best ? std::move(changes) : Json();
   return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be invalid UTF-8
 }
 

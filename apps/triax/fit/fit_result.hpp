@@ -2,7 +2,6 @@
 // The result of `triax fit`, and its two output formats.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +16,6 @@ struct FitResult {
   MemoryLimit limit;
   std::vector<config::Diagnostic> refusals; // then the rest is empty
   train::MemorySearch search{};
-  /// The settings that fit and change least: of the first row of the search with a microbatch as large as the written
-  /// one, else of that with the largest.
-  std::optional<train::MemoryPlan> best{}; // empty: nothing fits
 
   bool fits(const train::MemoryPlan& plan) const { return plan.bytes <= limit.bytes; }
 };
@@ -27,9 +23,11 @@ struct FitResult {
 struct FitChange {
   std::string table, key, value; // "memory", "recompute", "\"full\""
 };
-/// From what is written to `best`, which must be there. None if the run fits as it is written.
+/// From what is written to the best, which must be there. None if the run fits as it is written.
 std::vector<FitChange> changes_of(const FitResult& result);
 
+/// "parallel.sequence = true, ..."
+std::string to_text(const train::MemorySettings& settings);
 std::string to_text(const FitResult& result);
 std::string to_json(const FitResult& result);
 

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -27,27 +26,11 @@ struct FitArguments {
   bool json = false;
 };
 
-std::optional<train::MemoryPlan> best_of(const FitResult& result) {
-  const auto& plans = result.search.plans;
-  const std::int64_t written = result.search.written.settings.micro;
-  std::optional<train::MemoryPlan> out;
-  for (const train::MemoryPlan& plan : plans) {
-    if (!result.fits(plan)) continue;
-    if (plan.settings.micro >= written) return plan;
-    if (!out || plan.settings.micro > out->settings.micro) out = plan;
-  }
-  return out;
-}
-
 Refusal nothing_fits(const FitResult& result) {
   const train::MemoryPlan& least = *std::ranges::min_element(result.search.plans, {}, &train::MemoryPlan::bytes);
-  const train::MemorySettings& settings = least.settings;
-  return make_refusal(
-             ErrorCode::kOutOfMemory, {},
-             "--memory {} ({}): no setting fits: rank {} needs {} with batch.micro = {}, parallel.sequence = {} "
-             "and memory.recompute = \"{}\"",
-             result.limit.written, report::bytes_text(result.limit.bytes), least.rank, report::bytes_text(least.bytes),
-             settings.micro, settings.sequence, settings.recompute)
+  return make_refusal(ErrorCode::kOutOfMemory, {}, "--memory {} ({}): no setting fits: rank {} needs {} with {}",
+                      result.limit.written, report::bytes_text(result.limit.bytes), least.rank,
+                      report::bytes_text(least.bytes), to_text(least.settings))
       .with_hint(
           "use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state");
 }
@@ -64,9 +47,8 @@ FitResult fit(const FitArguments& arguments) {
 }
 
 int print(FitResult& result, bool json) {
-  result.best = best_of(result);
   int status = result.refusals.empty() ? kDone : kRefused;
-  if (status == kDone && !result.best) {
+  if (status == kDone && !result.search.best) {
     result.refusals = diagnostics_of(nothing_fits(result));
     status = kFailed;
   }

@@ -2,6 +2,7 @@
 #include "train/memory_search.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "plugin/probe_answer.hpp"
@@ -32,20 +33,24 @@ class Search {
 
   MemorySearch take() {
     MemorySearch out;
-    const MemorySettings written = {run_.parallel.sequence, run_.memory.recompute, run_.batch.micro};
-    const Planned as_written = plan(written);
+    const MemorySettings written = {run_.parallel.sequence, run_.optimizer_core.shard, run_.memory.recompute,
+                                    run_.batch.micro};
+    const Planned as_written = plan(written, PlannedRanks::all);
     if (!as_written.plan) {
       out.refusals = as_written.refusals;
       return out;
     }
     out.written = *as_written.plan;
     for (const char* recompute : {"none", "full"}) {
-      for (const bool sequence : {false, true}) {
-        // What is on stays on: sequence parallelism costs no time.
-        if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;
-        if (const std::optional<MemoryPlan> found = largest({sequence, recompute, 1})) out.plans.push_back(*found);
+      for (const std::string& shard : shards(written)) {
+        for (const bool sequence : {false, true}) {
+          // What is on stays on: sequence parallelism costs no time.
+          if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;
+          if (const auto found = largest({sequence, shard, recompute, 1})) out.plans.push_back(*found);
+        }
       }
     }
+    out.best = best(out);
     return out;
   }
 
@@ -53,20 +58,34 @@ class Search {
   struct Planned {
     std::optional<MemoryPlan> plan; // empty: refused
     Refusals refusals;
+    bool shares_accumulators = false;
   };
 
-  Planned plan(const MemorySettings& settings) {
+  Planned plan(const MemorySettings& settings, PlannedRanks planned) {
     config::RunConfig run = run_;
     run.parallel.sequence = settings.sequence;
     if (settings.sequence) run.parallel.scatter_gather = false; // its parts are what that would send
+    run.optimizer_core.shard = settings.shard;
     run.memory.recompute = settings.recompute;
     run.batch.micro = settings.micro;
-    const Preflight checked = preflight(run, placement_, log_);
+    const Preflight checked = preflight(run, placement_, log_, {}, planned);
     if (!checked.refusals.empty() || checked.plans.empty()) return {{}, checked.refusals};
     const RankPlan& most = *std::ranges::max_element(checked.plans, {}, &RankPlan::bytes);
     MemoryPlan out{settings, most.bytes(), most.ranks.front(), {}};
     if (checked.balance.step) out.idle = checked.balance.step->idle;
-    return {out, {}};
+    return {out, {}, checked.shares_accumulators};
+  }
+
+  /// What is divided stays divided. Without data ranks nothing is; "gradients" is left out where it saves nothing.
+  std::vector<std::string> shards(MemorySettings written) {
+    if (run_.parallel.data == 1) return {written.shard};
+    std::vector<std::string> out;
+    if (written.shard == "none") out.emplace_back("none");
+    if (written.shard != "gradients") out.emplace_back("states");
+    const bool is_written = written.shard == "gradients";
+    written.shard = "gradients";
+    if (is_written || plan(written, PlannedRanks::first_and_last).shares_accumulators) out.push_back(written.shard);
+    return out;
   }
 
   /// Bisects the microbatches, as larger ones need more. One that is refused (some schedules restrict their number)
@@ -78,7 +97,7 @@ class Search {
     while (first < last) {
       const std::size_t at = first + (last - first) / 2;
       settings.micro = candidates[at];
-      const Planned planned = plan(settings);
+      const Planned planned = plan(settings, PlannedRanks::first_and_last);
       if (!planned.plan) {
         candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(at));
         --last;
@@ -93,6 +112,24 @@ class Search {
     return fits ? fits : least;
   }
 
+  std::optional<MemoryPlan> best(const MemorySearch& found) {
+    if (found.written.bytes <= limit_) return found.written;
+    const std::int64_t wanted = found.written.settings.micro;
+    std::vector<MemoryPlan> fitting;
+    for (const MemoryPlan& plan : found.plans)
+      if (plan.bytes <= limit_) fitting.push_back(plan);
+    // The first of equals stays the first.
+    std::ranges::stable_sort(fitting, std::ranges::greater{},
+                             [wanted](const MemoryPlan& plan) { return std::min(plan.settings.micro, wanted); });
+    for (const MemoryPlan& plan : fitting) {
+      MemorySettings settings = plan.settings;
+      settings.micro = std::min(settings.micro, wanted);
+      const Planned whole = this->plan(settings, PlannedRanks::all);
+      if (whole.plan && whole.plan->bytes <= limit_) return whole.plan;
+    }
+    return {};
+  }
+
   const config::RunConfig run_;
   const std::uint64_t limit_;
   Log& log_;
@@ -101,12 +138,17 @@ class Search {
 
 Json found_json(const MemoryPlan& plan) {
   const MemorySettings& settings = plan.settings;
-  return {settings.sequence, settings.recompute, settings.micro,
-          plan.bytes,        plan.rank,          plan.idle ? Json(*plan.idle) : Json()};
+  return {settings.sequence,
+          settings.shard,
+          settings.recompute,
+          settings.micro,
+          plan.bytes,
+          plan.rank,
+          plan.idle ? Json(*plan.idle) : Json()};
 }
 MemoryPlan read_found(const Json& json) {
-  MemoryPlan out{{json.at(0), json.at(1), json.at(2)}, json.at(3), json.at(4), {}};
-  if (!json.at(5).is_null()) out.idle = json.at(5).get<double>();
+  MemoryPlan out{{json.at(0), json.at(1), json.at(2), json.at(3)}, json.at(4), json.at(5), {}};
+  if (!json.at(6).is_null()) out.idle = json.at(6).get<double>();
   return out;
 }
 
@@ -117,7 +159,8 @@ MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Lo
     const MemorySearch search = Search(run, limit, log).take();
     Json plans = Json::array();
     for (const MemoryPlan& plan : search.plans) plans.push_back(found_json(plan));
-    return plugin::pack({plugin::refusals_json(search.refusals), found_json(search.written), plans});
+    return plugin::pack({plugin::refusals_json(search.refusals), found_json(search.written), plans,
+                         search.best ? found_json(*search.best) : Json()});
   });
   MemorySearch out;
   out.refusals = answer.refusals;
@@ -127,6 +170,7 @@ MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Lo
   out.written = read_found(json.at(1));
   out.scatter_gather = run.parallel.scatter_gather;
   for (const Json& plan : json.at(2)) out.plans.push_back(read_found(plan));
+  if (!json.at(3).is_null()) out.best = read_found(json.at(3));
   return out;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches the settings of a run under which every rank fits into the memory of its device: sequence parallelism,
-// recomputation and the largest microbatch. The layout and the batch stay as they are.
+// Searches the settings of a run under which every rank fits into the memory of its device: sequence parallelism, the
+// division of optimizer state over data ranks, recomputation and the largest microbatch. The layout and the batch stay
+// as they are.
 //
 // Threads: as for plugin::run_probe(). Blocking: plans the run up to a few dozen times. Errors: as for
 // preflight_in_child().
@@ -20,6 +21,7 @@ namespace triax::train {
 /// What the search changes.
 struct MemorySettings {
   bool sequence = false;          // parallel.sequence
+  std::string shard = "none";     // optimizer.shard
   std::string recompute = "none"; // memory.recompute
   std::int64_t micro = 1;         // batch.micro
   bool operator==(const MemorySettings&) const = default;
@@ -36,9 +38,12 @@ struct MemorySearch {
   Refusals refusals; // of the run as it is written; then the rest is empty
   MemoryPlan written;
   bool scatter_gather = false; // as it is written; sequence parallelism turns it off
-  /// For each sequence and recompute, those that cost least time first: the plan with the largest microbatch that fits;
-  /// if none does, the plan with the smallest.
+  /// For each sequence, shard and recompute, those that cost least time first: the plan with the largest microbatch
+  /// that fits; if none does, the plan with the smallest. Bytes are of the first and last tensor ranks.
   std::vector<MemoryPlan> plans;
+  /// What fits with the least change: `written`, if it fits; else the first of `plans` that fits with its microbatch,
+  /// or that with the largest. Bytes are of all ranks. Empty: none fits.
+  std::optional<MemoryPlan> best{};
 };
 
 /// `limit`: bytes of each rank's device. Plugins are called in a child process.

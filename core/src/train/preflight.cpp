@@ -30,8 +30,9 @@ constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62; // counted for the r
 
 class Check {
  public:
-  Check(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices)
-      : run_(run), placement_(placement), log_(log), devices_(devices), layout_(layout_of(run)) {}
+  Check(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices,
+        PlannedRanks planned)
+      : run_(run), placement_(placement), log_(log), devices_(devices), planned_(planned), layout_(layout_of(run)) {}
 
   Preflight take() {
     // A probe process has one. Without it, a plugin that throws would not be known.
@@ -145,7 +146,10 @@ class Check {
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
     for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
-      plan_alike(rank, programs);
+      if (is_planned(layout_.coordinate(rank, kTensorAxis))) plan_alike(rank, programs);
+  }
+  bool is_planned(int tensor) const {
+    return planned_ == PlannedRanks::all || tensor == 0 || tensor + 1 == layout_.tensor();
   }
 
   void plan_generating() {
@@ -302,6 +306,7 @@ class Check {
   const Placement& placement_;
   Log& log_;
   const CheckedDevices devices_;
+  const PlannedRanks planned_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
   std::set<std::string> refused_; // from the plans of ranks
@@ -319,7 +324,8 @@ std::uint64_t RankPlan::bytes() const {
   return out;
 }
 
-Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices) {
+Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices,
+                    PlannedRanks planned) {
   const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
   if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
     Preflight out;
@@ -330,7 +336,7 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
                          .with_hint("use smaller sizes"));
     return out;
   }
-  return Check(run, placement, log, devices).take();
+  return Check(run, placement, log, devices, planned).take();
 }
 
 } // namespace triax::train

@@ -61,8 +61,14 @@ struct Preflight {
   std::string resume;               // "continues after step 20 from ..."; empty: begins at step 1 with new weights
 };
 
+/// Of each pipeline rank, which tensor ranks are planned.
+enum class PlannedRanks {
+  all,
+  first_and_last, // parts of unequal size are the largest and the smallest there: for an estimate
+};
+
 /// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log,
-                    const CheckedDevices& devices = {});
+                    const CheckedDevices& devices = {}, PlannedRanks planned = PlannedRanks::all);
 
 } // namespace triax::train
