@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "common/memory_limit.hpp"
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/memory_limit.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
