@@ -75,7 +75,7 @@ A flipped bit:
   status 1
   [==========] 2 checks of comm-faulty, up to 3 ranks as threads
   [ RUN      ] Broadcast.ComesFromEveryRoot
-    rank 1: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -19.125, must be -19; 1 of 1 elements are wrong
+    rank 1: broadcast of 1 f32 in a group of 2 from member 0: element 0 is 5.03125, must be 5; 1 of 1 elements are wrong
     contract: [C18] broadcast gives the view of the root to all members. Every member may be the root. (triax/communicator.hpp:#)
   [  FAILED  ] Broadcast.ComesFromEveryRoot (# ms)
   [ RUN      ] Edge.TheKthSendMeetsTheKthReceive

@@ -113,16 +113,16 @@ The wrong order of addition:
   $ planted order 'AllReduce.AddsInRankOrder'
   status 1
   [ RUN      ] AllReduce.AddsInRankOrder
-    rank 0: all_reduce of 3 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
-    rank 0: all_reduce of 3 f32 (sum) in a group of 3, in place: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
-    rank 0: all_reduce of 7 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 3 of 7 elements are wrong
-    rank 1: all_reduce of 3 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
-    rank 1: all_reduce of 3 f32 (sum) in a group of 3, in place: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
-    rank 1: all_reduce of 7 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 3 of 7 elements are wrong
-    rank 2: all_reduce of 3 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
-    rank 2: all_reduce of 3 f32 (sum) in a group of 3, in place: element 2 is -0.025280552, must be -0.02528055; 1 of 3 elements are wrong
-    rank 2: all_reduce of 7 f32 (sum) in a group of 3: element 2 is -0.025280552, must be -0.02528055; 3 of 7 elements are wrong
-    and 69 more
+    rank 0: all_reduce of 64 f32 (sum) in a group of 3: element 7 is -19.437187, must be -19.437185; 17 of 64 elements are wrong
+    rank 0: all_reduce of 64 f32 (sum) in a group of 3, in place: element 7 is -19.437187, must be -19.437185; 17 of 64 elements are wrong
+    rank 0: all_reduce of 1501 f32 (sum) in a group of 3: element 7 is -19.437187, must be -19.437185; 336 of 1501 elements are wrong
+    rank 1: all_reduce of 64 f32 (sum) in a group of 3: element 7 is -19.437187, must be -19.437185; 17 of 64 elements are wrong
+    rank 1: all_reduce of 64 f32 (sum) in a group of 3, in place: element 7 is -19.437187, must be -19.437185; 17 of 64 elements are wrong
+    rank 1: all_reduce of 1501 f32 (sum) in a group of 3: element 7 is -19.437187, must be -19.437185; 336 of 1501 elements are wrong
+    rank 2: all_reduce of 64 f32 (sum) in a group of 3: element 7 is -19.437187, must be -19.437185; 17 of 64 elements are wrong
+    rank 2: all_reduce of 64 f32 (sum) in a group of 3, in place: element 7 is -19.437187, must be -19.437185; 17 of 64 elements are wrong
+    rank 2: all_reduce of 1501 f32 (sum) in a group of 3: element 7 is -19.437187, must be -19.437185; 336 of 1501 elements are wrong
+    and 51 more
     contract: [C21] Reduction::rank_order: a sum has the bits of ((x0 + x1) + x2) + ... in the order of the group. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.AddsInRankOrder (# ms)
   [  PASSED  ] 0 checks
@@ -143,12 +143,12 @@ A collective that throws, and one that leaves out an element:
   $ planted element 'AllReduce.IsExact*'
   status 1
   [ RUN      ] AllReduce.IsExactForEveryTypeAndSize
-    rank 0: all_reduce of 1501 f32 (sum) in a group of 2: element 1500 is 0, must be 29; 1 of 1501 elements are wrong
-    rank 0: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is 17, must be 29; 1 of 1501 elements are wrong
-    rank 0: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 2; 1 of 20003 elements are wrong
-    rank 1: all_reduce of 1501 f32 (sum) in a group of 2: element 1500 is 0, must be 29; 1 of 1501 elements are wrong
-    rank 1: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is 12, must be 29; 1 of 1501 elements are wrong
-    rank 1: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 2; 1 of 20003 elements are wrong
+    rank 0: all_reduce of 1501 f32 (sum) in a group of 2: element 1500 is 0, must be -27; 1 of 1501 elements are wrong
+    rank 0: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is -12, must be -27; 1 of 1501 elements are wrong
+    rank 0: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 12; 1 of 20003 elements are wrong
+    rank 1: all_reduce of 1501 f32 (sum) in a group of 2: element 1500 is 0, must be -27; 1 of 1501 elements are wrong
+    rank 1: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is -15, must be -27; 1 of 1501 elements are wrong
+    rank 1: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 12; 1 of 20003 elements are wrong
     and 82 more
     contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.IsExactForEveryTypeAndSize (# ms)
@@ -158,12 +158,12 @@ A collective that throws, and one that leaves out an element:
   $ planted root 'Broadcast.*'
   status 1
   [ RUN      ] Broadcast.ComesFromEveryRoot
-    rank 0: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 1 of 1 elements are wrong
-    rank 0: broadcast of 33 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 33 of 33 elements are wrong
-    rank 0: broadcast of 20003 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 19523 of 20003 elements are wrong
-    rank 1: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 1 of 1 elements are wrong
-    rank 1: broadcast of 33 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 33 of 33 elements are wrong
-    rank 1: broadcast of 20003 f32 in a group of 2 from member 0: element 0 is -13, must be -19; 19523 of 20003 elements are wrong
+    rank 0: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -6, must be 5; 1 of 1 elements are wrong
+    rank 0: broadcast of 33 f32 in a group of 2 from member 0: element 0 is -6, must be 5; 29 of 33 elements are wrong
+    rank 0: broadcast of 20003 f32 in a group of 2 from member 0: element 0 is -6, must be 5; 19482 of 20003 elements are wrong
+    rank 1: broadcast of 1 f32 in a group of 2 from member 0: element 0 is -6, must be 5; 1 of 1 elements are wrong
+    rank 1: broadcast of 33 f32 in a group of 2 from member 0: element 0 is -6, must be 5; 29 of 33 elements are wrong
+    rank 1: broadcast of 20003 f32 in a group of 2 from member 0: element 0 is -6, must be 5; 19482 of 20003 elements are wrong
     and 78 more
     contract: [C18] broadcast gives the view of the root to all members. Every member may be the root. (triax/communicator.hpp:#)
   [  FAILED  ] Broadcast.ComesFromEveryRoot (# ms)
