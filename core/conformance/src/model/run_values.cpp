@@ -50,8 +50,9 @@ std::int64_t global_element(const ParamSpec& spec, std::int64_t local) {
 }
 
 double drawn_value(std::uint32_t site, std::uint32_t sample, std::int64_t element) {
+  constexpr PhiloxKey kKey = philox_key(1, RandomPurpose::test);
   const auto e = static_cast<std::uint64_t>(element);
-  return 2 * static_cast<double>(uniform(philox_at(philox_key(1, RandomPurpose::test), e, site, sample)[e % 4])) - 1;
+  return 2 * static_cast<double>(uniform(philox_at(kKey, e, site, sample)[e % 4])) - 1;
 }
 
 void ModelRun::fill() {

@@ -32,8 +32,9 @@ constexpr std::size_t kOperationScratch = 1 << 16; // more than any optimizer op
 
 /// In (-1, 1), of several magnitudes.
 double fixed_value(std::uint32_t site, std::size_t parameter, std::int64_t element) {
-  const PhiloxBlock block = philox_at(philox_key(5, RandomPurpose::test), static_cast<std::uint64_t>(element), site,
-                                      static_cast<std::uint32_t>(parameter));
+  constexpr PhiloxKey kKey = philox_key(5, RandomPurpose::test);
+  const PhiloxBlock block =
+      philox_at(kKey, static_cast<std::uint64_t>(element), site, static_cast<std::uint32_t>(parameter));
   return std::ldexp(2 * (static_cast<double>(block[0]) * 0x1p-32) - 1, -static_cast<int>(block[1] % 8));
 }
 
