@@ -62,6 +62,7 @@ std::string change(const config::RunConfig& run, const Manifest& manifest, const
 std::vector<std::string> changes(const config::RunConfig& run, const Manifest& manifest,
                                  const std::vector<std::string>& keys) {
   std::vector<std::string> out;
+  out.reserve(keys.size());
   for (const std::string& key : keys) out.push_back(change(run, manifest, key));
   return out;
 }
