@@ -33,19 +33,7 @@ A folder of transformers, a checkpoint or a run, with the choices that transform
 
 With one ending, the model should write it itself:
 
-  $ cat > run.toml << 'END'
-  > include = ["base.toml"]
-  > [model]
-  > sequence = 16
-  > dropout = 0
-  > [train]
-  > steps = 150
-  > [run]
-  > dir = "run"
-  > END
-  $ seq 10 99 | tr '\n' ' ' > text.txt
-  $ triax data prepare --input text.txt --output text --tokenizer byte --force > /dev/null
-  $ triax train run.toml > /dev/null 2>&1
+  $ train_counting
   $ triax generate run.toml --prompt "1 12 13 " --max-tokens 3 2> /dev/null
   4 4
   $ printf '%s\n' '{"context": "1 12 13 ", "endings": ["4 4"]}' '{"context": "1 12 13 ", "endings": ["4 5"], "label": 0}' > last.jsonl

@@ -7,19 +7,7 @@
   >   sed -E -e 's/^[0-9-]+ [0-9:.]+ //' -e 's/in [0-9.]+ s( \([0-9.]+ tokens\/s\))?/in {seconds} s/g' \
   >     -e 's/"((prompt_)?tokens_per_s)": [0-9.e+]+/"\1": {rate}/' -e 's/, [0-9]+ CPU threads?( each)?( on [0-9]+ cores?)?/, .../'
   > }
-  $ cat > run.toml << 'END'
-  > include = ["base.toml"]
-  > [model]
-  > sequence = 16
-  > dropout = 0
-  > [train]
-  > steps = 150
-  > [run]
-  > dir = "run"
-  > END
-  $ seq 10 99 | tr '\n' ' ' > text.txt
-  $ triax data prepare --input text.txt --output text --tokenizer byte --force > /dev/null
-  $ triax train run.toml > /dev/null 2>&1
+  $ train_counting
 
 The text is standard output, and standard error is the log:
 

@@ -4,12 +4,8 @@
 
 The run of `examples/gpt3-175b.toml`, and files in place of the plugins of GPUs, as in a build without CUDA:
 
-  $ for plugin in comm-nccl kernels-fused; do echo "not a library" > $plugin.so; done
-  $ cat > run.toml << END
-  > include = ["$SOURCE/examples/gpt3-175b.toml"]
-  > [plugins]
-  > path = ["."]
-  > END
+  $ . "$TESTDIR/setup"
+  $ plan_gpt3
 
 A model of a paper is sized without data, GPUs and their plugins:
 

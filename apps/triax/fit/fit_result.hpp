@@ -14,7 +14,7 @@ namespace triax::app {
 struct FitResult {
   std::string file;
   MemoryLimit limit;
-  std::vector<config::Diagnostic> refusals; // then the rest is empty
+  std::vector<config::Diagnostic> refusals; // of the run, or that nothing fits
   train::MemorySearch search{};
 
   bool fits(const train::MemoryPlan& plan) const { return plan.bytes <= limit.bytes; }
