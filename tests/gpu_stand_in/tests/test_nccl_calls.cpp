@@ -2,8 +2,10 @@
 // The NCCL stand-in: what calls compute, and each check with a planted fault. Ranks are threads with a device each.
 #include <nccl.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "runtime_harness.hpp"
 
@@ -19,19 +21,34 @@ class Nccl : public RuntimeTest {
     int number = 0;
     std::vector<ncclComm_t> comms;
     std::vector<cudaStream_t> streams; // one for each communicator
+    ncclResult_t last_state = ncclSuccess;
 
-    ncclResult_t state(int of = 0) const {
-      ncclResult_t error = ncclSuccess;
-      EXPECT_EQ(ncclCommGetAsyncError(comms[static_cast<std::size_t>(of)], &error), ncclSuccess);
-      return error;
+    ncclResult_t state(int of = 0) {
+      const ncclComm_t comm = comms[static_cast<std::size_t>(of)];
+      if (comm) {
+        EXPECT_EQ(ncclCommGetAsyncError(comm, &last_state), ncclSuccess);
+      }
+      return last_state;
     }
-    cudaError_t finish() const {
+    /// Waits for the streams. A communicator with an error is aborted, because its calls may never end.
+    cudaError_t finish() {
       cudaError_t first = cudaSuccess;
       for (const cudaStream_t each : streams) {
-        const cudaError_t error = cudaStreamSynchronize(each);
+        cudaError_t error = cudaErrorNotReady;
+        while ((error = cudaStreamQuery(each)) == cudaErrorNotReady) {
+          abort_failed();
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
         if (first == cudaSuccess) first = error;
       }
       return first;
+    }
+    void abort_failed() {
+      for (int of = 0; of < static_cast<int>(comms.size()); ++of)
+        if (comms[static_cast<std::size_t>(of)] && state(of) != ncclSuccess) abort(of);
+    }
+    void abort(int of = 0) {
+      EXPECT_EQ(ncclCommAbort(std::exchange(comms[static_cast<std::size_t>(of)], nullptr)), ncclSuccess);
     }
   };
 
@@ -58,7 +75,8 @@ class Nccl : public RuntimeTest {
         rank.streams.push_back(make_stream());
       }
       body(rank);
-      for (const ncclComm_t comm : rank.comms) ncclCommDestroy(comm);
+      for (const ncclComm_t comm : rank.comms)
+        if (comm) ncclCommDestroy(comm);
     };
     std::thread second(run_one, 1);
     run_one(0);
@@ -184,8 +202,8 @@ TEST_F(Nccl, TwoCommunicatorsInDifferentOrdersAreADeadlock) {
     EXPECT_EQ(all_reduce(rank, first, 4, rank.number), ncclSuccess);
     EXPECT_EQ(all_reduce(rank, second, 4, 1 - rank.number), ncclSuccess);
     failed += rank.finish() != cudaSuccess ? 1 : 0;
-    for (const ncclComm_t comm : rank.comms) EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
-    rank.comms.clear();
+    for (int of = 0; of < 2; ++of)
+      if (rank.comms[static_cast<std::size_t>(of)]) rank.abort(of);
   });
   EXPECT_GE(failed, 1);
   EXPECT_THAT(printed, HasSubstr("deadlock: GPU"));
@@ -211,8 +229,7 @@ TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
     EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
     if (rank.number == 0) {
       EXPECT_NE(rank.finish(), cudaSuccess);
-      EXPECT_EQ(ncclCommAbort(rank.comms[0]), ncclSuccess);
-      rank.comms.clear();
+      rank.abort();
     }
     rank.finish();
   });
@@ -227,9 +244,27 @@ TEST_F(Nccl, AbortEndsACallThatThePeerNeverPosts) {
     EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     EXPECT_EQ(cudaStreamQuery(rank.streams[0]), cudaErrorNotReady);
-    EXPECT_EQ(ncclCommAbort(rank.comms[0]), ncclSuccess);
-    rank.comms.clear();
+    rank.abort();
     rank.finish();
+  });
+}
+
+TEST_F(Nccl, AnAbortDoesNotEndTheCallsOfOtherMembers) {
+  std::atomic<bool> posted = false;
+  run(1, [&posted](Rank& rank) {
+    if (rank.number == 1) {
+      while (!posted) std::this_thread::yield();
+      return rank.abort();
+    }
+    float* data = filled(4, 1);
+    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
+    posted = true;
+    while (rank.state() == ncclSuccess) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(rank.state(), ncclRemoteError);
+    EXPECT_EQ(cudaStreamQuery(rank.streams[0]), cudaErrorNotReady);
+    rank.abort();
+    EXPECT_EQ(rank.finish(), cudaSuccess);
   });
 }
 

@@ -39,6 +39,7 @@ struct Communicator {
   std::uint64_t barriers = 0;
   std::array<std::uint64_t, kMaxMembers> sent{}, received{}; // chunks
 
+  // A member failed or aborted.
   bool is_over() const {
     const Segment* shared = segment;
     return aborted || (shared && shared->aborted != 0);
@@ -50,7 +51,7 @@ struct Communicator {
   // Begins a barrier; is_passed() when all members have come.
   void arrive() { own().arrived.store(++barriers, std::memory_order_release); }
   bool is_passed() const;
-  // All calls of all members end; the state is ncclRemoteError.
+  // The state of all members is ncclRemoteError. Calls that run end by each member's own abort.
   void fail(const std::string& why);
   // Notes members whose process has ended.
   void check_members();

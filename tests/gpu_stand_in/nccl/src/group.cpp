@@ -81,8 +81,9 @@ class GroupRun {
   ~GroupRun() { finish(); }
 
   bool poll() {
-    const bool over = std::ranges::any_of(group_->communicators, [](const auto& each) { return each->is_over(); });
-    if (over || run()) {
+    // As on a GPU: the abort of another member ends nothing here, or what follows would read what was never received.
+    const bool aborted = std::ranges::any_of(group_->communicators, [](const auto& each) { return !!each->aborted; });
+    if (aborted || run()) {
       finish();
       return true;
     }

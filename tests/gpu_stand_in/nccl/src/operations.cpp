@@ -39,7 +39,6 @@ class CollectiveRun : public Operation {
       switch (step_) {
         case Step::kCompare:
           compare();
-          if (c_.is_over()) return true;
           step_ = total_ == 0 ? Step::kNext : Step::kTake;
           if (total_ != 0) put_chunk();
           break;
