@@ -76,7 +76,8 @@ struct Sizes {
 class AnyPipeline : public OnGpus, public ::testing::WithParamInterface<Sizes> {};
 
 TEST_P(AnyPipeline, ChunksAndScheduleChangeNoBit) {
-  expect_bits(cases_of(GetParam().tensor, GetParam().data), kNccl, " train.steps=3 eval.every=3");
+  expect_bits(cases_of(GetParam().tensor, GetParam().data), kNccl,
+              " train.steps=3 eval.every=3 eval.sample=line eval.sample_tokens=3");
 }
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, AnyPipeline,

@@ -75,6 +75,21 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
     for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
 }
 
+TEST_F(PreflightTest, PlansTheMemoryOfATextSample) {
+  run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = "2";
+  run_.keys["eval.every"] = run_.keys["eval.batches"] = "1";
+  run_.keys["eval.sample"] = "\"ab\"";
+  const config::RunConfig config = run_.config();
+  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
+  ASSERT_TRUE(checked.refusals.empty());
+  const std::vector<std::vector<train::MemoryRow>> real = memory_of_ranks(config);
+  for (const train::RankPlan& plan : checked.plans)
+    for (const int number : plan.ranks) {
+      EXPECT_THAT(plan.memory, Contains(Field(&train::MemoryRow::what, "text of eval.sample")));
+      expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
+    }
+}
+
 TEST_F(PreflightTest, PlansReductionsOverAProductOfAxes) {
   test::use_divided_model(run_);
   run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = run_.keys["parallel.data"] = "2";

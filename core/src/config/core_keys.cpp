@@ -224,6 +224,15 @@ constexpr CoreKey kEval[] = {
      &to<&RunConfig::eval, &RunConfig::EvalKeys::every>},
     {option_int("batches", "0", 0, kMaxCount, "global batches per evaluation; 0: in triax evaluate, every sample"),
      nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::batches>},
+    {option_string("sample", "", nullptr,
+                   "a prompt: each evaluation continues it with the weights of that moment, and writes the text to the "
+                   "log and to the step's record; empty: none"),
+     nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::sample>},
+    {option_int("sample_tokens", "64", 1, kMaxCount, "most tokens of that text"), nullptr,
+     &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_tokens>},
+    {option_float("sample_temperature", "0.8", 0, 100,
+                  "how its tokens are drawn, as in triax generate --temperature; 0: the most likely token"),
+     nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_temperature>},
 };
 
 constexpr CoreKey kLog[] = {

@@ -102,6 +102,7 @@ class Checks {
       return;
     }
     const Int *every = integer("eval.every"), *batches = integer("eval.batches");
+    sample(every && *every == 0);
     if (!every || *every == 0) return;
     if (batches && *batches == 0) {
       refuse(make_refusal(ErrorCode::kMissing, {"eval.every", "eval.batches"},
@@ -113,6 +114,19 @@ class Checks {
                           "eval.every = {} needs data.validation: the token files to evaluate on", *every)
                  .with_hint("name them, or write eval.every = 0"));
     }
+  }
+
+  void sample(bool never_evaluates) {
+    const auto* prompt = std::get_if<std::string>(values_.find("eval.sample"));
+    if (!prompt || prompt->empty()) return;
+    if (never_evaluates)
+      refuse(make_refusal(ErrorCode::kConflict, {"eval.sample", "eval.every"},
+                          "eval.sample continues a text at each evaluation, and eval.every = 0 makes none")
+                 .with_hint("set eval.every, or remove eval.sample"));
+    if (corpora_of(values_, kTraining).paths.empty() && values_.has(kTraining.path))
+      refuse(make_refusal(ErrorCode::kMissing, {"eval.sample", "data.path"},
+                          "eval.sample needs the tokenizer of the data, and data.path names none")
+                 .with_hint("name the data, or remove eval.sample"));
   }
 
   void timeline() {

@@ -61,6 +61,7 @@ void set_to_evaluate(RunConfig& run) {
   run.evaluates = true;
   run.data.training = {{}, {}, run.data.training.key};
   run.eval.every = 1;
+  run.eval.sample.clear();
   run.checkpoint = {};
   run.log.timeline = 0;
   run.train.cuda_graph = false;

@@ -119,6 +119,9 @@ struct RunConfig {
   std::int64_t vocab = 0; // from [model] vocab, else from the tokenizer file of the data
   struct EvalKeys {
     std::int64_t every = 0, batches = 0; // every 0: off
+    std::string sample;                  // the prompt; empty: none
+    std::int64_t sample_tokens = 64;
+    double sample_temperature = 0.8;
   } eval;
   struct LogKeys {
     std::filesystem::path metrics;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the program, the stage and the memory of a rank that generates.
+// Creates the program, the stages and the memory of a rank that generates.
 #include "executor/generate_state.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "executor/plan_communicator.hpp"
 #include "schedule/lower.hpp"
@@ -43,17 +44,20 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t max_rows) {
   return out;
 }
 
-PipelineShape shape_of(const GenerateRequest& request) {
-  return {request.context.layout.size(kPipelineAxis), 1, request.microbatches};
-}
-
-/// Forwards only, one stage per rank: chunks would shorten no pipeline without backwards.
+/// Forwards only. Without a training's stages there is one for each rank: chunks would shorten no pipeline without
+/// backwards. Stages run in their order, each for all microbatches.
 schedule::Program program_of(const GenerateRequest& request) {
-  const PipelineShape shape = shape_of(request);
-  Schedule rows(shape, one_stage_per_rank(shape));
-  for (int rank = 0; rank < shape.pipeline; ++rank)
+  const int ranks = request.context.layout.size(kPipelineAxis);
+  const TrainedStages* const trained = request.trained;
+  const int stages = trained ? trained->stage_map.stages() : ranks;
+  const PipelineShape shape{ranks, stages / ranks, request.microbatches};
+  std::vector<int> stage_ranks;
+  if (!trained) stage_ranks = one_stage_per_rank(shape);
+  for (int stage = 0; trained && stage < stages; ++stage) stage_ranks.push_back(trained->stage_map.rank_of(stage));
+  Schedule rows(shape, stage_ranks);
+  for (int stage = 0; stage < stages; ++stage)
     for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch)
-      rows.row(rank).push_back(forward(rank, microbatch));
+      rows.row(stage_ranks[static_cast<std::size_t>(stage)]).push_back(forward(stage, microbatch));
   const std::vector<schedule::Program> programs = schedule::lower_forward_only(rows, shape);
   const auto violations = schedule::verify(programs, {shape, true}, request.assumptions);
   TRIAX_REQUIRE(violations.empty(), "the program of forwards is invalid: {}", violations.front().reason());
@@ -61,12 +65,15 @@ schedule::Program program_of(const GenerateRequest& request) {
   return programs[static_cast<std::size_t>(rank)];
 }
 
-RankStages stages_of(const GenerateRequest& request, const schedule::Program& program) {
-  const int stages = program.stage_map().stages();
+std::vector<StageLayers> split_of(const GenerateRequest& request, int stages) {
+  if (request.trained) return request.trained->split;
   if (const Refusals refusals = check_split(request.model, stages, request.split); !refusals.empty())
     throw to_error(refusals);
-  const std::vector<StageLayers> split = split_layers(request.model, stages, request.split);
-  return {request.model,       request.context, split,
+  return split_layers(request.model, stages, request.split);
+}
+
+RankStages stages_of(const GenerateRequest& request, const schedule::Program& program) {
+  return {request.model,       request.context, split_of(request, program.stage_map().stages()),
           program.stage_map(), program.rank(),  {.purpose = Purpose::generate, .microbatches = request.microbatches}};
 }
 
@@ -91,15 +98,16 @@ GenerateState::GenerateState(const GenerateRequest& request)
       stages_(stages_of(request, program_)),
       parameters_(stages_.layers(), context_.rank, program_.rank(), context_.layout, request.model.ties(),
                   {context_.compute, context_.compute}, 0),
+      trained_(request.trained ? &request.trained->parameters : nullptr),
       reads_tokens_(stages_.inputs().tokens),
-      makes_logits_(program_.rank() + 1 == program_.stage_map().stages()) {
+      makes_logits_(stages_.find(program_.stage_map().stages() - 1)) {
   assign_memory(memory_);
 }
 
 void GenerateState::assign_memory(RankMemory& memory) {
-  parameters_.assign_weights(memory);
-  Stage& stage = this->stage();
-  stage.assign_memory(memory, slots_of(program_, stage.index()), parameters_);
+  if (!trained_) parameters_.assign_weights(memory);
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
+    stage->assign_memory(memory, slots_of(program_, stage->index()), trained_ ? *trained_ : parameters_);
   const std::int64_t m = microbatches_, rows = context_.max_rows, b = context_.micro, vocab = context_.vocab;
   batches_.assign(static_cast<std::size_t>(m), {});
   if (reads_tokens_) {
@@ -119,11 +127,11 @@ GenerateState::Plan GenerateState::plan(KernelSet& kernels) {
   PlanCommunicator tensor(context_.layout.group(context_.rank, kTensorAxis));
   Groups groups;
   if (tensor.size() > 1) groups.set(std::string(kTensorAxis), &tensor);
-  schedule::ProgramAction action;
+  std::map<int, schedule::ProgramAction> forwards; // one of each stage
   for (const schedule::ProgramAction& of : program_.actions())
-    if (of.kind == schedule::Kind::forward) action = of;
+    if (of.kind == schedule::Kind::forward) forwards.insert_or_assign(of.stage, of);
   for (const std::int64_t size : call_sizes_) {
-    stage().set_rows(size);
+    set_rows(size);
     const LayerCall call{.device = *device,
                          .kernels = notes,
                          .stream = *stream,
@@ -132,7 +140,7 @@ GenerateState::Plan GenerateState::plan(KernelSet& kernels) {
                          .samples = {},
                          .dropout = false,
                          .rows = {context_.sequence - size, size}};
-    stage().run(action, call, batch(action.microbatch));
+    for (const auto& [index, action] : forwards) stage(index).run(action, call, batch(action.microbatch));
   }
   return {{.operations = notes.scratch_needed()}, notes.refusals()};
 }
@@ -144,12 +152,17 @@ void GenerateState::allocate(Device& device, Stream& stream, const ScratchBytes&
   memory_ = std::move(memory);
 }
 
+void GenerateState::set_rows(std::int64_t count) {
+  for (const std::unique_ptr<Stage>& stage : stages_.all()) stage->set_rows(count);
+}
+
 void GenerateState::clear_cache(Device& device, Stream& stream) {
   const auto bytes = static_cast<std::int64_t>(memory_.cache.used());
   if (bytes > 0) device.fill({memory_.cache.data(), DType::u8, {bytes}}, 0, stream);
 }
 
 void GenerateState::load(Device& device, Stream& stream, const WeightSource& source) {
+  TRIAX_REQUIRE(!trained_, "the weights are those of a training");
   const ActivityScope phase(ActivityScope::Kind::engine, "loading the weights");
   const DType type = host_type(context_);
   std::size_t largest = 0;

@@ -6,8 +6,9 @@
 // load() copy. Errors: Error if the model cannot generate, if its layers do not fit together, or if a program is
 // invalid.
 //
-// A rank has one stage. Its program runs once for each call: the forward of all microbatches, which are b sequences
-// each, of the same rows. Kernels are planned by shape, so a call has one of a few numbers of rows (call_sizes()).
+// A rank has one stage, or those of a training whose weights it reads. Its program runs once for each call: the forward
+// of all microbatches, which are b sequences each, of the same rows. Kernels are planned by shape, so a call has one of
+// a few numbers of rows (call_sizes()).
 #pragma once
 
 #include <functional>
@@ -21,12 +22,20 @@
 
 namespace triax::executor {
 
+/// A training whose rank also generates. Its weights must exist before allocate(); they are read and not changed.
+struct TrainedStages {
+  const schedule::StageMap& stage_map;
+  const Parameters& parameters;
+  std::vector<StageLayers> split; // of all stages
+};
+
 struct GenerateRequest {
   const Model& model;
   LayerContext context; // of Purpose::generate
   int microbatches = 1;
-  schedule::Assumptions assumptions{}; // of the communicators
-  std::vector<std::int64_t> split{};   // blocks of each stage; empty: evenly
+  schedule::Assumptions assumptions{};    // of the communicators
+  std::vector<std::int64_t> split{};      // blocks of each stage; empty: evenly
+  const TrainedStages* trained = nullptr; // null: one stage for each rank, and weights of its own
 };
 
 /// Fills `host` with this rank's part of a parameter, in f32, or f64 if the run computes in f64; shape spec.local,
@@ -37,14 +46,15 @@ class GenerateState {
  public:
   explicit GenerateState(const GenerateRequest& request);
 
-  /// Runs the stage once for each call size with a planning kernel set and device. Only before allocate().
+  /// Runs each stage once for each call size with a planning kernel set and device. Only before allocate().
   struct Plan {
     ScratchBytes scratch;
     Refusals refusals;
   };
   Plan plan(KernelSet& kernels);
   void allocate(Device& device, Stream& stream, const ScratchBytes& scratch);
-  /// All parameters of this rank, in the order of the model. May be called again, with other weights.
+  /// All parameters of this rank, in the order of the model. May be called again, with other weights. Not with the
+  /// weights of a training.
   void load(Device& device, Stream& stream, const WeightSource& source);
 
   /// Zeros: what earlier sequences have left, such as a NaN, must not reach others.
@@ -56,9 +66,11 @@ class GenerateState {
   int microbatches() const { return microbatches_; }
   /// Numbers of rows of calls, descending: max_rows, and the powers of two below it.
   std::span<const std::int64_t> call_sizes() const { return call_sizes_; }
-  Stage& stage() { return *stages_.all().front(); }
+  Stage& stage(int index) { return stages_.at(index); }
+  void set_rows(std::int64_t count);
   bool reads_tokens() const { return reads_tokens_; }
   bool makes_logits() const { return makes_logits_; }
+  bool makes_logits(int stage) const { return stage + 1 == program_.stage_map().stages(); }
   const MicrobatchViews& batch(int microbatch) const { return batches_[static_cast<std::size_t>(microbatch)]; }
   /// Host memory. Tokens i32 [m, rows, b] of a call; logits [m, max_rows, b, V] of all calls of an append.
   const TensorView& host_tokens() const { return host_tokens_; }
@@ -76,6 +88,7 @@ class GenerateState {
   schedule::Program program_;
   RankStages stages_;
   Parameters parameters_;
+  const Parameters* trained_; // the weights of a training, or null
   bool reads_tokens_, makes_logits_;
   RankMemory memory_;
   std::vector<MicrobatchViews> batches_;

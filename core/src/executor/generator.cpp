@@ -61,7 +61,7 @@ void Generator::check(const TensorView& tokens) const {
 /// `first`: of the call's rows in the logits of this append.
 void Generator::call(const Rows& rows, const TensorView& tokens, std::int64_t first) {
   const std::span<const ProgramAction> actions = parts_.state.program().actions();
-  parts_.state.stage().set_rows(rows.count);
+  parts_.state.set_rows(rows.count);
   if (parts_.state.reads_tokens()) stage_tokens(tokens);
   for (ActionId id = 0; id < actions.size(); ++id) {
     try {
@@ -91,7 +91,7 @@ void Generator::stage_tokens(const TensorView& tokens) {
 void Generator::run(ActionId id, const Rows& rows, std::int64_t first) {
   const ProgramAction& action = parts_.state.program().actions()[id];
   if (schedule::is_transfer(action.kind))
-    return transfers_.send_or_receive(action, id, parts_.state.stage().boundary(action), parts_.stream);
+    return transfers_.send_or_receive(action, id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
   for (const ActionId waited : action.waits) transfers_.make_wait(parts_.stream, waited);
   parts_.device.progress();
   parts_.stream.begin(id, parts_.state.program().label(id));
@@ -111,15 +111,15 @@ void Generator::forward(ActionId id, const Rows& rows, std::int64_t first) {
                        .dropout = false,
                        .action = id,
                        .rows = rows};
-  parts_.state.stage().run(action, call, batch);
-  if (!parts_.state.makes_logits()) return;
+  parts_.state.stage(action.stage).run(action, call, batch);
+  if (!parts_.state.makes_logits(action.stage)) return;
   const TensorView to = parts_.state.host_logits().at(action.microbatch).slice(0, first, first + rows.count);
   parts_.device.download(to, batch.result.slice(0, 0, rows.count), parts_.stream);
 }
 
 TensorView Generator::logits(int microbatch) const {
-  TRIAX_REQUIRE(parts_.state.makes_logits(), "stage {} has no logits: the last stage has them",
-                parts_.state.stage().index());
+  TRIAX_REQUIRE(parts_.state.makes_logits(), "pipeline rank {} has no logits: the last stage has them",
+                parts_.state.program().rank());
   return parts_.state.host_logits().at(microbatch).slice(0, 0, appended_);
 }
 

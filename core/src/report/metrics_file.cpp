@@ -36,6 +36,7 @@ std::string content_of(const std::filesystem::path& file) {
 void set_evaluation(JsonObject& out, const StepRecord& record) {
   if (record.eval_loss) out.set("eval_loss", *record.eval_loss);
   if (record.eval_perplexity) out.set("eval_perplexity", *record.eval_perplexity);
+  if (record.sample) out.set("sample", *record.sample);
 }
 
 } // namespace

@@ -62,6 +62,8 @@ std::optional<StepRecord> read_record(std::string_view line) {
   out.comm = traffic_in(record);
   out.eval_loss = optional_in(record, "eval_loss");
   out.eval_perplexity = optional_in(record, "eval_perplexity");
+  if (const auto sample = record.find("sample"); sample != record.end() && sample->is_string())
+    out.sample = sample->get<std::string>();
   out.loss_scale = optional_in(record, "loss_scale");
   out.skipped = skipped != record.end() && skipped->is_boolean() && skipped->get<bool>();
   return out;

@@ -26,6 +26,7 @@ struct StepRecord {
   double bubble_rate = 0;
   std::vector<GroupTraffic> comm = {};
   std::optional<double> eval_loss = {}, eval_perplexity = {}; // for steps with an evaluation
+  std::optional<std::string> sample = {};                     // the text of eval.sample
   std::optional<double> loss_scale = {};                      // that the step was computed with, in fp16
   bool skipped = false;                                       // no weight changed; grad_norm is not finite
 };

@@ -30,7 +30,7 @@ std::string_view bytes_of(const data::Tokenizer& tokenizer, std::int32_t token) 
 
 class TextGeneration {
  public:
-  TextGeneration(GeneratingRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
+  TextGeneration(TextRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
                  const Conversation* conversation)
       : rank_(rank),
         options_(options),
@@ -79,7 +79,7 @@ class TextGeneration {
     TRIAX_REQUIRE(count >= 1 && head[0] <= positions_, "a prompt of {} tokens, and a cache of {} positions", count,
                   positions_);
     answer_.prompt.resize(count, -1);
-    constexpr auto kPart = static_cast<std::size_t>(GeneratingRank::kMaxAgreed);
+    constexpr auto kPart = static_cast<std::size_t>(TextRank::kMaxAgreed);
     for (std::size_t at = 0; at < count; at += kPart)
       rank_.agree(std::span(answer_.prompt).subspan(at, std::min(kPart, count - at)));
     return true;
@@ -175,7 +175,7 @@ class TextGeneration {
     return std::ranges::any_of(answer_.samples, [](const GeneratedText& text) { return text.end == TextEnd::open; });
   }
 
-  GeneratingRank& rank_;
+  TextRank& rank_;
   const GenerateOptions& options_;
   const os::StopSignals& signals_;
   const Conversation* const conversation_;
@@ -215,7 +215,7 @@ std::int64_t Answer::new_tokens() const {
                                [](const GeneratedText& text) { return static_cast<std::int64_t>(text.tokens.size()); });
 }
 
-int generate_text(GeneratingRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
+int generate_text(TextRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
                   const Conversation* conversation) {
   return TextGeneration(rank, options, signals, conversation).run();
 }

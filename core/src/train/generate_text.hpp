@@ -18,8 +18,8 @@
 #include "data/tokenizer/tokenizer.hpp"
 #include "executor/token_sampler.hpp"
 #include "os/stop_signals.hpp"
-#include "train/generating_rank.hpp"
 #include "train/score_sequences.hpp"
+#include "train/text_rank.hpp"
 
 namespace triax::train {
 
@@ -73,7 +73,7 @@ struct TextJob {
 };
 
 /// Returns the signal that ended it, or 0. `conversation`: of rank 0; null on the others.
-int generate_text(GeneratingRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
+int generate_text(TextRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
                   const Conversation* conversation);
 
 } // namespace triax::train

@@ -12,13 +12,13 @@
 #include <span>
 #include <string>
 
-#include "executor/generator.hpp"
 #include "train/located_rank.hpp"
 #include "train/rank.hpp"
+#include "train/text_rank.hpp"
 
 namespace triax::train {
 
-class GeneratingRank final : public LocatedRank {
+class GeneratingRank final : public LocatedRank, public TextRank {
  public:
   /// A run with run.generate. Of `options`, those of training have no effect.
   GeneratingRank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,
@@ -30,14 +30,11 @@ class GeneratingRank final : public LocatedRank {
   /// Reads this rank's part of the weights, and verifies the checksums of a part of the files: all ranks must do it.
   void load(const std::filesystem::path& checkpoint);
 
-  executor::Generator& generator();
-  const executor::GenerateState& state() const;
-  /// Each value becomes the largest of all ranks. All ranks must call it at the same points, with as many values: at
-  /// most kMaxAgreed.
-  void agree(std::span<std::int32_t> values);
-  static constexpr std::int64_t kMaxAgreed = 4096;
-  /// What position() returns from now on: "token 12".
-  void set_position(std::int64_t tokens);
+  executor::Generator& generator() override;
+  const executor::GenerateState& state() const override;
+  void agree(std::span<std::int32_t> values) override;
+  /// What position() returns from now on: "after 12 tokens".
+  void set_position(std::int64_t tokens) override;
   std::string position() const override;
   std::vector<report::GroupTraffic> traffic() const;
 

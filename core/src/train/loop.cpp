@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
+#include "base/printable.hpp"
 #include "base/rank_files.hpp"
 #include "checkpoint/folder.hpp"
 #include "executor/executor.hpp"
@@ -22,6 +23,15 @@ namespace fs = std::filesystem;
 
 /// A request to all ranks, larger than any signal.
 constexpr std::int32_t kOutOfTime = 1000;
+
+std::string on_one_line(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0, end = 0; end != text.npos; at = end + 1) {
+    end = text.find('\n', at);
+    out += printable(std::string_view(text).substr(at, end - at)) + (end == text.npos ? "" : "\\n");
+  }
+  return out;
+}
 
 class Loop {
  public:
@@ -296,6 +306,15 @@ class Loop {
     record.eval_loss = result_.eval_loss = held_out->loss;
     if (std::isfinite(held_out->perplexity))
       record.eval_perplexity = held_out->perplexity; // e^710 is too large for a double
+    if (!run_.eval.sample.empty() && !stops()) sample(record);
+  }
+
+  void sample(report::StepRecord& record) {
+    const SampledText sampled = rank_.sample(signals_);
+    stop_for(sampled.signal);
+    if (stops() || !reports_.records) return;
+    record.sample = sampled.text;
+    note(text("sample after step {}: {}", record.step, on_one_line(run_.eval.sample + sampled.text)));
   }
 
   report::StepRecord record_of(const StepResult& done) {

@@ -19,6 +19,7 @@
 #include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
 #include "train/resume_point.hpp"
+#include "train/text_sample.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -196,6 +197,7 @@ class Check {
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     add_staging(*prepared.state, row);
+    if (!run_.eval.sample.empty()) add_text_sample(rank, plugins, prepared, row);
     if (out_.plans.empty()) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
@@ -208,6 +210,18 @@ class Check {
     const DeviceKind device = out_.device.value_or(DeviceKind::cuda); // a kernel set that is not installed here
     if (!uses_staging(run_, device, computes())) return;
     row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
+  }
+
+  void add_text_sample(int rank, const RankPlugins& plugins, const Preparation& prepared, RankPlan& row) {
+    guarded("eval.sample", [&] {
+      if (!computes())
+        throw Error(text("kernels.plugin \"{}\" does not compute, so it has no text", run_.kernels.name), {},
+                    "use another kernel set, or remove eval.sample");
+      const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared);
+      for (const Refusal& refusal : plan.refusals)
+        if (refused_.insert(refusal.message).second) refuse(of_kernels(run_, refusal));
+      row.memory.push_back({kTextSample, plan.bytes});
+    });
   }
 
   /// A kernel set that is not installed here does.

@@ -22,6 +22,7 @@
 #include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
 #include "train/step_trace.hpp"
+#include "train/text_sample.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -101,6 +102,9 @@ struct Rank::Impl final : control::JobAbort::Listener {
                                    .record = run.train.cuda_graph,
                                    .last_step = run.train.steps});
     agreement.emplace(*device, *stream, groups.of_axes());
+    if (!run.eval.sample.empty())
+      text_sample.emplace(
+          TextSample::Parts{run, layout, number, plugins, prepared, *device, *stream, groups, wait_timeout_s()});
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient, of.working, of.holds_part ? of.owned.first : 0,
                             of.scattered ? of.owned.first : 0});
@@ -173,6 +177,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   // These own memory that other ranks may read until the communicators are destroyed, if a step ends with an error.
   std::optional<Agreement> agreement;
   std::unique_ptr<executor::Executor> walker;
+  std::optional<TextSample> text_sample;
   RankGroups groups;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
@@ -237,6 +242,10 @@ EvalResult Rank::evaluate() {
 
 Rank::Evaluated Rank::evaluate_unless(const executor::Request& request) {
   return evaluate_samples(*this, impl_->run.eval.batches * impl_->run.batch.global, request);
+}
+
+SampledText Rank::sample(const os::StopSignals& signals) {
+  return impl_->noting_failure([&] { return impl_->text_sample.value().make(signals); });
 }
 
 Rank::BatchLoss Rank::evaluate_batch(std::int64_t first, std::int64_t count, const executor::Request& request) {
@@ -360,6 +369,7 @@ std::vector<MemoryRow> Rank::memory() const {
   const executor::RankState& state = *impl_->prepared.state;
   for (const executor::RankMemory::Row& row : state.memory({state.scratch().size(), state.optimizer_scratch().size()}))
     out.push_back({row.what, row.bytes});
+  if (impl_->text_sample) out.push_back({kTextSample, impl_->text_sample->bytes()});
   return out;
 }
 

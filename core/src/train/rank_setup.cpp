@@ -108,20 +108,42 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
   return out;
 }
 
+namespace {
+
+LayerContext generating_context(const config::RunConfig& run, const Layout& layout, int rank,
+                                const RankPlugins& plugins, const config::GenerateSizes& sizes) {
+  constexpr std::int64_t kMaxRows = 64; // the logits of more would need much memory, and no product is faster
+  LayerContext out = layer_context(run, plugins.model(), layout, rank);
+  out.purpose = Purpose::generate;
+  out.sequence_parallel = false;
+  if (sizes.positions > 0) out.sequence = std::min(sizes.positions, out.sequence);
+  out.max_rows = std::min(sizes.max_rows > 0 ? sizes.max_rows : kMaxRows, out.sequence);
+  return out;
+}
+
+} // namespace
+
 executor::GenerateRequest generate_request(const config::RunConfig& run, const Layout& layout, int rank,
                                            const RankPlugins& plugins) {
-  constexpr std::int64_t kMaxRows = 64; // the logits of more would need much memory, and no product is faster
   const config::GenerateSizes& sizes = run.generate.value();
-  LayerContext context = layer_context(run, plugins.model(), layout, rank);
-  context.purpose = Purpose::generate;
-  context.sequence_parallel = false;
-  if (sizes.positions > 0) context.sequence = std::min(sizes.positions, context.sequence);
-  context.max_rows = std::min(sizes.max_rows > 0 ? sizes.max_rows : kMaxRows, context.sequence);
+  const LayerContext context = generating_context(run, layout, rank, plugins, sizes);
   return {.model = plugins.model(),
           .context = context,
           .microbatches = sizes.samples,
           .assumptions = assumptions_of(run, layout, plugins, context),
           .split = run.parallel.split};
+}
+
+executor::GenerateRequest sample_request(const config::RunConfig& run, const Layout& layout, int rank,
+                                         const RankPlugins& plugins, const executor::TrainedStages& trained,
+                                         std::int64_t positions) {
+  LayerContext context = generating_context(run, layout, rank, plugins, {.positions = positions});
+  context.micro = 1;
+  return {.model = plugins.model(),
+          .context = context,
+          .microbatches = 1,
+          .assumptions = assumptions_of(run, layout, plugins, context),
+          .trained = &trained};
 }
 
 Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
@@ -135,15 +157,20 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
   const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.index};
+  split_ = split_of(run, model);
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
                                       .context = layer_context(run, model, layout, rank),
                                       .types = {run.train.compute, run.train.master},
-                                      .split = split_of(run, model),
+                                      .split = split_,
                                       .batch = batch,
                                       .recompute = run.memory.recompute == "full",
                                       .sharding = sharding(run)};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
+}
+
+executor::TrainedStages Preparation::trained() const {
+  return {training.stage_map(), state->parameters(), split_};
 }
 
 } // namespace triax::train

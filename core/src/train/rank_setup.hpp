@@ -46,6 +46,12 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
 executor::GenerateRequest generate_request(const config::RunConfig& run, const Layout& layout, int rank,
                                            const RankPlugins& plugins);
 
+/// What a training rank keeps for the texts of eval.sample: of one sequence of at most `positions` tokens. `trained`
+/// must outlive what is made from it, too.
+executor::GenerateRequest sample_request(const config::RunConfig& run, const Layout& layout, int rank,
+                                         const RankPlugins& plugins, const executor::TrainedStages& trained,
+                                         std::int64_t positions);
+
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
               const Programs& programs);
@@ -53,6 +59,10 @@ struct Preparation {
   const schedule::Program& training; // the same as `evaluation` if the run does not train
   const schedule::Program& evaluation;
   std::unique_ptr<executor::RankState> state;
+  executor::TrainedStages trained() const;
+
+ private:
+  std::vector<executor::StageLayers> split_;
 };
 
 } // namespace triax::train

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/text_sample.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "data/tokenizer_choice.hpp"
+#include "train/generate_text.hpp"
+
+namespace triax::train {
+
+namespace {
+
+std::vector<std::int32_t> encoded(const data::Tokenizer& tokenizer, const std::string& prompt) {
+  try {
+    return tokenizer.encode(prompt);
+  } catch (const Error& error) {
+    throw Error("the prompt cannot be encoded: " + error.message(), error.where(), error.hint());
+  }
+}
+
+std::size_t bytes_of(const executor::GenerateState& state, const executor::ScratchBytes& scratch) {
+  const auto rows = state.memory(scratch);
+  return std::accumulate(rows.begin(), rows.end(), std::size_t{0},
+                         [](std::size_t sum, const auto& row) { return sum + row.bytes; });
+}
+
+} // namespace
+
+SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_positions) {
+  const std::filesystem::path& corpus = run.data.training.paths.at(0);
+  SamplePrompt out;
+  out.tokenizer = data::open_tokenizer_of(corpus);
+  out.tokens = encoded(*out.tokenizer, run.eval.sample);
+  if (const auto end = data::read_tokenizer_info(corpus).end) out.ends.push_back(*end);
+  const auto count = static_cast<std::int64_t>(out.tokens.size());
+  if (count == 0 || count >= model_positions)
+    throw Error(text("the prompt has {} tokens, and the model has {} positions", count, model_positions), {},
+                count == 0 ? "write a prompt that has a token" : "use a shorter prompt");
+  out.positions = std::min(model_positions, count + run.eval.sample_tokens);
+  return out;
+}
+
+TextSample::TextSample(const Parts& parts)
+    : parts_(parts),
+      prompt_(SamplePrompt::of(parts.run, parts.plugins.model().info().sequence)),
+      trained_(parts.prepared.trained()),
+      state_(sample_request(parts.run, parts.layout, parts.rank, parts.plugins, trained_, prompt_.positions)) {
+  const executor::GenerateState::Plan plan = state_.plan(parts.plugins.kernels());
+  if (!plan.refusals.empty()) throw to_error(plan.refusals, parts.run.kernels.name);
+  scratch_ = plan.scratch;
+  state_.allocate(parts.device, parts.stream, scratch_);
+  parts.groups.register_memory(state_.blocks());
+  const executor::GenerateRequest request =
+      sample_request(parts.run, parts.layout, parts.rank, parts.plugins, trained_, prompt_.positions);
+  generator_.emplace(executor::GeneratorParts{parts.device, parts.stream, parts.plugins.kernels(),
+                                              parts.groups.groups(), state_, request.assumptions, parts.timeout_s});
+  agreement_.emplace(parts.device, parts.stream, parts.groups.of_axes(), kMaxAgreed);
+}
+
+SampledText TextSample::make(const os::StopSignals& signals) {
+  const config::RunConfig::EvalKeys& eval = parts_.run.eval;
+  const GenerateOptions options{
+      .sampling = {.temperature = eval.sample_temperature, .seed = parts_.run.train.seed},
+      .max_tokens = eval.sample_tokens,
+      .ends = prompt_.ends,
+      .tokenizer = prompt_.tokenizer.get(),
+  };
+  SampledText out;
+  bool is_given = false;
+  const Conversation conversation{
+      .next_prompt = [&]() -> std::optional<std::vector<std::int32_t>> {
+        if (std::exchange(is_given, true)) return std::nullopt;
+        return prompt_.tokens;
+      },
+      .text = [&](std::size_t, std::string_view part) { out.text += part; },
+      .ended = [](std::size_t, const GeneratedText&) {},
+      .answered = [](const Answer&) {},
+  };
+  out.signal = generate_text(*this, options, signals, parts_.rank == 0 ? &conversation : nullptr);
+  return out;
+}
+
+void TextSample::agree(std::span<std::int32_t> values) {
+  agreement_->largest(values, deadline_in(parts_.timeout_s));
+}
+
+std::size_t TextSample::bytes() const {
+  return bytes_of(state_, scratch_);
+}
+
+TextSample::Plan TextSample::plan(const config::RunConfig& run, const Layout& layout, int rank,
+                                  const RankPlugins& plugins, const Preparation& prepared) {
+  const executor::TrainedStages trained = prepared.trained();
+  const SamplePrompt prompt = SamplePrompt::of(run, plugins.model().info().sequence);
+  executor::GenerateState state(sample_request(run, layout, rank, plugins, trained, prompt.positions));
+  const executor::GenerateState::Plan plan = state.plan(plugins.kernels());
+  return {bytes_of(state, plan.scratch), plan.refusals};
+}
+
+} // namespace triax::train

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of eval.sample: a rank that trains continues a prompt with the weights that it has.
+//
+// Threads: the rank's main thread. Ownership: owns tokenizer, cache and programs; borrows the rest. Blocking: the
+// constructor allocates; make() computes, and waits for the other ranks. Errors: Error; of the prompt, located at
+// eval.sample.
+//
+// Stages and weights are those of the training, so that no weights are copied. What is drawn depends on train.seed and
+// the position only: the texts of two evaluations differ because the weights do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "data/tokenizer/tokenizer.hpp"
+#include "os/stop_signals.hpp"
+#include "train/agreement.hpp"
+#include "train/rank.hpp"
+#include "train/rank_groups.hpp"
+#include "train/rank_setup.hpp"
+#include "train/text_rank.hpp"
+
+namespace triax::train {
+
+/// In lists of a rank's memory.
+inline constexpr const char* kTextSample = "text of eval.sample";
+
+/// The prompt as tokens, and how many positions the text needs.
+struct SamplePrompt {
+  std::unique_ptr<data::Tokenizer> tokenizer;
+  std::vector<std::int32_t> tokens, ends; // `ends` end a text
+  std::int64_t positions = 0;
+
+  /// Opens the tokenizer of the training data.
+  static SamplePrompt of(const config::RunConfig& run, std::int64_t model_positions);
+};
+
+class TextSample final : public TextRank {
+ public:
+  struct Parts {
+    const config::RunConfig& run;
+    const Layout& layout;
+    int rank = 0;
+    RankPlugins& plugins;
+    const Preparation& prepared; // with its memory
+    Device& device;
+    Stream& stream;
+    RankGroups& groups;
+    double timeout_s = 0;
+  };
+  explicit TextSample(const Parts& parts);
+
+  /// All ranks must call it at the same points. `signals` end it after the next token.
+  SampledText make(const os::StopSignals& signals);
+  std::size_t bytes() const; // of memory
+
+  /// Of what a rank with this state would allocate.
+  struct Plan {
+    std::size_t bytes = 0;
+    Refusals refusals;
+  };
+  static Plan plan(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
+                   const Preparation& prepared);
+
+ private:
+  executor::Generator& generator() override { return *generator_; }
+  const executor::GenerateState& state() const override { return state_; }
+  void agree(std::span<std::int32_t> values) override;
+  void set_position(std::int64_t) override {}
+
+  const Parts parts_;
+  const SamplePrompt prompt_;
+  const executor::TrainedStages trained_;
+  executor::GenerateState state_;
+  executor::ScratchBytes scratch_;
+  std::optional<Agreement> agreement_;
+  std::optional<executor::Generator> generator_;
+};
+
+} // namespace triax::train

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Texts of eval.sample
+
+  $ . "$TESTDIR/setup"
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > layers = 4
+  > sequence = 16
+  > [batch]
+  > global = 4
+  > [train]
+  > steps = 60
+  > [data]
+  > validation = "text"
+  > [eval]
+  > every = 30
+  > batches = 1
+  > sample = "1 12\n13 "
+  > sample_tokens = 6
+  > END
+  $ seq 10 99 | tr '\n' ' ' > text.txt
+  $ triax data prepare --input text.txt --output text --tokenizer byte --force > /dev/null
+  $ train() {
+  >   local folder=$1
+  >   shift
+  >   triax train run.toml --set run.dir="$folder" "$@" > out.txt 2>&1 || cat out.txt
+  >   grep -o '"sample":.*"' "$folder/metrics.jsonl"
+  > }
+
+Each evaluation continues the prompt, in the log and in the record of the step:
+
+  $ train one
+  "sample":"32 075"
+  "sample":"21  74"
+  $ sed -nE 's/^[0-9-]+ [0-9:.]+ (.*sample after)/\1/p' out.txt
+  info rank 0: sample after step 30: 1 12\n13 32 075
+  info rank 0: sample after step 60: 1 12\n13 21  74
+
+The text is the same on every layout, with every schedule and on processes:
+
+  $ train chunks --set parallel.pipeline=2 --set parallel.chunks=2 --set schedule.plugin=sched-interleaved
+  "sample":"32 075"
+  "sample":"21  74"
+  $ train v --set parallel.pipeline=2 --set parallel.chunks=2 --set schedule.plugin=sched-zb-v
+  "sample":"32 075"
+  "sample":"21  74"
+  $ train tensor --set parallel.tensor=2 --set parallel.sequence=true --set parallel.data=2
+  "sample":"32 075"
+  "sample":"21  74"
+  $ train sharded --set parallel.data=2 --set optimizer.shard=gradients --set memory.recompute=full
+  "sample":"32 075"
+  "sample":"21  74"
+  $ train processes --set parallel.pipeline=2 --set comm.plugin=comm-ucx
+  "sample":"32 075"
+  "sample":"21  74"
+
+With temperature 0 it is the most likely text, that of triax generate:
+
+  $ train likely --set eval.sample_temperature=0 | tail -1 | tr ' ' _
+  "sample":"______"
+  $ printf '1 12\n13 ' | triax generate likely --file - --max-tokens 6 2> /dev/null | tr ' ' _
+  ______
+
+It needs memory, which is planned:
+
+  $ triax check run.toml --set parallel.pipeline=2 --set schedule.plugin=sched-1f1b --all | grep -A 2 eval.sample
+    rank  weights  gradients  optimizer state  activations  batches  scratch  text of eval.sample   total
+       0   146 kB     187 kB           277 kB       325 kB  5.63 kB  4.35 kB              44.8 kB  990 kB
+       1   145 kB     186 kB           274 kB       237 kB  5.63 kB  4.35 kB              73.5 kB  925 kB
+
+What cannot be is refused before anything starts:
+
+  $ triax check run.toml --set eval.every=0
+  run.toml:14:10: eval.sample continues a text at each evaluation, and eval.every = 0 makes none
+    eval.every is set by --set
+    set eval.every, or remove eval.sample
+  [2]
+  $ triax check run.toml --set eval.sample="a prompt that is too long"
+  --set: eval.sample: the prompt has 25 tokens, and the model has 16 positions
+    use a shorter prompt
+  [2]
+  $ triax check run.toml --set kernels.plugin=kernels-sim 2>&1 | tail -2
+  run.toml:14:10: eval.sample: kernels.plugin "kernels-sim" does not compute, so it has no text
+    use another kernel set, or remove eval.sample
+  $ triax check run.toml --set eval.sample_tokens=0
+  --set: eval.sample_tokens = 0 is outside 1..2147483647
+  [2]
