@@ -71,6 +71,9 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   [eval]
    every = 0 # default
    batches = 0 # default
+   sample = "" # default
+   sample_tokens = 64 # default
+   sample_temperature = 0.8 # default
   [checkpoint]
    every = 0 # default
    keep = 2 # default

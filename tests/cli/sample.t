@@ -11,11 +11,11 @@
   > [batch]
   > global = 4
   > [train]
-  > steps = 60
+  > steps = 20
   > [data]
   > validation = "text"
   > [eval]
-  > every = 30
+  > every = 10
   > batches = 1
   > sample = "1 12\n13 "
   > sample_tokens = 6
@@ -32,29 +32,23 @@
 Each evaluation continues the prompt, in the log and in the record of the step:
 
   $ train one
-  "sample":"32 075"
-  "sample":"21  74"
+  "sample":"iF 8\xca\x94" (esc)
+  "sample":"54 297"
   $ sed -nE 's/^[0-9-]+ [0-9:.]+ (.*sample after)/\1/p' out.txt
-  info rank 0: sample after step 30: 1 12\n13 32 075
-  info rank 0: sample after step 60: 1 12\n13 21  74
+  info rank 0: sample after step 10: 1 12\\n13 iF 8\xca\x94 (esc)
+  info rank 0: sample after step 20: 1 12\n13 54 297
 
 The text is the same on every layout, with every schedule and on processes:
 
-  $ train chunks --set parallel.pipeline=2 --set parallel.chunks=2 --set schedule.plugin=sched-interleaved
-  "sample":"32 075"
-  "sample":"21  74"
-  $ train v --set parallel.pipeline=2 --set parallel.chunks=2 --set schedule.plugin=sched-zb-v
-  "sample":"32 075"
-  "sample":"21  74"
-  $ train tensor --set parallel.tensor=2 --set parallel.sequence=true --set parallel.data=2
-  "sample":"32 075"
-  "sample":"21  74"
+  $ train processes --set parallel.pipeline=2 --set parallel.chunks=2 --set schedule.plugin=sched-interleaved --set comm.plugin=comm-ucx
+  "sample":"iF 8\xca\x94" (esc)
+  "sample":"54 297"
+  $ train v --set parallel.tensor=2 --set parallel.sequence=true --set parallel.pipeline=2 --set parallel.chunks=2 --set schedule.plugin=sched-zb-v
+  "sample":"iF 8\xca\x94" (esc)
+  "sample":"54 297"
   $ train sharded --set parallel.data=2 --set optimizer.shard=gradients --set memory.recompute=full
-  "sample":"32 075"
-  "sample":"21  74"
-  $ train processes --set parallel.pipeline=2 --set comm.plugin=comm-ucx
-  "sample":"32 075"
-  "sample":"21  74"
+  "sample":"iF 8\xca\x94" (esc)
+  "sample":"54 297"
 
 With temperature 0 it is the most likely text, that of triax generate:
 
