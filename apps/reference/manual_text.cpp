@@ -72,6 +72,11 @@ const std::vector<ManualText>& manual_texts() {
         "plugins for GPUs may be missing.",
         "The exit status is 1 if nothing fits."},
        {{"Fit a run into GPUs of 80 GiB:", "triax fit run.toml --memory 80GiB"}}},
+      {"triax plan",
+       {"Predicts the speed of runs of GPT on a cluster, without devices: layers run without data, and every operation "
+        "and collective that they issue has a cost. docs/planning.md describes cluster files, lists and the errors of "
+        "predictions."},
+       {{"Predict a list of runs:", "triax plan --cluster clusters/a100-dgx.toml --predict runs.csv"}}},
       {"triax checkpoint",
        {"A checkpoint is a folder step-N of a run, or one that triax checkpoint average made. A run's "
         "folder or TOML file stands for its newest checkpoint.",

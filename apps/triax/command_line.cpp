@@ -17,6 +17,7 @@ std::unique_ptr<CLI::App> make_command_line(int& status) {
   add_report(*program, status);
   add_check(*program, status);
   add_fit(*program, status);
+  add_plan(*program, status);
   add_checkpoint(*program, status);
   add_import(*program, status);
   add_export(*program, status);

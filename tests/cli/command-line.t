@@ -9,14 +9,14 @@ What is not a command of triax is refused, with the nearest that is.
 Without a verb:
 
   $ triax 
-  triax: missing subcommand; use one of: train, evaluate, generate, compare, report, check, fit, checkpoint, import, export, schedule, simulate, plugins, data, bench
+  triax: missing subcommand; use one of: train, evaluate, generate, compare, report, check, fit, plan, checkpoint, import, export, schedule, simulate, plugins, data, bench
     more: triax --help
   [2]
 
 A misspelled verb:
 
   $ triax chekc run.toml
-  triax: unknown subcommand chekc; use one of: train, evaluate, generate, compare, report, check, fit, checkpoint, import, export, schedule, simulate, plugins, data, bench
+  triax: unknown subcommand chekc; use one of: train, evaluate, generate, compare, report, check, fit, plan, checkpoint, import, export, schedule, simulate, plugins, data, bench
     did you mean check? more: triax --help
   [2]
 
@@ -69,11 +69,11 @@ The version, and help:
     report                      summarizes what runs have done, and how they differ
     check                       checks a run without starting it: values, plugins, layout, memory
     fit                         finds the settings under which a run fits into memory
+    plan                        predicts training on a cluster
     checkpoint                  shows, verifies, compares and converts checkpoints
     import                      writes a checkpoint from a model of another program
     export                      writes the weights of a checkpoint for another program
     schedule                    creates a schedule, verifies it and shows it
-    simulate                    verifies a schedule and predicts its step time
 
 A variable that nothing reads is reported:
 

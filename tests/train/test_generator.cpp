@@ -98,7 +98,7 @@ TEST(Generator, OnlyTheLastStageHasLogits) {
     TinyGenerator of(config, rank, {});
     of.append(1);
     const std::string error = error_of([&] { of.generator().logits(0); });
-    EXPECT_THAT(error, HasSubstr(rank.index() == 0 ? "stage 0 has no logits" : "no error"));
+    EXPECT_THAT(error, HasSubstr(rank.index() == 0 ? "pipeline rank 0 has no logits" : "no error"));
   });
 }
 

@@ -22,6 +22,7 @@ void add_compare(CLI::App& program, int& status);
 void add_report(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
 void add_fit(CLI::App& program, int& status);
+void add_plan(CLI::App& program, int& status);
 void add_checkpoint(CLI::App& program, int& status);
 void add_import(CLI::App& program, int& status);
 void add_export(CLI::App& program, int& status);

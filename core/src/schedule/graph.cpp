@@ -155,7 +155,7 @@ void Graph::add_matches(std::span<const Program> programs, const Assumptions& as
     const Need& need = rule(action.kind).needs.front();
     const Entry& send = begun.at(static_cast<int>(need.kind), stage_of(need, action.stage), action.microbatch);
     after(end(entry), start(send), true);
-    if (assumptions.edges.send == CommTraits::Send::rendezvous) after(end(send), start(entry));
+    if (assumptions.edges.send == CommTraits::Send::rendezvous) after(end(send), start(entry), true);
   });
 }
 

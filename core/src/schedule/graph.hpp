@@ -46,7 +46,8 @@ class Graph {
   struct Time {
     double start = 0, end = 0;
   };
-  /// How long an action takes, and then a transfer of what it produces to another rank.
+  /// How long an action takes, and then a transfer of what it produces to another rank. Under rendezvous, a send ends
+  /// no earlier than its receive has started and the link of the receive has passed.
   struct Lengths {
     double action = 0, link = 0;
   };

@@ -227,8 +227,12 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
 }
 
 Schedule RankPlugins::rows() const {
+  return rows(pipeline_shape(run_));
+}
+
+Schedule RankPlugins::rows(const PipelineShape& shape) const {
   return plugin::guarded_call(
-      run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); }, plugin::CallKind::plan);
+      run_.schedule.name, "rows", [&] { return scheduler_->rows(shape); }, plugin::CallKind::plan);
 }
 
 OptimizerTraits RankPlugins::optimizer_traits() const {

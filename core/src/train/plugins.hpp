@@ -29,6 +29,8 @@ class RankPlugins {
   Model& model() const { return *model_; }
   /// The scheduler's schedule for this run, unverified. Throws Error naming the scheduler if that throws.
   Schedule rows() const;
+  /// The same for another shape.
+  Schedule rows(const PipelineShape& shape) const;
   KernelSet& kernels() const { return *kernels_; }
   Optimizer& optimizer() const { return *optimizer_; }
   /// Throws Error naming the optimizer if that throws.

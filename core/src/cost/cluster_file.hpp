@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a cluster file (clusters/*.toml). Each constant is an inline table: { value, origin, width }.
+//
+// Blocking: reads the file. Errors: those of the user are returned, all together, with file, line and key.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "cost/cluster.hpp"
+
+namespace triax::cost {
+
+struct ClusterFile {
+  std::optional<Cluster> cluster; // set if there are no errors
+  std::vector<config::Diagnostic> refusals;
+};
+
+ClusterFile read_cluster(const std::filesystem::path& file);
+/// The same of a text; `shown` is how messages name it.
+ClusterFile parse_cluster(const std::string& toml, const std::string& shown);
+
+} // namespace triax::cost

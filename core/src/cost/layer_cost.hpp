@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost of a layer, found by running its passes: views without data, a kernel set that adds up operations, and
+// communicators that record collectives. So the layers of any model plugin have a cost.
+//
+// Errors: those of the layer's passes.
+#pragma once
+
+#include "cost/collective_cost.hpp"
+#include "cost/operation_cost.hpp"
+#include "triax/model.hpp"
+
+namespace triax::cost {
+
+/// One pass of one microbatch.
+struct PassTime {
+  double compute_s = 0; // of operations, or of the host that launches them
+  double tensor_s = 0;  // of collectives over the tensor ranks
+  double all_s() const { return compute_s + tensor_s; }
+  PassTime& operator+=(const PassTime& other) {
+    compute_s += other.compute_s;
+    tensor_s += other.tensor_s;
+    return *this;
+  }
+};
+
+struct LayerTime {
+  PassTime forward, input, weight;
+  double parameters = 0;     // as a rank stores them
+  double boundary_bytes = 0; // of its outputs, as a rank has them
+};
+
+/// Costs of layers on a cluster, as a code runs them.
+class LayerCost {
+ public:
+  LayerCost(const Cluster& cluster, const CodeTraits& code)
+      : cluster_(cluster), code_(code), operations_(cluster.device, code), collectives_(cluster) {}
+
+  /// `context.layout` is the layout of the run.
+  LayerTime of(Layer& layer, const LayerContext& context) const;
+
+ private:
+  PassTime time_of(OperationTime operations, double collectives_s) const;
+
+  const Cluster& cluster_;
+  const CodeTraits code_;
+  const OperationCost operations_;
+  const CollectiveCost collectives_;
+};
+
+} // namespace triax::cost

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_prediction.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cost/collective_cost.hpp"
+#include "cost/layer_cost.hpp"
+#include "cost/operation_cost.hpp"
+#include "cost/pipeline_cost.hpp"
+#include "executor/split.hpp"
+#include "schedule/lower.hpp"
+#include "train/plugins.hpp"
+#include "train/rank_setup.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::plan {
+
+namespace {
+
+using Kind = Collective::Kind;
+
+constexpr double kWeightBytes = 2; // of working weights and reduced gradients
+constexpr std::int64_t kMaxRanks = 1 << 20;
+
+class StepCost {
+ public:
+  StepCost(const PredictionRequest& request, Log& log)
+      : run_(request.run),
+        cluster_(request.cluster),
+        code_(request.code),
+        layout_(train::layout_of(run_)),
+        plugins_(run_, layout_, 0, 1, log),
+        model_(plugins_.model()),
+        context_(train::layer_context(run_, model_, layout_, 0)),
+        shape_(train::pipeline_shape(run_)),
+        split_(executor::split_layers(model_, shape_.stages(), run_.parallel.split)),
+        operations_(cluster_.device, code_),
+        collectives_(cluster_) {
+    stage_rank_ = plugins_.rows(shortest()).stage_rank().at(0);
+    cost_layers();
+  }
+
+  StepPrediction take() {
+    StepPrediction out;
+    const int block = model_.info().first_block;
+    out.block_forward_s = layers_.at(static_cast<std::size_t>(block)).forward.all_s();
+    out.block_backward_s = backward_s(block);
+    add_pipeline(out);
+    out.optimizer_s = optimizer_s();
+    out.fixed_s = cluster_.step.fixed_s.value;
+    out.step_s = out.passes_s + out.reduction_s + out.optimizer_s + out.fixed_s;
+    return out;
+  }
+
+ private:
+  /// The stage map does not depend on the number of microbatches.
+  PipelineShape shortest() const {
+    PipelineShape out = shape_;
+    out.microbatches = std::min(shape_.microbatches, shape_.pipeline);
+    return out;
+  }
+
+  void cost_layers() {
+    const cost::LayerCost costs(cluster_, code_);
+    for (int number = 0; number < model_.count(); ++number) {
+      const std::unique_ptr<Layer> layer = model_.layer(number, context_);
+      layers_.push_back(costs.of(*layer, context_));
+    }
+  }
+
+  const cost::LayerTime& layer(int number) const { return layers_.at(static_cast<std::size_t>(number)); }
+  bool recomputes(int number) const {
+    return executor::recomputed_layers(model_, run_.memory.recompute == "full").has(number);
+  }
+  double backward_s(int number) const {
+    const cost::LayerTime& of = layer(number);
+    return of.input.all_s() + of.weight.all_s() + (recomputes(number) ? of.forward.all_s() : 0);
+  }
+
+  cost::StageTime stage_time(int stage) const {
+    const executor::StageLayers& of = split_.at(static_cast<std::size_t>(stage));
+    cost::StageTime out;
+    for (int number = of.first; number < of.first + of.count; ++number) {
+      out.forward_s += layer(number).forward.all_s();
+      out.backward_s += backward_s(number);
+    }
+    return out;
+  }
+  double stage_parameters(int stage) const {
+    const executor::StageLayers& of = split_.at(static_cast<std::size_t>(stage));
+    double out = 0;
+    for (int number = of.first; number < of.first + of.count; ++number) out += layer(number).parameters;
+    return out;
+  }
+
+  /// The ranks of a stage are t * d apart from those of the next.
+  cost::LinkTime link_time(int stage) const {
+    cost::LinkTime out;
+    const int tensor = layout_.tensor(), stride = tensor * layout_.data(), devices = cluster_.node.devices;
+    const bool crosses = rank_of(stage) * stride / devices != rank_of(stage + 1) * stride / devices;
+    const executor::StageLayers& of = split_.at(static_cast<std::size_t>(stage));
+    double bytes = layer(of.first + of.count - 1).boundary_bytes;
+    if (train::boundaries(run_) == schedule::Boundaries::scattered) {
+      bytes /= tensor;
+      out.gather_s = collectives_.seconds(Kind::all_gather, bytes, cost::placed(tensor, 1, devices));
+    }
+    out.seconds = bytes / collectives_.link_bandwidth(crosses);
+    out.latency_s = cluster_.step.transfer_s.value + (code_.synchronizes ? cluster_.step.synchronize_s.value : 0);
+    return out;
+  }
+
+  void add_pipeline(StepPrediction& out) const {
+    cost::PipelineTimes times;
+    for (int stage = 0; stage < shape_.stages(); ++stage) times.stages.push_back(stage_time(stage));
+    for (int stage = 0; stage + 1 < shape_.stages(); ++stage) times.links.push_back(link_time(stage));
+    const cost::RankEnds ends =
+        shape_.stages() == 1
+            ? cost::RankEnds{shape_.microbatches * (times.stages[0].forward_s + times.stages[0].backward_s)}
+            : cost::pipeline_ends([this](const PipelineShape& shape) { return plugins_.rows(shape); }, shape_,
+                                  train::boundaries(run_), times);
+    std::vector<double> parameters(ends.size()), last_backward(ends.size());
+    for (int stage = 0; stage < shape_.stages(); ++stage) {
+      const auto rank = static_cast<std::size_t>(rank_of(stage));
+      parameters[rank] += stage_parameters(stage);
+      last_backward[rank] += times.stages[static_cast<std::size_t>(stage)].backward_s;
+    }
+    double end = 0;
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      out.passes_s = std::max(out.passes_s, ends[rank]);
+      end = std::max(end, ends[rank] + reduction_s(parameters[rank], last_backward[rank]));
+    }
+    out.reduction_s = end - out.passes_s + tied_s();
+  }
+
+  double reduction_s(double parameters, double last_backward_s) const {
+    const int data = layout_.data();
+    if (data == 1) return 0;
+    const double reduction = collectives_.seconds(Kind::all_reduce, kWeightBytes * parameters,
+                                                  cost::placed(data, layout_.tensor(), cluster_.node.devices));
+    if (code_.overlaps_reduction) return std::max(0.0, reduction - last_backward_s);
+    return reduction + operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
+  }
+
+  /// All-reduces of parameters that two pipeline ranks share.
+  double tied_s() const {
+    double out = 0;
+    for (const Tie& tie : model_.ties()) {
+      const int from = rank_of_layer(tie.layer_a), to = rank_of_layer(tie.layer_b);
+      if (from == to) continue;
+      const std::unique_ptr<Layer> of = model_.layer(tie.layer_a, context_);
+      for (const ParamSpec& spec : of->params())
+        if (spec.name == tie.param_a)
+          out += collectives_.seconds(Kind::all_reduce, kWeightBytes * static_cast<double>(spec.local.elements()),
+                                      cost::placed(2, layout_.tensor() * layout_.data(), cluster_.node.devices));
+    }
+    return out;
+  }
+  int rank_of(int stage) const { return stage_rank_.at(static_cast<std::size_t>(stage)); }
+  int rank_of_layer(int number) const {
+    int stage = 0;
+    while (number >=
+           split_.at(static_cast<std::size_t>(stage)).first + split_.at(static_cast<std::size_t>(stage)).count)
+      ++stage;
+    return rank_of(stage);
+  }
+
+  double optimizer_s() const {
+    double most = 0;
+    std::map<int, double> parameters; // by rank
+    for (int stage = 0; stage < shape_.stages(); ++stage)
+      most = std::max(most, parameters[rank_of(stage)] += stage_parameters(stage));
+    return operations_.pass(code_.optimizer_bytes * most).seconds;
+  }
+
+  const config::RunConfig& run_;
+  const cost::Cluster& cluster_;
+  const cost::CodeTraits& code_;
+  const Layout layout_;
+  const train::RankPlugins plugins_;
+  const Model& model_;
+  const LayerContext context_;
+  const PipelineShape shape_;
+  const std::vector<executor::StageLayers> split_;
+  const cost::OperationCost operations_;
+  const cost::CollectiveCost collectives_;
+  std::vector<int> stage_rank_; // pipeline rank of each stage
+  std::vector<cost::LayerTime> layers_;
+};
+
+/// Plugins that throw are known by it.
+class PluginActivity {
+ public:
+  PluginActivity() {
+    if (!RankActivity::current()) bound_.emplace(own_);
+  }
+
+ private:
+  RankActivity own_;
+  std::optional<RankActivity::Binding> bound_;
+};
+
+} // namespace
+
+Refusals check_prediction(const config::RunConfig& run, Log& log) {
+  const PluginActivity activity;
+  const std::int64_t ranks =
+      std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data; // each is at most 65536
+  if (ranks > kMaxRanks)
+    return make_refusal(ErrorCode::kTooLarge, {"parallel.data", "parallel.tensor", "parallel.pipeline"},
+                        "a layout of {} ranks is too large to predict; the limit is {}", ranks, kMaxRanks)
+        .with_hint("use smaller values of parallel.data, parallel.tensor or parallel.pipeline");
+  const Layout layout = train::layout_of(run);
+  const PipelineShape shape = train::pipeline_shape(run);
+  const std::int64_t simulated = std::min<std::int64_t>(run.microbatches(), 5 * std::int64_t{shape.pipeline});
+  if (simulated * shape.stages() > schedule::kMaxActions)
+    return make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline", "parallel.chunks"},
+                        "parallel.pipeline = {} with parallel.chunks = {} is too large to predict: {} passes of each "
+                        "direction are simulated, and at most {} can be",
+                        shape.pipeline, shape.chunks, simulated * shape.stages(), schedule::kMaxActions)
+        .with_hint("use a smaller parallel.pipeline");
+  const train::RankPlugins plugins(run, layout, 0, 1, log);
+  train::Placement placement;
+  placement.ranks = layout.world();
+  placement.ranks_are_threads = true;
+  Refusals out = plugins.refusals(layout, placement, false);
+  out.add(executor::check_split(plugins.model(), shape.stages(), run.parallel.split));
+  return out;
+}
+
+StepPrediction predict_step(const PredictionRequest& request, Log& log) {
+  const PluginActivity activity;
+  return StepCost(request, log).take();
+}
+
+double gpt_step_flops(double batch, double sequence, double layers, double hidden, double vocab) {
+  return 96 * batch * sequence * layers * hidden * hidden *
+         (1 + sequence / (6 * hidden) + vocab / (16 * layers * hidden));
+}
+
+} // namespace triax::plan

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cluster files: the shipped ones, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "cost/cluster_file.hpp"
+
+namespace triax::cost {
+namespace {
+
+using testing::HasSubstr;
+
+const std::filesystem::path kClusters = std::filesystem::path(TRIAX_SOURCE_DIR) / "clusters";
+
+std::string selene_text() {
+  std::ostringstream out;
+  out << std::ifstream(kClusters / "a100-dgx.toml").rdbuf();
+  return out.str();
+}
+
+/// The shipped file with one text replaced.
+ClusterFile changed(const std::string& from, const std::string& to) {
+  std::string toml = selene_text();
+  const std::size_t at = toml.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return parse_cluster(toml.replace(at, from.size(), to), "c.toml");
+}
+
+std::string refusal(const ClusterFile& file) {
+  EXPECT_EQ(file.refusals.size(), 1u);
+  EXPECT_FALSE(file.cluster);
+  return file.refusals.empty() ? "" : file.refusals.front().text;
+}
+
+TEST(ClusterFile, ShippedOnesAreRead) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kClusters)) {
+    const ClusterFile file = read_cluster(entry.path());
+    EXPECT_TRUE(file.cluster) << entry.path() << (file.refusals.empty() ? "" : file.refusals.front().text);
+    ++files;
+  }
+  EXPECT_EQ(files, 3);
+}
+
+TEST(ClusterFile, ConstantsHaveTheirOrigin) {
+  const Cluster cluster = *parse_cluster(selene_text(), "c.toml").cluster;
+  EXPECT_EQ(cluster.device.peak_16bit.value, 312e12);
+  EXPECT_EQ(cluster.device.peak_16bit.origin, Origin::published);
+  EXPECT_EQ(cluster.device.gemm_share.origin, Origin::fitted);
+  EXPECT_EQ(cluster.device.tiles.size(), 4u);
+  EXPECT_EQ(cluster.node.devices, 8);
+}
+
+TEST(ClusterFile, NamesLineAndKeyOfWhatIsWrong) {
+  EXPECT_THAT(refusal(changed("peak_16bit = { value = 312e12", "peak_16bit = { value = -1")),
+              HasSubstr("device.peak_16bit.value must be in [1, 1e+30], got -1"));
+  EXPECT_THAT(refusal(changed("peak_16bit = { value = 312e12", "peak_16bit = { value = \"fast\"")),
+              HasSubstr("c.toml:11:"));
+  EXPECT_THAT(refusal(changed("devices = 8", "devices = 0")), HasSubstr("node.devices must be in [1, 1024], got 0"));
+  EXPECT_THAT(refusal(changed("256x128", "large")), HasSubstr("\"large\" is not a tile"));
+  EXPECT_THAT(refusal(changed("value = 312e12, origin = \"published\"", "value = 312e12, origin = \"guessed\"")),
+              HasSubstr("device.peak_16bit.origin must be measured, published, fitted or prior, got \"guessed\""));
+  EXPECT_THAT(refusal(changed("launch_s = {", "launch_s = 3 #")), HasSubstr("has no origin"));
+  EXPECT_THAT(refusal(changed("[step]", "[step]\nspeed = 3")), HasSubstr("unknown key step.speed"));
+  EXPECT_THAT(refusal(changed("[node]", "[node")), HasSubstr("c.toml:"));
+  EXPECT_THAT(refusal(read_cluster("no-such.toml")), HasSubstr("no-such.toml"));
+}
+
+TEST(ClusterFile, ReportsAllErrorsAndWhatWasMeant) {
+  const ClusterFile file = changed("peak_16bit", "peak_16bits");
+  ASSERT_EQ(file.refusals.size(), 2u);
+  EXPECT_THAT(file.refusals[0].text, HasSubstr("device.peak_16bit.value is missing"));
+  EXPECT_THAT(file.refusals[1].text, HasSubstr("unknown key device.peak_16bits\n  did you mean device.peak_16bit?"));
+}
+
+} // namespace
+} // namespace triax::cost
