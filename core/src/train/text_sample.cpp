@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "data/tokenizer_choice.hpp"
 #include "train/generate_text.hpp"
@@ -45,16 +46,15 @@ TextSample::TextSample(const Parts& parts)
     : parts_(parts),
       prompt_(SamplePrompt::of(parts.run, parts.plugins.model().info().sequence)),
       trained_(parts.prepared.trained()),
-      state_(sample_request(parts.run, parts.layout, parts.rank, parts.plugins, trained_, prompt_.positions)) {
+      request_(sample_request(parts.run, parts.layout, parts.rank, parts.plugins, trained_, prompt_.positions)),
+      state_(request_) {
   const executor::GenerateState::Plan plan = state_.plan(parts.plugins.kernels());
   if (!plan.refusals.empty()) throw to_error(plan.refusals, parts.run.kernels.name);
   scratch_ = plan.scratch;
   state_.allocate(parts.device, parts.stream, scratch_);
   parts.groups.register_memory(state_.blocks());
-  const executor::GenerateRequest request =
-      sample_request(parts.run, parts.layout, parts.rank, parts.plugins, trained_, prompt_.positions);
   generator_.emplace(executor::GeneratorParts{parts.device, parts.stream, parts.plugins.kernels(),
-                                              parts.groups.groups(), state_, request.assumptions, parts.timeout_s});
+                                              parts.groups.groups(), state_, request_.assumptions, parts.timeout_s});
   agreement_.emplace(parts.device, parts.stream, parts.groups.of_axes(), kMaxAgreed);
 }
 

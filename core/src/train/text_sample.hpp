@@ -75,6 +75,7 @@ class TextSample final : public TextRank {
   const Parts parts_;
   const SamplePrompt prompt_;
   const executor::TrainedStages trained_;
+  const executor::GenerateRequest request_;
   executor::GenerateState state_;
   executor::ScratchBytes scratch_;
   std::optional<Agreement> agreement_;
