@@ -319,7 +319,7 @@ In a call after the constructor:
 
   $ triax schedule base.toml ${crashing/create/rows}
   --set: schedule.plugin "sched-crashing": rows() crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
-    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: docs/plugins/writing.md has the gdb command for calls of a scheduler
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: docs/plugins/writing.md has the gdb command for calls in a child process
   [2]
 
 ## Text that is not for a terminal
