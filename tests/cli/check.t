@@ -122,6 +122,14 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   
   base.toml: ready to train
 
+The threads are those that the kernel set uses, also in the header of a run:
+
+  $ threads="--set kernels.plugin=kernels-cpu --set kernels.threads=65"
+  $ triax check base.toml $threads | grep -o '65 CPU threads'
+  65 CPU threads
+  $ triax train base.toml $threads --set train.steps=1 --set run.dir=threads 2>&1 | grep -o '65 CPU threads'
+  65 CPU threads
+
 Data that are not here, without the vocabulary:
 
   $ triax check base.toml --no-device --set data.path=elsewhere
