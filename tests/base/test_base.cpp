@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <new>
+#include <stdexcept>
 
+#include "base/caught_error.hpp"
 #include "base/printable.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
@@ -16,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST(Text, FillsInTheHoles) {
   EXPECT_EQ(text("m = {} is not a multiple of p = {}", 6, 4), "m = 6 is not a multiple of p = 4");
@@ -103,6 +107,19 @@ TEST(Refusals, AreEmptyOrReasonsAsData) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all.front(), (Refusal{ErrorCode::kOutOfRange, {"parallel.chunks"}, "chunks = 2", "use sched-x"}));
   EXPECT_STREQ(to_error(all, "here").what(), "here: chunks = 2; a conflict\n  use sched-x");
+}
+
+TEST(CaughtError, NamesAMissingAllocationAndTheNextStep) {
+  const auto caught = [](auto thrown) {
+    try {
+      throw thrown;
+    } catch (...) {
+      return std::string(caught_error().what());
+    }
+  };
+  EXPECT_THAT(caught(std::bad_alloc()), StartsWith("out of memory: the system refused an allocation\n  use "));
+  EXPECT_EQ(caught(std::runtime_error("a reason")), "a reason");
+  EXPECT_EQ(caught(7), "an unknown exception (not derived from std::exception)");
 }
 
 TEST(ErrorCodes, HaveUniqueNamesThatReadBack) {

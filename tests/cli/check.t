@@ -125,6 +125,14 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   
   base.toml: ready to train
 
+The threads are those that the kernel set uses, also in the header of a run:
+
+  $ threads="--set kernels.plugin=kernels-cpu --set kernels.threads=65"
+  $ triax check base.toml $threads | grep -o '65 CPU threads'
+  65 CPU threads
+  $ triax train base.toml $threads --set train.steps=1 --set run.dir=threads 2>&1 | grep -o '65 CPU threads'
+  65 CPU threads
+
 Data that are not here, without the vocabulary:
 
   $ triax check base.toml --no-device --set data.path=elsewhere
@@ -322,7 +330,7 @@ In a call after the constructor:
 
   $ triax schedule base.toml ${crashing/create/rows}
   --set: schedule.plugin "sched-crashing": rows() crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
-    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: docs/plugins/writing.md has the gdb command for calls of a scheduler
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: docs/plugins/writing.md has the gdb command for calls in a child process
   [2]
 
 ## Text that is not for a terminal

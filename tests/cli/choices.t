@@ -94,6 +94,10 @@ An empty context is the token that separates documents:
   broken.jsonl:1: is not a JSON object
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
+  $ echo '{"context": "a", "context": "b", "endings": ["c"]}' | refused
+  broken.jsonl:1: has the key "context" twice
+    write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
+  [2]
   $ { echo "$good"; echo; } | refused
   broken.jsonl:2: is not JSON
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
@@ -156,6 +160,9 @@ An empty context is the token that separates documents:
   [2]
   $ triax evaluate run.toml --choices none.jsonl
   none.jsonl: cannot be read: No such file or directory
+  [2]
+  $ triax evaluate run.toml --choices .
+  .: is a folder, not a file of choices
   [2]
   $ triax evaluate run.toml --choices last.jsonl --data text
   triax: --data excludes --choices

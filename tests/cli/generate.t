@@ -184,6 +184,13 @@ Its refusals are those of the import, and nothing is left either:
   $ triax generate run.toml --file none.txt
   none.txt: cannot be read: No such file or directory
   [2]
+  $ triax generate run.toml --file .
+  .: is a folder, not a prompt
+  [2]
+  $ triax generate run.toml --file /dev/zero
+  /dev/zero: is larger than 8 MiB, the limit of a prompt
+    check that this is a prompt
+  [2]
   $ triax generate run.toml --prompt "a text that has more bytes than the model has positions"
   the prompt has 55 tokens, and the model has 16 positions
     use a shorter prompt

@@ -12,6 +12,7 @@ namespace {
 using control::test::hello_of;
 using control::test::Raw;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using triax::test::error_of;
 
 /// Rank 0 of two, which runs the job server on a free loopback port.
@@ -55,6 +56,15 @@ TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersGetTheReason) {
   EXPECT_EQ(message->number, 0);
   EXPECT_THAT(message->value, HasSubstr("rank 0 has already joined"));
   one.connection.send(encode(control::test::message(control::Message::Kind::goodbye)));
+  job.leave();
+}
+
+TEST_F(JobTest, ARankThatIsLostBeforeTheStartIsNotLate) {
+  job.enter();
+  { Raw(job.server()->address(), hello_of(1, 2)); } // joins, and closes its connection
+  const std::string error = error_of([&] { job.refusal({}); });
+  EXPECT_THAT(error, HasSubstr("rank 1 was lost: the connection was closed"));
+  EXPECT_THAT(error, Not(HasSubstr("start_timeout_s")));
   job.leave();
 }
 

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "control/connect.hpp"
+#include "control/job.hpp"
 #include "launch/process_run.hpp"
 
 namespace triax::test {
@@ -71,6 +73,17 @@ TEST_F(TrainLaunched, ARankWithAnotherTokenSaysSoAndRank0NamesIt) {
     EXPECT_THAT(rank_0.err(),
                 HasSubstr("timed out waiting for rank 1; the job server rejected 1 connection: " + reason));
     EXPECT_THAT(rank_0.err(), Not(HasSubstr("secret")));
+  }
+}
+
+/// It cannot say so itself. Several jobs, because the order in which rank 0 learns of it varies.
+TEST_F(TrainLaunched, ARankThatIsLostBeforeTheStartIsNamed) {
+  for (int i = 0; i < 4; ++i) {
+    const int port = free_port();
+    TrainProcess rank_0 = start({"parallel.tensor=1"}, "rank-0", variables(0, 2, port));
+    { control::enter(control::test::client_of({"127.0.0.1", port}, 1, 2), control::JobAbort()); } // joins, and leaves
+    EXPECT_EQ(rank_0.wait(), 1);
+    EXPECT_EQ(rank_0.err(), "rank 0: rank 1 was lost: the connection was closed\n");
   }
 }
 

@@ -2,9 +2,12 @@
 // Listing and describing plugins loads and creates them in a separate process; a crash does not affect this one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
+#include <string>
 
 #include "plugin/describe.hpp"
 #include "scratch.hpp"
@@ -115,6 +118,14 @@ TEST(Describe, ReportsTheReadablePartsOfABrokenPlugin) {
   EXPECT_THAT(description.problem,
               testing::HasSubstr("undefined symbol triax::what_this_engine_lacks(triax::Action const&)"));
   EXPECT_THAT(description.needed, testing::Contains(testing::StartsWith("libtriax_core.so")));
+}
+
+TEST(Describe, DoesNotLoadWhatIsRejectedInAChild) {
+  setenv("TRIAX_FIXTURE_PROCESS", std::to_string(getpid()).c_str(), 1);
+  const auto described = describe(fs::path(FIXTURES) / "rejected-elsewhere.so");
+  EXPECT_EQ(described.library, nullptr);
+  EXPECT_TRUE(described.is_library);
+  EXPECT_THAT(described.problem, testing::HasSubstr("its library initializer threw an exception: not here"));
 }
 
 TEST(Describe, SaysThatTheConstructorCrashes) {

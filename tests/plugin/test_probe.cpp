@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "plugin/loader.hpp"
@@ -188,6 +189,21 @@ TEST(ProbeLoading, NamesTheFileWithAnUnreadableDescriptor) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_EQ(failures.at(fixture("bad-pointer")).plugin, "bad-pointer");
   EXPECT_THAT(failures.at(fixture("bad-pointer")).reason(), testing::StartsWith("its descriptor "));
+}
+
+TEST(ProbeLoading, AFileThatIsRejectedInAChildIsNotLoadedHere) {
+  setenv("TRIAX_FIXTURE_PROCESS", std::to_string(getpid()).c_str(), 1);
+  const fs::path rejected = fixture("rejected-elsewhere");
+  const std::vector<fs::path> files = {rejected, fixture("killed")};
+  EXPECT_EQ(probe_loading(files).size(), 1U) << "what load() itself rejects is not listed";
+  EXPECT_THROW(
+      try { load(rejected, ""); } catch (const Error& error) {
+        EXPECT_EQ(error.message(), "its library initializer threw an exception: not here");
+        EXPECT_EQ(error.where(), rejected.string());
+        throw;
+      },
+      Error);
+  EXPECT_FALSE(is_loaded(rejected));
 }
 
 TEST(ProbeLoading, SkipsLoadedPlugins) {

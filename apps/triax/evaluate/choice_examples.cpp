@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "os/text_input.hpp"
@@ -26,14 +28,24 @@ config::Diagnostic at_line(const fs::path& file, std::size_t line, const std::st
   return out;
 }
 
+/// The parsed line; `repeated` gets a key of its object that is there twice: the parser keeps the last value only.
+ChoiceJson parse_line(std::string_view line, std::optional<std::string>& repeated) {
+  std::set<std::string> keys;
+  const auto check_key = [&](int depth, ChoiceJson::parse_event_t event, const ChoiceJson& parsed) {
+    if (depth == 1 && event == ChoiceJson::parse_event_t::key && !keys.insert(parsed.get<std::string>()).second)
+      repeated = parsed.get<std::string>();
+    return true;
+  };
+  return ChoiceJson::parse(line, check_key, false);
+}
+
 class ChoiceReader {
  public:
   ChoiceReader(const fs::path& file, std::vector<config::Diagnostic>& refusals) : file_(file), refusals_(refusals) {}
 
   std::vector<ChoiceExample> read() {
-    const std::string content = os::read_text(
-        file_,
-        {.shown = file_.string(), .format = "file of choices", .subject = "file", .max_bytes = std::size_t{1} << 30});
+    const std::string content =
+        os::read_text(file_, {.shown = file_.string(), .format = "file of choices", .max_bytes = std::size_t{1} << 30});
     std::string_view rest = content;
     for (line_ = 1; !rest.empty() && refusals_.size() < kMaxShownLines; ++line_) {
       const std::size_t end = rest.find('\n');
@@ -51,9 +63,11 @@ class ChoiceReader {
   }
 
   void read_line(std::string_view line) {
-    const ChoiceJson json = ChoiceJson::parse(line, nullptr, false);
+    std::optional<std::string> repeated;
+    const ChoiceJson json = parse_line(line, repeated);
     if (json.is_discarded()) return refuse("is not JSON");
     if (!json.is_object()) return refuse("is not a JSON object");
+    if (repeated) return refuse(text("has the key \"{}\" twice", *repeated));
     ChoiceExample out;
     out.line = line_;
     if (!read_context(json, out) || !read_endings(json, out) || !read_label(json, out)) return;

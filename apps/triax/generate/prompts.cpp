@@ -23,10 +23,9 @@ constexpr int kPoll_ms = 50;
 
 std::string text_of_file(const std::string& file) {
   const bool is_input = file == kStandardInput;
-  std::string out = os::read_text(is_input ? "/dev/stdin" : file, {.shown = is_input ? "standard input" : file,
-                                                                   .format = "prompt",
-                                                                   .subject = "text",
-                                                                   .silence = std::chrono::minutes(10)});
+  std::string out = os::read_text(
+      is_input ? "/dev/stdin" : file,
+      {.shown = is_input ? "standard input" : file, .format = "prompt", .silence = std::chrono::minutes(10)});
   if (out.ends_with('\n')) out.pop_back();
   if (out.ends_with('\r')) out.pop_back();
   return out;

@@ -51,7 +51,8 @@ int LaunchedRank::fail(launch::Job& job, const Error& error) {
   control::JobAbort& flag = job.abort();
   const bool first = flag.raise(environment_.rank, error.what()) || flag.rank() < 0;
   const int status = refused_.empty() ? kFailed : refuse_start(refused_);
-  if (refused_.empty() && first) print_problem(rank_text() + error.what()); // else another rank prints the reason
+  // Else another rank prints the reason. A lost rank cannot: the process of the job server reports every failure.
+  if (refused_.empty() && (first || job.server())) print_problem(rank_text() + error.what());
   try {
     job.leave();
   } catch (const Error&) { // the server is lost

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 
 #include "triax/error.hpp"
 
@@ -15,6 +16,10 @@ inline Error caught_error() {
     throw;
   } catch (const Error& error) {
     return error;
+  } catch (const std::bad_alloc&) {
+    return Error("out of memory: the system refused an allocation", {},
+                 "use less memory in each rank (triax check), end other processes, or raise the limit of this process "
+                 "(ulimit -v)");
   } catch (const std::exception& error) {
     return Error(error.what());
   } catch (...) {

@@ -71,6 +71,11 @@ std::map<std::string, std::string> from_lines(const std::string& lines) {
   return out;
 }
 
+/// The process of the server knows a failure before its flag is set.
+bool has_failed(const control::JobAbort& flag, const control::Server* server) {
+  return flag.raised() || (server && server->failure());
+}
+
 } // namespace
 
 Job::Job(const JobRequest& request, os::StopSignals& signals)
@@ -140,17 +145,25 @@ control::Client& Job::client() const {
 
 std::optional<std::string> Job::refusal(const Candidate& candidate) {
   const bool is_rank_0 = request_.environment.rank == 0;
-  if (is_rank_0) {
-    client().set(kRefusals, candidate.refused);
-    client().set(kKeys, to_lines(candidate.keys));
+  const auto agreed = [&]() -> std::optional<std::string> {
+    if (is_rank_0) {
+      client().set(kRefusals, candidate.refused);
+      client().set(kKeys, to_lines(candidate.keys));
+    }
+    std::string refused = candidate.refused;
+    if (refused.empty() && !is_rank_0) refused = difference(candidate);
+    if (!refused.empty()) client().add(kRefused, 1);
+    wait_for_ranks();
+    if (client().add(kRefused, 0) == 0) return std::nullopt;
+    const std::string text_of_refusals = client().get(kRefusals, deadline_in(request_.launch.start_timeout_s));
+    return is_rank_0 || refused != text_of_refusals ? refused : std::string();
+  };
+  try {
+    return agreed();
+  } catch (const Error& error) {
+    if (!has_failed(abort_, server_.get())) throw;
+    throw Error(error.message(), {}, error.hint()); // not a problem of the store
   }
-  std::string refused = candidate.refused;
-  if (refused.empty() && !is_rank_0) refused = difference(candidate);
-  if (!refused.empty()) client().add(kRefused, 1);
-  wait_for_ranks();
-  if (client().add(kRefused, 0) == 0) return std::nullopt;
-  const std::string text_of_refusals = client().get(kRefusals, deadline_in(request_.launch.start_timeout_s));
-  return is_rank_0 || refused != text_of_refusals ? refused : std::string();
 }
 
 /// The values in which this rank's run differs from rank 0's, if rank 0 has a run.
@@ -175,8 +188,8 @@ void Job::wait_for_ranks() {
   try {
     client().barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (server_ ? 0 : kReportMargin)));
   } catch (const Error& error) {
-    tracking_ = {};             // its line must not appear among the messages below
-    if (abort_.raised()) throw; // the reason is already reported
+    tracking_ = {};                               // its line must not appear among the messages below
+    if (has_failed(abort_, server_.get())) throw; // no rank is late
     std::string message = error.message();
     if (const control::Rejections rejections = server_ ? server_->rejections() : control::Rejections();
         rejections.total > 0)

@@ -34,19 +34,28 @@ class TextInput {
   std::string read() {
     struct stat status {};
     if (::fstat(descriptor_, &status) != 0) fail(errno);
-    if (S_ISDIR(status.st_mode)) throw Error(text("is a folder, not a {} file", request_.format), request_.shown);
+    if (S_ISDIR(status.st_mode)) throw Error(text("is a folder, not a {}", format_with(" file")), request_.shown);
     // A read from a FIFO that no writer has opened yet returns 0, as at the end of the text.
     if (S_ISFIFO(status.st_mode) && !is_anonymous_pipe()) wait();
     std::string out;
     while (read_some(out)) {
       if (out.size() > request_.max_bytes)
-        throw Error(text("is larger than {} MiB, the limit of a {} text", request_.max_bytes >> 20, request_.format),
-                    request_.shown, text("check that this is the {} of a {}", request_.format, request_.subject));
+        throw Error(text("is larger than {} MiB, the limit of a {}", request_.max_bytes >> 20, format_with(" text")),
+                    request_.shown, text("check that this is {}", what_is_expected()));
     }
     return out;
   }
 
  private:
+  /// "TOML file", or "prompt"
+  std::string format_with(const char* noun) const {
+    return request_.format + std::string(request_.subject ? noun : "");
+  }
+
+  std::string what_is_expected() const {
+    return request_.subject ? text("the {} of a {}", request_.format, request_.subject) : text("a {}", request_.format);
+  }
+
   bool read_some(std::string& out) const {
     std::array<char, 1 << 14> piece;
     const ssize_t got = ::read(descriptor_, piece.data(), piece.size());

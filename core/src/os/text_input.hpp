@@ -12,10 +12,12 @@
 
 namespace triax::os {
 
-/// For error messages: "is larger than 8 MiB, the limit of a TOML text; check that this is the TOML of a run".
+/// For error messages: "is larger than 8 MiB, the limit of a TOML text; check that this is the TOML of a run". Without
+/// a subject: "the limit of a prompt; check that this is a prompt".
 struct TextRequest {
   std::string shown; // the file
-  const char *format, *subject;
+  const char* format;
+  const char* subject = nullptr;
   std::size_t max_bytes = std::size_t{8} << 20;
   std::chrono::milliseconds silence{60'000}; // without a byte from a pipe
   std::string hint_if_missing = {};

@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kNameKey = "name"; // of a library that was loaded
+
 /// Strings of a library may be invalid UTF-8, which JSON does not allow.
 std::string dumped(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
@@ -63,7 +65,8 @@ void fill(Row& row, const ProbeResult& result) {
   row.problem = first_line(json.value("problem", ""), row.file);
 }
 
-Description inspect(const std::filesystem::path& file) {
+/// What can be read without loading the library.
+Description read(const std::filesystem::path& file) {
   Description out;
   out.file = std::filesystem::absolute(file).lexically_normal();
   try {
@@ -73,20 +76,24 @@ Description inspect(const std::filesystem::path& file) {
   } catch (const Error& error) {
     out.is_library = false;
     out.problem = error.what();
-    return out;
-  }
-  try {
-    out.library = &load(out.file, "");
-  } catch (const Error& error) {
-    out.problem = error.what();
   }
   return out;
+}
+
+void load_library(Description& found) {
+  if (!found.is_library) return;
+  try {
+    found.library = &load(found.file, "");
+  } catch (const Error& error) {
+    found.problem = error.what();
+  }
 }
 
 /// For a child process: whether the plugin can be loaded and created, and its description.
 std::function<std::string()> probe_of(const std::filesystem::path& file) {
   return [file] {
-    Description found = inspect(file);
+    Description found = read(file);
+    load_library(found);
     if (found.library && !is_c(found.library->descriptor->toolchain)) {
       const TrialObject tried = try_object(*found.library);
       if (tried.is_defect()) found.problem = tried.error->what();
@@ -107,19 +114,16 @@ void probe_all(std::vector<Row>& rows, const CallLimits& limits) {
 } // namespace
 
 Description describe(const std::filesystem::path& file, const CallLimits& limits) {
-  const std::filesystem::path whole = std::filesystem::absolute(file).lexically_normal();
-  const ProbeResult probed = run_probe(probe_of(whole), ProbeOutput::captured, limits);
-  Description out;
-  if (!probed.failure) {
-    out = inspect(whole);
-    if (out.library) out.problem = Json::parse(probed.output).value("problem", ""); // of its object
+  Description out = read(file);
+  if (!out.is_library) return out;
+  const ProbeResult probed = run_probe(probe_of(out.file), ProbeOutput::captured, limits);
+  if (probed.failure) {
+    out.problem = Error(probed.failure->reason(), out.file.string(), probed.failure->hint(out.file)).what();
     return out;
   }
-  out.file = whole;
-  ElfFile elf = read_elf(whole); // cannot fail: it succeeded before the plugin was loaded
-  out.note = std::move(elf.note);
-  out.needed = std::move(elf.needed);
-  out.problem = Error(probed.failure->reason(), whole.string(), probed.failure->hint(whole)).what();
+  const Json answer = Json::parse(probed.output);
+  if (answer.contains(kNameKey)) load_library(out); // a library that is rejected there can crash this process
+  if (out.library || !answer.contains(kNameKey)) out.problem = answer.value("problem", "");
   return out;
 }
 
@@ -127,7 +131,7 @@ std::string to_json(const Description& description) {
   Json json;
   if (description.library) {
     const triax_plugin& plugin = *description.library->descriptor;
-    json = {{"name", plugin.name},
+    json = {{kNameKey, plugin.name},
             {"kind", plugin.kind},
             {"version", plugin.version},
             {"description", plugin.description},

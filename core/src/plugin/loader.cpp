@@ -18,6 +18,7 @@
 #include "plugin/missing_symbol.hpp"
 #include "plugin/plugin_call.hpp"
 #include "plugin/plugin_descriptor.hpp"
+#include "plugin/rejection.hpp"
 #include "plugin/toolchain.hpp"
 #include "triax/error.hpp"
 #include "triax/toolchain.h"
@@ -36,12 +37,17 @@ struct Opened {
 struct Registry {
   std::mutex mutex;
   std::map<fs::path, Opened> opened; // by absolute path; nodes keep their addresses
+  std::map<fs::path, Error> rejected;
 };
 
 Registry& registry() {
   // Leaked: code of a plugin may run until the end of the process (threads, exit hooks, thrown objects).
   static auto* const leaked = new Registry;
   return *leaked;
+}
+
+fs::path key_of(const fs::path& file) {
+  return fs::absolute(file).lexically_normal();
 }
 
 /// Extracts dlerror's text from Boost's, without the leading path.
@@ -172,9 +178,10 @@ namespace {
 
 /// The registry must be locked.
 Opened& open_once(Registry& loaded, const fs::path& file) {
-  const fs::path key = fs::absolute(file).lexically_normal();
+  const fs::path key = key_of(file);
   const auto found = loaded.opened.find(key);
   if (found != loaded.opened.end()) return found->second;
+  if (const auto rejected = loaded.rejected.find(key); rejected != loaded.rejected.end()) throw rejected->second;
   const ElfFile elf = read_before_loading(file);
   return loaded.opened.emplace(key, Opened{open_library(file, elf), std::nullopt}).first->second;
 }
@@ -188,7 +195,7 @@ const Library& load(const fs::path& file, std::string_view kind) {
   if (!checked) {
     const triax_plugin* descriptor = ask(library, file);
     auto options = check_descriptor(descriptor, file);
-    checked = Library{fs::absolute(file).lexically_normal(), descriptor, std::move(options)};
+    checked = Library{key_of(file), descriptor, std::move(options)};
   }
   if (!kind.empty()) check_kind(*checked->descriptor, kind, file);
   return *checked;
@@ -209,7 +216,19 @@ const triax_plugin* unchecked_descriptor(const fs::path& file) {
 bool is_loaded(const fs::path& file) {
   Registry& loaded = registry();
   const std::lock_guard lock(loaded.mutex);
-  return loaded.opened.contains(fs::absolute(file).lexically_normal());
+  return loaded.opened.contains(key_of(file));
+}
+
+void reject(const fs::path& file, const Error& error) {
+  Registry& loaded = registry();
+  const std::lock_guard lock(loaded.mutex);
+  loaded.rejected.insert_or_assign(key_of(file), error);
+}
+
+bool is_rejected(const fs::path& file) {
+  Registry& loaded = registry();
+  const std::lock_guard lock(loaded.mutex);
+  return loaded.rejected.contains(key_of(file));
 }
 
 const triax_option* find_option(const Library& library, std::string_view name) {

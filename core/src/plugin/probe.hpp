@@ -22,8 +22,8 @@ enum class FirstLoad {
 };
 
 /// By file, why it must not be loaded here. One child loads all files that this process has not loaded yet; after a
-/// failure, another child continues with the next file. A file that load() rejects is not listed, because load()
-/// reports it.
+/// failure, another child loads the other files. A file that load() rejects is not listed, because load() reports it.
+/// If the dynamic linker rejects a file there, load() reports that here without another attempt.
 std::map<std::filesystem::path, ProbeFailure> probe_loading(std::span<const std::filesystem::path> files,
                                                             const CallLimits& limits = {});
 

@@ -218,7 +218,7 @@ std::string ProbeFailure::hint(const std::filesystem::path& library) const {
       : is_loading
           ? text("; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {}",
                  library)
-          : "; to debug it: docs/plugins/writing.md has the gdb command for calls of a scheduler";
+          : "; to debug it: docs/plugins/writing.md has the gdb command for calls in a child process";
   return other + "this is a defect of the plugin: use another plugin or version, or report it to its author" + debug;
 }
 
