@@ -68,6 +68,7 @@ class RankState {
   std::vector<ActivationPart> activation_parts() const;
 
  private:
+  void share_weights();
   void assign_memory(RankMemory& memory);
   void upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const;
   /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.

@@ -106,25 +106,33 @@ void Stage::collect(std::size_t at, const ProgramAction& action, const Microbatc
   for (std::size_t i = 0; i < held.in.size(); ++i) call_views_.din.push_back(input_gradient(at, i, action));
 }
 
+/// W reads no weights, and has no slot of them.
+const std::vector<TensorView>& Stage::weights_of(const LayerSlot& held, const ProgramAction& action) {
+  return held.working.at(static_cast<std::size_t>(std::max(action.weights, 0)));
+}
+
 /// The views are those of the backward: without outputs.
-void Stage::repeat_forward(std::size_t at, const LayerCall& call) {
+void Stage::repeat_forward(std::size_t at, const ProgramAction& action, const LayerCall& call) {
   LayerSlot& held = layers_[at];
+  const std::vector<TensorView>& weights = weights_of(held, action);
   LayerCall again = call;
   again.again = true;
   call_views_.out.assign(held.consumer.size(), {});
   call_plugin("forward", typeid(*held.layer),
-              [&] { held.layer->forward(again, held.working, call_views_.in, call_views_.out, call_views_.stash); });
+              [&] { held.layer->forward(again, weights, call_views_.in, call_views_.out, call_views_.stash); });
 }
 
-void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
+void Stage::run_layer(std::size_t at, const ProgramAction& action, const LayerCall& call) {
   LayerSlot& held = layers_[at];
-  if (held.recomputes && runs_input_gradient(kind)) repeat_forward(at, call);
+  const Kind kind = action.kind;
+  const std::vector<TensorView>& weights = weights_of(held, action);
+  if (held.recomputes && runs_input_gradient(kind)) repeat_forward(at, action, call);
   const char* const name = kind == Kind::forward ? "forward" : "backward";
   call_plugin(name, typeid(*held.layer), [&] {
     if (kind == Kind::forward)
-      held.layer->forward(call, held.working, call_views_.in, call_views_.out, call_views_.stash);
+      held.layer->forward(call, weights, call_views_.in, call_views_.out, call_views_.stash);
     if (kind == Kind::backward || kind == Kind::backward_input)
-      held.layer->backward_input(call, held.working, call_views_.in, call_views_.dout, call_views_.din,
+      held.layer->backward_input(call, weights, call_views_.in, call_views_.dout, call_views_.din,
                                  call_views_.stash, held.accumulators);
     if (kind == Kind::backward || kind == Kind::backward_weight)
       held.layer->backward_weight(call, call_views_.in, call_views_.stash, held.accumulators);
@@ -141,7 +149,7 @@ LayerResults Stage::results(std::size_t at, const ProgramAction& action) const {
           action.kind,
           action.microbatch,
           written,
-          held.working,
+          weights_of(held, action),
           held.accumulators};
 }
 
@@ -153,7 +161,7 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
     collect(at, action, batch);
-    run_layer(at, action.kind, call);
+    run_layer(at, action, call);
     if (search) search->inspect(results(at, action));
   }
 }

@@ -96,7 +96,8 @@ class Stage {
     std::vector<Location> in, stash;
     std::vector<int> consumer;               // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients; // if the previous layer is in this stage
-    std::vector<TensorView> working, accumulators;
+    std::vector<std::vector<TensorView>> working; // by slot of Pool::weights; without this pool, one set
+    std::vector<TensorView> accumulators;
   };
   using Slotted = std::vector<std::vector<TensorView>>; // by tensor of a boundary, and slot
   /// The views that a layer gets. assign_memory() reserves their memory, so that a step does not allocate.
@@ -129,8 +130,10 @@ class Stage {
   TensorView output_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
   TensorView input_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
   void collect(std::size_t at, const schedule::ProgramAction& action, const MicrobatchViews& batch);
-  void run_layer(std::size_t at, schedule::Kind kind, const LayerCall& call);
-  void repeat_forward(std::size_t at, const LayerCall& call);
+  /// The weights that the layer reads in this action.
+  static const std::vector<TensorView>& weights_of(const LayerSlot& held, const schedule::ProgramAction& action);
+  void run_layer(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  void repeat_forward(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
 
   int index_, first_;

@@ -2,6 +2,7 @@
 #include "train/memory_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -58,7 +59,7 @@ class Search {
   struct Planned {
     std::optional<MemoryPlan> plan; // empty: refused
     Refusals refusals;
-    bool shares_accumulators = false;
+    bool shares_accumulators = false, saves_weights = false;
   };
 
   Planned plan(const MemorySettings& settings, PlannedRanks planned) {
@@ -73,18 +74,23 @@ class Search {
     const RankPlan& most = *std::ranges::max_element(checked.plans, {}, &RankPlan::bytes);
     MemoryPlan out{settings, most.bytes(), most.ranks.front(), {}};
     if (checked.balance.step) out.idle = checked.balance.step->idle;
-    return {out, {}, checked.shares_accumulators};
+    return {out, {}, checked.shares_accumulators, checked.saves_weights};
   }
 
-  /// What is divided stays divided. Without data ranks nothing is; "gradients" is left out where it saves nothing.
+  /// What is divided stays divided. Without data ranks nothing is; "gradients" and "parameters" are left out where they
+  /// save nothing.
   std::vector<std::string> shards(MemorySettings written) {
     if (run_.parallel.data == 1) return {written.shard};
+    constexpr std::array kShards = {"none", "states", "gradients", "parameters"};
     std::vector<std::string> out;
-    if (written.shard == "none") out.emplace_back("none");
-    if (written.shard != "gradients") out.emplace_back("states");
-    const bool is_written = written.shard == "gradients";
-    written.shard = "gradients";
-    if (is_written || plan(written, PlannedRanks::first_and_last).shares_accumulators) out.push_back(written.shard);
+    const auto first = std::ranges::find(kShards, written.shard);
+    for (const auto* shard = first; shard != kShards.end(); ++shard) {
+      written.shard = *shard;
+      const bool is_asked = shard != first && shard - kShards.begin() >= 2;
+      const Planned planned = is_asked ? plan(written, PlannedRanks::first_and_last) : Planned();
+      const bool saves = written.shard == "gradients" ? planned.shares_accumulators : planned.saves_weights;
+      if (!is_asked || saves) out.push_back(written.shard);
+    }
     return out;
   }
 

@@ -103,7 +103,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     agreement.emplace(*device, *stream, groups.of_axes());
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient, of.working, of.holds_part ? of.owned.first : 0,
-                            of.scattered ? of.owned.first : 0});
+                            of.scattered ? of.owned.first : 0, of.resharded ? of.owned.first : 0});
   }
 
   void abort(std::string_view why) noexcept override {

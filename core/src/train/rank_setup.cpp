@@ -95,8 +95,9 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
                        const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   const schedule::Boundaries crossing = boundaries(run);
-  Programs out{schedule::lower(schedule, shape, crossing, sharding(run)),
-               schedule::lower_forward_only(schedule, shape, crossing),
+  const auto prefetch = static_cast<int>(run.optimizer_core.prefetch);
+  Programs out{schedule::lower(schedule, shape, crossing, sharding(run), prefetch),
+               schedule::lower_forward_only(schedule, shape, crossing, sharding(run), prefetch),
                assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
   for (const bool forward_only : {false, true}) {
     const std::vector<schedule::Violation> violations =
