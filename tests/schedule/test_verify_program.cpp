@@ -189,9 +189,8 @@ TEST(Verifier, AnActionWithoutItsSlotIsRefused) {
   const auto without = [](const std::string& label, Pool pool) {
     return [=](Mutable& program) { program.actions[program.at(label)].own[static_cast<std::size_t>(pool)] = -1; };
   };
-  EXPECT_THAT(
-      with_fault(1, kTagged, without("1F1", Pool::input_f)),
-      ::testing::Contains(HasSubstr("1F1: it has no slot of pool input_f to read")));
+  EXPECT_THAT(with_fault(1, kTagged, without("1F1", Pool::input_f)),
+              ::testing::Contains(HasSubstr("1F1: it has no slot of pool input_f to read")));
   EXPECT_THAT(with_fault(0, kTagged, without("0B1", Pool::gradient)),
               ::testing::Contains(HasSubstr("0B1: it has no slot of pool gradient to read")));
   EXPECT_THAT(with_fault(1, kTagged, without("1RECV_F1", Pool::input_i)),
@@ -363,10 +362,9 @@ TEST(Verifier, WeightsAreGatheredBeforePassesReadThem) {
   EXPECT_EQ(divided[0].weight_slots(), 2);
   for (const Assumptions& assumptions : test::all_assumptions()) {
     EXPECT_THAT(reasons(verify(divided, {shape}, assumptions)), ElementsAre());
-    EXPECT_THAT(
-        reasons(verify(lower_forward_only(rows, shape, Boundaries::whole, Sharding::parameters, 1), {shape, true},
-                       assumptions)),
-        ElementsAre());
+    EXPECT_THAT(reasons(verify(lower_forward_only(rows, shape, Boundaries::whole, Sharding::parameters, 1),
+                               {shape, true}, assumptions)),
+                ElementsAre());
   }
   const auto with = [&](auto fault) {
     Mutable mutated(divided[0]);
@@ -376,9 +374,9 @@ TEST(Verifier, WeightsAreGatheredBeforePassesReadThem) {
   const auto at = [](Mutable& program, const char* action) -> ProgramAction& {
     return program.actions[program.at(action)];
   };
-  EXPECT_THAT(with([&](Mutable& program) { at(program, "1F0").waits.clear(); }),
-              ::testing::Contains(
-                  HasSubstr("1F0: it does not wait for 1UNSHARD, which may still use slot 1 of pool weights")));
+  EXPECT_THAT(
+      with([&](Mutable& program) { at(program, "1F0").waits.clear(); }),
+      ::testing::Contains(HasSubstr("1F0: it does not wait for 1UNSHARD, which may still use slot 1 of pool weights")));
   EXPECT_THAT(with([&](Mutable& program) { at(program, "1F0").weights = 0; }),
               ::testing::Contains(HasSubstr("1F0: it reads slot 0 of pool weights, which does not hold its stage")));
   EXPECT_THAT(with([&](Mutable& program) { at(program, "1F0").weights = -1; }),
@@ -389,8 +387,9 @@ TEST(Verifier, WeightsAreGatheredBeforePassesReadThem) {
               ::testing::Contains(HasSubstr("2UNSHARD: slot 0 of pool weights still holds stage 0")));
   EXPECT_THAT(with([&](Mutable& program) { program.move("0RESHARD", program.at("0F0")); }),
               ::testing::Contains(HasSubstr("0F0: it reads slot 0 of pool weights, which does not hold its stage")));
-  EXPECT_THAT(with([&](Mutable& program) { program.actions.erase(program.actions.begin() + static_cast<std::ptrdiff_t>(
-                                               program.at("2RESHARD"))); }),
+  EXPECT_THAT(with([&](Mutable& program) {
+                program.actions.erase(program.actions.begin() + static_cast<std::ptrdiff_t>(program.at("2RESHARD")));
+              }),
               ::testing::Contains(HasSubstr("stage 2: pool weights, slot 0 still holds stage 2 at the end")));
 }
 

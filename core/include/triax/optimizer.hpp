@@ -49,8 +49,8 @@ struct ParameterShard {
 struct OptimizerTraits {
   std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros;
                                   // of letters, digits, "_" and "-"
-  /// Whether the update of an element depends on values of this element only. If not, the engine refuses the division of
-  /// parameters over data ranks (`optimizer.shard`), whose group the optimizer does not get.
+  /// Whether the update of an element depends on values of this element only. If not, the engine refuses the division
+  /// of parameters over data ranks (`optimizer.shard`), whose group the optimizer does not get.
   bool elementwise = true;
 };
 
@@ -111,7 +111,8 @@ class TRIAX_API Optimizer : public Extensible {
 //
 // The update
 //
-// [O4] If traits().elementwise, the bits of an element do not depend on how parameters are cut: a part (`first`) gets the
+// [O4] If traits().elementwise, the bits of an element do not depend on how parameters are cut: a part (`first`) gets
+// the
 //      bits of the whole.
 // [O5] The shards of prepare() may be stepped in any number of calls, each with any of them: the bits are those of one
 //      call. Shards that are not in a call do not change.

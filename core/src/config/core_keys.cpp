@@ -108,6 +108,10 @@ constexpr CoreKey kMemory[] = {
          "recompute", "none", "none|full",
          "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>},
+    {option_int("recompute_layers", "1", 0, kMaxSize,
+                "with recompute = \"full\": consecutive blocks of a stage that keep one input together, and run their "
+                "forwards again before the backward of the last; 0: the number that needs least memory"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute_layers>},
 };
 
 constexpr CoreKey kOptimizer[] = {
@@ -120,9 +124,10 @@ constexpr CoreKey kOptimizer[] = {
                    "and the master weights of no other; gradients: nor the reduced gradients; parameters: nor the "
                    "weights of a stage that it does not use"),
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::shard>},
-    {option_int("prefetch", "1", 0, kMaxPrefetch,
-                "with shard = \"parameters\": for how many uses of other stages ahead a rank gathers weights; each needs "
-                "memory for a stage; 0: a pass waits for its weights"),
+    {option_int(
+         "prefetch", "1", 0, kMaxPrefetch,
+         "with shard = \"parameters\": for how many uses of other stages ahead a rank gathers weights; each needs "
+         "memory for a stage; 0: a pass waits for its weights"),
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::prefetch>},
 };
 

@@ -89,7 +89,8 @@ struct RunConfig {
     std::int64_t global = 1, micro = 1;
   } batch;
   struct MemoryKeys {
-    std::string recompute = "none"; // none | full
+    std::string recompute = "none";    // none | full
+    std::int64_t recompute_layers = 1; // blocks that keep one input together; 0: the number that needs least memory
   } memory;
   struct OptimizerKeys {
     double lr = 0, weight_decay = 0;

@@ -102,8 +102,7 @@ void Parameters::assign_divided(OfLayer& of, std::size_t number, RankMemory& mem
     if (!is_stored(side)) continue;
     Parameter& parameter = local(side.family);
     const auto owned = [&](const TensorView& part) { return owned_of(bucket, side, parameter, part); };
-    parameter.working =
-        parameter.resharded ? owned(out.part) : view_of(out.working, side, parameter.spec->local);
+    parameter.working = parameter.resharded ? owned(out.part) : view_of(out.working, side, parameter.spec->local);
     parameter.master = parameter.holds_part ? owned(out.master) : parameter.working;
     parameter.state.clear();
     for (const TensorView& state : states) parameter.state.push_back(owned(state));

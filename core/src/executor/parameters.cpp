@@ -248,7 +248,7 @@ std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) c
                    .first = parameter.divided ? owned.first : 0,
                    .master = parameter.holds_part ? parameter.master : updated(parameter.master),
                    .gradient = parameter.scattered ? parameter.gradient : updated(parameter.gradient),
-                   .working = !separate_working()  ? TensorView{}
+                   .working = !separate_working()   ? TensorView{}
                               : parameter.resharded ? parameter.working
                                                     : updated(parameter.working),
                    .state = parameter.state});

@@ -27,6 +27,7 @@ struct RankRequest {
   BatchShape batch;
   bool recompute = false; // blocks keep their inputs only
   schedule::Sharding sharding = schedule::Sharding::none;
+  int recompute_layers = 1; // blocks of a group, which keeps one input
 };
 
 class RankState {

@@ -112,8 +112,8 @@ std::optional<Kind> kind_named(std::string_view name) noexcept {
 }
 
 const char* name_of(Pool pool) noexcept {
-  static constexpr const char* kNames[kPools + 2] = {"input_f",        "input_i",    "input_w",  "stash_i",
-                                                     "stash_w",        "stash_iw",   "gradient", "output",
+  static constexpr const char* kNames[kPools + 2] = {"input_f",        "input_i",     "input_w",  "stash_i",
+                                                     "stash_w",        "stash_iw",    "gradient", "output",
                                                      "input_gradient", "accumulator", "weights"};
   return kNames[static_cast<std::size_t>(pool)];
 }

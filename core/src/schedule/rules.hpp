@@ -66,15 +66,15 @@ constexpr bool gathers_updates(Sharding sharding) noexcept {
   return sharding == Sharding::states || sharding == Sharding::gradients;
 }
 
-/// With Sharding::parameters, the number of uses ahead for which weights are gathered. A use of a stage is a sequence of
-/// passes of a rank that read the weights of no other stage. 0: a gather does not overlap with passes.
+/// With Sharding::parameters, the number of uses ahead for which weights are gathered. A use of a stage is a sequence
+/// of passes of a rank that read the weights of no other stage. 0: a gather does not overlap with passes.
 inline constexpr int kDefaultPrefetch = 1;
 
 /// Pools of a stage. input_*: inputs from the previous stage, by their last reader (F, I, W). stash_*: tensors that
 /// layers keep, by the passes that use them. gradient: gradients of the stage's outputs, from the next stage. output
 /// and input_gradient: tensors to send to a neighbour stage on another rank. accumulator: the gradients of a stage's
-/// parameters, from its first backward to its REDUCE_GRAD. weights: those of a stage, from UNSHARD to RESHARD. These two
-/// pools are of the rank, with one slot for a stage.
+/// parameters, from its first backward to its REDUCE_GRAD. weights: those of a stage, from UNSHARD to RESHARD. These
+/// two pools are of the rank, with one slot for a stage.
 enum class Pool : std::uint8_t {
   input_f,
   input_i,

@@ -27,8 +27,8 @@ class StageSlots {
  private:
   using Rule = Violation::Rule;
   struct SlotState {
-    int holds = -1;                // stage in the slot; -1: none
-    ActionId touched = kNoAction;  // the last transfer that used the slot
+    int holds = -1;               // stage in the slot; -1: none
+    ActionId touched = kNoAction; // the last transfer that used the slot
   };
   /// The slots of a pool, and the slot of each stage of the rank; -1: none.
   struct StagePool {

@@ -252,8 +252,9 @@ Refusals RankPlugins::check_optimizer_traits() const {
   return make_refusal(ErrorCode::kUnsupported, {"optimizer.shard", "optimizer.plugin"},
                       "optimizer.shard = \"{}\" divides parameters, and optimizer.plugin \"{}\" needs whole ones",
                       run_.optimizer_core.shard, run_.optimizer.name)
-      .with_hint("use optimizer.shard = \"none\", or an optimizer that updates each element alone, such as "
-                 "optim-adamw");
+      .with_hint(
+          "use optimizer.shard = \"none\", or an optimizer that updates each element alone, such as "
+          "optim-adamw");
 }
 
 Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {

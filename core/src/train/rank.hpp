@@ -64,8 +64,8 @@ struct RankParameter {
   TensorView master;
   TensorView gradient; // of the last step, before clipping; sum over the global batch and both sides of a tie
   TensorView working;  // what layers read; shape spec->local
-  /// The elements of the parameter at which `master`, `gradient` and `working` begin; the last two are flat, too, if data
-  /// ranks divide the gradients or the parameters.
+  /// The elements of the parameter at which `master`, `gradient` and `working` begin; the last two are flat, too, if
+  /// data ranks divide the gradients or the parameters.
   std::int64_t first = 0, gradient_first = 0, working_first = 0;
 };
 
