@@ -193,8 +193,10 @@ Data ranks that divide the optimizer's state, and gradients that no schedule wit
   memory: rank 0 and 1 other rank need 965 kB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=gradients | grep '^note:'
   note: optimizer.shard = "gradients" needs as much memory as "states", because each rank accumulates gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate one after another needs less: sched-breadth-first with parallel.chunks of 3 or more
+  $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=parameters | grep '^note:'
   $ triax check base.toml --no-device --set optimizer.shard=states | grep '^note:'
   note: optimizer.shard = "states" has no effect with parallel.data = 1
+  $ triax check base.toml --no-device --set memory.recompute_layers=2 | grep '^note:'
 
 A size that is not one:
 

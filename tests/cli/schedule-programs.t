@@ -285,3 +285,11 @@ More microbatches in flight than --cap allows:
   rows.csv:1:7: 0F2: more than 1 microbatch chunk is in flight on its rank
   rows.csv:1:11: 0F3: more than 1 microbatch chunk is in flight on its rank
   [1]
+
+With gathered weights, but not those of stage 1:
+
+  $ cat > rows.csv << 'END'
+  > 0UNSHARD,0F0,0RESHARD,1F0,1B0,1REDUCE_GRAD,0UNSHARD,0B0,0RESHARD,0REDUCE_GRAD,REDUCE_TIED,NORM,0OPT_STEP,1OPT_STEP
+  > END
+  $ triax schedule --file rows.csv
+  [1]
