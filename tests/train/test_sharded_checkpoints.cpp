@@ -29,7 +29,7 @@ TEST_F(ShardedCheckpoints, AreThoseOfARunWithoutIt) {
     run_.keys["train.precision"] = text("\"{}\"", precision);
     const Where where{2, 1, 2};
     ASSERT_THAT(train(where, 4, text("whole-{}", precision)), IsEmpty());
-    for (const std::string shard : {"states", "gradients", "parameters"}) {
+    for (const char* shard : {"states", "gradients", "parameters"}) {
       const std::string folder = text("divided-{}-{}", precision, shard);
       ASSERT_THAT(train(sharded(where, shard), 4, folder), IsEmpty());
       EXPECT_TRUE(content(text("whole-{}", precision), 4) == content(folder, 4)) << folder;
