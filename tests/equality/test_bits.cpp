@@ -208,6 +208,7 @@ TEST(SameBits, OnDevicesThatAreLateThroughUcx) {
   for (const Case& run :
        {Case{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-reference"},
         Case{.data = 3, .chunks = 2, .scheduler = "sched-breadth-first", .shard = "gradients"},
+        Case{.data = 2, .chunks = 4, .scheduler = "sched-breadth-first", .shard = "parameters"},
         Case{.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-zb-v", .scatter_gather = true}})
     expect_as_on_the_host(run, ucx);
 }

@@ -388,9 +388,9 @@ TEST(Verifier, WeightsAreGatheredBeforePassesReadThem) {
   EXPECT_THAT(with([&](Mutable& program) { program.move("0RESHARD", program.at("0F0")); }),
               ::testing::Contains(HasSubstr("0F0: it reads slot 0 of pool weights, which does not hold its stage")));
   EXPECT_THAT(with([&](Mutable& program) {
-                program.actions.erase(program.actions.begin() + static_cast<std::ptrdiff_t>(program.at("2RESHARD")));
+                program.actions.erase(program.actions.begin() + static_cast<std::ptrdiff_t>(program.at("1RESHARD")));
               }),
-              ::testing::Contains(HasSubstr("stage 2: pool weights, slot 0 still holds stage 2 at the end")));
+              ::testing::Contains(HasSubstr("stage 1: pool weights, slot 1 still holds stage 1 at the end")));
 }
 
 } // namespace

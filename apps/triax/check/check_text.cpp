@@ -178,9 +178,12 @@ std::vector<std::string> notes(const CheckReport& report) {
   if (!planned.plans.empty() && train::sharding(run) == schedule::Sharding::parameters && !planned.saves_weights)
     out.push_back(text(
         "optimizer.shard = \"parameters\" needs as much memory for weights as \"gradients\", or more, because each "
-        "rank has those of up to {} of its {} stage{} at a time (optimizer.prefetch = {}), and its parts of all. "
-        "More stages per rank need less: parallel.chunks, best with sched-breadth-first",
-        run.optimizer_core.prefetch + 1, run.parallel.chunks, run.parallel.chunks == 1 ? "" : "s",
+        "rank has those of {} (optimizer.prefetch = {}), and its parts of all. More stages per rank need less: "
+        "parallel.chunks, best with sched-breadth-first",
+        run.parallel.chunks == 1
+            ? "its only stage"
+            : text("{} of its {} stages at a time",
+                   std::min<std::int64_t>(run.optimizer_core.prefetch + 1, run.parallel.chunks), run.parallel.chunks),
         run.optimizer_core.prefetch));
   return out;
 }

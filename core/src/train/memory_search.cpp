@@ -48,7 +48,8 @@ class Search {
         for (const bool sequence : {false, true}) {
           // What is on stays on: sequence parallelism costs no time.
           if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;
-          if (const auto found = largest({sequence, shard, recompute, 1, layers})) out.plans.push_back(*found);
+          const auto found = largest({sequence, shard, recompute, 1, layers});
+          if (found && !has_equal(out.plans, *found)) out.plans.push_back(*found);
         }
       }
     }
@@ -57,6 +58,15 @@ class Search {
   }
 
  private:
+  /// Whether other recompute_layers need as much.
+  static bool has_equal(const std::vector<MemoryPlan>& plans, const MemoryPlan& plan) {
+    return std::ranges::any_of(plans, [&plan](const MemoryPlan& other) {
+      MemorySettings settings = other.settings;
+      settings.layers = plan.settings.layers;
+      return settings == plan.settings && other.bytes == plan.bytes;
+    });
+  }
+
   struct Planned {
     std::optional<MemoryPlan> plan; // empty: refused
     Refusals refusals;
