@@ -23,9 +23,7 @@ It fits as it is written, or with larger microbatches:
     false              states           full                       32  75.7 GB  10.2 GB  78.7 %
     true               states           full                       48  52.4 GB  33.5 GB  84.6 %
     false              none             full, auto                 32  85.6 GB   314 MB  78.7 %
-    true               none             full, auto                 48  73.7 GB  12.2 GB  84.6 %
     false              states           full, auto                 48    82 GB  3.89 GB  84.6 %
-    true               states           full, auto                 48  52.4 GB  33.5 GB  84.6 %
   
   run.toml fits as it is written
 
@@ -47,7 +45,6 @@ It fits with another setting. `triax check` accepts the run with it:
     false              none             full, auto                  1  37.5 GB  does not fit  12.5 %
     true               none             full, auto                  1  35.9 GB  does not fit  12.5 %
     false              states           full, auto                  8    35 GB  47.9 MB       48.5 %
-    true               states           full, auto                 24  34.7 GB  318 MB        73.5 %
   
   to fit, set in run.toml; then rank 0 needs most, 23.3 GB
   
@@ -65,9 +62,9 @@ It fits with another setting. `triax check` accepts the run with it:
 With several, and a smaller microbatch, if no others suffice:
 
   $ triax fit run.toml --memory 60GB --set batch.micro=4 --set memory.recompute=full --set parallel.sequence=true --set parallel.scatter_gather=false | tail -5
+    true               states           none                        4  53.5 GB  6.51 GB  33.1 %
+    true               none             full                       24  56.3 GB  3.74 GB  73.5 %
     true               states           full                       48  52.4 GB   7.6 GB  84.6 %
-    true               none             full, auto                 24  56.3 GB  3.74 GB  73.5 %
-    true               states           full, auto                 48  52.4 GB   7.6 GB  84.6 %
   
   run.toml fits as it is written
   $ triax fit base.toml --memory 1100kB --set batch.micro=4 | tail -7
