@@ -111,9 +111,7 @@ class TRIAX_API Optimizer : public Extensible {
 //
 // The update
 //
-// [O4] If traits().elementwise, the bits of an element do not depend on how parameters are cut: a part (`first`) gets
-// the
-//      bits of the whole.
+// [O4] If traits().elementwise, a part of a parameter (`first`) gets the bits that it gets in the whole parameter.
 // [O5] The shards of prepare() may be stepped in any number of calls, each with any of them: the bits are those of one
 //      call. Shards that are not in a call do not change.
 // [O6] Equal calls give equal bits, in every object.
