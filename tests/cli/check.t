@@ -38,11 +38,13 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    plugin = "kernels-reference" # base.toml:19:10
   [memory]
    recompute = "none" # default
+   recompute_layers = 1 # default
   [optimizer]
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6
    weight_decay = 0.1 # default
    shard = "none" # default
+   prefetch = 1 # default
    beta1 = 0.9 # default
    beta2 = 0.95 # default
    eps = 1e-08 # default
@@ -204,8 +206,12 @@ Data ranks that divide the optimizer's state, and gradients that no schedule wit
   memory: rank 0 and 1 other rank need 965 kB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=gradients | grep '^note:'
   note: optimizer.shard = "gradients" needs as much memory as "states", because each rank accumulates gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate one after another needs less: sched-breadth-first with parallel.chunks of 3 or more
+  $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=parameters | grep '^note:'
+  note: optimizer.shard = "parameters" needs as much memory for weights as "gradients", or more, because each rank has those of its only stage (optimizer.prefetch = 1), and its parts of all. More stages per rank need less: parallel.chunks, best with sched-breadth-first
   $ triax check base.toml --no-device --set optimizer.shard=states | grep '^note:'
   note: optimizer.shard = "states" has no effect with parallel.data = 1
+  $ triax check base.toml --no-device --set memory.recompute_layers=2 | grep '^note:'
+  note: memory.recompute_layers = 2 has no effect with memory.recompute = "none"
 
 A size that is not one:
 
@@ -359,6 +365,7 @@ A run can come through a pipe:
   $ triax check /dev/stdin < <(cat base.toml) | grep -E 'layers  |runs/pipe"|ready'
     dir                = "{folder}/runs/pipe"  # default
     layers             = 2                    # /dev/stdin:3:10
+    recompute_layers   = 1                    # default
   /dev/stdin: ready to train
   $ triax simulate /dev/stdin --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 < <(cat base.toml) > /dev/null
   $ triax train /dev/stdin --set train.steps=1 < <(cat base.toml) 2>&1 | grep -o 'triax train runs/pipe.*'

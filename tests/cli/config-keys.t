@@ -22,7 +22,7 @@ A misspelled key of a plugin:
   > END
   $ triax check run.toml
   run.toml:3:1: [optimizer] optim-adamw has no key "beta_1"; did you mean "beta1"?
-    keys of [optimizer]: lr, weight_decay, shard; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
+    keys of [optimizer]: lr, weight_decay, shard, prefetch; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
   [2]
 
 Unknown tables:
@@ -65,7 +65,7 @@ Mistakes in names of tables and keys:
   run.toml:6:1: [train] has no key "warmup_steps"; did you mean lr.warmup_steps?
     keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   run.toml:8:1: [optimizer] optim-adamw has no key "beta_2"; did you mean "beta2"?
-    keys of [optimizer]: lr, weight_decay, shard; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
+    keys of [optimizer]: lr, weight_decay, shard, prefetch; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
   run.toml:9:2: unknown table [paralel]; did you mean [parallel]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, memory, optimizer, lr, train, loss_scale, data, eval, checkpoint, log, launch, plugins
   run.toml:11:7: unknown table [comm.tensr]; did you mean [comm.tensor]?
@@ -184,5 +184,5 @@ A key of the plugin that --set replaces:
   > END
   $ triax check run.toml --set optimizer.plugin=optim-sgd --set optimizer.beta1=0.7
   --set: [optimizer] optim-sgd has no key "beta1"
-    keys of [optimizer]: lr, weight_decay, shard; keys of optim-sgd: momentum (triax plugins describe optim-sgd)
+    keys of [optimizer]: lr, weight_decay, shard, prefetch; keys of optim-sgd: momentum (triax plugins describe optim-sgd)
   [2]

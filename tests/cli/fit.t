@@ -22,6 +22,8 @@ It fits as it is written, or with larger microbatches:
     true               none             full                       48  73.7 GB  12.2 GB  84.6 %
     false              states           full                       32  75.7 GB  10.2 GB  78.7 %
     true               states           full                       48  52.4 GB  33.5 GB  84.6 %
+    false              none             full, auto                 32  85.6 GB   314 MB  78.7 %
+    false              states           full, auto                 48    82 GB  3.89 GB  84.6 %
   
   run.toml fits as it is written
 
@@ -40,6 +42,9 @@ It fits with another setting. `triax check` accepts the run with it:
     true               none             full                        1  36.1 GB  does not fit  12.5 %
     false              states           full                        3  29.8 GB  5.23 GB       27.1 %
     true               states           full                       24  34.7 GB  318 MB        73.5 %
+    false              none             full, auto                  1  37.5 GB  does not fit  12.5 %
+    true               none             full, auto                  1  35.9 GB  does not fit  12.5 %
+    false              states           full, auto                  8    35 GB  47.9 MB       48.5 %
   
   to fit, set in run.toml; then rank 0 needs most, 23.3 GB
   
@@ -91,9 +96,11 @@ With sched-breadth-first and many chunks, `gradients` saves memory:
     false              none             none                        1  4.74 MB  995 MB     -
     false              states           none                        1  3.46 MB  997 MB     -
     false              gradients        none                        1  3.08 MB  997 MB     -
+    false              parameters       none                        1  2.71 MB  997 MB     -
     false              none             full                        1   3.8 MB  996 MB     -
     false              states           full                        1  2.52 MB  997 MB     -
     false              gradients        full                        1  2.14 MB  998 MB     -
+    false              parameters       full                        1  1.78 MB  998 MB     -
   
   base.toml fits as it is written
 
@@ -109,6 +116,7 @@ As JSON:
         "parallel.sequence": false,
         "optimizer.shard": "none",
         "memory.recompute": "none",
+        "memory.recompute_layers": 1,
         "batch.micro": 4
       },
       "bytes": 1554176,
@@ -122,6 +130,7 @@ As JSON:
           "parallel.sequence": false,
           "optimizer.shard": "none",
           "memory.recompute": "none",
+          "memory.recompute_layers": 1,
           "batch.micro": 1
         },
         "bytes": 1424384,
@@ -134,6 +143,7 @@ As JSON:
           "parallel.sequence": false,
           "optimizer.shard": "none",
           "memory.recompute": "full",
+          "memory.recompute_layers": 1,
           "batch.micro": 2
         },
         "bytes": 1098496,
@@ -151,7 +161,7 @@ As JSON:
 Nothing fits:
 
   $ triax fit run.toml --memory 10GiB
-  --memory 10GiB (10.7 GB): no setting fits: rank 0 needs 14.5 GB with parallel.sequence = true, optimizer.shard = "states", memory.recompute = "full", batch.micro = 1
+  --memory 10GiB (10.7 GB): no setting fits: rank 0 needs 14.3 GB with parallel.sequence = true, optimizer.shard = "states", memory.recompute = "full", memory.recompute_layers = 0, batch.micro = 1
     use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state
   [1]
   $ triax fit base.toml --memory 1B --json 2> out.txt | grep changes

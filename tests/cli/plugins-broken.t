@@ -164,7 +164,7 @@ An option with a name of Triax:
 
   $ triax plugins describe ./core-key.so > /dev/null
   {fixtures}/core-key.so: core-key has an option "lr", which is a key of the core in [optimizer]
-    rename the option; keys of the core in [optimizer]: lr, weight_decay, shard
+    rename the option; keys of the core in [optimizer]: lr, weight_decay, shard, prefetch
   [1]
 
 An exception while it loads:

@@ -770,7 +770,7 @@ An option with a name of Triax:
     ok       name        core-key
     ok       descriptor  version 1.2.3
     problem  options     core-key has an option "lr", which is a key of the core in [optimizer]
-                         next: rename the option; keys of the core in [optimizer]: lr, weight_decay, shard
+                         next: rename the option; keys of the core in [optimizer]: lr, weight_decay, shard, prefetch
     skipped  object
                          not checked: its descriptor has a problem
   {fixtures}/core-key.so has 1 problem
@@ -801,7 +801,7 @@ Several faults:
     problem  options     its option table: option "fast" is declared twice
                          next: remove or rename one of the two rows
     problem  options     several-faults has an option "lr", which is a key of the core in [optimizer]
-                         next: rename the option; keys of the core in [optimizer]: lr, weight_decay, shard
+                         next: rename the option; keys of the core in [optimizer]: lr, weight_decay, shard, prefetch
     skipped  object
                          not checked: its descriptor has a problem
   {fixtures}/several-faults.so has 5 problems

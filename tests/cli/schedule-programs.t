@@ -11,14 +11,10 @@ A program of PyTorch:
   > 1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "0UNSHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
-    remove cells of that kind, or use a file with only the compute actions
   rows.csv:1:7: "0WAIT_REDUCE_GRAD" is a wait of PyTorch; Triax adds the waits that an action needs
-  rows.csv:1:8: "0RESHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
-  rows.csv:2:1: "1UNSHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
+    remove cells of that kind, or use a file with only the compute actions
   rows.csv:2:6: "1WAIT_SEND_B0" is a wait of PyTorch; Triax adds the waits that an action needs
   rows.csv:2:8: "1WAIT_REDUCE_GRAD" is a wait of PyTorch; Triax adds the waits that an action needs
-  rows.csv:2:9: "1RESHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
   [2]
 
 NORM with a stage:
@@ -284,4 +280,16 @@ More microbatches in flight than --cap allows:
   rows.csv:1:3: 0F1: more than 1 microbatch chunk is in flight on its rank
   rows.csv:1:7: 0F2: more than 1 microbatch chunk is in flight on its rank
   rows.csv:1:11: 0F3: more than 1 microbatch chunk is in flight on its rank
+  [1]
+
+With gathered weights, but not those of stage 1:
+
+  $ cat > rows.csv << 'END'
+  > 0UNSHARD,0F0,0RESHARD,1F0,1B0,1REDUCE_GRAD,0UNSHARD,0B0,0RESHARD,0REDUCE_GRAD,REDUCE_TIED,NORM,0OPT_STEP,1OPT_STEP
+  > END
+  $ triax schedule --file rows.csv
+  rows.csv:1:4: 1F0: it has no slot of pool weights to read
+    write a 3UNSHARD before passes of a stage that read its weights (F, B, I), and a 3RESHARD after them, or none in all rows
+  rows.csv:1:5: 1B0: it has no slot of pool weights to read
+    write a 3UNSHARD before passes of a stage that read its weights (F, B, I), and a 3RESHARD after them, or none in all rows
   [1]

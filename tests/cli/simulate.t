@@ -108,7 +108,7 @@ A file with two mistakes:
   $ triax simulate --file rows.csv --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
   rows.csv:2:2: "1B" has no microbatch
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
-  rows.csv:2:3: "1C0" has unknown kind C; known: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP, GATHER_PARAM
+  rows.csv:2:3: "1C0" has unknown kind C; known: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP, GATHER_PARAM, UNSHARD, RESHARD
   [2]
 
 With `--json`, the refusal is one object on stdout:

@@ -160,7 +160,7 @@ TEST(PluginTables, AnOptionNamedLikeAKeyOfTheCoreRefusesThePlugin) {
   EXPECT_THAT(texts(space.load()),
               ElementsAre("run.toml:13:10: optimizer.plugin \"optim-lr\" cannot be used: " SAMPLE_PLUGINS
                           "/optim-lr.so: optim-lr has an option \"lr\", which is a key of the core in [optimizer]\n"
-                          "  rename the option; keys of the core in [optimizer]: lr, weight_decay, shard"));
+                          "  rename the option; keys of the core in [optimizer]: lr, weight_decay, shard, prefetch"));
 }
 
 /// An unusable file is not replaced by one from the next folder.

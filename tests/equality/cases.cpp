@@ -130,6 +130,10 @@ const std::vector<Case>& sample() {
       sharded(scattered({2, 2, 2, 1, kH2, 1, 4, kCpu})),
       sharded(recomputed(parted({3, 2, 2, 1, k1F1B, 1, 4, kCpu})), "gradients"),
       sharded({2, 1, 3, 2, kV, 1, 2, kReference}),
+      sharded({1, 1, 2, 4, kBreadthFirst, 1, 4, kReference}, "parameters"),
+      sharded({2, 1, 3, 3, kInterleaved, 1, 4, kReference}, "parameters"),
+      sharded(recomputed(scattered({2, 2, 2, 2, kV, 1, 4, kCpu})), "parameters"),
+      sharded(parted({2, 2, 2, 1, kH2, 1, 4, kCpu}), "parameters"),
   };
   return cases;
 }
@@ -172,7 +176,7 @@ std::vector<Case> every_case() {
     if (of.micro > 1) continue;
     out.push_back(recomputed(of));
     if (of.data > 1)
-      for (const char* shard : {"states", "gradients"}) out.push_back(sharded(of, shard));
+      for (const char* shard : {"states", "gradients", "parameters"}) out.push_back(sharded(of, shard));
     if (of.tensor > 1) out.push_back(parted(of));
   }
   return out;

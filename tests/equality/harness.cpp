@@ -122,6 +122,8 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     test::append(of.working, parameter.working, rank.device());
     of.first = parameter.first;
     of.gradient_first = parameter.gradient_first;
+    of.working_first = parameter.working_first;
+    of.working_dtype = parameter.working.dtype();
   }
   return kept;
 }

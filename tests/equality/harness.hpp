@@ -44,9 +44,11 @@ struct Training {
 struct KeptParameter {
   ParamSpec spec;
   DType dtype = DType::f32;
-  std::vector<std::byte> weights, gradient;   // as stored; the gradient of the last step
-  std::vector<std::byte> working;             // the weights that layers read
-  std::int64_t first = 0, gradient_first = 0; // elements of the parameter at which `weights` and `gradient` begin
+  std::vector<std::byte> weights, gradient; // as stored; the gradient of the last step
+  std::vector<std::byte> working;           // the weights that layers read
+  /// Elements of the parameter at which `weights`, `gradient` and `working` begin.
+  std::int64_t first = 0, gradient_first = 0, working_first = 0;
+  DType working_dtype = DType::f32;
 };
 
 struct KeptRank {

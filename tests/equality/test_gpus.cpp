@@ -156,6 +156,13 @@ TEST_F(OnGpus, OfCapturedSteps) {
   expect_bits({kThreeAxes}, kNccl, " train.precision=bf16", " train.cuda_graph=true");
 }
 
+/// The weights of a stage are gathered on another stream than that of the passes, also in a captured step.
+TEST_F(OnGpus, WithDividedParameters) {
+  const Case run{1, 1, 2, 3, "sched-breadth-first", 1, 4, "kernels-fused", 3};
+  expect_bits({run}, kNccl, " train.precision=bf16", " optimizer.shard=parameters");
+  expect_bits({run}, kNccl, " train.precision=bf16", " optimizer.shard=parameters train.cuda_graph=true");
+}
+
 #ifdef TRIAX_WITH_UCX
 TEST_F(OnGpus, OverUcx) {
   expect_bits(mixed_cases(), "comm-ucx");

@@ -10,7 +10,9 @@
 //             all-gather of as many bytes together; the inputs of two linear layers are gathered once more;
 //   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, as does a direct reduce-scatter with an
 //             all-gather;
-//   shards    Rajbhandari et al., SC'20, section 7: the parameters are gathered, (d-1)/d of them from the other ranks.
+//   shards    Rajbhandari et al., SC'20, section 7: the parameters are gathered, (d-1)/d of them from the other ranks;
+//             divided parameters before the forwards and again before the backwards of a stage, 3 (d-1)/d with the
+//             scattered gradients, but for the last stages, which stay in memory between the two;
 // In addition, every rank gets the numbers of a step: losses with a request, and squares of gradients, in double; the
 // squares are first added over the ranks that share parameters. The first and the last pipeline rank exchange the tied
 // table's gradient.
@@ -91,11 +93,32 @@ class Formulas {
     out += times(has_embedding_ + has_head_, gradients({table()})); // tied: alone
     out += all_reduce(all_parameters(), run_.data, data_, kDouble); // squares
     out += all_gather(losses_bytes(), run_.data);
-    if (!run_.shard.empty()) out += gathered_parameters();
+    if (run_.shard == "parameters") {
+      out += unsharded_parameters();
+    } else if (!run_.shard.empty()) {
+      out += gathered_parameters();
+    }
     return out;
   }
 
  private:
+  /// One stage per rank is gathered once. Breadth-first on one rank, all stages but the last two, of which a rank has
+  /// weights at the end of its forwards (optimizer.prefetch = 1), are gathered again. Each side of a tie in another
+  /// stage gathers the table.
+  Moved unsharded_parameters() const {
+    Moved out;
+    for (int chunk = 0; chunk < run_.chunks; ++chunk) {
+      const int stage = chunk * run_.pipeline + pipeline_;
+      const bool first = stage == 0, last = stage == run_.stages() - 1;
+      const std::int64_t blocks = run_.layers / run_.stages() + (stage < run_.layers % run_.stages());
+      Moved of_stage = times(blocks, gathered(block_parameters()));
+      if (first) of_stage += gathered({run_.sequence * kHidden});
+      if (last) of_stage += gathered({kHidden, kHidden});
+      if (first || last) of_stage += gathered({table()});
+      out += times(chunk + 2 < run_.chunks ? 2 : 1, of_stage);
+    }
+    return out;
+  }
   /// Each rank sends its part of each bucket to the others; of a tied table, which it stores once, as well.
   Moved gathered_parameters() const {
     Moved out = times(blocks_, gathered(block_parameters()));
@@ -113,11 +136,12 @@ class Formulas {
   }
   /// The sum of a bucket over the data ranks. A reduce-scatter sends each other rank its part.
   Moved gradients(const std::vector<std::int64_t>& parameters) const {
-    if (run_.shard != "gradients") return bucket(parameters, run_.data, data_);
+    if (!scatters()) return bucket(parameters, run_.data, data_);
     return {1, (run_.data - 1) * part_bytes(parameters)};
   }
+  bool scatters() const { return run_.shard == "gradients" || run_.shard == "parameters"; }
   /// Of the tied table, what a rank has reduced gradients of.
-  std::int64_t tied_elements() const { return run_.shard == "gradients" ? part_bytes({table()}) / kFloat : table(); }
+  std::int64_t tied_elements() const { return scatters() ? part_bytes({table()}) / kFloat : table(); }
 
   std::int64_t boundary_bytes() const {
     const bool is_part = run_.scatter_gather || run_.sequence_parallel;
@@ -275,6 +299,8 @@ TEST(Traffic, FollowsTheFormulas) {
       {.data = 3, .layers = 3, .shard = "states"},
       {.pipeline = 2, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .layers = 5, .shard = "states"},
       {.pipeline = 2, .tensor = 2, .data = 3, .scheduler = "sched-1f1b", .layers = 5, .shard = "gradients"},
+      {.pipeline = 2, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .layers = 5, .shard = "parameters"},
+      {.data = 3, .chunks = 5, .scheduler = "sched-breadth-first", .layers = 6, .shard = "parameters"},
   };
   for (const Case& run : cases) expect_formulas(run, {.steps = 2});
 }
@@ -301,6 +327,15 @@ TEST(Traffic, FormulasAreThePapers) {
     EXPECT_EQ(with.bytes - without.bytes - squares, m * 8 * b * s * h * (t - 1) / t * kFloat);
     EXPECT_EQ(with.ops - without.ops, m * 4);
   }
+  // A block more in the first of nine stages: 3/2 of the bytes without sharding, up to the alignment of the parts.
+  const auto of_one_more = [](const char* shard) {
+    const Case whole{.data = 2, .chunks = 9, .scheduler = "sched-breadth-first", .layers = 10, .shard = shard};
+    Case shorter = whole;
+    shorter.layers = 9;
+    const std::int64_t squares = 12 * kDouble;
+    return static_cast<double>(Formulas(whole, 0).data().bytes - Formulas(shorter, 0).data().bytes - squares);
+  };
+  EXPECT_NEAR(of_one_more("parameters"), 1.5 * of_one_more(""), 3 * 256);
   for (const int chunks : {1, 2, 3}) { // a rank in the middle: v times the transfers
     const Case run{3, 1, 1, chunks, chunks == 1 ? "sched-1f1b" : "sched-interleaved", b, m, "kernels-reference", 9};
     const std::int64_t values = 2 * (m * b + 1 + (9 / 3) * 12 + 3) * kDouble; // losses, a request, and squares

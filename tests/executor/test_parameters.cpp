@@ -38,7 +38,7 @@ TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
       EXPECT_EQ(note.grads[0], all[0].exchanged[1].data());
     }
   EXPECT_NE(all[0].exchanged[1].data(), all[0].gradient.data());
-  EXPECT_EQ(rank.state->parameters().working_of(3)[0].data(), all[0].master.data());
+  EXPECT_EQ(rank.state->parameters().working_of(3)[0][0].data(), all[0].master.data());
   EXPECT_EQ(rank.state->shards().size(), 4u);
 }
 

@@ -83,6 +83,26 @@ TEST(Lower, GathersTheParametersOfAStageAfterItsStepIfTheyAreUpdatedInParts) {
   EXPECT_EQ(labels(lower_forward_only(rows, shape).front()), "0F0 1F0");
 }
 
+/// The last two stages stay: their backwards follow their forwards within the distance.
+TEST(Lower, GathersTheWeightsOfAStageAheadOfItsUse) {
+  const PipelineShape shape{1, 4, 1};
+  const Schedule rows = schedule_of(shape, {0, 0, 0, 0}, {"0F0 1F0 2F0 3F0 3B0 2B0 1I0 0I0 1W0 0W0"});
+  const auto with = [&](int prefetch) {
+    return labels(lower(rows, shape, Boundaries::whole, Sharding::parameters, prefetch).front());
+  };
+  EXPECT_EQ(with(1),
+            "0UNSHARD 1UNSHARD 0F0 0RESHARD 2UNSHARD 1F0 1RESHARD 3UNSHARD 2F0 3F0 3B0 3RESHARD 3REDUCE_GRAD 1UNSHARD "
+            "2B0 2RESHARD 2REDUCE_GRAD 0UNSHARD 1I0 1RESHARD 0I0 0RESHARD 1W0 1REDUCE_GRAD 0W0 0REDUCE_GRAD "
+            "REDUCE_TIED NORM 0OPT_STEP 1OPT_STEP 2OPT_STEP 3OPT_STEP");
+  EXPECT_EQ(with(0).substr(0, 53), "0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 1RESHARD 2UNSHARD ");
+  EXPECT_EQ(with(3).substr(0, 48), "0UNSHARD 1UNSHARD 2UNSHARD 3UNSHARD 0F0 0RESHARD");
+  for (const int prefetch : {0, 1, 2, 3, 9})
+    EXPECT_EQ(lower(rows, shape, Boundaries::whole, Sharding::parameters, prefetch).front().weight_slots(),
+              std::min(prefetch + 1, 4));
+  EXPECT_EQ(labels(lower_forward_only(rows, shape, Boundaries::whole, Sharding::parameters, 1).front()),
+            "0UNSHARD 1UNSHARD 0F0 0RESHARD 2UNSHARD 1F0 1RESHARD 3UNSHARD 2F0 2RESHARD 3F0 3RESHARD");
+}
+
 TEST(Lower, ReducesAfterAStagesLastBackwardAndEndsTheStep) {
   EXPECT_EQ(labels(lowered({1, 2, 2}, "0F0 1F0 1B0 0F1 1F1 1B1 0B0 0B1")),
             "0F0 1F0 1B0 0F1 1F1 1B1 1REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD REDUCE_TIED NORM 0OPT_STEP 1OPT_STEP");

@@ -60,7 +60,7 @@ TEST_P(WrittenAndRead, ComputeActions) {
 
 /// Slots and waits follow from the order, so a file does not contain them.
 TEST_P(WrittenAndRead, ALoweredProgram) {
-  for (const Sharding sharding : {Sharding::none, Sharding::states}) {
+  for (const Sharding sharding : {Sharding::none, Sharding::states, Sharding::parameters}) {
     const std::vector<Program> written = lower(schedule(), GetParam().shape, Boundaries::whole, sharding);
     const std::string csv = to_csv(written);
     const CsvFile file = read_csv(csv, "rows.csv");
@@ -78,6 +78,7 @@ TEST_P(WrittenAndRead, ALoweredProgram) {
         EXPECT_EQ(one[at].own, other[at].own);
         EXPECT_EQ(one[at].handed, other[at].handed);
         EXPECT_EQ(one[at].peer, other[at].peer);
+        EXPECT_EQ(one[at].weights, other[at].weights);
         EXPECT_EQ(one[at].waits, other[at].waits);
       }
       for (const int stage : written[rank].stages())

@@ -189,11 +189,10 @@ TEST(Verifier, AnActionWithoutItsSlotIsRefused) {
   const auto without = [](const std::string& label, Pool pool) {
     return [=](Mutable& program) { program.actions[program.at(label)].own[static_cast<std::size_t>(pool)] = -1; };
   };
-  EXPECT_THAT(
-      with_fault(1, kTagged, without("1F1", Pool::input_f)),
-      ::testing::Contains(HasSubstr("1F1: it reads slot -1 of pool input_f, which does not hold its microbatch")));
+  EXPECT_THAT(with_fault(1, kTagged, without("1F1", Pool::input_f)),
+              ::testing::Contains(HasSubstr("1F1: it has no slot of pool input_f to read")));
   EXPECT_THAT(with_fault(0, kTagged, without("0B1", Pool::gradient)),
-              ::testing::Contains(HasSubstr("0B1: it reads slot -1 of pool gradient")));
+              ::testing::Contains(HasSubstr("0B1: it has no slot of pool gradient to read")));
   EXPECT_THAT(with_fault(1, kTagged, without("1RECV_F1", Pool::input_i)),
               ::testing::Contains(HasSubstr("1RECV_F1: it has no slot of pool input_i to fill")));
 }
@@ -353,6 +352,45 @@ TEST(Verifier, AnAccumulatorHasOneStageAtATime) {
                 program.move("2REDUCE_GRAD", program.at("1REDUCE_GRAD"));
               }),
               ::testing::Contains(HasSubstr("1B0: slot 0 of pool accumulator still holds stage 2")));
+}
+
+/// The third stage to run uses the slot of the first.
+TEST(Verifier, WeightsAreGatheredBeforePassesReadThem) {
+  const PipelineShape shape{1, 3, 1};
+  const Schedule rows = schedule_of(shape, {0, 0, 0}, {"0F0 1F0 2F0 2B0 1B0 0B0"});
+  const std::vector<Program> divided = lower(rows, shape, Boundaries::whole, Sharding::parameters, 1);
+  EXPECT_EQ(divided[0].weight_slots(), 2);
+  for (const Assumptions& assumptions : test::all_assumptions()) {
+    EXPECT_THAT(reasons(verify(divided, {shape}, assumptions)), ElementsAre());
+    EXPECT_THAT(reasons(verify(lower_forward_only(rows, shape, Boundaries::whole, Sharding::parameters, 1),
+                               {shape, true}, assumptions)),
+                ElementsAre());
+  }
+  const auto with = [&](auto fault) {
+    Mutable mutated(divided[0]);
+    fault(mutated);
+    return reasons(verify(std::vector<Program>{mutated.program()}, {shape}, kTagged));
+  };
+  const auto at = [](Mutable& program, const char* action) -> ProgramAction& {
+    return program.actions[program.at(action)];
+  };
+  EXPECT_THAT(
+      with([&](Mutable& program) { at(program, "1F0").waits.clear(); }),
+      ::testing::Contains(HasSubstr("1F0: it does not wait for 1UNSHARD, which may still use slot 1 of pool weights")));
+  EXPECT_THAT(with([&](Mutable& program) { at(program, "1F0").weights = 0; }),
+              ::testing::Contains(HasSubstr("1F0: it reads slot 0 of pool weights, which does not hold its stage")));
+  EXPECT_THAT(with([&](Mutable& program) { at(program, "1F0").weights = -1; }),
+              ::testing::Contains(HasSubstr("1F0: it has no slot of pool weights to read")));
+  EXPECT_THAT(with([&](Mutable& program) { at(program, "2UNSHARD").weights = -1; }),
+              ::testing::Contains(HasSubstr("2UNSHARD: it has no slot of pool weights to fill")));
+  EXPECT_THAT(with([&](Mutable& program) { program.move("0RESHARD", program.at("1F0")); }),
+              ::testing::Contains(HasSubstr("2UNSHARD: slot 0 of pool weights still holds stage 0")));
+  EXPECT_THAT(with([&](Mutable& program) { program.move("0RESHARD", program.at("0F0")); }),
+              ::testing::Contains(HasSubstr("0F0: it reads slot 0 of pool weights, which does not hold its stage")));
+  EXPECT_THAT(with([&](Mutable& program) {
+                program.actions.erase(program.actions.begin() + static_cast<std::ptrdiff_t>(program.at("1RESHARD")));
+              }),
+              ::testing::Contains(HasSubstr("stage 1: pool weights, slot 1 still holds stage 1 at the end")));
 }
 
 } // namespace

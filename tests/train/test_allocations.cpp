@@ -136,8 +136,8 @@ TEST(SteadyState, AllocatesNothingOnAnyRankOfThreeAxes) {
   }
 }
 
-/// Reduce-scatters and all-gathers, and stages that share accumulators.
-TEST(SteadyState, AllocatesNothingWhereDataRanksDivideGradients) {
+/// Reduce-scatters and all-gathers, and stages that share accumulators and the memory of weights.
+TEST(SteadyState, AllocatesNothingWhereDataRanksDivideGradientsAndParameters) {
   test::TinyRun run;
   run.keys["model.layers"] = "16";
   run.keys["kernels.plugin"] = "\"kernels-cpu\"";
@@ -145,7 +145,18 @@ TEST(SteadyState, AllocatesNothingWhereDataRanksDivideGradients) {
   run.keys["schedule.plugin"] = "\"sched-breadth-first\"";
   run.keys["parallel.chunks"] = "8";
   run.keys["parallel.data"] = "2";
-  run.keys["optimizer.shard"] = "\"gradients\"";
+  for (const char* shard : {"\"gradients\"", "\"parameters\""}) {
+    run.keys["optimizer.shard"] = shard;
+    SCOPED_TRACE(shard);
+    expect_steady(run);
+  }
+}
+
+TEST(SteadyState, AllocatesNothingWhereGroupsOfBlocksAreRecomputed) {
+  test::TinyRun run;
+  run.keys["model.layers"] = "5";
+  run.keys["memory.recompute"] = "\"full\"";
+  run.keys["memory.recompute_layers"] = "2";
   expect_steady(run);
 }
 

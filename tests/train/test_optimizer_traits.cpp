@@ -40,5 +40,32 @@ TEST(OptimizerTraits, OfUnnamedEqualOrChangingStateAreRefused) {
   }
 }
 
+/// optim-trust multiplies the rate by a ratio of a whole parameter.
+TEST(OptimizerTraits, OfAnUpdateOfWholeParametersRefuseTheirDivision) {
+  test::TinyRun run;
+  run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run.keys["optimizer.plugin"] = "\"optim-trust\"";
+  run.keys["train.precision"] = "\"fp64\"";
+  run.keys["parallel.data"] = "2";
+  const auto refusals = [&run] {
+    const config::RunConfig config = run.config();
+    const Layout layout = train::layout_of(config);
+    const train::RankPlugins plugins(config, layout, 0, 1, null_log());
+    return plugins.refusals(layout, train::choose_placement(config), false);
+  };
+  EXPECT_TRUE(refusals().empty());
+  for (const char* shard : {"states", "gradients", "parameters"}) {
+    run.keys["optimizer.shard"] = text("\"{}\"", shard);
+    const Refusals all = refusals();
+    ASSERT_EQ(all.size(), 1u) << shard;
+    EXPECT_EQ(all.front().message, text("optimizer.shard = \"{}\" divides parameters, and optimizer.plugin "
+                                        "\"optim-trust\" needs whole ones",
+                                        shard));
+    EXPECT_THAT(all.front().keys, ::testing::ElementsAre("optimizer.shard", "optimizer.plugin"));
+  }
+  run.keys["parallel.data"] = "1"; // nothing is divided
+  EXPECT_TRUE(refusals().empty());
+}
+
 } // namespace
 } // namespace triax

@@ -2,6 +2,9 @@
 // Recomputed blocks: the same bits as kept ones, with less memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "train/preflight.hpp"
 #include "train/tiny_ranks.hpp"
 
 namespace triax {
@@ -47,6 +50,67 @@ TEST(Recompute, ChangesNoBitOfSeveralRanks) {
   for (std::size_t rank = 0; rank < recomputed.size(); ++rank) {
     EXPECT_EQ(recomputed[rank].trace, kept[rank].trace) << rank;
     EXPECT_EQ(recomputed[rank].held_out, kept[rank].held_out) << rank;
+  }
+}
+
+/// Groups of blocks in stages of five and four, with whole and split backwards.
+TEST(Recompute, OfGroupsOfBlocksChangesNoBit) {
+  for (const char* schedule : {"sched-gpipe", "sched-zb-h1"})
+    for (const char* precision : {"fp32", "bf16"}) {
+      SCOPED_TRACE(text("{} {}", schedule, precision));
+      TinyRun run;
+      run.keys["model.layers"] = "9";
+      run.keys["parallel.tensor"] = "2";
+      run.keys["parallel.pipeline"] = "2";
+      run.keys["parallel.sequence"] = text("{}", std::string(schedule) == "sched-gpipe");
+      run.keys["model.dropout"] = "0.1";
+      run.keys["schedule.plugin"] = text("\"{}\"", schedule);
+      run.keys["kernels.plugin"] = "\"kernels-cpu\"";
+      run.keys["train.precision"] = text("\"{}\"", precision);
+      const std::vector<test::RankTrace> kept = test::train_ranks(run, 2);
+      run.keys["memory.recompute"] = "\"full\"";
+      for (const char* layers : {"0", "2", "3", "7"}) {
+        SCOPED_TRACE(layers);
+        run.keys["memory.recompute_layers"] = layers;
+        const std::vector<test::RankTrace> recomputed = test::train_ranks(run, 2);
+        ASSERT_EQ(recomputed.size(), 4u);
+        for (std::size_t rank = 0; rank < recomputed.size(); ++rank) {
+          EXPECT_EQ(recomputed[rank].trace, kept[rank].trace) << rank;
+          EXPECT_EQ(recomputed[rank].weights, kept[rank].weights) << rank;
+          EXPECT_EQ(recomputed[rank].held_out, kept[rank].held_out) << rank;
+        }
+      }
+    }
+}
+
+/// An input for each group and microbatch, and the stash of a group once: the automatic number needs no more than any
+/// other. The allocated memory is that of the plan.
+TEST(Recompute, OfGroupsOfBlocksNeedsLeastMemoryWithTheAutomaticNumber) {
+  for (const char* batch : {"2", "16", "64"}) {
+    SCOPED_TRACE(batch);
+    TinyRun run;
+    run.keys["model.layers"] = "12";
+    run.keys["model.hidden"] = "32";
+    run.keys["model.sequence"] = "16";
+    run.keys["batch.global"] = batch;
+    run.keys["memory.recompute"] = "\"full\"";
+    const std::size_t single = activations_of(run);
+    run.keys["memory.recompute_layers"] = "0";
+    const std::size_t least = activations_of(run);
+    for (const char* layers : {"1", "2", "3", "4", "6", "12"}) {
+      run.keys["memory.recompute_layers"] = layers;
+      EXPECT_LE(least, activations_of(run)) << layers;
+    }
+    if (std::string(batch) == "64") {
+      EXPECT_LT(least, single / 2);
+    }
+    run.keys["memory.recompute_layers"] = "3";
+    config::RunConfig config = run.config();
+    config.data.training.paths.clear(); // a plan needs no samples
+    const train::Preflight planned = train::preflight(config, train::choose_placement(config), null_log());
+    const std::vector<train::MemoryRow>& memory = planned.plans.front().memory;
+    const auto is_activations = [](const train::MemoryRow& row) { return std::string(row.what) == "activations"; };
+    EXPECT_EQ(std::ranges::find_if(memory, is_activations)->bytes, activations_of(run));
   }
 }
 

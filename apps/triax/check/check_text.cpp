@@ -175,6 +175,16 @@ std::vector<std::string> notes(const CheckReport& report) {
         text("optimizer.shard = \"gradients\" needs as much memory as \"states\", because each rank accumulates "
              "gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate "
              "one after another needs less: sched-breadth-first with parallel.chunks of 3 or more"));
+  if (!planned.plans.empty() && train::sharding(run) == schedule::Sharding::parameters && !planned.saves_weights)
+    out.push_back(text(
+        "optimizer.shard = \"parameters\" needs as much memory for weights as \"gradients\", or more, because each "
+        "rank has those of {} (optimizer.prefetch = {}), and its parts of all. More stages per rank need less: "
+        "parallel.chunks, best with sched-breadth-first",
+        run.parallel.chunks == 1
+            ? "its only stage"
+            : text("{} of its {} stages at a time",
+                   std::min<std::int64_t>(run.optimizer_core.prefetch + 1, run.parallel.chunks), run.parallel.chunks),
+        run.optimizer_core.prefetch));
   return out;
 }
 

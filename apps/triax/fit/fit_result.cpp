@@ -20,12 +20,19 @@ const char* word(bool value) {
   return value ? "true" : "false";
 }
 
+/// "full", or "full, 4 blocks"; the number that needs least is "auto".
+std::string recompute_text(const train::MemorySettings& settings) {
+  if (settings.recompute == "none" || settings.layers == 1) return settings.recompute;
+  return text("{}, {}", settings.recompute, settings.layers == 0 ? "auto" : text("{} blocks", settings.layers));
+}
+
 std::string rows_text(const FitResult& result) {
   std::vector<std::vector<std::string>> rows = {
       {"parallel.sequence", "optimizer.shard", "memory.recompute", "batch.micro", "needs", "free", "idle"}};
   for (const train::MemoryPlan& plan : result.search.plans) {
-    const auto& [sequence, shard, recompute, micro] = plan.settings;
-    rows.push_back({word(sequence), shard, recompute, text("{}", micro), report::bytes_text(plan.bytes),
+    const train::MemorySettings& of = plan.settings;
+    rows.push_back({word(of.sequence), of.shard, recompute_text(of), text("{}", of.micro),
+                    report::bytes_text(plan.bytes),
                     result.fits(plan) ? report::bytes_text(result.limit.bytes - plan.bytes) : "does not fit",
                     plan.idle ? report::percent_text(*plan.idle) : "-"});
   }
@@ -36,6 +43,7 @@ Json settings_json(const train::MemorySettings& settings) {
   return {{"parallel.sequence", settings.sequence},
           {"optimizer.shard", settings.shard},
           {"memory.recompute", settings.recompute},
+          {"memory.recompute_layers", settings.layers},
           {"batch.micro", settings.micro}};
 }
 
@@ -50,8 +58,10 @@ Json plan_json(const FitResult& result, const train::MemoryPlan& plan) {
 } // namespace
 
 std::string to_text(const train::MemorySettings& settings) {
-  return text("parallel.sequence = {}, optimizer.shard = \"{}\", memory.recompute = \"{}\", batch.micro = {}",
-              word(settings.sequence), settings.shard, settings.recompute, settings.micro);
+  const bool groups = settings.recompute != "none" && settings.layers != 1;
+  return text("parallel.sequence = {}, optimizer.shard = \"{}\", memory.recompute = \"{}\"{}, batch.micro = {}",
+              word(settings.sequence), settings.shard, settings.recompute,
+              groups ? text(", memory.recompute_layers = {}", settings.layers) : "", settings.micro);
 }
 
 std::vector<FitChange> changes_of(const FitResult& result) {
@@ -63,6 +73,8 @@ std::vector<FitChange> changes_of(const FitResult& result) {
   }
   if (best.shard != written.shard) out.push_back({"optimizer", "shard", text("\"{}\"", best.shard)});
   if (best.recompute != written.recompute) out.push_back({"memory", "recompute", text("\"{}\"", best.recompute)});
+  if (best.recompute != "none" && best.layers != written.layers)
+    out.push_back({"memory", "recompute_layers", text("{}", best.layers)});
   if (best.micro != written.micro) out.push_back({"batch", "micro", text("{}", best.micro)});
   return out;
 }

@@ -86,6 +86,7 @@ ScheduleSource source_from_run(const std::string& file, const std::vector<Overri
   out.shape = train::pipeline_shape(*loaded.run);
   out.boundaries = train::boundaries(*loaded.run);
   out.sharding = train::sharding(*loaded.run);
+  out.prefetch = static_cast<int>(loaded.run->optimizer_core.prefetch);
   out.layout = train::layout_of(*loaded.run);
   out.folder = loaded.run->folder;
   return out;

@@ -34,6 +34,7 @@ struct ScheduleSource {
   PipelineShape shape;
   schedule::Boundaries boundaries = schedule::Boundaries::whole;
   schedule::Sharding sharding = schedule::Sharding::none;
+  int prefetch = schedule::kDefaultPrefetch;
   Layout layout = Layout::ptd(1, 1, 1);
   std::filesystem::path folder;              // of a run; else empty
   std::vector<config::ResolvedValue> values; // positions for error messages

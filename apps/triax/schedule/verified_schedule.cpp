@@ -54,12 +54,13 @@ std::vector<schedule::Violation> violations_of(VerifiedSchedule& made, const Sch
   const PipelineShape& shape = source.shape;
   std::vector<schedule::Violation> violations = schedule::verify(made.schedule, shape);
   if (!violations.empty()) return violations;
-  made.programs = schedule::lower(made.schedule, shape, source.boundaries, source.sharding);
+  made.programs = schedule::lower(made.schedule, shape, source.boundaries, source.sharding, source.prefetch);
   violations = schedule::verify(made.programs, {shape, false, options.cap}, kMin);
   if (options.evaluation)
-    std::ranges::move(
-        schedule::verify(schedule::lower_forward_only(made.schedule, shape, source.boundaries), {shape, true}, kMin),
-        std::back_inserter(violations));
+    std::ranges::move(schedule::verify(schedule::lower_forward_only(made.schedule, shape, source.boundaries,
+                                                                    source.sharding, source.prefetch),
+                                       {shape, true}, kMin),
+                      std::back_inserter(violations));
   return violations;
 }
 

@@ -49,6 +49,9 @@ struct ParameterShard {
 struct OptimizerTraits {
   std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros;
                                   // of letters, digits, "_" and "-"
+  /// Whether the update of an element depends on values of this element only. If not, the engine refuses the division
+  /// of parameters over data ranks (`optimizer.shard`), whose group the optimizer does not get.
+  bool elementwise = true;
 };
 
 /// Arguments of a step.
@@ -108,7 +111,7 @@ class TRIAX_API Optimizer : public Extensible {
 //
 // The update
 //
-// [O4] The bits of an element do not depend on how parameters are cut: a part (`first`) gets the bits of the whole.
+// [O4] If traits().elementwise, a part of a parameter (`first`) gets the bits that it gets in the whole parameter.
 // [O5] The shards of prepare() may be stepped in any number of calls, each with any of them: the bits are those of one
 //      call. Shards that are not in a call do not change.
 // [O6] Equal calls give equal bits, in every object.

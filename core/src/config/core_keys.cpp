@@ -58,6 +58,7 @@ constexpr double kMaxSize = 65536;     // of one axis
 constexpr double kMaxBatch = 16777216; // products with axis sizes stay far inside 64 bits
 constexpr double kMaxSeconds = 1e8;    // three years; clocks count nanoseconds
 constexpr double kMaxVocab = 2147483647;
+constexpr double kMaxPrefetch = 1024;
 constexpr double kMaxCount = 2147483647;             // of a counter on a device
 constexpr double kMaxRate = 1e30;                    // factor of fp32 weights, far inside the range of fp32
 constexpr double kMinScale = 1e-9, kMaxScale = 1e30; // factor of fp32 gradients, far inside the range of fp32
@@ -107,6 +108,10 @@ constexpr CoreKey kMemory[] = {
          "recompute", "none", "none|full",
          "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>},
+    {option_int("recompute_layers", "1", 0, kMaxSize,
+                "with recompute = \"full\": consecutive blocks of a stage that keep one input together, and run their "
+                "forwards again before the backward of the last; 0: the number that needs least memory"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute_layers>},
 };
 
 constexpr CoreKey kOptimizer[] = {
@@ -114,10 +119,16 @@ constexpr CoreKey kOptimizer[] = {
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::lr>},
     {option_float("weight_decay", "0.1", 0, kMaxRate, "on parameters of two or more dimensions only"), nullptr,
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::weight_decay>},
-    {option_string("shard", "none", "none|states|gradients",
+    {option_string("shard", "none", "none|states|gradients|parameters",
                    "what the data ranks divide (ZeRO); states: each updates its part, and keeps the optimizer's state "
-                   "and the master weights of no other; gradients: nor the reduced gradients"),
+                   "and the master weights of no other; gradients: nor the reduced gradients; parameters: nor the "
+                   "weights of a stage that it does not use"),
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::shard>},
+    {option_int(
+         "prefetch", "1", 0, kMaxPrefetch,
+         "with shard = \"parameters\": for how many uses of other stages ahead a rank gathers weights; each needs "
+         "memory for a stage; 0: a pass waits for its weights"),
+     nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::prefetch>},
 };
 
 constexpr CoreKey kLr[] = {

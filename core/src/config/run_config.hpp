@@ -89,11 +89,14 @@ struct RunConfig {
     std::int64_t global = 1, micro = 1;
   } batch;
   struct MemoryKeys {
-    std::string recompute = "none"; // none | full
+    std::string recompute = "none";    // none | full
+    std::int64_t recompute_layers = 1; // blocks that keep one input together; 0: the number that needs least memory
   } memory;
   struct OptimizerKeys {
     double lr = 0, weight_decay = 0;
-    std::string shard = "none"; // none | states | gradients: what the data ranks divide; no effect if data is 1
+    /// none | states | gradients | parameters: what the data ranks divide; no effect if data is 1.
+    std::string shard = "none";
+    std::int64_t prefetch = 1; // of parameters: uses of a stage ahead for which weights are gathered
   } optimizer_core;
   struct LrKeys {
     std::string decay = "constant"; // constant | cosine | linear

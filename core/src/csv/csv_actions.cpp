@@ -171,8 +171,8 @@ Action compute_action(const CellAction& action) {
 void refuse_kind(const CellAction& action, std::string_view message, Problems& problems) {
   constexpr std::string_view kHint = "remove cells of that kind, or use a file with only the compute actions";
   if (action.kind == "UNSHARD" || action.kind == "RESHARD")
-    return problems.add(action.cell, "gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights",
-                        kHint);
+    return problems.add(
+        action.cell, "gathers or drops weights; Triax adds such actions with optimizer.shard = \"parameters\"", kHint);
   if (action.kind.starts_with("WAIT_"))
     return problems.add(action.cell, "is a wait of PyTorch; Triax adds the waits that an action needs", kHint);
   problems.add(action.cell, message, kForm);

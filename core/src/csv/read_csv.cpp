@@ -104,8 +104,10 @@ std::vector<Program> programs_of(const CsvFile& file) {
     });
   };
   const Boundaries boundaries = has(gathers) ? Boundaries::scattered : Boundaries::whole;
-  const Sharding sharding =
-      has([](Kind kind) { return kind == Kind::gather_param; }) ? Sharding::states : Sharding::none;
+  const auto has_kind = [&has](Kind wanted) { return has([wanted](Kind kind) { return kind == wanted; }); };
+  const Sharding sharding = has_kind(Kind::unshard)        ? Sharding::parameters
+                            : has_kind(Kind::gather_param) ? Sharding::states
+                                                           : Sharding::none;
   std::vector<Program> out;
   out.reserve(file.actions.size());
   for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {

@@ -141,6 +141,7 @@ class Executor {
   void zero_gradients();
   void zero_accumulator(int slot);
   void reduce_gradients(int stage, ActionId id);
+  void gather_weights(const schedule::ProgramAction& action, ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void send_request(const Request& request);
   void step_optimizer(int stage, ActionId id);

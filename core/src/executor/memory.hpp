@@ -25,6 +25,9 @@ class ReusedBlock {
   explicit ReusedBlock(std::byte* base) : base_(base) {}
   /// Starts the next set: the tensors assigned before are no longer needed.
   void restart() { used_ = 0; }
+  /// Bytes of the set up to now; restart_after() starts a set behind them.
+  std::size_t used() const { return used_; }
+  void restart_after(std::size_t bytes) { used_ = bytes; }
   TensorView tensor(DType dtype, const Shape& shape);
   std::size_t peak() const { return peak_; }
 

@@ -7,15 +7,19 @@ namespace triax::executor {
 
 namespace {
 
+void gather(const Groups& groups, const std::string& group_name, const TensorView& part, const TensorView& whole,
+            Stream& stream, ActionId id) {
+  Communicator* const group = groups.find(group_name);
+  TRIAX_REQUIRE(group, "there is no communicator of {} for a parameter", group_name);
+  group->wait(group->all_gather(part, whole, stream, id), stream);
+}
+
 /// Of the layers [first, end).
 void gather_layers(const Parameters& parameters, int first, int end, const Groups& groups, Stream& stream,
                    ActionId id) {
   for (int number = first; number < end; ++number)
-    for (const GatheredWeights& weights : parameters.gathered_of(number)) {
-      Communicator* const group = groups.find(weights.group);
-      TRIAX_REQUIRE(group, "there is no communicator of {} for a parameter", weights.group);
-      group->wait(group->all_gather(weights.part, weights.working, stream, id), stream);
-    }
+    for (const GatheredWeights& weights : parameters.gathered_of(number))
+      if (!weights.working.empty()) gather(groups, weights.group, weights.part, weights.working, stream, id);
 }
 
 } // namespace
@@ -24,6 +28,13 @@ void gather_parameters(RankState& state, int stage, const Groups& groups, Device
   const Stage& of = state.stage(stage);
   gather_layers(state.parameters(), of.first(), of.end(), groups, stream, id);
   if (device.kind() == DeviceKind::host) stream.ready();
+}
+
+void unshard_parameters(RankState& state, int stage, int slot, const Groups& groups, Stream& stream, ActionId id) {
+  state.stage(stage).for_each_layer([&](int number, const Layer&) {
+    for (const UnshardedWeights& weights : state.parameters().unsharded_of(number))
+      gather(groups, weights.group, weights.part, weights.whole.at(static_cast<std::size_t>(slot)), stream, id);
+  });
 }
 
 void refresh_working(const Parameters& parameters, Device& device, const Groups& groups, Stream& stream) {

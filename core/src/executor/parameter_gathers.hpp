@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All-gathers of parameters that ranks update in parts (schedule::Sharding): after a step, and after the master weights
-// were loaded.
+// All-gathers of parameters that ranks update in parts (schedule::Sharding): after a step or before each use, and after
+// the master weights were loaded.
 //
 // Threads: the rank's main thread. Blocking: never. Errors: those of the communicators.
 #pragma once
@@ -15,8 +15,11 @@ namespace triax::executor {
 /// action.
 void gather_parameters(RankState& state, int stage, const Groups& groups, Device& device, Stream& stream, ActionId id);
 
+/// The same of an UNSHARD, into a slot of Pool::weights. Does not wait.
+void unshard_parameters(RankState& state, int stage, int slot, const Groups& groups, Stream& stream, ActionId id);
+
 /// Makes the working weights of all layers from the master weights. All ranks must call it. Nothing is communicated if
-/// no rank holds a part of the master weights.
+/// no rank holds a part of the master weights, or if UNSHARD gathers the weights before they are read.
 void refresh_working(const Parameters& parameters, Device& device, const Groups& groups, Stream& stream);
 
 } // namespace triax::executor

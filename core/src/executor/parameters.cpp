@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the list of parameters, and assigns memory to them.
+// Builds the list of parameters. parameter_memory.cpp assigns memory to them.
 #include "executor/parameters.hpp"
 
 #include <algorithm>
@@ -22,11 +22,6 @@ bool is_tied(std::span<const Tie> ties, int number, std::string_view param) {
   return std::ranges::any_of(ties, [&](const Tie& tie) {
     return (tie.layer_a == number && tie.param_a == param) || (tie.layer_b == number && tie.param_b == param);
   });
-}
-
-/// Without padding.
-std::int64_t stored_elements(const ParamSpec& spec) {
-  return without_padding({nullptr, DType::f32, spec.local}, spec).elements();
 }
 
 bool is_padded(const ParamSpec& spec, const Cut& cut) {
@@ -83,6 +78,10 @@ TensorView without_padding(const TensorView& view, const ParamSpec& spec) {
   return out;
 }
 
+std::int64_t stored_elements(const ParamSpec& spec) {
+  return without_padding({nullptr, DType::f32, spec.local}, spec).elements();
+}
+
 std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& layout) {
   std::vector<std::string> out;
   for (const Axis& axis : layout.axes()) {
@@ -124,8 +123,9 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     parameter.layer = of.layer.at(here_);
     parameter.owned = of.owned;
     parameter.divided = of.divided;
-    parameter.holds_part = of.divided && separate_working();
-    parameter.scattered = of.divided && sharding_ == schedule::Sharding::gradients;
+    parameter.resharded = of.divided && sharding_ == schedule::Sharding::parameters;
+    parameter.holds_part = parameter.resharded || (of.divided && separate_working());
+    parameter.scattered = of.divided && schedule::scatters_gradients(sharding_);
     parameter.part = of.part;
   }
 }
@@ -234,145 +234,6 @@ const Parameters::OfLayer& Parameters::of_layer(int number) const {
   return *found;
 }
 
-void Parameters::assign_weights(RankMemory& memory) {
-  for (Parameter& parameter : parameters_) {
-    if (parameter.divided) continue;
-    const Shape& local = parameter.spec->local;
-    parameter.master = memory.weights.tensor(types_.master, local);
-    parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
-  }
-  for (OfLayer& of : layers_) {
-    of.working.clear();
-    of.gathered.clear();
-    if (of.rank != here_) continue;
-    for (std::size_t number = 0; number < of.buckets.size(); ++number)
-      if (of.buckets[number].divided) assign_divided(of, number, memory);
-    for (const Side& side : of.sides) of.working.push_back(local(side.family).working);
-  }
-}
-
-TensorView Parameters::owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
-                                const TensorView& part) {
-  const OwnedPart& owned = parameter.owned;
-  const std::int64_t first = owned.count == 0 ? 0 : side.offset + owned.first - bucket.begin;
-  return part.slice(0, first, first + owned.count);
-}
-
-/// Every member has memory for a whole part, so that all need as much.
-void Parameters::assign_divided(OfLayer& of, std::size_t number, RankMemory& memory) {
-  const auto is_stored = [&](const Side& side) { // with its first layer on this rank
-    return side.bucket == number && families_[side.family].layer.at(here_) == of.number;
-  };
-  if (std::ranges::none_of(of.sides, is_stored)) return;
-  const Bucket& bucket = of.buckets[number];
-  GatheredWeights& out = of.gathered.emplace_back();
-  out.group = bucket.reduction.group;
-  out.working =
-      (separate_working() ? memory.working : memory.weights).tensor(types_.compute, {bucket.members * bucket.part});
-  out.part = out.working.slice(0, bucket.begin, bucket.begin + bucket.part);
-  if (separate_working()) out.master = memory.weights.tensor(types_.master, {bucket.part});
-  std::vector<TensorView> states;
-  for (std::size_t i = 0; i < states_; ++i) states.push_back(memory.optimizer.tensor(types_.master, {bucket.part}));
-  for (const Side& side : of.sides) {
-    if (!is_stored(side)) continue;
-    Parameter& parameter = local(side.family);
-    const Shape& shape = parameter.spec->local;
-    const TensorView flat = out.working.slice(0, side.offset, side.offset + shape.elements());
-    parameter.working = {flat.data(), types_.compute, shape};
-    parameter.master = separate_working() ? owned_of(bucket, side, parameter, out.master) : parameter.working;
-    parameter.state.clear();
-    for (const TensorView& state : states) parameter.state.push_back(owned_of(bucket, side, parameter, state));
-  }
-}
-
-void Parameters::assign_memory(RankMemory& memory) {
-  assign_weights(memory);
-  for (Parameter& parameter : parameters_) {
-    if (parameter.divided) continue;
-    parameter.state.clear();
-    for (std::size_t i = 0; i < states_; ++i)
-      parameter.state.push_back(
-          memory.optimizer.tensor(types_.master, {without_padding(parameter.master, *parameter.spec).elements()}));
-  }
-  assign_gradients(memory);
-}
-
-void Parameters::share_accumulators(std::span<const StageAccumulator> stages) {
-  std::int64_t own = 0, largest = 0, parts = 0;
-  int slots = 0;
-  const auto each_bucket = [&](const StageAccumulator& stage, auto visit) {
-    for (OfLayer& of : layers_)
-      if (of.number >= stage.first && of.number < stage.end)
-        for (Bucket& bucket : of.buckets)
-          if (scatters(bucket)) visit(bucket);
-  };
-  for (const StageAccumulator& stage : stages) {
-    std::int64_t elements = 0;
-    each_bucket(stage, [&](Bucket& bucket) {
-      bucket.offset = std::exchange(elements, elements + bucket.members * bucket.part);
-      parts += bucket.part;
-    });
-    own += elements;
-    largest = std::max(largest, elements);
-    slots = std::max(slots, stage.slot + 1);
-  }
-  if (slots == 0 || slots * largest + parts >= own) return;
-  for (const StageAccumulator& stage : stages) each_bucket(stage, [&](Bucket& bucket) { bucket.slot = stage.slot; });
-  slot_elements_ = largest;
-  slots_.resize(static_cast<std::size_t>(slots));
-}
-
-void Parameters::assign_gradients(RankMemory& memory) {
-  for (TensorView& slot : slots_) slot = memory.gradients.tensor(types_.master, {slot_elements_});
-  for (OfLayer& of : layers_)
-    if (of.rank == here_) assign_accumulators(of, memory);
-  for (Parameter& parameter : parameters_)
-    for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
-      if (parameter.ranks[at] == here_) continue;
-      const TensorView received =
-          memory.gradients.tensor(types_.master, parameter.scattered ? Shape{parameter.part} : parameter.spec->local);
-      parameter.exchanged[at] = received;
-      if (at == 0) parameter.gradient = parameter.scattered ? received.slice(0, 0, parameter.owned.count) : received;
-    }
-}
-
-/// Gradients that are scattered are padded to equal parts. In shared memory, they do not last until the norm.
-void Parameters::assign_bucket(Bucket& bucket, RankMemory& memory) const {
-  const std::int64_t padded = bucket.members * bucket.part;
-  if (!scatters(bucket)) {
-    bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});
-  } else if (bucket.slot < 0) {
-    bucket.gradients = memory.gradients.tensor(types_.master, {padded});
-    bucket.reduced = bucket.gradients.slice(0, bucket.begin, bucket.begin + bucket.part);
-  } else {
-    const TensorView& slot = slots_[static_cast<std::size_t>(bucket.slot)];
-    bucket.gradients = slot.slice(0, bucket.offset, bucket.offset + padded);
-    bucket.reduced = memory.gradients.tensor(types_.master, {bucket.part});
-  }
-}
-
-/// The gradients of a bucket are contiguous; in a plan they have no data.
-void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
-  of.gradients.assign(of.sides.size(), {});
-  for (std::size_t number = 0; number < of.buckets.size(); ++number) {
-    Bucket& bucket = of.buckets[number];
-    assign_bucket(bucket, memory);
-    for (std::size_t i = 0; i < of.sides.size(); ++i) {
-      const Side& side = of.sides[i];
-      if (side.bucket != number) continue;
-      Parameter& parameter = local(side.family);
-      const Shape& shape = parameter.spec->local;
-      const TensorView flat = bucket.gradients.slice(0, side.offset, side.offset + shape.elements());
-      of.gradients[i] = {flat.data(), types_.master, shape};
-      if (of.number == parameter.layer) parameter.accumulator = of.gradients[i];
-      const TensorView& all = of.gradients[i];
-      parameter.exchanged[side.accumulator] = parameter.scattered ? bucket.reduced : all;
-      if (side.accumulator == 0)
-        parameter.gradient = parameter.scattered ? owned_of(bucket, side, parameter, bucket.reduced) : all;
-    }
-  }
-}
-
 std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) const {
   std::vector<ParameterShard> out;
   for (const Parameter& parameter : parameters_) {
@@ -387,7 +248,9 @@ std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) c
                    .first = parameter.divided ? owned.first : 0,
                    .master = parameter.holds_part ? parameter.master : updated(parameter.master),
                    .gradient = parameter.scattered ? parameter.gradient : updated(parameter.gradient),
-                   .working = separate_working() ? updated(parameter.working) : TensorView{},
+                   .working = !separate_working()   ? TensorView{}
+                              : parameter.resharded ? parameter.working
+                                                    : updated(parameter.working),
                    .state = parameter.state});
   }
   return out;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/memory.hpp"
+#include "executor/split.hpp"
 #include "schedule/rules.hpp"
 #include "triax/model.hpp"
 #include "triax/optimizer.hpp"
@@ -37,7 +38,8 @@ struct Parameter {
   TensorView master;
   TensorView gradient;    // reduced and, of a tied parameter, added: all, or if `scattered` those of `owned`, flat
   TensorView accumulator; // of its first layer on this rank: what backwards add to, until it is reduced
-  TensorView working;     // what layers read; the master if the types are equal
+  /// What layers read; the master if the types are equal. If `resharded`, those of `owned`, flat.
+  TensorView working;
   /// What ranks of a tied parameter exchange and add, of its layers in the order of the model: the reduced gradients,
   /// or if `scattered` those of this rank's part with its padding, so that all data ranks send as much. The first
   /// contains `gradient`.
@@ -51,6 +53,7 @@ struct Parameter {
   bool divided = false;          // each rank updates the part that it owns
   bool holds_part = false;       // and has no other master weights
   bool scattered = false;        // and has no other reduced gradients
+  bool resharded = false;        // and has other working weights only from UNSHARD to RESHARD
   std::int64_t part = 0;         // as Bucket::part
   int layer = 0;                 // number of its first layer on this rank
 };
@@ -75,6 +78,10 @@ struct Bucket {
   TensorView reduced{};
   int slot = -1; // shared memory in which `gradients` lie from `offset` on; -1: they have their own
   std::int64_t offset = 0;
+  TensorView weights{}; // if divided and stored with this layer: of this rank's part, what layers read
+  /// With Sharding::parameters: where the whole weights lie in a slot, and whether this bucket gathers them.
+  std::int64_t weights_offset = 0;
+  bool unshards = false;
 };
 
 /// The accumulators of a stage, of layers [first, end), use this slot (Program::accumulator()).
@@ -86,9 +93,16 @@ struct StageAccumulator {
 /// equal parts.
 struct GatheredWeights {
   std::string group;  // Group::axis
-  TensorView working; // what layers read, flat
-  TensorView part;    // of this rank, in `working`
-  TensorView master;  // of the part; empty if layers read the master weights
+  TensorView working; // what layers read, flat; empty with Sharding::parameters
+  TensorView part;    // of this rank, in `working` or apart
+  TensorView master;  // of the part; the same if layers read the master weights
+};
+
+/// The same for UNSHARD.
+struct UnshardedWeights {
+  std::string group;
+  TensorView part;
+  std::vector<TensorView> whole; // by slot of Pool::weights
 };
 
 /// A parameter of the whole model; the same list on all ranks.
@@ -120,6 +134,10 @@ class Parameters {
   /// If the gradients are scattered: stages share the memory of accumulators, if that needs less than memory for each
   /// and the reduced gradients inside it.
   void share_accumulators(std::span<const StageAccumulator> stages);
+  /// With Sharding::parameters: `slots` slots of memory for the whole weights of one of these stages of the rank.
+  void share_weights(std::span<const StageLayers> stages, int slots);
+  /// These slots and the parts need less than whole weights of all stages.
+  bool saves_weights() const { return saves_weights_; }
   bool shares_accumulators() const { return slot_elements_ > 0; }
   /// The shared memory that the layers of a stage accumulate in; empty if they have their own.
   TensorView shared_accumulator(int slot) const {
@@ -141,13 +159,15 @@ class Parameters {
   int here() const { return here_; }
   /// Of the whole model.
   int layers() const { return static_cast<int>(layers_.size()); }
-  /// The working weights that layer `number` reads, and the accumulators of its gradients, in the order of its
-  /// params().
-  const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
+  /// The working weights that layer `number` reads, by slot of Pool::weights (without this pool, there is one set), and
+  /// the accumulators of its gradients, in the order of its params().
+  const std::vector<std::vector<TensorView>>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
   const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
   /// Of the divided buckets of a layer. A tied parameter is with its first layer on this rank.
   const std::vector<GatheredWeights>& gathered_of(int number) const { return of_layer(number).gathered; }
+  /// Of those whose weights its stage must gather. Empty without Sharding::parameters.
+  const std::vector<UnshardedWeights>& unsharded_of(int number) const { return of_layer(number).unsharded; }
   /// The distinct reductions of the buckets of the model; the same list on all ranks.
   const std::vector<Reduction>& reductions() const { return reductions_; }
 
@@ -178,9 +198,11 @@ class Parameters {
     int number = 0, rank = 0;
     std::vector<const ParamSpec*> specs{};
     std::vector<Side> sides{};
-    std::vector<TensorView> working{}, gradients{};
+    std::vector<std::vector<TensorView>> working{};
+    std::vector<TensorView> gradients{};
     std::vector<Bucket> buckets{};
     std::vector<GatheredWeights> gathered{};
+    std::vector<UnshardedWeights> unsharded{};
   };
   const OfLayer& of_layer(int number) const;
   Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
@@ -196,7 +218,13 @@ class Parameters {
   static TensorView owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
                              const TensorView& part);
   void assign_divided(OfLayer& of, std::size_t number, RankMemory& memory);
-  bool scatters(const Bucket& bucket) const { return bucket.divided && sharding_ == schedule::Sharding::gradients; }
+  void assign_unsharded(OfLayer& of);
+  const TensorView& part_of_weights(const OfLayer& of, const Bucket& bucket) const;
+  static TensorView whole_weights(const Bucket& bucket, const TensorView& slot);
+  static TensorView view_of(const TensorView& bucket, const Side& side, const Shape& shape);
+  /// The arena of what layers read.
+  Arena& weights_of(RankMemory& memory) const { return separate_working() ? memory.working : memory.weights; }
+  bool scatters(const Bucket& bucket) const { return bucket.divided && schedule::scatters_gradients(sharding_); }
   void assign_gradients(RankMemory& memory);
   void assign_bucket(Bucket& bucket, RankMemory& memory) const;
   void assign_accumulators(OfLayer& of, RankMemory& memory);
@@ -214,6 +242,9 @@ class Parameters {
   std::vector<Reduction> reductions_;
   std::int64_t slot_elements_ = 0; // of a shared accumulator; 0: none is shared
   std::vector<TensorView> slots_;  // shared accumulators
+  std::int64_t weight_slot_elements_ = 0;
+  std::vector<TensorView> weight_slots_; // of Pool::weights
+  bool saves_weights_ = false;
 };
 
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide
@@ -222,5 +253,6 @@ std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& lay
 
 /// The part of a parameter's storage without padding; contiguous.
 TensorView without_padding(const TensorView& view, const ParamSpec& spec);
+std::int64_t stored_elements(const ParamSpec& spec);
 
 } // namespace triax::executor

@@ -64,8 +64,12 @@ class Planner {
     std::set<StageAction> evaluated;
     for (const ProgramAction& action : evaluation_.actions()) {
       const StageAction of{action.kind, action.stage};
-      if (!schedule::runs_layers(action.kind) || !evaluated.insert(of).second) continue;
-      compute(action, false);
+      const bool passes = schedule::runs_layers(action.kind);
+      if ((!passes && action.kind != Kind::unshard) || !evaluated.insert(of).second) continue;
+      if (passes)
+        compute(action, false);
+      else
+        run(action, kNoAction);
       for (std::size_t i = 0; i < communicators_.size(); ++i)
         add_collectives(i, communicators_[i]->take(), out_.evaluation_collectives[of]);
     }
@@ -110,6 +114,11 @@ class Planner {
         return step_optimizer(action.stage, id);
       case Kind::gather_param:
         return gather_parameters(state_, action.stage, groups_, *device_, *stream_, id);
+      case Kind::unshard:
+        return unshard_parameters(state_, action.stage, action.weights, groups_, transfers_.begin_reduction(*stream_),
+                                  id);
+      case Kind::reshard:
+        return;
       default:
         return transfers_.send_or_receive(action, id, state_.stage(action.stage).boundary(action), *stream_);
     }

@@ -33,7 +33,9 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
       master_(request.types.master),
       state_names_(request.optimizer.state),
       stages_(request.model, request.context, request.split, training.stage_map(), training.rank(),
-              {.recomputed = recomputed_layers(request.model, request.recompute), .purpose = request.context.purpose}),
+              {.recomputed = recomputed_layers(request.model, request.recompute),
+               .recompute_layers = request.recompute_layers,
+               .purpose = request.context.purpose}),
       batches_(request.batch) {
   TRIAX_REQUIRE(request.context.purpose == Purpose::train,
                 "a training step needs layers of Purpose::train, not generate");
@@ -42,7 +44,8 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   parameters_ = std::make_unique<Parameters>(stages_.layers(), request.context.rank, training.rank(),
                                              request.context.layout, request.model.ties(), request.types,
                                              request.optimizer.state.size(), request.sharding);
-  if (request.sharding == schedule::Sharding::gradients && training.has(schedule::Kind::reduce_grad)) {
+  if (request.sharding == schedule::Sharding::parameters) share_weights();
+  if (schedule::scatters_gradients(request.sharding) && training.has(schedule::Kind::reduce_grad)) {
     std::vector<StageAccumulator> accumulators;
     for (const std::unique_ptr<Stage>& stage : stages_.all())
       accumulators.push_back({stage->first(), stage->end(), training.accumulator(stage->index())});
@@ -51,6 +54,13 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
                                              stage_map.rank_of(stage_map.stages() - 1), *parameters_);
   assign_memory(memory_);
+}
+
+void RankState::share_weights() {
+  std::vector<StageLayers> stages;
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
+    stages.push_back({stage->first(), stage->end() - stage->first()});
+  parameters_->share_weights(stages, std::max(training_.weight_slots(), evaluation_.weight_slots()));
 }
 
 std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout& layout) const {
@@ -100,10 +110,11 @@ void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scr
 void RankState::upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const {
   const TensorView& all = parameter.holds_part ? parameter.accumulator : parameter.master;
   device.upload(all, drawn, stream);
-  if (parameters_->separate_working()) device.convert(parameter.working, all, stream);
   const OwnedPart& owned = parameter.owned;
-  if (parameter.holds_part && owned.count > 0)
-    device.copy(parameter.master, all.flat().slice(0, owned.first, owned.first + owned.count), stream);
+  const TensorView part = all.flat().slice(0, owned.first, owned.first + owned.count);
+  if (parameters_->separate_working() && (!parameter.resharded || owned.count > 0))
+    device.convert(parameter.working, parameter.resharded ? part : all, stream);
+  if (parameter.holds_part && owned.count > 0) device.copy(parameter.master, part, stream);
 }
 
 std::vector<ParameterShard> RankState::shards() const {
@@ -130,7 +141,7 @@ std::vector<KeptTensor> RankState::kept() const {
   std::vector<KeptTensor> out;
   for (const Parameter& parameter : parameters_->all()) {
     const OwnedPart saved = is_copy(parameter) ? OwnedPart{} : parameter.owned,
-                    all{0, without_padding(parameter.working, *parameter.spec).elements()};
+                    all{0, stored_elements(*parameter.spec)};
     const TensorView master =
         parameter.holds_part ? parameter.master : without_padding(parameter.master, *parameter.spec).flat();
     out.push_back(

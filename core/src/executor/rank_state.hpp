@@ -27,6 +27,7 @@ struct RankRequest {
   BatchShape batch;
   bool recompute = false; // blocks keep their inputs only
   schedule::Sharding sharding = schedule::Sharding::none;
+  int recompute_layers = 1; // blocks of a group, which keeps one input
 };
 
 class RankState {
@@ -68,6 +69,7 @@ class RankState {
   std::vector<ActivationPart> activation_parts() const;
 
  private:
+  void share_weights();
   void assign_memory(RankMemory& memory);
   void upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const;
   /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.

@@ -44,6 +44,7 @@ const TensorView& Stage::largest_view(const Location& home, const ProgramAction&
     case Location::Where::targets:
       return batch.targets;
     case Location::Where::shared:
+      if (!home.repeated.empty() && runs_input_gradient(action.kind)) return home.repeated;
       if (home.input_only) return runs_input_gradient(action.kind) ? home.shared : kNone;
       return action.kind == Kind::forward || (home.recomputed && runs_input_gradient(action.kind)) ? home.shared
                                                                                                    : kNone;
@@ -106,26 +107,40 @@ void Stage::collect(std::size_t at, const ProgramAction& action, const Microbatc
   for (std::size_t i = 0; i < held.in.size(); ++i) call_views_.din.push_back(input_gradient(at, i, action));
 }
 
-/// The views are those of the backward: without outputs.
-void Stage::repeat_forward(std::size_t at, const LayerCall& call) {
-  LayerSlot& held = layers_[at];
-  LayerCall again = call;
-  again.again = true;
-  call_views_.out.assign(held.consumer.size(), {});
-  call_plugin("forward", typeid(*held.layer),
-              [&] { held.layer->forward(again, held.working, call_views_.in, call_views_.out, call_views_.stash); });
+/// W reads no weights, and has no slot of them.
+const std::vector<TensorView>& Stage::weights_of(const LayerSlot& held, const ProgramAction& action) {
+  return held.working.at(static_cast<std::size_t>(std::max(action.weights, 0)));
 }
 
-void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
+/// The views are those of the backward. Outputs are the inputs of the next layer; the last has none.
+void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const LayerCall& call,
+                            const MicrobatchViews& batch) {
+  std::size_t first = last;
+  while (!layers_[first].begins_group) --first;
+  for (std::size_t at = first; at <= last; ++at) {
+    LayerSlot& held = layers_[at];
+    const std::vector<TensorView>& weights = weights_of(held, action);
+    LayerCall repeated = call;
+    repeated.again = at == last;
+    collect(at, action, batch);
+    call_views_.out.assign(held.consumer.size(), {});
+    for (std::size_t i = 0; at < last && i < held.consumer.size(); ++i)
+      call_views_.out[i] = output(at, i, action, batch);
+    call_plugin("forward", typeid(*held.layer),
+                [&] { held.layer->forward(repeated, weights, call_views_.in, call_views_.out, call_views_.stash); });
+  }
+}
+
+void Stage::run_layer(std::size_t at, const ProgramAction& action, const LayerCall& call) {
   LayerSlot& held = layers_[at];
-  if (held.recomputes && runs_input_gradient(kind)) repeat_forward(at, call);
+  const Kind kind = action.kind;
+  const std::vector<TensorView>& weights = weights_of(held, action);
   const char* const name = kind == Kind::forward ? "forward" : "backward";
   call_plugin(name, typeid(*held.layer), [&] {
-    if (kind == Kind::forward)
-      held.layer->forward(call, held.working, call_views_.in, call_views_.out, call_views_.stash);
+    if (kind == Kind::forward) held.layer->forward(call, weights, call_views_.in, call_views_.out, call_views_.stash);
     if (kind == Kind::backward || kind == Kind::backward_input)
-      held.layer->backward_input(call, held.working, call_views_.in, call_views_.dout, call_views_.din,
-                                 call_views_.stash, held.accumulators);
+      held.layer->backward_input(call, weights, call_views_.in, call_views_.dout, call_views_.din, call_views_.stash,
+                                 held.accumulators);
     if (kind == Kind::backward || kind == Kind::backward_weight)
       held.layer->backward_weight(call, call_views_.in, call_views_.stash, held.accumulators);
   });
@@ -136,13 +151,8 @@ LayerResults Stage::results(std::size_t at, const ProgramAction& action) const {
   Views written;
   if (action.kind == Kind::forward) written = call_views_.out;
   if (runs_input_gradient(action.kind)) written = call_views_.din;
-  return {first_ + static_cast<int>(at),
-          *held.layer,
-          action.kind,
-          action.microbatch,
-          written,
-          held.working,
-          held.accumulators};
+  return {first_ + static_cast<int>(at), *held.layer,      action.kind, action.microbatch, written,
+          weights_of(held, action),      held.accumulators};
 }
 
 void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch,
@@ -152,8 +162,9 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
                 schedule::action_text(action.kind, action.stage, action.microbatch), schedule::rule(action.kind).name);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
+    if (layers_[at].ends_group && runs_input_gradient(action.kind)) repeat_forwards(at, action, call, batch);
     collect(at, action, batch);
-    run_layer(at, action.kind, call);
+    run_layer(at, action, call);
     if (search) search->inspect(results(at, action));
   }
 }

@@ -6,7 +6,8 @@
 // together.
 //
 // A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
-// first; what W reads of it has a slot from I to W.
+// first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
+// the backward of the last one, the forwards of all are repeated, and their stashes exist at once.
 //
 // A tensor that outlives one call has a slot of a pool (schedule/rules.hpp), one slot per microbatch in flight. Layers
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
@@ -30,7 +31,8 @@
 namespace triax::executor {
 
 struct StageOptions {
-  LayerRange recomputed{}; // numbers of the layers that recompute their stash
+  LayerRange recomputed{};  // numbers of the layers that recompute their stash
+  int recompute_layers = 1; // of a group
   Purpose purpose = Purpose::train;
   int microbatches = 0; // of a generating stage
 };
@@ -86,17 +88,19 @@ class Stage {
     schedule::Pool pool = schedule::Pool::stash_i;
     std::vector<TensorView> slots{}; // of the pool; `sequence`: by microbatch
     TensorView shared{};             // valid within one call, in a reused block
+    TensorView repeated{};           // in B and I, of an input inside a group; else empty
     bool recomputed = false;         // of a stash that a repeated forward writes
     bool input_only = false;         // `shared` exists in B and I, not in F
     int row_dim = -1;                // dimension that set_rows() applies to
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
-    bool recomputes = false;
+    bool recomputes = false, begins_group = false, ends_group = false;
     std::vector<Location> in, stash;
-    std::vector<int> consumer;               // for each output: the input of the next layer, or -1: the loss
-    std::vector<TensorView> input_gradients; // if the previous layer is in this stage
-    std::vector<TensorView> working, accumulators;
+    std::vector<int> consumer;                    // for each output: the input of the next layer, or -1: the loss
+    std::vector<TensorView> input_gradients;      // if the previous layer is in this stage
+    std::vector<std::vector<TensorView>> working; // by slot of Pool::weights; without this pool, one set
+    std::vector<TensorView> accumulators;
   };
   using Slotted = std::vector<std::vector<TensorView>>; // by tensor of a boundary, and slot
   /// The views that a layer gets. assign_memory() reserves their memory, so that a step does not allocate.
@@ -110,13 +114,15 @@ class Stage {
   const Layer& last_layer() const { return *layers_.back().layer; }
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
-  Location home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes) const;
+  Location home_of_input(const TensorSpec& spec, std::size_t at) const;
+  void group_layers();
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
   void assign_boundaries(RankMemory& memory, const schedule::Slots& slots);
   void assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
-  void assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
+  void assign_group(std::size_t first, RankMemory& memory, const schedule::Slots& slots);
+  static void assign_recomputed(LayerSlot& held, bool lasting, RankMemory& memory, const schedule::Slots& slots);
   void assign_generating_stash(LayerSlot& held, RankMemory& memory) const;
 
   /// With the rows of the call.
@@ -129,8 +135,12 @@ class Stage {
   TensorView output_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
   TensorView input_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
   void collect(std::size_t at, const schedule::ProgramAction& action, const MicrobatchViews& batch);
-  void run_layer(std::size_t at, schedule::Kind kind, const LayerCall& call);
-  void repeat_forward(std::size_t at, const LayerCall& call);
+  /// The weights that the layer reads in this action.
+  static const std::vector<TensorView>& weights_of(const LayerSlot& held, const schedule::ProgramAction& action);
+  void run_layer(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  /// Of the group whose last layer this is.
+  void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
+                       const MicrobatchViews& batch);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
 
   int index_, first_;

@@ -49,12 +49,12 @@ Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, c
     : index_(index), first_(first), options_(options) {
   TRIAX_REQUIRE(!layers.empty(), "stage {} has no layers", index);
   for (std::unique_ptr<Layer>& layer : layers) layers_.emplace_back().layer = std::move(layer);
+  group_layers();
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
-    held.recomputes = options.recomputed.has(first + static_cast<int>(at));
     check_purpose(*held.layer);
     for (const TensorSpec& spec : held.layer->inputs()) {
-      held.in.push_back(home_of_input(spec, at == 0, held.recomputes));
+      held.in.push_back(home_of_input(spec, at));
       held.in.back().row_dim = spec.row_dim;
     }
     if (at > 0) layers_[at - 1].consumer = join(*layers_[at - 1].layer, *layers_[at].layer);
@@ -71,12 +71,28 @@ void Stage::check_purpose(const Layer& layer) const {
                   layer.name());
 }
 
-Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage, bool recomputes) const {
+void Stage::group_layers() {
+  int of_group = 0; // layers
+  for (std::size_t at = 0; at < layers_.size(); ++at) {
+    LayerSlot& held = layers_[at];
+    held.recomputes = options_.recomputed.has(first_ + static_cast<int>(at));
+    held.begins_group = held.recomputes && of_group == 0;
+    of_group = held.recomputes ? of_group + 1 : 0;
+    held.ends_group = held.recomputes && (of_group == options_.recompute_layers || at + 1 == layers_.size() ||
+                                          !options_.recomputed.has(first_ + static_cast<int>(at) + 1));
+    if (held.ends_group) of_group = 0;
+  }
+}
+
+Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) const {
   using enum Location::Where;
+  const bool first_of_stage = at == 0, recomputes = layers_[at].recomputes;
   if (spec.name == "tokens") return {.where = tokens};
   if (spec.name == "targets") return {.where = targets};
   const bool read_again = recomputes && spec.life == Life::forward_only; // by the repeated forward
   const bool read_once = generates() && begins_with_forward(spec.life);
+  const bool is_repeated = recomputes && !layers_[at].begins_group && spec.life != Life::forward_to_weight;
+  if (is_repeated && begins_with_forward(spec.life)) return {.where = shared};
   switch (read_again ? Life::forward_to_input : read_once ? Life::forward_only : spec.life) {
     case Life::forward_only:
       return first_of_stage ? Location{.where = pool, .pool = Pool::input_f} : Location{.where = shared};
@@ -157,10 +173,11 @@ void Stage::assign_memory(RankMemory& memory, const schedule::Slots& slots, cons
     held.working = parameters.working_of(first_ + static_cast<int>(at));
     held.accumulators = parameters.gradients_of(first_ + static_cast<int>(at));
     assign_inputs(at, memory, slots);
-    assign_stash(held, memory, slots);
+    if (held.begins_group) assign_group(at, memory, slots);
+    if (!held.recomputes) assign_stash(held, memory, slots);
     for (std::vector<TensorView>* views : {&call_views_.in, &call_views_.din}) views->reserve(held.in.size());
     for (std::vector<TensorView>* views : {&call_views_.out, &call_views_.dout}) views->reserve(held.consumer.size());
-    call_views_.stash.reserve(held.stash.size());
+    call_views_.stash.reserve(held.layer->stash().size());
   }
   assign_boundaries(memory, slots);
 }
@@ -217,11 +234,34 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   return out;
 }
 
-/// All of it exists at once, in B: the repeated forward and the backward are one call for the memory.
-void Stage::assign_recomputed_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
-  memory.transient.restart();
-  for (const StashSpec& spec : held.layer->stash()) {
-    Location& home = held.stash.emplace_back();
+/// Inputs inside the group, and tensors that a backward reads from its forward, exist at once in B or I. The others
+/// exist in the call of one layer.
+void Stage::assign_group(std::size_t first, RankMemory& memory, const schedule::Slots& slots) {
+  ReusedBlock& block = memory.transient;
+  block.restart();
+  std::size_t last = first;
+  while (!layers_[last].ends_group) ++last;
+  for (std::size_t at = first; at <= last; ++at) {
+    LayerSlot& held = layers_[at];
+    held.stash.assign(held.layer->stash().size(), {});
+    assign_recomputed(held, true, memory, slots);
+    for (std::size_t i = 0; at > first && i < held.in.size(); ++i)
+      if (const TensorSpec& spec = held.layer->inputs()[i]; held.in[i].where == Location::Where::shared)
+        held.in[i].repeated = block.tensor(spec.dtype, spec.shape);
+  }
+  const std::size_t lasting = block.used();
+  for (std::size_t at = first; at <= last; ++at) {
+    block.restart_after(lasting);
+    assign_recomputed(layers_[at], false, memory, slots);
+  }
+}
+
+/// The tensors that a backward reads from its forward (`lasting`), or the others.
+void Stage::assign_recomputed(LayerSlot& held, bool lasting, RankMemory& memory, const schedule::Slots& slots) {
+  for (std::size_t i = 0; i < held.stash.size(); ++i) {
+    const StashSpec& spec = held.layer->stash()[i];
+    if (lasting != (begins_with_forward(spec.life) && spec.life != Life::forward_only)) continue;
+    Location& home = held.stash[i];
     home.shared = memory.transient.tensor(spec.dtype, spec.shape);
     home.recomputed = spec.life != Life::input_to_weight;
     home.input_only = spec.life == Life::input_only;
@@ -251,7 +291,6 @@ void Stage::assign_generating_stash(LayerSlot& held, RankMemory& memory) const {
 void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
   held.stash.clear();
   if (generates()) return assign_generating_stash(held, memory);
-  if (held.recomputes) return assign_recomputed_stash(held, memory, slots);
   const auto assign = [&](Life life, Location::Where where, Pool pool, bool shared) {
     for (std::size_t i = 0; i < held.stash.size(); ++i) {
       const StashSpec& spec = held.layer->stash()[i];

@@ -6,7 +6,7 @@
 // sets.
 //
 // A stream is a queue, so transfers that may overtake each other need separate streams: one per directed edge and one
-// for gradient reductions. All backends with one call order (`serial`) share one stream.
+// for gradient reductions and gathers of weights. All backends with one call order (`serial`) share one stream.
 #pragma once
 
 #include <map>
@@ -33,7 +33,8 @@ class TransferStreams {
   void send_or_receive(const schedule::ProgramAction& action, ActionId id, Views views, Stream& compute);
   /// Gathers `views` on `compute`; this rank's part of each is already in place.
   void gather(ActionId id, Views views, Stream& compute);
-  /// The stream for gradient reductions. Work that is added to it starts after the current work of `compute`.
+  /// The stream for gradient reductions and UNSHARD, which use the same groups. Work that is added to it starts after
+  /// the current work of `compute`.
   Stream& begin_reduction(Stream& compute);
   void end_reduction(ActionId id) { events_[id] = reductions_->record(); }
 

@@ -17,7 +17,7 @@ namespace {
 // A test compares them with the tables of the config module.
 constexpr std::string_view kCommKeys[] = {"tensor", "pipeline", "data"}; // tables inside [comm]
 constexpr std::string_view kModelKeys[] = {"vocab"};
-constexpr std::string_view kOptimizerKeys[] = {"lr", "weight_decay", "shard"};
+constexpr std::string_view kOptimizerKeys[] = {"lr", "weight_decay", "shard", "prefetch"};
 
 struct KindWords {
   std::string_view table, prefix, article_name, plural;

@@ -27,11 +27,11 @@ Guarantee both(const Guarantee& one, const Guarantee& other);
 /// the order of NCCL, for example, applies to all communicators of a device.
 struct Assumptions {
   Guarantee edges;      // for sends and receives
-  Guarantee reductions; // for gradient reductions
+  Guarantee reductions; // for gradient reductions and UNSHARD
   Guarantee layers;     // for communication inside F, B, I and W, and for gathers
   const Guarantee& of(Kind kind) const noexcept {
     if (sends(kind) || receives(kind)) return edges;
-    return kind == Kind::reduce_grad ? reductions : layers;
+    return kind == Kind::reduce_grad || kind == Kind::unshard ? reductions : layers;
   }
   /// Whether actions of this kind are in the queue of the serial backends. Actions at the end of a step need no entry,
   /// because they wait for all earlier transfers.

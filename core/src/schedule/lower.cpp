@@ -8,6 +8,7 @@
 
 #include "schedule/rank_lowering.hpp"
 #include "schedule/timing.hpp"
+#include "schedule/weight_uses.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
@@ -33,14 +34,15 @@ bool ends_backward(Kind kind) {
 class Lowering {
  public:
   Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only, Boundaries boundaries,
-           Sharding sharding)
+           Sharding sharding, int prefetch)
       : shape_(shape),
         stage_map_(schedule.stage_rank().at(0)),
         rows_(std::move(rows)),
         ends_(end_times(rows_, stage_map_)),
         forward_only_(forward_only),
         boundaries_(boundaries),
-        sharding_(sharding) {
+        sharding_(sharding),
+        prefetch_(prefetch) {
     of_rank_.resize(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
@@ -78,11 +80,18 @@ class Lowering {
       for (; transfer != transfers.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
     };
     std::map<int, int> backwards; // by stage
+    WeightUses weights(row, prefetch_);
+    const auto keep_weights = [&](Kind kind, const std::vector<int>& stages) {
+      if (sharding_ != Sharding::parameters) return;
+      for (const int stage : stages) program.add_ending(kind, stage);
+    };
     for (std::size_t at = 0; at < row.size(); ++at) {
       const Action& action = row[at];
       post_until(ends[at]);
+      keep_weights(Kind::unshard, weights.gathered_before(at));
       gather(program, action);
       program.add(kind_of(action.kind), action.stage, action.microbatch);
+      keep_weights(Kind::reshard, weights.dropped_after(at));
       if (!ends_backward(kind_of(action.kind)) || ++backwards[action.stage] < shape_.microbatches) continue;
       post_until(ends[at] + 1); // sends its own gradient first, because another rank waits for it
       program.add_ending(Kind::reduce_grad, action.stage);
@@ -92,7 +101,7 @@ class Lowering {
       for (const Kind kind : {Kind::reduce_tied, Kind::norm}) program.add_ending(kind);
       for (const int stage : stage_map_.stages_of(rank)) {
         program.add_ending(Kind::opt_step, stage);
-        if (sharding_ != Sharding::none) program.add_ending(Kind::gather_param, stage);
+        if (gathers_updates(sharding_)) program.add_ending(Kind::gather_param, stage);
       }
     }
     return program.finish();
@@ -118,6 +127,7 @@ class Lowering {
   bool forward_only_;
   Boundaries boundaries_;
   Sharding sharding_;
+  int prefetch_;
   std::vector<std::vector<Transfer>> of_rank_; // sends and receives of each rank, in the global order
 };
 
@@ -133,12 +143,13 @@ Rows rows_of(const Schedule& schedule, bool forward_only) {
 } // namespace
 
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries,
-                           Sharding sharding) {
-  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries, sharding).run();
+                           Sharding sharding, int prefetch) {
+  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries, sharding, prefetch).run();
 }
 
-std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries) {
-  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries, Sharding::none).run();
+std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries,
+                                        Sharding sharding, int prefetch) {
+  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries, sharding, prefetch).run();
 }
 
 } // namespace triax::schedule

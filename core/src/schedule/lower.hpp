@@ -27,12 +27,15 @@ inline constexpr std::int64_t kMaxActions = 1 << 18;
 inline constexpr int kMaxRanks = 4096;
 
 /// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and the stages' OPT_STEP at
-/// the end, each with its GATHER_PARAM if the ranks divide the optimizer's state.
+/// the end, each with its GATHER_PARAM if the ranks divide the optimizer's state. With Sharding::parameters, UNSHARD is
+/// `prefetch` uses before the use (see kDefaultPrefetch), and RESHARD after it, unless a use within this distance follows.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,
-                           Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none);
+                           Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none,
+                           int prefetch = kDefaultPrefetch);
 
-/// Evaluation: only the forwards, in the order of the rows.
+/// Evaluation: only the forwards, in the order of the rows, and UNSHARD and RESHARD as above.
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape,
-                                        Boundaries boundaries = Boundaries::whole);
+                                        Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none,
+                                        int prefetch = kDefaultPrefetch);
 
 } // namespace triax::schedule

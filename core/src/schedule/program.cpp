@@ -43,6 +43,12 @@ int Program::accumulators() const {
   return out;
 }
 
+int Program::weight_slots() const {
+  int out = 0;
+  for (const ProgramAction& action : actions_) out = std::max(out, action.weights + 1);
+  return out;
+}
+
 int Program::slots(int stage, Pool pool) const {
   TRIAX_REQUIRE(stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == rank_,
                 "stage {} is not on this rank", stage);

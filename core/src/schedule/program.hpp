@@ -28,9 +28,11 @@ struct ProgramAction {
   Slots own = kNoSlots;         // slots in pools of its own stage
   Slots handed = kNoSlots;      // slots that it fills in pools of a neighbour stage on the same rank
   std::int32_t peer = -1;       // for a send or receive: the other pipeline rank
-  /// With Sharding::gradients, the slot of the stage's accumulator: of its first backward, which finds zeros there, and
-  /// of its REDUCE_GRAD, which frees it.
+  /// If gradients are scattered, the slot of the stage's accumulator: of its first backward, which finds zeros there,
+  /// and of its REDUCE_GRAD, which frees it.
   std::int32_t accumulator = -1;
+  /// With Sharding::parameters, the slot of the stage's weights: of UNSHARD, of passes that read them, and of RESHARD.
+  std::int32_t weights = -1;
   std::vector<ActionId> waits{}; // transfers that must be complete first, unless an earlier action waited for them
 };
 
@@ -59,10 +61,12 @@ class Program {
   std::span<const int> stages() const { return stage_map_.stages_of(rank_); }
   /// Number of slots that a stage of this rank needs in a pool, that is, its microbatch chunks in flight.
   int slots(int stage, Pool pool) const;
-  /// With Sharding::gradients: the slot of the accumulator of a stage of this rank, and the number of these slots.
+  /// If gradients are scattered: the slot of the accumulator of a stage of this rank, and the number of these slots.
   /// Otherwise -1 and 0.
   int accumulator(int stage) const;
   int accumulators() const;
+  /// With Sharding::parameters: the number of slots for the weights of a stage. Otherwise 0.
+  int weight_slots() const;
 
  private:
   StageMap stage_map_;

@@ -72,7 +72,8 @@ void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   for (const Pool pool : rule(kind).reads) read(action, pool);
   for (const Use& use : rule(kind).frees)
     if (use.condition.holds(of_stage)) free(action, use.pool);
-  if (sharding_ == Sharding::gradients && accumulates(kind) && accumulators_.find(stage) < 0) use_accumulator(action);
+  if (sharding_ == Sharding::parameters && reads_weights(kind)) use_weights(action);
+  if (scatters_gradients(sharding_) && accumulates(kind) && accumulators_.find(stage) < 0) use_accumulator(action);
   if (runs_layers(kind)) {
     for (SlotPool* pool : deferred_) pool->release_deferred();
     deferred_.clear();
@@ -85,7 +86,9 @@ void RankLowering::add_ending(Kind kind, int stage) {
   action.kind = kind;
   action.stage = stage;
   if (rule(kind).joins) wait_for_all(action);
-  if (sharding_ == Sharding::gradients && kind == Kind::reduce_grad) {
+  if (kind == Kind::unshard || kind == Kind::reshard) use_weights(action);
+  if (kind == Kind::reshard) weights_.release(stage);
+  if (scatters_gradients(sharding_) && kind == Kind::reduce_grad) {
     use_accumulator(action);
     accumulators_.release_later(stage);
     deferred_.push_back(&accumulators_);
@@ -97,6 +100,13 @@ void RankLowering::use_accumulator(ProgramAction& action) {
   const std::int32_t held = accumulators_.find(action.stage);
   action.accumulator = held < 0 ? accumulators_.take(action.stage) : held;
   use(action, accumulators_, action.accumulator);
+}
+
+/// Without a slot, verify() refuses the action.
+void RankLowering::use_weights(ProgramAction& action) {
+  action.weights = weights_.find(action.stage);
+  if (action.weights < 0 && action.kind == Kind::unshard) action.weights = weights_.take(action.stage);
+  if (action.weights >= 0) use(action, weights_, action.weights);
 }
 
 void RankLowering::push(ProgramAction action) {

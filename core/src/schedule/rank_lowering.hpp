@@ -12,7 +12,7 @@
 namespace triax::schedule {
 
 /// The slots of one pool of a stage: which microbatch is in which slot, and the last transfer that used each. In the
-/// pool of accumulators, a stage has the place of a microbatch.
+/// pools of accumulators and weights, a stage has the place of a microbatch.
 class SlotPool {
  public:
   std::int32_t take(int microbatch);       // the first free slot
@@ -63,6 +63,8 @@ class RankLowering {
   void wait_for_all(ProgramAction& action);
   /// The slot of the stage's accumulator; the first action of a stage takes one.
   void use_accumulator(ProgramAction& action);
+  /// The slot of the stage's weights, which UNSHARD takes.
+  void use_weights(ProgramAction& action);
   void push(ProgramAction action);
   ActionId next() const { return static_cast<ActionId>(actions_.size()); }
 
@@ -72,7 +74,7 @@ class RankLowering {
   Boundaries boundaries_;
   Sharding sharding_;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
-  SlotPool accumulators_;                           // by stage
+  SlotPool accumulators_, weights_;                 // by stage
   std::vector<SlotPool*> deferred_;                 // pools with deferred releases
   std::vector<bool> open_;                          // by action: a transfer that no action has waited for
   ActionId waited_for_ = 0;                         // no earlier action is open

@@ -84,6 +84,8 @@ constexpr std::array<Rule, kKinds> kRules{{
     {Kind::norm,            "NORM",        Scope::rank,       kCompute,  true,  kNormNeeds,    {},            {},            {}},
     {Kind::opt_step,        "OPT_STEP",    Scope::stage,      kCompute,  false, kStepNeeds,    {},            {},            {}},
     {Kind::gather_param,    "GATHER_PARAM", Scope::stage,     kCompute,  false, kGatherParamNeeds, {},        {},            {}},
+    {Kind::unshard,         "UNSHARD",     Scope::stage,      kTransfer, false, {},            {},            {},            {}},
+    {Kind::reshard,         "RESHARD",     Scope::stage,      kCompute,  false, {},            {},            {},            {}},
 }};
 // clang-format on
 
@@ -110,9 +112,9 @@ std::optional<Kind> kind_named(std::string_view name) noexcept {
 }
 
 const char* name_of(Pool pool) noexcept {
-  static constexpr const char* kNames[kPools + 1] = {"input_f",        "input_i",    "input_w",  "stash_i",
-                                                     "stash_w",        "stash_iw",   "gradient", "output",
-                                                     "input_gradient", "accumulator"};
+  static constexpr const char* kNames[kPools + 2] = {"input_f",        "input_i",     "input_w",  "stash_i",
+                                                     "stash_w",        "stash_iw",    "gradient", "output",
+                                                     "input_gradient", "accumulator", "weights"};
   return kNames[static_cast<std::size_t>(pool)];
 }
 

@@ -37,9 +37,11 @@ enum class Kind : std::uint8_t {
   reduce_tied,
   norm,
   opt_step,
-  gather_param // all-gather of the parameters that the stage's ranks have updated in parts, see Sharding
+  gather_param, // all-gather of the parameters that the stage's ranks have updated in parts, see Sharding
+  unshard,      // all-gather of a stage's weights before passes that read them, see Sharding
+  reshard       // drops them
 };
-inline constexpr int kKinds = 15;
+inline constexpr int kKinds = 17;
 
 /// How the tensors between two stages are sent. All ranks of a tensor group hold the same tensors. whole: each rank
 /// sends the whole tensor to the same tensor rank of the next stage. scattered: each rank sends its part, one of t, and
@@ -50,13 +52,29 @@ enum class Boundaries : std::uint8_t { whole, scattered };
 /// What the ranks with equal parameters divide among them (Rajbhandari et al., "ZeRO", SC'20). none: nothing. states:
 /// the optimizer's state, and master weights beside working weights. Each rank updates its part, and GATHER_PARAM
 /// gathers the parts. gradients: reduced gradients too. REDUCE_GRAD scatters them to their owners, and another stage
-/// of the rank may then use the memory in which they were accumulated.
-enum class Sharding : std::uint8_t { none, states, gradients };
+/// of the rank may then use the memory in which they were accumulated. parameters: working weights too. In place of
+/// GATHER_PARAM, UNSHARD gathers the weights of a stage before passes that read them, and RESHARD drops them after
+/// these.
+enum class Sharding : std::uint8_t { none, states, gradients, parameters };
+
+/// Whether each rank gets the reduced gradients of its part only.
+constexpr bool scatters_gradients(Sharding sharding) noexcept {
+  return sharding >= Sharding::gradients;
+}
+/// Whether a step ends with the all-gather of what the ranks have updated.
+constexpr bool gathers_updates(Sharding sharding) noexcept {
+  return sharding == Sharding::states || sharding == Sharding::gradients;
+}
+
+/// With Sharding::parameters, the number of uses ahead for which weights are gathered. A use of a stage is a sequence
+/// of passes of a rank that read the weights of no other stage. 0: a gather does not overlap with passes.
+inline constexpr int kDefaultPrefetch = 1;
 
 /// Pools of a stage. input_*: inputs from the previous stage, by their last reader (F, I, W). stash_*: tensors that
 /// layers keep, by the passes that use them. gradient: gradients of the stage's outputs, from the next stage. output
 /// and input_gradient: tensors to send to a neighbour stage on another rank. accumulator: the gradients of a stage's
-/// parameters, from its first backward to its REDUCE_GRAD; this pool is of the rank, with one slot for a stage.
+/// parameters, from its first backward to its REDUCE_GRAD. weights: those of a stage, from UNSHARD to RESHARD. These
+/// two pools are of the rank, with one slot for a stage.
 enum class Pool : std::uint8_t {
   input_f,
   input_i,
@@ -67,7 +85,8 @@ enum class Pool : std::uint8_t {
   gradient,
   output,
   input_gradient,
-  accumulator
+  accumulator,
+  weights
 };
 inline constexpr int kPools = 9; // of a stage: those before accumulator
 const char* name_of(Pool pool) noexcept;
@@ -137,6 +156,10 @@ inline bool runs_layers(Kind kind) noexcept {
 /// B, I, W: they add to gradients of parameters.
 inline bool accumulates(Kind kind) noexcept {
   return runs_layers(kind) && kind != Kind::forward;
+}
+/// F, B, I.
+inline bool reads_weights(Kind kind) noexcept {
+  return runs_layers(kind) && kind != Kind::backward_weight;
 }
 inline bool gathers(Kind kind) noexcept {
   return kind == Kind::gather_f || kind == Kind::gather_b;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "schedule/dense_table.hpp"
+#include "schedule/stage_slots.hpp"
 
 namespace triax::schedule {
 
@@ -32,8 +33,14 @@ struct SlotState {
   std::optional<ActionId> touched{}; // the last transfer that used the slot
 };
 
+/// A stage has as many of these as its uses need: StageSlots checks them.
+bool repeats(Kind kind) {
+  return kind == Kind::unshard || kind == Kind::reshard;
+}
+
 bool serves_forward(Kind kind) {
-  return kind == Kind::forward || kind == Kind::send_f || kind == Kind::recv_f || kind == Kind::gather_f;
+  return kind == Kind::forward || kind == Kind::send_f || kind == Kind::recv_f || kind == Kind::gather_f ||
+         repeats(kind);
 }
 
 class RankCheck {
@@ -46,8 +53,7 @@ class RankCheck {
         last_gradient_(program.stages().size(), {-1, -1}),
         whole_(program.stages().size()),
         pending_(program.actions().size()),
-        accumulators_(static_cast<std::size_t>(program.accumulators())),
-        accumulator_of_(program.stages().size(), -1) {
+        stage_slots_(program) {
     for (const int stage : program.stages()) {
       std::array<SlotRange, kPools>& of = slots_of_.emplace_back();
       for (int pool = 0; pool < kPools; ++pool) {
@@ -70,6 +76,7 @@ class RankCheck {
       check_cap(at, actions[at]);
     }
     check_end();
+    stage_slots_.check_end(violations_);
     return std::move(violations_);
   }
 
@@ -123,6 +130,7 @@ class RankCheck {
     if (action.microbatch >= purpose_.shape.microbatches)
       return refuse(Rule::known_microbatch, at, 0, purpose_.shape.microbatches - 1);
     if (purpose_.forward_only && !serves_forward(action.kind)) return refuse(Rule::forward_alone, at);
+    if (repeats(action.kind)) return;
     if (action.kind == Kind::backward) {
       whole_[static_cast<std::size_t>(local(action.stage))] = true;
       if (note_as(Kind::backward_input, at, action)) note_as(Kind::backward_weight, at, action);
@@ -179,7 +187,7 @@ class RankCheck {
       if (purpose_.forward_only) continue;
       demand(Kind::reduce_grad, stage, -1);
       demand(Kind::opt_step, stage, -1);
-      if (program_.sharding() != Sharding::none) demand(Kind::gather_param, stage, -1);
+      if (gathers_updates(program_.sharding())) demand(Kind::gather_param, stage, -1);
     }
   }
   void demand(Kind kind, int stage, int microbatch) {
@@ -235,6 +243,7 @@ class RankCheck {
       } else if (!is_transfer(program_.actions()[waited].kind)) {
         refuse(Rule::waits_for_transfer, at, {ref_of(waited)});
       }
+      stage_slots_.wait_for(waited);
       if (waited < pending_.size() && pending_[waited]) {
         pending_[waited] = false;
         --count_pending_;
@@ -270,35 +279,12 @@ class RankCheck {
       if (use.condition.holds(facts(action.stage)))
         if (SlotState* state = state_of({action.stage, use.pool, action.own[static_cast<std::size_t>(use.pool)]}))
           state->holds = -1;
-    if (program_.sharding() == Sharding::gradients) check_accumulator(at, action);
+    stage_slots_.check(at, violations_);
     if (is_transfer(action.kind)) {
       pending_[at] = true;
       ++count_pending_;
     }
     check_joined(at, action);
-  }
-
-  /// The first backward of a stage takes a slot that no other stage has, and REDUCE_GRAD frees it.
-  void check_accumulator(std::size_t at, const ProgramAction& action) {
-    const bool reduces = action.kind == Kind::reduce_grad;
-    if (!reduces && !accumulates(action.kind)) return;
-    int& held = accumulator_of_[static_cast<std::size_t>(local(action.stage))];
-    const SlotKey slot{action.stage, Pool::accumulator, action.accumulator};
-    if (held < 0) {
-      if (reduces) return; // the rule `before` refuses it
-      if (slot.index < 0) return refuse(Rule::slot_named, at, slot);
-      SlotState& state = accumulators_[static_cast<std::size_t>(slot.index)];
-      touch(at, slot, state, action);
-      if (state.holds >= 0) refuse(Rule::slot_free, at, slot, state.holds);
-      state.holds = action.stage;
-      held = slot.index;
-    } else if (slot.index != held && (reduces || slot.index >= 0)) {
-      refuse(Rule::slot_filled, at, slot);
-    } else if (reduces) {
-      SlotState& state = accumulators_[static_cast<std::size_t>(held)];
-      touch(at, slot, state, action);
-      state.holds = held = -1;
-    }
   }
 
   /// Null if the slot does not exist.
@@ -373,8 +359,7 @@ class RankCheck {
   std::size_t count_pending_ = 0;
   std::vector<std::array<SlotRange, kPools>> slots_of_; // by stage
   std::vector<SlotState> slots_;
-  std::vector<SlotState> accumulators_; // `holds`: the stage
-  std::vector<int> accumulator_of_;     // by stage: the slot that it has; -1: none
+  StageSlots stage_slots_;
   std::vector<Violation> violations_;
 };
 

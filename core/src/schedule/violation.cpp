@@ -69,7 +69,7 @@ class Words {
         return led({}, of_list());
       case Rule::slot_left_free:
         return led(text("stage {}", of_.at.stage),
-                   text("pool {}, slot {} still holds microbatch {} at the end", name_of(of_.pool), of_.slot, of_.has));
+                   text("pool {}, slot {} still holds {} {} at the end", name_of(of_.pool), of_.slot, held(), of_.has));
       default:
         return led(action_text(of_.at), of_.is_of_slots() ? of_slots() : of_action());
     }
@@ -197,14 +197,16 @@ class Words {
       case Rule::slot_free:
         return text("{} still holds {} {}", slot, held(), of_.has);
       case Rule::slot_filled:
+        if (of_.slot < 0) return text("it has no slot of pool {} to read", name_of(of_.pool));
         return text("it reads {}, which does not hold its {}", slot, held());
       default:
         return text("it does not wait for {}, which may still use {}", action_text(other()), slot);
     }
   }
 
+  bool is_of_stages() const { return of_.pool == Pool::accumulator || of_.pool == Pool::weights; }
   /// What has the slots of the pool.
-  const char* held() const { return of_.pool == Pool::accumulator ? "stage" : "microbatch"; }
+  const char* held() const { return is_of_stages() ? "stage" : "microbatch"; }
 
   std::string led(const std::string& name, const std::string& words) const {
     const std::string lead = locator_.lead(of_.at, name);

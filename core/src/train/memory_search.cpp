@@ -2,8 +2,10 @@
 #include "train/memory_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "plugin/probe_answer.hpp"
 #include "train/preflight.hpp"
@@ -34,19 +36,20 @@ class Search {
   MemorySearch take() {
     MemorySearch out;
     const MemorySettings written = {run_.parallel.sequence, run_.optimizer_core.shard, run_.memory.recompute,
-                                    run_.batch.micro};
+                                    run_.batch.micro, run_.memory.recompute_layers};
     const Planned as_written = plan(written, PlannedRanks::all);
     if (!as_written.plan) {
       out.refusals = as_written.refusals;
       return out;
     }
     out.written = *as_written.plan;
-    for (const char* recompute : {"none", "full"}) {
+    for (const auto& [recompute, layers] : recomputations(written)) {
       for (const std::string& shard : shards(written)) {
         for (const bool sequence : {false, true}) {
           // What is on stays on: sequence parallelism costs no time.
           if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;
-          if (const auto found = largest({sequence, shard, recompute, 1})) out.plans.push_back(*found);
+          const auto found = largest({sequence, shard, recompute, 1, layers});
+          if (found && !has_equal(out.plans, *found)) out.plans.push_back(*found);
         }
       }
     }
@@ -55,10 +58,19 @@ class Search {
   }
 
  private:
+  /// Whether other recompute_layers need as much.
+  static bool has_equal(const std::vector<MemoryPlan>& plans, const MemoryPlan& plan) {
+    return std::ranges::any_of(plans, [&plan](const MemoryPlan& other) {
+      MemorySettings settings = other.settings;
+      settings.layers = plan.settings.layers;
+      return settings == plan.settings && other.bytes == plan.bytes;
+    });
+  }
+
   struct Planned {
     std::optional<MemoryPlan> plan; // empty: refused
     Refusals refusals;
-    bool shares_accumulators = false;
+    bool shares_accumulators = false, saves_weights = false;
   };
 
   Planned plan(const MemorySettings& settings, PlannedRanks planned) {
@@ -67,24 +79,42 @@ class Search {
     if (settings.sequence) run.parallel.scatter_gather = false; // its parts are what that would send
     run.optimizer_core.shard = settings.shard;
     run.memory.recompute = settings.recompute;
+    run.memory.recompute_layers = settings.layers;
     run.batch.micro = settings.micro;
     const Preflight checked = preflight(run, placement_, log_, {}, planned);
     if (!checked.refusals.empty() || checked.plans.empty()) return {{}, checked.refusals};
     const RankPlan& most = *std::ranges::max_element(checked.plans, {}, &RankPlan::bytes);
     MemoryPlan out{settings, most.bytes(), most.ranks.front(), {}};
     if (checked.balance.step) out.idle = checked.balance.step->idle;
-    return {out, {}, checked.shares_accumulators};
+    return {out, {}, checked.shares_accumulators, checked.saves_weights};
   }
 
-  /// What is divided stays divided. Without data ranks nothing is; "gradients" is left out where it saves nothing.
+  /// What is divided stays divided. Without data ranks nothing is; "gradients" and "parameters" are left out where they
+  /// save nothing.
   std::vector<std::string> shards(MemorySettings written) {
     if (run_.parallel.data == 1) return {written.shard};
+    constexpr std::array kShards = {"none", "states", "gradients", "parameters"};
     std::vector<std::string> out;
-    if (written.shard == "none") out.emplace_back("none");
-    if (written.shard != "gradients") out.emplace_back("states");
-    const bool is_written = written.shard == "gradients";
-    written.shard = "gradients";
-    if (is_written || plan(written, PlannedRanks::first_and_last).shares_accumulators) out.push_back(written.shard);
+    const auto first = std::ranges::find(kShards, written.shard);
+    for (const auto* shard = first; shard != kShards.end(); ++shard) {
+      written.shard = *shard;
+      const bool is_asked = shard != first && shard - kShards.begin() >= 2;
+      const Planned planned = is_asked ? plan(written, PlannedRanks::first_and_last) : Planned();
+      const bool saves = written.shard == "gradients" ? planned.shares_accumulators : planned.saves_weights;
+      if (!is_asked || saves) out.push_back(written.shard);
+    }
+    return out;
+  }
+
+  /// memory.recompute and recompute_layers. The number of blocks that needs least memory is left out where it is that
+  /// of the run.
+  std::vector<std::pair<const char*, std::int64_t>> recomputations(MemorySettings written) {
+    std::vector<std::pair<const char*, std::int64_t>> out = {{"none", written.layers}, {"full", written.layers}};
+    written.recompute = "full";
+    const Planned as_written = plan(written, PlannedRanks::first_and_last);
+    written.layers = 0;
+    const Planned least = plan(written, PlannedRanks::first_and_last);
+    if (as_written.plan && least.plan && least.plan->bytes < as_written.plan->bytes) out.emplace_back("full", 0);
     return out;
   }
 
@@ -138,17 +168,12 @@ class Search {
 
 Json found_json(const MemoryPlan& plan) {
   const MemorySettings& settings = plan.settings;
-  return {settings.sequence,
-          settings.shard,
-          settings.recompute,
-          settings.micro,
-          plan.bytes,
-          plan.rank,
-          plan.idle ? Json(*plan.idle) : Json()};
+  return {settings.sequence, settings.shard, settings.recompute, settings.micro,
+          settings.layers,   plan.bytes,     plan.rank,          plan.idle ? Json(*plan.idle) : Json()};
 }
 MemoryPlan read_found(const Json& json) {
-  MemoryPlan out{{json.at(0), json.at(1), json.at(2), json.at(3)}, json.at(4), json.at(5), {}};
-  if (!json.at(6).is_null()) out.idle = json.at(6).get<double>();
+  MemoryPlan out{{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}, json.at(5), json.at(6), {}};
+  if (!json.at(7).is_null()) out.idle = json.at(7).get<double>();
   return out;
 }
 

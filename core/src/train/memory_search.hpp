@@ -24,6 +24,7 @@ struct MemorySettings {
   std::string shard = "none";     // optimizer.shard
   std::string recompute = "none"; // memory.recompute
   std::int64_t micro = 1;         // batch.micro
+  std::int64_t layers = 1;        // memory.recompute_layers
   bool operator==(const MemorySettings&) const = default;
 };
 
@@ -38,8 +39,9 @@ struct MemorySearch {
   Refusals refusals; // of the run as it is written; then the rest is empty
   MemoryPlan written;
   bool scatter_gather = false; // as it is written; sequence parallelism turns it off
-  /// For each sequence, shard and recompute, those that cost least time first: the plan with the largest microbatch
-  /// that fits; if none does, the plan with the smallest. Bytes are of the first and last tensor ranks.
+  /// For each sequence, shard, recompute and number of layers, those that cost least time first: the plan with the
+  /// largest microbatch that fits; if none does, the plan with the smallest. Bytes are of the first and last tensor
+  /// ranks.
   std::vector<MemoryPlan> plans;
   /// What fits with the least change: `written`, if it fits; else the first of `plans` that fits with its microbatch,
   /// or that with the largest. Bytes are of all ranks. Empty: none fits.

@@ -45,7 +45,7 @@ std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& secon
     if (std::ranges::count(first.state, first.state[i]) > 1)
       return text("traits() gives two state tensors the name \"{}\"", shortened(first.state[i]));
   }
-  const bool same = first.state == second.state;
+  const bool same = first.state == second.state && first.elementwise == second.elementwise;
   return same ? std::string() : "traits() returns other traits at its second call";
 }
 
@@ -126,6 +126,7 @@ schedule::Boundaries boundaries(const config::RunConfig& run) {
 
 schedule::Sharding sharding(const config::RunConfig& run) {
   if (run.parallel.data == 1) return schedule::Sharding::none;
+  if (run.optimizer_core.shard == "parameters") return schedule::Sharding::parameters;
   if (run.optimizer_core.shard == "gradients") return schedule::Sharding::gradients;
   return run.optimizer_core.shard == "states" ? schedule::Sharding::states : schedule::Sharding::none;
 }
@@ -248,9 +249,16 @@ std::vector<std::string> RankPlugins::training_options() const {
 Refusals RankPlugins::check_optimizer_traits() const {
   const OptimizerTraits traits = optimizer_traits();
   const std::string defect = defect_of(traits, optimizer_traits());
-  if (defect.empty()) return {};
-  return of_plugin(run_.optimizer,
-                   make_refusal(ErrorCode::kPluginFailed, {}, "{}", defect).with_hint("{}", kDefectHint));
+  if (!defect.empty())
+    return of_plugin(run_.optimizer,
+                     make_refusal(ErrorCode::kPluginFailed, {}, "{}", defect).with_hint("{}", kDefectHint));
+  if (traits.elementwise || sharding(run_) == schedule::Sharding::none) return {};
+  return make_refusal(ErrorCode::kUnsupported, {"optimizer.shard", "optimizer.plugin"},
+                      "optimizer.shard = \"{}\" divides parameters, and optimizer.plugin \"{}\" needs whole ones",
+                      run_.optimizer_core.shard, run_.optimizer.name)
+      .with_hint(
+          "use optimizer.shard = \"none\", or an optimizer that updates each element alone, such as "
+          "optim-adamw");
 }
 
 Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {

@@ -194,6 +194,7 @@ class Check {
         refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
     row.layers = prepared.state->layer_names();
     out_.shares_accumulators |= prepared.state->parameters().shares_accumulators();
+    out_.saves_weights |= prepared.state->parameters().saves_weights();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     add_staging(*prepared.state, row);

@@ -57,6 +57,7 @@ struct Preflight {
   int threads = 1;                  // CPU threads of the kernel set per rank
   Balance balance{};                // of the stages
   bool shares_accumulators = false; // stages of some rank: optimizer.shard = "gradients" needs less than "states"
+  bool saves_weights = false;       // on some rank, optimizer.shard = "parameters" needs less than "gradients"
   std::int64_t positions = 0;       // of the model, for a run that generates
   std::string resume;               // "continues after step 20 from ..."; empty: begins at step 1 with new weights
 };

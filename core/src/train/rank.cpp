@@ -107,7 +107,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
           TextSample::Parts{run, layout, number, plugins, prepared, *device, *stream, groups, wait_timeout_s()});
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient, of.working, of.holds_part ? of.owned.first : 0,
-                            of.scattered ? of.owned.first : 0});
+                            of.scattered ? of.owned.first : 0, of.resharded ? of.owned.first : 0});
   }
 
   void abort(std::string_view why) noexcept override {

@@ -70,9 +70,9 @@ struct RankParameter {
   TensorView master;
   TensorView gradient; // of the last step, before clipping; sum over the global batch and both sides of a tie
   TensorView working;  // what layers read; shape spec->local
-  /// The elements of the parameter at which `master` and `gradient` begin; the latter is flat, too, if data ranks
-  /// divide the gradients.
-  std::int64_t first = 0, gradient_first = 0;
+  /// The elements of the parameter at which `master`, `gradient` and `working` begin; the last two are flat, too, if
+  /// data ranks divide the gradients or the parameters.
+  std::int64_t first = 0, gradient_first = 0, working_first = 0;
 };
 
 /// Settings that are not in the TOML file. All are optional.

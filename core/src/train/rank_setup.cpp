@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "executor/recompute_groups.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 
@@ -13,6 +14,23 @@ namespace {
 
 std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const Model& model) {
   return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
+}
+
+/// Blocks of a group. It depends on the rank's stages only: tensor ranks must repeat the same collectives.
+int recompute_layers_of(const config::RunConfig& run, const Model& model, const Layout& layout,
+                        const schedule::Program& training) {
+  if (run.memory.recompute != "full" || run.memory.recompute_layers > 0)
+    return static_cast<int>(std::max<std::int64_t>(run.memory.recompute_layers, 1));
+  const executor::LayerRange blocks = executor::recomputed_layers(model, true);
+  const std::vector<executor::StageLayers> split = split_of(run, model);
+  std::vector<executor::RecomputedStage> stages;
+  for (const int stage : training.stages()) {
+    const executor::StageLayers& of = split[static_cast<std::size_t>(stage)];
+    const int begin = std::max(of.first, blocks.begin), end = std::min(of.first + of.count, blocks.end);
+    stages.push_back({std::max(end - begin, 0), training.slots(stage, schedule::Pool::stash_i)});
+  }
+  const std::unique_ptr<Layer> block = model.layer(blocks.begin, layer_context(run, model, layout, 0));
+  return executor::best_group(*block, stages);
 }
 
 /// On an axis with one rank nothing is sent.
@@ -95,8 +113,9 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
                        const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   const schedule::Boundaries crossing = boundaries(run);
-  Programs out{schedule::lower(schedule, shape, crossing, sharding(run)),
-               schedule::lower_forward_only(schedule, shape, crossing),
+  const auto prefetch = static_cast<int>(run.optimizer_core.prefetch);
+  Programs out{schedule::lower(schedule, shape, crossing, sharding(run), prefetch),
+               schedule::lower_forward_only(schedule, shape, crossing, sharding(run), prefetch),
                assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
   for (const bool forward_only : {false, true}) {
     const std::vector<schedule::Violation> violations =
@@ -165,7 +184,8 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                                       .split = split_,
                                       .batch = batch,
                                       .recompute = run.memory.recompute == "full",
-                                      .sharding = sharding(run)};
+                                      .sharding = sharding(run),
+                                      .recompute_layers = recompute_layers_of(run, model, layout, training)};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
 }
 

@@ -17,7 +17,7 @@ class Trust final : public Optimizer {
     if (request.master == DType::f64 && request.device == DeviceKind::host) return {};
     return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "optim-trust updates f64 weights on the host");
   }
-  OptimizerTraits traits() const override { return {}; }
+  OptimizerTraits traits() const override { return {.state = {}, .elementwise = false}; }
   void prepare(std::span<const ParameterShard>) override {}
 
   /// The squares of weights and gradient of each shard; first those of parameters that the tensor axis cuts.

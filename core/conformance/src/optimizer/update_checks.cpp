@@ -20,6 +20,7 @@ Tensors tensors_after(const OptimizerSubject& subject, const StepTypes& types, c
 }
 
 void parts_equal_the_whole(const OptimizerSubject& subject, Report& report) {
+  if (!subject.optimizer()->traits().elementwise) return;
   for_types(subject, [&](const StepTypes& types) {
     const Tensors expected = tensors_after(subject, types);
     for (const int count : {2, 3, 5}) {

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Assigns memory to parameters: weights, gradients and the optimizer's state.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "executor/parameters.hpp"
+
+namespace triax::executor {
+
+void Parameters::assign_weights(RankMemory& memory) {
+  for (TensorView& slot : weight_slots_) slot = weights_of(memory).tensor(types_.compute, {weight_slot_elements_});
+  for (Parameter& parameter : parameters_) {
+    if (parameter.divided) continue;
+    const Shape& local = parameter.spec->local;
+    parameter.master = memory.weights.tensor(types_.master, local);
+    parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
+  }
+  for (OfLayer& of : layers_) {
+    of.working.clear();
+    of.gathered.clear();
+    of.unsharded.clear();
+    if (of.rank != here_) continue;
+    for (std::size_t number = 0; number < of.buckets.size(); ++number)
+      if (of.buckets[number].divided) assign_divided(of, number, memory);
+    if (sharding_ == schedule::Sharding::parameters) {
+      assign_unsharded(of);
+    } else {
+      std::vector<TensorView>& working = of.working.emplace_back();
+      for (const Side& side : of.sides) working.push_back(local(side.family).working);
+    }
+  }
+}
+
+/// A layer reads its divided parameters in the slot of its stage, and the others where they are.
+void Parameters::assign_unsharded(OfLayer& of) {
+  for (const Bucket& bucket : of.buckets) {
+    if (!bucket.divided || !bucket.unshards) continue;
+    UnshardedWeights& out = of.unsharded.emplace_back();
+    out.group = bucket.reduction.group;
+    out.part = part_of_weights(of, bucket);
+    for (const TensorView& slot : weight_slots_) out.whole.push_back(whole_weights(bucket, slot));
+  }
+  for (const TensorView& slot : weight_slots_) {
+    std::vector<TensorView>& working = of.working.emplace_back();
+    for (const Side& side : of.sides) {
+      const Bucket& bucket = of.buckets[side.bucket];
+      const Shape& shape = local(side.family).spec->local;
+      working.push_back(bucket.divided ? view_of(whole_weights(bucket, slot), side, shape)
+                                       : local(side.family).working);
+    }
+  }
+}
+
+/// A tied parameter is stored with its first layer on this rank.
+const TensorView& Parameters::part_of_weights(const OfLayer& of, const Bucket& bucket) const {
+  const auto number = static_cast<std::size_t>(&bucket - of.buckets.data());
+  const auto side = std::ranges::find(of.sides, number, &Side::bucket);
+  const OfLayer& first = of_layer(families_[side->family].layer.at(here_));
+  const auto stored = std::ranges::find(first.sides, side->family, &Side::family);
+  return first.buckets[stored->bucket].weights;
+}
+
+TensorView Parameters::whole_weights(const Bucket& bucket, const TensorView& slot) {
+  return slot.slice(0, bucket.weights_offset, bucket.weights_offset + bucket.members * bucket.part);
+}
+
+/// A parameter in the flat weights or gradients of its bucket. In a plan they have no data.
+TensorView Parameters::view_of(const TensorView& bucket, const Side& side, const Shape& shape) {
+  const TensorView flat = bucket.slice(0, side.offset, side.offset + shape.elements());
+  return {flat.data(), flat.dtype(), shape};
+}
+
+TensorView Parameters::owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
+                                const TensorView& part) {
+  const OwnedPart& owned = parameter.owned;
+  const std::int64_t first = owned.count == 0 ? 0 : side.offset + owned.first - bucket.begin;
+  return part.slice(0, first, first + owned.count);
+}
+
+/// Every member has memory for a whole part, so that all need as much.
+void Parameters::assign_divided(OfLayer& of, std::size_t number, RankMemory& memory) {
+  const auto is_stored = [&](const Side& side) { // with its first layer on this rank
+    return side.bucket == number && families_[side.family].layer.at(here_) == of.number;
+  };
+  if (std::ranges::none_of(of.sides, is_stored)) return;
+  Bucket& bucket = of.buckets[number];
+  GatheredWeights& out = of.gathered.emplace_back();
+  out.group = bucket.reduction.group;
+  if (sharding_ == schedule::Sharding::parameters) {
+    out.part = weights_of(memory).tensor(types_.compute, {bucket.part});
+  } else {
+    out.working = weights_of(memory).tensor(types_.compute, {bucket.members * bucket.part});
+    out.part = out.working.slice(0, bucket.begin, bucket.begin + bucket.part);
+  }
+  bucket.weights = out.part;
+  out.master = separate_working() ? memory.weights.tensor(types_.master, {bucket.part}) : out.part;
+  std::vector<TensorView> states;
+  for (std::size_t i = 0; i < states_; ++i) states.push_back(memory.optimizer.tensor(types_.master, {bucket.part}));
+  for (const Side& side : of.sides) {
+    if (!is_stored(side)) continue;
+    Parameter& parameter = local(side.family);
+    const auto owned = [&](const TensorView& part) { return owned_of(bucket, side, parameter, part); };
+    parameter.working = parameter.resharded ? owned(out.part) : view_of(out.working, side, parameter.spec->local);
+    parameter.master = parameter.holds_part ? owned(out.master) : parameter.working;
+    parameter.state.clear();
+    for (const TensorView& state : states) parameter.state.push_back(owned(state));
+  }
+}
+
+void Parameters::assign_memory(RankMemory& memory) {
+  assign_weights(memory);
+  for (Parameter& parameter : parameters_) {
+    if (parameter.divided) continue;
+    parameter.state.clear();
+    for (std::size_t i = 0; i < states_; ++i)
+      parameter.state.push_back(
+          memory.optimizer.tensor(types_.master, {without_padding(parameter.master, *parameter.spec).elements()}));
+  }
+  assign_gradients(memory);
+}
+
+/// Both sides of a tie in one stage read the same copy.
+void Parameters::share_weights(std::span<const StageLayers> stages, int slots) {
+  std::int64_t parts = 0, whole = 0;
+  std::set<std::size_t> stored; // families
+  for (const StageLayers& stage : stages) {
+    std::int64_t elements = 0;
+    std::map<std::size_t, std::int64_t> tied; // offset in the slot, by family
+    for (OfLayer& of : layers_) {
+      if (of.number < stage.first || of.number >= stage.first + stage.count) continue;
+      for (std::size_t number = 0; number < of.buckets.size(); ++number) {
+        Bucket& bucket = of.buckets[number];
+        if (!bucket.divided) continue;
+        const std::size_t family = std::ranges::find(of.sides, number, &Side::bucket)->family;
+        const auto [entry, is_first] = tied.try_emplace(family, elements);
+        bucket.weights_offset = entry->second;
+        bucket.unshards = is_first;
+        if (is_first) elements += bucket.members * bucket.part;
+        if (!stored.insert(family).second) continue;
+        parts += bucket.part;
+        whole += bucket.members * bucket.part;
+      }
+    }
+    weight_slot_elements_ = std::max(weight_slot_elements_, elements);
+  }
+  weight_slots_.resize(static_cast<std::size_t>(slots));
+  saves_weights_ = slots * weight_slot_elements_ + parts < whole;
+}
+
+void Parameters::share_accumulators(std::span<const StageAccumulator> stages) {
+  std::int64_t own = 0, largest = 0, parts = 0;
+  int slots = 0;
+  const auto each_bucket = [&](const StageAccumulator& stage, auto visit) {
+    for (OfLayer& of : layers_)
+      if (of.number >= stage.first && of.number < stage.end)
+        for (Bucket& bucket : of.buckets)
+          if (scatters(bucket)) visit(bucket);
+  };
+  for (const StageAccumulator& stage : stages) {
+    std::int64_t elements = 0;
+    each_bucket(stage, [&](Bucket& bucket) {
+      bucket.offset = std::exchange(elements, elements + bucket.members * bucket.part);
+      parts += bucket.part;
+    });
+    own += elements;
+    largest = std::max(largest, elements);
+    slots = std::max(slots, stage.slot + 1);
+  }
+  if (slots == 0 || slots * largest + parts >= own) return;
+  for (const StageAccumulator& stage : stages) each_bucket(stage, [&](Bucket& bucket) { bucket.slot = stage.slot; });
+  slot_elements_ = largest;
+  slots_.resize(static_cast<std::size_t>(slots));
+}
+
+void Parameters::assign_gradients(RankMemory& memory) {
+  for (TensorView& slot : slots_) slot = memory.gradients.tensor(types_.master, {slot_elements_});
+  for (OfLayer& of : layers_)
+    if (of.rank == here_) assign_accumulators(of, memory);
+  for (Parameter& parameter : parameters_)
+    for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
+      if (parameter.ranks[at] == here_) continue;
+      const TensorView received =
+          memory.gradients.tensor(types_.master, parameter.scattered ? Shape{parameter.part} : parameter.spec->local);
+      parameter.exchanged[at] = received;
+      if (at == 0) parameter.gradient = parameter.scattered ? received.slice(0, 0, parameter.owned.count) : received;
+    }
+}
+
+/// Gradients that are scattered are padded to equal parts. In shared memory, they do not last until the norm.
+void Parameters::assign_bucket(Bucket& bucket, RankMemory& memory) const {
+  const std::int64_t padded = bucket.members * bucket.part;
+  if (!scatters(bucket)) {
+    bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});
+  } else if (bucket.slot < 0) {
+    bucket.gradients = memory.gradients.tensor(types_.master, {padded});
+    bucket.reduced = bucket.gradients.slice(0, bucket.begin, bucket.begin + bucket.part);
+  } else {
+    const TensorView& slot = slots_[static_cast<std::size_t>(bucket.slot)];
+    bucket.gradients = slot.slice(0, bucket.offset, bucket.offset + padded);
+    bucket.reduced = memory.gradients.tensor(types_.master, {bucket.part});
+  }
+}
+
+/// The gradients of a bucket are contiguous.
+void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
+  of.gradients.assign(of.sides.size(), {});
+  for (std::size_t number = 0; number < of.buckets.size(); ++number) {
+    Bucket& bucket = of.buckets[number];
+    assign_bucket(bucket, memory);
+    for (std::size_t i = 0; i < of.sides.size(); ++i) {
+      const Side& side = of.sides[i];
+      if (side.bucket != number) continue;
+      Parameter& parameter = local(side.family);
+      of.gradients[i] = view_of(bucket.gradients, side, parameter.spec->local);
+      if (of.number == parameter.layer) parameter.accumulator = of.gradients[i];
+      const TensorView& all = of.gradients[i];
+      parameter.exchanged[side.accumulator] = parameter.scattered ? bucket.reduced : all;
+      if (side.accumulator == 0)
+        parameter.gradient = parameter.scattered ? owned_of(bucket, side, parameter, bucket.reduced) : all;
+    }
+  }
+}
+
+} // namespace triax::executor
