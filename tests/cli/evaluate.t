@@ -134,7 +134,7 @@ A kernel set that models time has no loss:
   [2]
   $ triax evaluate run.toml --set eval.steps=1 --json
   --set: [eval] has no key "steps"; did you mean train.steps?
-    keys of [eval]: every, batches
+    keys of [eval]: every, batches, sample, sample_tokens, sample_temperature
   {
     "file": "run.toml",
     "outcome": "refused",
@@ -149,7 +149,7 @@ A kernel set that models time has no loss:
         "line": null,
         "column": null,
         "message": "[eval] has no key \"steps\"; did you mean train.steps?",
-        "hint": "keys of [eval]: every, batches"
+        "hint": "keys of [eval]: every, batches, sample, sample_tokens, sample_temperature"
       }
     ]
   }

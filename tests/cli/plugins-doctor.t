@@ -534,14 +534,14 @@ Several:
                          searched /etc/ld.so.cache: not listed
                          searched default folders: /lib64, /usr/lib64, /lib, /usr/lib
                          next: install libfixture-gone.so, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it
-    note     symbols     undefined symbol ucp_fixture_call
-                         next: a library that was not found may export it; otherwise: by its name, it belongs to UCX (libucp.so); link it: triax_add_plugin(missing-several SOURCES ... LINK ucp)
-    note     symbols     undefined symbol mine::second_helper(char const*)
-                         next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
     note     symbols     undefined symbol from_a_library_that_is_gone
                          next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
     note     symbols     undefined symbol mine::first_helper(int)
                          next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
+    note     symbols     undefined symbol mine::second_helper(char const*)
+                         next: a library that was not found may export it; otherwise: no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-several SOURCES ... LINK ...)
+    note     symbols     undefined symbol ucp_fixture_call
+                         next: a library that was not found may export it; otherwise: by its name, it belongs to UCX (libucp.so); link it: triax_add_plugin(missing-several SOURCES ... LINK ucp)
     skipped  load
                          not checked: see the problems above
     skipped  entry, plugin ABI, interface, name, descriptor, options, object

@@ -81,3 +81,8 @@ What cannot be is refused before anything starts:
   $ triax check run.toml --set eval.sample_tokens=0
   --set: eval.sample_tokens = 0 is outside 1..2147483647
   [2]
+  $ triax check run.toml --set parallel.data=2 --set optimizer.shard=parameters
+  run.toml:14:10: eval.sample needs whole weights on each rank, and optimizer.shard = "parameters" divides them
+    optimizer.shard is set by --set
+    use optimizer.shard = "gradients", or remove eval.sample
+  [2]

@@ -78,6 +78,7 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
 TEST_F(PreflightTest, PlansTheMemoryOfATextSample) {
   run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = "2";
   run_.keys["eval.every"] = run_.keys["eval.batches"] = "1";
+  run_.keys["data.validation"] = "\"text\"";
   run_.keys["eval.sample"] = "\"ab\"";
   const config::RunConfig config = run_.config();
   const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());

@@ -123,6 +123,11 @@ class Checks {
       refuse(make_refusal(ErrorCode::kConflict, {"eval.sample", "eval.every"},
                           "eval.sample continues a text at each evaluation, and eval.every = 0 makes none")
                  .with_hint("set eval.every, or remove eval.sample"));
+    if (const auto* shard = std::get_if<std::string>(values_.find("optimizer.shard")); shard && *shard == "parameters")
+      refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "optimizer.shard"},
+                          "eval.sample needs whole weights on each rank, and optimizer.shard = \"parameters\" divides "
+                          "them")
+                 .with_hint("use optimizer.shard = \"gradients\", or remove eval.sample"));
     if (corpora_of(values_, kTraining).paths.empty() && values_.has(kTraining.path))
       refuse(make_refusal(ErrorCode::kMissing, {"eval.sample", "data.path"},
                           "eval.sample needs the tokenizer of the data, and data.path names none")

@@ -68,7 +68,8 @@ std::vector<Check> link_faults(const fs::path& file, const plugin::ElfFile& elf,
   const Dependencies dependencies = trace_dependencies(file, paths);
   std::vector<Check> out;
   for (const MissingLibrary& missing : dependencies.missing) out.push_back(library_fault(missing, file));
-  const std::vector<std::string> symbols = unresolved(file, dependencies);
+  std::vector<std::string> symbols = unresolved(file, dependencies);
+  std::ranges::sort(symbols, {}, plugin::demangled); // the order in the file is the linker's
   for (std::size_t i = 0; i < std::min(symbols.size(), kMaxSymbols); ++i) {
     Check check{"symbols", Outcome::problem, text("undefined symbol {}", plugin::demangled(symbols[i]))};
     check.next = symbol_hint(symbols[i], file, elf.note, paths);
