@@ -21,7 +21,7 @@ class TextRank {
   /// most kMaxAgreed.
   virtual void agree(std::span<std::int32_t> values) = 0;
   static constexpr std::int64_t kMaxAgreed = 4096;
-  /// The tokens of each sequence, for whoever asks where the rank is.
+  /// The tokens of each sequence, for position().
   virtual void set_position(std::int64_t tokens) = 0;
 };
 
