@@ -48,7 +48,7 @@ The units of one run, and one that has no prediction:
   no.csv: cannot be read: No such file or directory
   [2]
   $ echo id,unit > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:1: column set must be there once, and is there 0 times
+  bad.csv:1: column set is missing
     begin with id,set,unit,layers,hidden,heads,seq,vocab,p,t,d,b,B,v,recompute,sp,sg,fused,code,ddp
   [2]
   $ sed s/,2021,/,2020,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
@@ -61,8 +61,8 @@ The units of one run, and one that has no prediction:
   {"errors":[{"code":"invalid-value","keys":[],"file":null,"line":null,"column":null,"message":"bad.csv:2: hidden must be in [1, 1000000], got \"wide\"","hint":"write a whole number"}]}
   [2]
   $ { cat runs.csv; tail -1 runs.csv; } > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:3: id "145b" is there twice
-    give each line an id of its own
+  bad.csv:3: id "145b" is listed twice
+    give each line another id
   [2]
 
 What the plugins of the run refuse:

@@ -289,7 +289,21 @@ With gathered weights, but not those of stage 1:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:4: 1F0: it has no slot of pool weights to read
-    write a 3UNSHARD before passes of a stage that read its weights (F, B, I), and a 3RESHARD after them, or none in all rows
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:5: 1B0: it has no slot of pool weights to read
-    write a 3UNSHARD before passes of a stage that read its weights (F, B, I), and a 3RESHARD after them, or none in all rows
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+  [1]
+
+With weights that are dropped, but never gathered:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0B0,0RESHARD,0REDUCE_GRAD,REDUCE_TIED,NORM,0OPT_STEP
+  > END
+  $ triax schedule --file rows.csv
+  rows.csv:1:1: 0F0: it has no slot of pool weights to read
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+  rows.csv:1:2: 0B0: it has no slot of pool weights to read
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+  rows.csv:1:3: 0RESHARD: it has no slot of pool weights to read
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   [1]

@@ -178,8 +178,8 @@ std::vector<std::string> notes(const CheckReport& report) {
   if (!planned.plans.empty() && train::sharding(run) == schedule::Sharding::parameters && !planned.saves_weights)
     out.push_back(text(
         "optimizer.shard = \"parameters\" needs as much memory for weights as \"gradients\", or more, because each "
-        "rank has those of {} (optimizer.prefetch = {}), and its parts of all. More stages per rank need less: "
-        "parallel.chunks, best with sched-breadth-first",
+        "rank has memory for the gathered weights of {} (optimizer.prefetch = {}), and for its part of the weights of "
+        "all its stages. More stages per rank need less: parallel.chunks, best with sched-breadth-first",
         run.parallel.chunks == 1
             ? "its only stage"
             : text("{} of its {} stages at a time",

@@ -145,7 +145,7 @@ int predict(const PlanArguments& arguments) {
 } // namespace
 
 void add_plan(CLI::App& program, int& status) {
-  CLI::App* verb = program.add_subcommand("plan", "predicts training on a cluster");
+  CLI::App* verb = program.add_subcommand("plan", "predicts the speed of runs of GPT on a cluster");
   const auto arguments = std::make_shared<PlanArguments>();
   verb->add_option("--cluster", arguments->cluster, "the cluster's file, such as clusters/a100-dgx.toml")
       ->required()

@@ -91,9 +91,9 @@ class ListReader {
 
   void read_header(std::vector<std::string> names) {
     for (const Column& column : columns())
-      if (std::ranges::count(names, column.name) != 1)
-        fail(text("column {} must be there once, and is there {} times", column.name,
-                  std::ranges::count(names, column.name)),
+      if (const auto count = std::ranges::count(names, column.name); count != 1)
+        fail(count == 0 ? text("column {} is missing", column.name)
+                        : text("column {} is listed {} times", column.name, count),
              header_text());
     if (names.size() != columns().size())
       fail(text("{} columns instead of {}", names.size(), columns().size()), header_text());
@@ -109,7 +109,7 @@ class ListReader {
       const auto at = static_cast<std::size_t>(std::ranges::find(header_, column.name) - header_.begin());
       set(out, column, fields[at]);
     }
-    if (!ids_.insert(out.id).second) fail(text("id \"{}\" is there twice", out.id), "give each line an id of its own");
+    if (!ids_.insert(out.id).second) fail(text("id \"{}\" is listed twice", out.id), "give each line another id");
     return out;
   }
 

@@ -126,6 +126,9 @@ std::vector<std::string> notes(const config::RunConfig& run) {
         run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
   if (run.optimizer_core.shard != "none" && run.parallel.data == 1)
     out.push_back(text("optimizer.shard = \"{}\" has no effect with parallel.data = 1", run.optimizer_core.shard));
+  if (run.optimizer_core.shard != "parameters" && run.optimizer_core.prefetch != 1)
+    out.push_back(text("optimizer.prefetch = {} has no effect with optimizer.shard = \"{}\"",
+                       run.optimizer_core.prefetch, run.optimizer_core.shard));
   if (run.memory.recompute == "none" && run.memory.recompute_layers != 1)
     out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = \"none\"",
                        run.memory.recompute_layers));

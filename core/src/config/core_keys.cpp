@@ -109,8 +109,8 @@ constexpr CoreKey kMemory[] = {
          "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>},
     {option_int("recompute_layers", "1", 0, kMaxSize,
-                "with recompute = \"full\": consecutive blocks of a stage that keep one input together, and run their "
-                "forwards again before the backward of the last; 0: the number that needs least memory"),
+                "with recompute = \"full\": number of consecutive blocks of a stage that keep one input; before the "
+                "backward of the last, the forwards of all run again; 0: the number that needs least memory"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute_layers>},
 };
 
@@ -119,15 +119,16 @@ constexpr CoreKey kOptimizer[] = {
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::lr>},
     {option_float("weight_decay", "0.1", 0, kMaxRate, "on parameters of two or more dimensions only"), nullptr,
      &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::weight_decay>},
-    {option_string("shard", "none", "none|states|gradients|parameters",
-                   "what the data ranks divide (ZeRO); states: each updates its part, and keeps the optimizer's state "
-                   "and the master weights of no other; gradients: nor the reduced gradients; parameters: nor the "
-                   "weights of a stage that it does not use"),
+    {option_string(
+         "shard", "none", "none|states|gradients|parameters",
+         "what the data ranks divide (ZeRO); states: optimizer state and master weights; gradients: these and "
+         "the reduced gradients; parameters: these and the working weights, which a rank gathers for a stage "
+         "before its use"),
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::shard>},
     {option_int(
          "prefetch", "1", 0, kMaxPrefetch,
-         "with shard = \"parameters\": for how many uses of other stages ahead a rank gathers weights; each needs "
-         "memory for a stage; 0: a pass waits for its weights"),
+         "with shard = \"parameters\": number of stages whose weights a rank gathers ahead of their use; each needs "
+         "memory for the weights of a stage; 0: a pass waits for its weights"),
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::prefetch>},
 };
 
@@ -236,10 +237,10 @@ constexpr CoreKey kEval[] = {
     {option_int("batches", "0", 0, kMaxCount, "global batches per evaluation; 0: in triax evaluate, every sample"),
      nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::batches>},
     {option_string("sample", "", nullptr,
-                   "a prompt: each evaluation continues it with the weights of that moment, and writes the text to the "
-                   "log and to the step's record; empty: none"),
+                   "a prompt that each evaluation continues with the current weights; the text is written to the log "
+                   "and to the step's record; empty: no text"),
      nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::sample>},
-    {option_int("sample_tokens", "64", 1, kMaxCount, "most tokens of that text"), nullptr,
+    {option_int("sample_tokens", "64", 1, kMaxCount, "maximum number of new tokens of that text"), nullptr,
      &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_tokens>},
     {option_float("sample_temperature", "0.8", 0, 100,
                   "how its tokens are drawn, as in triax generate --temperature; 0: the most likely token"),

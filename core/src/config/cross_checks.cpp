@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "config/derive.hpp"
 #include "config/duration.hpp"
+#include "config/evaluation_check.hpp"
 #include "config/generate_check.hpp"
 #include "config/metrics_check.hpp"
 #include "config/run_files.hpp"
@@ -92,46 +93,6 @@ class Checks {
       refuse(make_refusal(ErrorCode::kOutOfRange, {"loss_scale.min", "loss_scale.initial"},
                           "loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial)
                  .with_hint("use a smaller min, or a larger initial"));
-  }
-
-  void evaluation() {
-    if (purpose_ == Purpose::evaluate) {
-      if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path))
-        refuse(make_refusal(ErrorCode::kMissing, {kValidation.path}, "nothing to evaluate on: data.validation is empty")
-                   .with_hint("add --data PREFIX, or set data.validation"));
-      return;
-    }
-    const Int *every = integer("eval.every"), *batches = integer("eval.batches");
-    sample(every && *every == 0);
-    if (!every || *every == 0) return;
-    if (batches && *batches == 0) {
-      refuse(make_refusal(ErrorCode::kMissing, {"eval.every", "eval.batches"},
-                          "eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
-                 .with_hint("write eval.batches = 8, or eval.every = 0"));
-    }
-    if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path)) {
-      refuse(make_refusal(ErrorCode::kMissing, {"eval.every", "data.validation"},
-                          "eval.every = {} needs data.validation: the token files to evaluate on", *every)
-                 .with_hint("name them, or write eval.every = 0"));
-    }
-  }
-
-  void sample(bool never_evaluates) {
-    const auto* prompt = std::get_if<std::string>(values_.find("eval.sample"));
-    if (!prompt || prompt->empty()) return;
-    if (never_evaluates)
-      refuse(make_refusal(ErrorCode::kConflict, {"eval.sample", "eval.every"},
-                          "eval.sample continues a text at each evaluation, and eval.every = 0 makes none")
-                 .with_hint("set eval.every, or remove eval.sample"));
-    if (const auto* shard = std::get_if<std::string>(values_.find("optimizer.shard")); shard && *shard == "parameters")
-      refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "optimizer.shard"},
-                          "eval.sample needs whole weights on each rank, and optimizer.shard = \"parameters\" divides "
-                          "them")
-                 .with_hint("use optimizer.shard = \"gradients\", or remove eval.sample"));
-    if (corpora_of(values_, kTraining).paths.empty() && values_.has(kTraining.path))
-      refuse(make_refusal(ErrorCode::kMissing, {"eval.sample", "data.path"},
-                          "eval.sample needs the tokenizer of the data, and data.path names none")
-                 .with_hint("name the data, or remove eval.sample"));
   }
 
   void timeline() {
@@ -400,7 +361,7 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   checks.timeline();
   checks.ends();
   if (purpose != Purpose::schedule && purpose != Purpose::generate) {
-    checks.evaluation();
+    checks.refuse(check_evaluation(values, purpose));
     checks.rewinds();
     checks.checkpoints();
     checks.data_files();

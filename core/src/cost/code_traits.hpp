@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training code does beside the operations of its layers: what it fuses, stores, overlaps and waits for. The
-// cost model predicts published runs, which other codes made.
+// What a training program adds to the operations of its layers: what it fuses, stores, overlaps and waits for. The cost
+// model predicts published runs, which other programs than Triax made.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of the passes of a step for codes whose ranks wait for their transfers, such as Megatron-LM: between two
-// groups of passes there is one set of transfers, which sends what the first group has made and receives what the
-// second one reads.
+// Programs of the passes of a step for training programs whose ranks wait for their transfers, such as Megatron-LM:
+// between two groups of passes there is one set of transfers, which sends what the first group has made and receives
+// what the second one reads.
 //
 // Threads: pure functions. Errors: those of Program.
 #pragma once

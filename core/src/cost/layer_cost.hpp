@@ -29,7 +29,7 @@ struct LayerTime {
   double boundary_bytes = 0; // of its outputs, as a rank has them
 };
 
-/// Costs of layers on a cluster, as a code runs them.
+/// Costs of layers on a cluster, as a training program runs them.
 class LayerCost {
  public:
   LayerCost(const Cluster& cluster, const CodeTraits& code)

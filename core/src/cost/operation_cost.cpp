@@ -9,7 +9,7 @@ namespace triax::cost {
 
 namespace {
 
-// Priors, in bytes per element in 16 bits, of the codes of 2021 and 2022.
+// Priors, in bytes per element in 16 bits, of Megatron-LM of 2021 and 2022.
 constexpr double kMaskBytes = 1;            // a dropout mask, written by the forward and read by the backward
 constexpr double kUnfusedSoftmaxBytes = 36; // scale, mask, cast and softmax in kernels of their own
 constexpr double kUnfusedSoftmaxBwdBytes = 40;

@@ -105,9 +105,9 @@ std::vector<Program> programs_of(const CsvFile& file) {
   };
   const Boundaries boundaries = has(gathers) ? Boundaries::scattered : Boundaries::whole;
   const auto has_kind = [&has](Kind wanted) { return has([wanted](Kind kind) { return kind == wanted; }); };
-  const Sharding sharding = has_kind(Kind::unshard)        ? Sharding::parameters
-                            : has_kind(Kind::gather_param) ? Sharding::states
-                                                           : Sharding::none;
+  const Sharding sharding = has_kind(Kind::unshard) || has_kind(Kind::reshard) ? Sharding::parameters
+                            : has_kind(Kind::gather_param)                     ? Sharding::states
+                                                                               : Sharding::none;
   std::vector<Program> out;
   out.reserve(file.actions.size());
   for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {

@@ -107,7 +107,7 @@ GenerateState::GenerateState(const GenerateRequest& request)
 void GenerateState::assign_memory(RankMemory& memory) {
   if (!trained_) parameters_.assign_weights(memory);
   for (const std::unique_ptr<Stage>& stage : stages_.all())
-    stage->assign_memory(memory, slots_of(program_, stage->index()), trained_ ? *trained_ : parameters_);
+    stage->assign_memory(memory, slots_of(program_, stage->index()), parameters());
   const std::int64_t m = microbatches_, rows = context_.max_rows, b = context_.micro, vocab = context_.vocab;
   batches_.assign(static_cast<std::size_t>(m), {});
   if (reads_tokens_) {

@@ -62,7 +62,7 @@ class GenerateState {
 
   const schedule::Program& program() const { return program_; }
   const LayerContext& context() const { return context_; }
-  const Parameters& parameters() const { return parameters_; }
+  const Parameters& parameters() const { return trained_ ? *trained_ : parameters_; }
   int microbatches() const { return microbatches_; }
   /// Numbers of rows of calls, descending: max_rows, and the powers of two below it.
   std::span<const std::int64_t> call_sizes() const { return call_sizes_; }

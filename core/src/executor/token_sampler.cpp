@@ -74,7 +74,7 @@ void TokenSampler::read(const TensorView& logits) {
   for (std::size_t token = 0; token < scores_.size(); ++token)
     if (!std::isfinite(scores_[token]))
       throw Error(text("the logit of token {} is {}", token, scores_[token]), {},
-                  "the weights of the checkpoint are not finite, or too large for train.precision");
+                  "the weights are not finite, or too large for train.precision");
 }
 
 /// Once for each token of the sequence (Keskar et al.: "CTRL", arXiv 1909.05858, section 4.1).

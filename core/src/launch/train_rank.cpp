@@ -99,8 +99,9 @@ class OneTraining {
     train::LoopResult own;
     const bool is_first = of_.number == 0;
     own.signal = of_.text->scores ? train::score_sequences(*rank, *of_.text->scores, of_.signals, is_first)
-                                  : train::generate_text(*rank, of_.text->options, of_.signals,
-                                                         is_first ? &of_.text->conversation : nullptr);
+                                  : train::generate_text(
+                                        *rank, of_.text->options, [this] { return of_.signals.caught(); },
+                                        is_first ? &of_.text->conversation : nullptr);
     own.traffic = rank->traffic();
     observed_.set_finished("finished the text");
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");

@@ -30,11 +30,11 @@ std::string_view bytes_of(const data::Tokenizer& tokenizer, std::int32_t token) 
 
 class TextGeneration {
  public:
-  TextGeneration(TextRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
+  TextGeneration(TextRank& rank, const GenerateOptions& options, const executor::Request& request,
                  const Conversation* conversation)
       : rank_(rank),
         options_(options),
-        signals_(signals),
+        asked_(request),
         conversation_(conversation),
         samples_(static_cast<std::size_t>(rank.state().microbatches())),
         positions_(rank.state().context().sequence) {
@@ -65,10 +65,10 @@ class TextGeneration {
   /// Rank 0 sends the number of tokens, or -1 if there is none, and the tokens.
   bool read_prompt() {
     answer_ = {};
-    std::int32_t head[2] = {-1, signals_.caught()};
+    std::int32_t head[2] = {-1, asked_()};
     if (conversation_) {
       std::optional<Tokens> prompt = head[1] == 0 ? conversation_->next_prompt() : std::nullopt;
-      head[1] = signals_.caught();
+      head[1] = asked_();
       if (prompt) answer_.prompt = std::move(*prompt);
       if (prompt) head[0] = static_cast<std::int32_t>(answer_.prompt.size());
     }
@@ -105,7 +105,7 @@ class TextGeneration {
       for (std::int64_t row = 0; row < rows; ++row)
         rows_.insert(rows_.end(), samples_, answer_.prompt[static_cast<std::size_t>(at + row)]);
       append(rows);
-      request_ = signals_.caught();
+      request_ = asked_();
       rank_.agree({&request_, 1});
     }
   }
@@ -133,7 +133,7 @@ class TextGeneration {
   /// The next token of each sample that is open, on all ranks.
   void choose() {
     std::ranges::fill(chosen_, -1);
-    chosen_.back() = signals_.caught();
+    chosen_.back() = asked_();
     if (sampler_)
       for (std::size_t sample = 0; sample < samples_; ++sample) {
         if (answer_.samples[sample].end != TextEnd::open) continue;
@@ -177,7 +177,7 @@ class TextGeneration {
 
   TextRank& rank_;
   const GenerateOptions& options_;
-  const os::StopSignals& signals_;
+  const executor::Request& asked_;
   const Conversation* const conversation_;
   const std::size_t samples_;
   const std::int64_t positions_;
@@ -215,9 +215,9 @@ std::int64_t Answer::new_tokens() const {
                                [](const GeneratedText& text) { return static_cast<std::int64_t>(text.tokens.size()); });
 }
 
-int generate_text(TextRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
+int generate_text(TextRank& rank, const GenerateOptions& options, const executor::Request& request,
                   const Conversation* conversation) {
-  return TextGeneration(rank, options, signals, conversation).run();
+  return TextGeneration(rank, options, request, conversation).run();
 }
 
 } // namespace triax::train

@@ -17,7 +17,6 @@
 
 #include "data/tokenizer/tokenizer.hpp"
 #include "executor/token_sampler.hpp"
-#include "os/stop_signals.hpp"
 #include "train/score_sequences.hpp"
 #include "train/text_rank.hpp"
 
@@ -72,8 +71,9 @@ struct TextJob {
   std::optional<ScoreJob> scores = {}; // if it is set, the ranks do this, and generate nothing
 };
 
-/// Returns the signal that ended it, or 0. `conversation`: of rank 0; null on the others.
-int generate_text(TextRank& rank, const GenerateOptions& options, const os::StopSignals& signals,
+/// A request that is not 0 on any rank, such as a signal, ends it after the next token. Returns the largest, or 0.
+/// `conversation`: of rank 0; null on the others.
+int generate_text(TextRank& rank, const GenerateOptions& options, const executor::Request& request,
                   const Conversation* conversation);
 
 } // namespace triax::train

@@ -310,8 +310,8 @@ class Loop {
   }
 
   void sample(report::StepRecord& record) {
-    const SampledText sampled = rank_.sample(signals_);
-    stop_for(sampled.signal);
+    const SampledText sampled = rank_.sample(request_);
+    stop_for(sampled.request);
     if (stops() || !reports_.records) return;
     record.sample = sampled.text;
     note(text("sample after step {}: {}", record.step, on_one_line(run_.eval.sample + sampled.text)));

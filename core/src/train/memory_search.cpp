@@ -43,8 +43,9 @@ class Search {
       return out;
     }
     out.written = *as_written.plan;
+    const std::vector<std::string> asked = shards(written); // does not depend on the recomputation
     for (const auto& [recompute, layers] : recomputations(written)) {
-      for (const std::string& shard : shards(written)) {
+      for (const std::string& shard : asked) {
         for (const bool sequence : {false, true}) {
           // What is on stays on: sequence parallelism costs no time.
           if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;

@@ -144,6 +144,7 @@ class Check {
     const Refusals wrong = check_schedule(run_, plugins_->model(), schedule);
     refuse(wrong);
     if (!wrong.empty()) return;
+    if (!run_.eval.sample.empty()) ask_text_sample();
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
     for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
@@ -198,7 +199,7 @@ class Check {
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     add_staging(*prepared.state, row);
-    if (!run_.eval.sample.empty()) add_text_sample(rank, plugins, prepared, row);
+    if (sample_positions_ > 0) add_text_sample(rank, plugins, prepared, row);
     if (out_.plans.empty()) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
@@ -213,16 +214,26 @@ class Check {
     row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
   }
 
+  /// What all ranks have in common.
+  void ask_text_sample() {
+    if (sharding(run_) == schedule::Sharding::parameters)
+      return refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "optimizer.shard"},
+                                 "eval.sample needs whole weights on each rank, and optimizer.shard = \"parameters\" "
+                                 "divides them")
+                        .with_hint("use optimizer.shard = \"gradients\", or remove eval.sample"));
+    if (!computes())
+      return refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "kernels.plugin"},
+                                 "kernels.plugin \"{}\" does not compute, so it has no text for eval.sample",
+                                 run_.kernels.name)
+                        .with_hint("use another kernel set, or remove eval.sample"));
+    guarded("eval.sample", [&] { sample_positions_ = sample_positions(run_, plugins_->model().info().sequence); });
+  }
+
   void add_text_sample(int rank, const RankPlugins& plugins, const Preparation& prepared, RankPlan& row) {
-    guarded("eval.sample", [&] {
-      if (!computes())
-        throw Error(text("kernels.plugin \"{}\" does not compute, so it has no text", run_.kernels.name), {},
-                    "use another kernel set, or remove eval.sample");
-      const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared);
-      for (const Refusal& refusal : plan.refusals)
-        if (refused_.insert(refusal.message).second) refuse(of_kernels(run_, refusal));
-      row.memory.push_back({kTextSample, plan.bytes});
-    });
+    const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared, sample_positions_);
+    for (const Refusal& refusal : plan.refusals)
+      if (refused_.insert(refusal.message).second) refuse(of_kernels(run_, refusal));
+    row.memory.push_back({kTextSample, plan.bytes});
   }
 
   /// A kernel set that is not installed here does.
@@ -324,8 +335,9 @@ class Check {
   const PlannedRanks planned_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
-  std::set<std::string> refused_; // from the plans of ranks
-  executor::Plan first_of_group_; // of tensor rank 0
+  std::set<std::string> refused_;     // from the plans of ranks
+  std::int64_t sample_positions_ = 0; // of eval.sample; 0: there is none
+  executor::Plan first_of_group_;     // of tensor rank 0
   bool has_different_collectives_ = false;
   checkpoint::DataContent data_;
   Preflight out_;

@@ -244,8 +244,8 @@ Rank::Evaluated Rank::evaluate_unless(const executor::Request& request) {
   return evaluate_samples(*this, impl_->run.eval.batches * impl_->run.batch.global, request);
 }
 
-SampledText Rank::sample(const os::StopSignals& signals) {
-  return impl_->noting_failure([&] { return impl_->text_sample.value().make(signals); });
+SampledText Rank::sample(const executor::Request& request) {
+  return impl_->noting_failure([&] { return impl_->text_sample.value().make(request); });
 }
 
 Rank::BatchLoss Rank::evaluate_batch(std::int64_t first, std::int64_t count, const executor::Request& request) {
@@ -328,6 +328,8 @@ std::int32_t Rank::agree(std::int32_t value) {
 
 std::string Rank::position() const {
   const Impl& rank = *impl_;
+  const std::string of_text = rank.text_sample ? rank.text_sample->position() : "";
+  if (!of_text.empty()) return of_text;
   const auto pipeline_rank = [&rank](int index) {
     const Group group = rank.layout.group(rank.number, kPipelineAxis);
     return text("rank {} through {}", group.ranks[static_cast<std::size_t>(index)], rank.groups.plugin_of(group));

@@ -24,7 +24,6 @@
 #include "executor/kept_state.hpp"
 #include "executor/request.hpp"
 #include "executor/walk_observer.hpp"
-#include "os/stop_signals.hpp"
 #include "report/step_record.hpp"
 #include "train/located_rank.hpp"
 #include "train/preflight.hpp"
@@ -51,8 +50,8 @@ struct StepResult {
 };
 
 struct SampledText {
-  std::string text; // without the prompt; of rank 0
-  int signal = 0;   // that ended it, or 0
+  std::string text;         // without the prompt; of rank 0
+  std::int32_t request = 0; // the largest of all ranks, which ended it; or 0
 };
 
 struct EvalResult {
@@ -119,7 +118,7 @@ class Rank final : public LocatedRank {
   /// The same, but ends after the batch for which a rank's request is not 0.
   Evaluated evaluate_unless(const executor::Request& request);
   /// The text of eval.sample, which must not be empty; see TextSample::make().
-  SampledText sample(const os::StopSignals& signals);
+  SampledText sample(const executor::Request& request);
   struct BatchLoss {
     double sum = 0;           // over the tokens
     std::int32_t request = 0; // the largest of all ranks

@@ -29,9 +29,16 @@ std::size_t bytes_of(const executor::GenerateState& state, const executor::Scrat
 } // namespace
 
 SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_positions) {
-  const std::filesystem::path& corpus = run.data.training.paths.at(0);
+  if (run.data.training.paths.empty())
+    throw Error("eval.sample needs the tokenizer of the training data, and the run names none", {},
+                "set data.path, or remove eval.sample");
+  const std::filesystem::path& corpus = run.data.training.paths.front();
   SamplePrompt out;
   out.tokenizer = data::open_tokenizer_of(corpus);
+  if (out.tokenizer->vocab() > run.vocab)
+    throw Error(text("the tokenizer of {} has {} tokens, and model.vocab = {}", corpus.string(), out.tokenizer->vocab(),
+                     run.vocab),
+                {}, "use a model.vocab that has all of them, or remove eval.sample");
   out.tokens = encoded(*out.tokenizer, run.eval.sample);
   if (const auto end = data::read_tokenizer_info(corpus).end) out.ends.push_back(*end);
   const auto count = static_cast<std::int64_t>(out.tokens.size());
@@ -40,6 +47,11 @@ SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_p
                 count == 0 ? "write a prompt that has a token" : "use a shorter prompt");
   out.positions = std::min(model_positions, count + run.eval.sample_tokens);
   return out;
+}
+
+std::int64_t sample_positions(const config::RunConfig& run, std::int64_t model_positions) {
+  if (run.data.training.paths.empty()) return model_positions;
+  return SamplePrompt::of(run, model_positions).positions;
 }
 
 TextSample::TextSample(const Parts& parts)
@@ -58,7 +70,7 @@ TextSample::TextSample(const Parts& parts)
   agreement_.emplace(parts.device, parts.stream, parts.groups.of_axes(), kMaxAgreed);
 }
 
-SampledText TextSample::make(const os::StopSignals& signals) {
+SampledText TextSample::make(const executor::Request& request) {
   const config::RunConfig::EvalKeys& eval = parts_.run.eval;
   const GenerateOptions options{
       .sampling = {.temperature = eval.sample_temperature, .seed = parts_.run.train.seed},
@@ -77,7 +89,9 @@ SampledText TextSample::make(const os::StopSignals& signals) {
       .ended = [](std::size_t, const GeneratedText&) {},
       .answered = [](const Answer&) {},
   };
-  out.signal = generate_text(*this, options, signals, parts_.rank == 0 ? &conversation : nullptr);
+  tokens_ = 0;
+  out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
+  tokens_ = kNoText;
   return out;
 }
 
@@ -85,15 +99,19 @@ void TextSample::agree(std::span<std::int32_t> values) {
   agreement_->largest(values, deadline_in(parts_.timeout_s));
 }
 
+std::string TextSample::position() const {
+  const std::int64_t tokens = tokens_;
+  return tokens == kNoText ? "" : text("text of eval.sample, after {} tokens", tokens);
+}
+
 std::size_t TextSample::bytes() const {
   return bytes_of(state_, scratch_);
 }
 
 TextSample::Plan TextSample::plan(const config::RunConfig& run, const Layout& layout, int rank,
-                                  const RankPlugins& plugins, const Preparation& prepared) {
+                                  const RankPlugins& plugins, const Preparation& prepared, std::int64_t positions) {
   const executor::TrainedStages trained = prepared.trained();
-  const SamplePrompt prompt = SamplePrompt::of(run, plugins.model().info().sequence);
-  executor::GenerateState state(sample_request(run, layout, rank, plugins, trained, prompt.positions));
+  executor::GenerateState state(sample_request(run, layout, rank, plugins, trained, positions));
   const executor::GenerateState::Plan plan = state.plan(plugins.kernels());
   return {bytes_of(state, plan.scratch), plan.refusals};
 }

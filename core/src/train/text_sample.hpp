@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The texts of eval.sample: a rank that trains continues a prompt with the weights that it has.
 //
-// Threads: the rank's main thread. Ownership: owns tokenizer, cache and programs; borrows the rest. Blocking: the
-// constructor allocates; make() computes, and waits for the other ranks. Errors: Error; of the prompt, located at
-// eval.sample.
+// Threads: the rank's main thread; position(): any. Ownership: owns tokenizer, cache and programs; borrows the rest.
+// Blocking: the constructor allocates; make() computes, and waits for the other ranks. Errors: Error; of the prompt,
+// located at eval.sample.
 //
 // Stages and weights are those of the training, so that no weights are copied. What is drawn depends on train.seed and
 // the position only: the texts of two evaluations differ because the weights do.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +18,6 @@
 
 #include "config/run_config.hpp"
 #include "data/tokenizer/tokenizer.hpp"
-#include "os/stop_signals.hpp"
 #include "train/agreement.hpp"
 #include "train/rank.hpp"
 #include "train/rank_groups.hpp"
@@ -39,6 +39,9 @@ struct SamplePrompt {
   static SamplePrompt of(const config::RunConfig& run, std::int64_t model_positions);
 };
 
+/// The positions of that prompt and its text. Without the data, which a plan does not need, all of the model.
+std::int64_t sample_positions(const config::RunConfig& run, std::int64_t model_positions);
+
 class TextSample final : public TextRank {
  public:
   struct Parts {
@@ -54,8 +57,10 @@ class TextSample final : public TextRank {
   };
   explicit TextSample(const Parts& parts);
 
-  /// All ranks must call it at the same points. `signals` end it after the next token.
-  SampledText make(const os::StopSignals& signals);
+  /// All ranks must call it at the same points. A request that is not 0 ends the text after the next token.
+  SampledText make(const executor::Request& request);
+  /// "text of eval.sample, after 12 tokens"; empty if none is made. Any thread.
+  std::string position() const;
   std::size_t bytes() const; // of memory
 
   /// Of what a rank with this state would allocate.
@@ -64,13 +69,14 @@ class TextSample final : public TextRank {
     Refusals refusals;
   };
   static Plan plan(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
-                   const Preparation& prepared);
+                   const Preparation& prepared, std::int64_t positions);
 
  private:
+  static constexpr std::int64_t kNoText = -1;
   executor::Generator& generator() override { return *generator_; }
   const executor::GenerateState& state() const override { return state_; }
   void agree(std::span<std::int32_t> values) override;
-  void set_position(std::int64_t) override {}
+  void set_position(std::int64_t tokens) override { tokens_ = tokens; }
 
   const Parts parts_;
   const SamplePrompt prompt_;
@@ -80,6 +86,7 @@ class TextSample final : public TextRank {
   executor::ScratchBytes scratch_;
   std::optional<Agreement> agreement_;
   std::optional<executor::Generator> generator_;
+  std::atomic<std::int64_t> tokens_{kNoText};
 };
 
 } // namespace triax::train
