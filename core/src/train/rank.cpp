@@ -328,7 +328,7 @@ std::int32_t Rank::agree(std::int32_t value) {
 
 std::string Rank::position() const {
   const Impl& rank = *impl_;
-  const std::string of_text = rank.text_sample ? rank.text_sample->position() : "";
+  std::string of_text = rank.text_sample ? rank.text_sample->position() : "";
   if (!of_text.empty()) return of_text;
   const auto pipeline_rank = [&rank](int index) {
     const Group group = rank.layout.group(rank.number, kPipelineAxis);
