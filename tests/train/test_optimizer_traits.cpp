@@ -10,17 +10,18 @@
 namespace triax {
 namespace {
 
+Refusals refusals_of(const test::TinyRun& run) {
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  const train::RankPlugins plugins(config, layout, 0, 1, null_log());
+  return plugins.refusals(layout, train::choose_placement(config), false);
+}
+
 TEST(OptimizerTraits, OfUnnamedEqualOrChangingStateAreRefused) {
   test::TinyRun run;
   run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run.keys["optimizer.plugin"] = "\"optim-host\"";
-  const auto refusals = [&run] {
-    const config::RunConfig config = run.config();
-    const Layout layout = train::layout_of(config);
-    const train::RankPlugins plugins(config, layout, 0, 1, null_log());
-    return plugins.refusals(layout, train::choose_placement(config), false);
-  };
-  EXPECT_TRUE(refusals().empty());
+  EXPECT_TRUE(refusals_of(run).empty());
   for (const auto& [fault, wrong] :
        std::map<std::string, std::string>{{"twice", "gives two state tensors the name \"m\""},
                                           {"reserved",
@@ -32,7 +33,7 @@ TEST(OptimizerTraits, OfUnnamedEqualOrChangingStateAreRefused) {
                                            "\"_\" and \"-\" only"},
                                           {"changing", "returns other traits at its second call"}}) {
     run.keys["optimizer.traits"] = "\"" + fault + "\"";
-    const Refusals all = refusals();
+    const Refusals all = refusals_of(run);
     ASSERT_EQ(all.size(), 1u) << fault;
     EXPECT_EQ(all.front().message, "optimizer.plugin \"optim-host\": traits() " + wrong);
     EXPECT_EQ(all.front().hint, "this is a defect of the plugin: report it to its author");
@@ -47,16 +48,10 @@ TEST(OptimizerTraits, OfAnUpdateOfWholeParametersRefuseTheirDivision) {
   run.keys["optimizer.plugin"] = "\"optim-trust\"";
   run.keys["train.precision"] = "\"fp64\"";
   run.keys["parallel.data"] = "2";
-  const auto refusals = [&run] {
-    const config::RunConfig config = run.config();
-    const Layout layout = train::layout_of(config);
-    const train::RankPlugins plugins(config, layout, 0, 1, null_log());
-    return plugins.refusals(layout, train::choose_placement(config), false);
-  };
-  EXPECT_TRUE(refusals().empty());
+  EXPECT_TRUE(refusals_of(run).empty());
   for (const char* shard : {"states", "gradients", "parameters"}) {
     run.keys["optimizer.shard"] = text("\"{}\"", shard);
-    const Refusals all = refusals();
+    const Refusals all = refusals_of(run);
     ASSERT_EQ(all.size(), 1u) << shard;
     EXPECT_EQ(all.front().message, text("optimizer.shard = \"{}\" divides parameters, and optimizer.plugin "
                                         "\"optim-trust\" needs whole ones",
@@ -64,7 +59,7 @@ TEST(OptimizerTraits, OfAnUpdateOfWholeParametersRefuseTheirDivision) {
     EXPECT_THAT(all.front().keys, ::testing::ElementsAre("optimizer.shard", "optimizer.plugin"));
   }
   run.keys["parallel.data"] = "1"; // nothing is divided
-  EXPECT_TRUE(refusals().empty());
+  EXPECT_TRUE(refusals_of(run).empty());
 }
 
 } // namespace
