@@ -101,7 +101,7 @@ class Graph {
 
   std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions
   std::size_t sync_points_ = 0;
-  std::vector<Edge> edges_;                            // but those from start to end of an action; in order of insertion
+  std::vector<Edge> edges_; // but those from start to end of an action; in order of insertion
   std::vector<std::uint32_t> first_next_, edges_into_; // by node
   std::vector<Next> next_;                             // outgoing edges, by node
 };

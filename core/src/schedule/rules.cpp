@@ -145,9 +145,8 @@ std::span<const int> StageMap::stages_of(int rank) const noexcept {
 
 bool StageMap::operator==(const StageMap& other) const {
   if (shared_ == other.shared_) return true;
-  return stages() == other.stages() &&
-         (stages() == 0 || std::ranges::equal(shared_->of_stage, other.shared_->of_stage, {}, &OfStage::rank,
-                                              &OfStage::rank));
+  return stages() == other.stages() && (stages() == 0 || std::ranges::equal(shared_->of_stage, other.shared_->of_stage,
+                                                                            {}, &OfStage::rank, &OfStage::rank));
 }
 
 Computing computing_of(Need need, int stage) noexcept {
