@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "data/tokenizer_choice.hpp"
+#include "executor/executor.hpp"
 #include "train/generate_text.hpp"
 
 namespace triax::train {
@@ -90,7 +91,11 @@ SampledText TextSample::make(const executor::Request& request) {
       .answered = [](const Answer&) {},
   };
   tokens_ = 0;
-  out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
+  try {
+    out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
+  } catch (const executor::NonfiniteError& error) {
+    throw executor::NonfiniteError(Error(error.message(), text("{}, {}", kTextSample, error.where()), error.hint()));
+  }
   tokens_ = kNoText;
   return out;
 }
