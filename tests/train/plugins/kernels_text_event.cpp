@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-text-event: the reference's operations; something happens while a text is generated, after `at` of its tokens.
+// kernels-text-event: the reference's operations; something happens while a text is generated, after `at` of its
+// tokens.
 #include <unistd.h>
 
 #include <csignal>
