@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "data/dataset.hpp"
+#include "data/tokenizer/tokenizer_json.hpp"
 #include "data/tokenizer_choice.hpp"
 #include "triax/error.hpp"
 
