@@ -128,3 +128,53 @@ Pipelines that are too long, and too many ranks:
   bad.toml:55:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
     say where the number comes from
   [2]
+
+## The fastest layout of a run
+
+  $ cat > run.toml <<'END'
+  > [model]
+  > plugin = "model-gpt"
+  > layers = 4
+  > hidden = 32
+  > heads = 4
+  > sequence = 16
+  > vocab = 257
+  > [batch]
+  > global = 8
+  > [schedule]
+  > plugin = "sched-1f1b"
+  > [comm]
+  > plugin = "comm-local"
+  > [kernels]
+  > plugin = "kernels-cpu"
+  > [optimizer]
+  > plugin = "optim-adamw"
+  > lr = 1e-3
+  > [train]
+  > steps = 2
+  > [data]
+  > path = "tokens"
+  > END
+  $ triax plan run.toml --cluster $cluster --gpus 4 --top 3 --tokens 1e9 > planned
+  $ sed -n '/^  plan/,$p' planned | head -5
+
+The plan is a run that the engine accepts and trains:
+
+  $ sed -n '/^include/,$p' planned > plan.toml; cat plan.toml
+  $ printf 'The cat sat on the mat. %.0s' $(seq 100) > text.txt; triax data prepare --input text.txt --tokenizer byte --output tokens > prepared 2>&1; echo $?
+  $ triax check plan.toml > checked; echo $?
+  $ triax train plan.toml --set run.dir=planned-run > /dev/null 2>&1; echo $?
+
+Restricted searches, another planner, reasons and JSON:
+
+  $ triax plan run.toml --cluster $cluster --gpus 4 --top 2 --fix pipeline=2 --fix schedule=gpipe --fix recompute=full --explain | sed -n '/^  plan/,/^$/p;/^the best/,/^$/p'
+  $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --fix tensor=2 --json | grep -v '_s"\|error\|days'
+
+## Refused searches
+
+  $ triax plan run.toml --cluster $cluster --gpus 4 --fix tensor=two --fix colour=red --fix schedule=none
+  $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 84.9999GB
+  $ triax plan run.toml --cluster $cluster --gpus 5 --fix data=5
+  $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
+  $ triax plan run.toml --cluster $cluster --planner nobody --gpus 2
+  $ triax plan run.toml --cluster $cluster --predict runs.csv
