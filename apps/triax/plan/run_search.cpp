@@ -46,9 +46,10 @@ int gpus_of(const config::RunConfig& run, const SearchArguments& arguments) {
 Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least) {
   if (!least)
     return make_refusal(ErrorCode::kUnsupported, {"--gpus"},
-                        "the plugins of the run refuse every plan on {} GPUs with batch.global = {}",
+                        "no plan of {} GPUs has microbatches of whole sequences with batch.global = {}, and is "
+                        "accepted by the plugins of the run",
                         request.space.ranks, request.space.batch)
-        .with_hint("use another --gpus or batch.global, or fewer --fix; triax check says what a plan is refused for");
+        .with_hint("use another --gpus or batch.global, or fewer --fix; triax check says why plugins refuse a layout");
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
                       "no plan on {} GPUs fits into {} of each: the least is {}, with {}", request.space.ranks,
                       report::bytes_text(request.memory_limit), report::bytes_text(least->evaluation.bytes),
@@ -78,10 +79,10 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
   return request;
 }
 
-SearchReport search(const plan::SearchRequest& request, const SearchArguments& arguments, Log& log) {
+SearchReport search(const plan::SearchRequest& request, const SearchArguments& arguments,
+                    const plan::LoadedPlanner& planner, Log& log) {
   SearchReport out{arguments, request};
   const cost::CodeTraits code = *cost::code_named("triax");
-  const plan::LoadedPlanner planner(arguments.planner, request.run.schedule.folders, log);
   out.planner = planner.name();
   plan::PlanCosts costs(request, code, log);
   os::StopSignals signals;
@@ -113,7 +114,14 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   Refusals refusals;
   const plan::SearchRequest request = request_of(*loaded.run, cluster, arguments, *log, refusals);
   if (!refusals.empty()) return refuse(refusals, arguments.json);
-  const SearchReport report = search(request, arguments, *log);
+  std::optional<plan::LoadedPlanner> planner;
+  try {
+    planner.emplace(arguments.planner, loaded.run->schedule.folders, *log);
+  } catch (const Error& error) {
+    const Error located("--planner " + arguments.planner + ": " + error.message(), error.where(), error.hint());
+    return refuse({config::diagnostic(ErrorCode::kUnknownPlugin, located)}, arguments.json);
+  }
+  const SearchReport report = search(request, arguments, *planner, *log);
   if (report.result.stopped) print_problem("note: the search was interrupted; it found these plans first");
   if (report.result.plans.empty()) {
     if (report.result.stopped) return kFailed;

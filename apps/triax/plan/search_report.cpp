@@ -99,7 +99,7 @@ std::string explanation(const SearchReport& report) {
   std::string out = "\nthe best plan with another value of a setting\n";
   for (const plan::Alternative& of : report.alternatives) {
     if (!of.best) {
-      out += text("  {}: no other plan fits\n", of.setting);
+      out += text("  {}: no plan with another value\n", of.setting);
       continue;
     }
     const PlanTime& time = of.best->evaluation.time;

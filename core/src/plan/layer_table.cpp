@@ -80,8 +80,11 @@ const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micr
     costed.time = costs_.of(*layer, context);
     for (const StashSpec& spec : layer->stash())
       if (lasts_until_backward(spec.life)) costed.stash_bytes += bytes_in(spec.dtype, spec.shape);
-    for (const TensorSpec& spec : layer->inputs())
-      if (is_floating(spec.dtype)) costed.input_bytes += bytes_in(spec.dtype, spec.shape);
+    for (const TensorSpec& spec : layer->inputs()) {
+      if (!is_floating(spec.dtype)) continue;
+      costed.input_bytes += bytes_in(spec.dtype, spec.shape);
+      if (lasts_until_backward(spec.life)) costed.stash_bytes += bytes_in(spec.dtype, spec.shape);
+    }
   }
   return out;
 }

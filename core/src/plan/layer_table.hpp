@@ -22,7 +22,7 @@ namespace triax::plan {
 /// One layer, and what a rank keeps of it for each microbatch in flight.
 struct CostedLayer {
   cost::LayerTime time;
-  double stash_bytes = 0; // from the forward to the backward
+  double stash_bytes = 0; // from the forward to the backward, with the inputs that the backward reads
   double input_bytes = 0; // of inputs that are not data
 };
 

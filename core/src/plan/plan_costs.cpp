@@ -235,14 +235,16 @@ PlanTime PlanCosts::time_of(const TrainingPlan& plan) {
   return out;
 }
 
-/// Weights, gradients and optimizer state, without padding.
-double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters) const {
+/// Weights, gradients and optimizer state, without padding. A rank needs whole gradients, and whole weights, of at
+/// least one of its stages.
+double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const {
   const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
   const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
   const double states = master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0));
   const double divisor = divides(plan) ? plan.data : 1;
-  if (has(plan, "parameters")) return parameters * (compute + master + states) / divisor;
-  if (has(plan, "gradients")) return parameters * (compute + (master + states) / divisor);
+  const double whole = std::max(stage_parameters, parameters / divisor);
+  if (has(plan, "parameters")) return whole * (compute + master) + parameters * states / divisor;
+  if (has(plan, "gradients")) return parameters * compute + whole * master + parameters * states / divisor;
   return parameters * (compute + master + states / divisor);
 }
 
@@ -252,17 +254,19 @@ double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums,
   const std::span<const Tie> ties = layers_.plugins(1).model().ties();
   double tied = 0; // parameters that may be on a rank twice, and are stored once
   for (const double elements : layers_.tied_elements(plan.tensor)) tied += elements;
-  std::vector<double> bytes(sums.rank_parameters.size());
+  std::vector<double> bytes(sums.rank_parameters.size()), largest(bytes.size());
   for (std::size_t at = 0; at < sums.stages.size(); ++at) {
     const StageSums::Stage& stage = sums.stages[at];
     const auto rank = static_cast<std::size_t>(stage.rank);
+    largest[rank] = std::max(largest[rank], stage.parameters);
     bytes[rank] += stage.kept_bytes * (in_flight ? (*in_flight)[rank][at] : 1);
   }
   double out = 0;
   for (std::size_t rank = 0; rank < bytes.size(); ++rank) {
     const bool may_have_ties = !ties.empty() && (plan.pipeline == 1 || plan.chunks > 1);
-    const double parameters = sums.rank_parameters[rank] - (may_have_ties ? tied : 0);
-    out = std::max(out, bytes[rank] + state_bytes(plan, std::max(0.0, parameters)));
+    const double twice = may_have_ties ? tied : 0;
+    out = std::max(out, bytes[rank] + state_bytes(plan, std::max(0.0, sums.rank_parameters[rank] - twice),
+                                                  std::max(0.0, largest[rank] - twice)));
   }
   return out;
 }

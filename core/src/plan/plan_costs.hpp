@@ -61,7 +61,7 @@ class PlanCosts final : public PlanEvaluator {
   double gather_s(const TrainingPlan& plan, double parameters) const;
   double update_s(const TrainingPlan& plan, double parameters) const;
   double tied_s(const TrainingPlan& plan, const StageSums& sums);
-  double state_bytes(const TrainingPlan& plan, double parameters) const;
+  double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
   double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const std::vector<std::vector<int>>* in_flight);
 
   const SearchRequest& request_;

@@ -42,6 +42,8 @@ class LoadedPlanner {
  public:
   /// A name, also without its prefix, or a file.
   LoadedPlanner(const std::string& name, const std::vector<plugin::SearchFolder>& folders, Log& log);
+  LoadedPlanner(const LoadedPlanner&) = delete; // its object refers to its options
+  LoadedPlanner& operator=(const LoadedPlanner&) = delete;
   Planner& operator*() const { return *planner_; }
   const std::string& name() const { return name_; }
 

@@ -141,7 +141,7 @@ Refusals fix_setting(PlanSpace& space, const std::string& setting, const std::st
                                                        : of.values;
     return make_refusal(ErrorCode::kInvalidValue, {flag}, "{} {}: {} must be {}, got \"{}\"", flag, setting, of.key,
                         values, value)
-        .with_hint("choose one of them, or leave {} out", flag);
+        .with_hint("write an allowed value, or leave {} out", flag);
   }
   return make_refusal(ErrorCode::kUnknownKey, {flag}, "{} {}: \"{}\" is not a setting of a plan", flag, setting, key)
       .with_hint("settings: {}", listed(keys));
