@@ -148,9 +148,9 @@ Pipelines that are too long, and too many ranks:
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 3 --tokens 1e9 > planned
   $ sed -n '/^  plan/,$p' planned | head -5
     plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03426 s    3.74 k  3.098  1.37 MB  4  1  1  1  8  sched-zb-h1  none       false     none
-       2  0.03426 s    3.74 k  3.098  1.37 MB  4  1  1  1  8  sched-zb-h2  none       false     none
-       3  0.03441 s    3.72 k  3.111  1.42 MB  2  1  2  2  4  sched-zb-v   none       false     none
+       1  0.03426 s    3.74 k  3.098  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
+       2  0.03426 s    3.74 k  3.098  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
+       3  0.03441 s    3.72 k  3.111  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
   
 
 The plan is a run that the engine accepts and trains:
@@ -186,9 +186,9 @@ The plan is a run that the engine accepts and trains:
 Restricted searches, another planner, reasons and JSON:
 
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 2 --fix pipeline=2 --fix schedule=gpipe --fix recompute=full --explain | sed -n '/^  plan/,/^$/p;/^the best/,/^$/p'
-    plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03675 s    3.48 k  1.13 MB  2  1  2  1  4  sched-gpipe  full       false     none
-       2  0.03679 s    3.48 k   977 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
+    plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard
+       1  0.03675 s    3.48 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none
+       2  0.03679 s    3.48 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
   
     plan       step  compute  imbalance  bubble  tensor  pipeline   data  optimizer   fixed
        1  0.03675 s   14.4 %      0.1 %  14.3 %   0.0 %     0.1 %  0.3 %      0.0 %  70.8 %
@@ -225,7 +225,7 @@ Restricted searches, another planner, reasons and JSON:
         },
         "parts": {
         },
-        "bytes": 964352,
+        "bytes": 804352,
       },
       {
         "settings": {
@@ -241,7 +241,7 @@ Restricted searches, another planner, reasons and JSON:
         },
         "parts": {
         },
-        "bytes": 843264,
+        "bytes": 679424,
       },
       {
         "settings": {
@@ -257,7 +257,7 @@ Restricted searches, another planner, reasons and JSON:
         },
         "parts": {
         },
-        "bytes": 782848,
+        "bytes": 619008,
       }
     ],
     "toml": "include = [\"run.toml\"]\n\n[parallel]\npipeline = 1\ntensor = 2\ndata = 2\nchunks = 1\nsequence = false\n\n[batch]\nmicro = 4\n\n[memory]\nrecompute = \"full\"\n\n[schedule]\nplugin = \"sched-1f1b\"\n\n[optimizer]\nshard = \"none\"\n"
@@ -274,7 +274,7 @@ Restricted searches, another planner, reasons and JSON:
     write an allowed value, or leave --fix out
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 84.9999GB
-  no plan on 4 GPUs fits into 100 kB of each: the least is 533 kB, with parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+  no plan on 4 GPUs fits into 100 kB of each: the least is 367 kB, with parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
     use more --gpus, a cluster with more memory per device, a smaller model, or fewer --fix
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 5 --fix data=5
@@ -284,6 +284,10 @@ Restricted searches, another planner, reasons and JSON:
   $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
   --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; nearest: sched-1f1b
     looked in: {plugins}
+  [2]
+  $ triax plan run.toml --cluster $cluster --set parallel.data=65536 --set parallel.pipeline=65536 --set batch.global=65536
+  the run's layout has 4294967296 ranks, and at most 1048576 can be planned
+    name a number of GPUs with --gpus
   [2]
   $ triax plan run.toml --cluster $cluster --planner nobody --gpus 2
   --planner nobody: plugin "plan-nobody" was not found

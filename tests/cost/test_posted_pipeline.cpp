@@ -75,19 +75,20 @@ TEST(PostedPipeline, GatheredWeightsAreWaitedFor) {
 }
 
 TEST(PostedPipeline, ExtrapolationEqualsTheFullRun) {
-  for (const auto& [scheduler, chunks] : kCases)
+  for (const Case& of : kCases)
     for (const int p : {1, 2, 4, 6})
       for (const int prefetch : {-1, 1})
         for (const int periods : {4, 5, 9, 40}) {
-          const PipelineShape shape{p, chunks, periods * p};
+          const PipelineShape shape{p, of.chunks, periods * p};
           PostedTimes times = uneven_times(shape, 0.0625, 0.125);
           times.prefetch = prefetch;
           std::list<PostedRows> kept;
-          const auto rows = [&](const PipelineShape& of) { return &kept.emplace_back(rows_of(scheduler, of)); };
-          const PostedEnds whole = time_posted(rows_of(scheduler, shape), times), few = posted_ends(rows, shape, times);
+          const auto rows = [&](const PipelineShape& cut) { return &kept.emplace_back(rows_of(of.scheduler, cut)); };
+          const PostedEnds whole = time_posted(rows_of(of.scheduler, shape), times),
+                           few = posted_ends(rows, shape, times);
           const double end = *std::ranges::max_element(whole.reductions);
           EXPECT_NEAR(*std::ranges::max_element(few.reductions), end, 1e-9 * end)
-              << scheduler << " p " << p << " prefetch " << prefetch << " periods " << periods;
+              << of.scheduler << " p " << p << " prefetch " << prefetch << " periods " << periods;
         }
 }
 

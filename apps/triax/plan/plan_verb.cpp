@@ -18,7 +18,7 @@ namespace triax::app {
 
 namespace {
 
-constexpr long long kMaxGpus = 1 << 20, kMaxTop = 1000;
+constexpr long long kMaxTop = 1000;
 constexpr double kMaxTokens = 1e18;
 
 struct PlanArguments {
@@ -69,7 +69,7 @@ void add_plan(CLI::App& program, int& status) {
           ->allow_extra_args(false),
       verb->add_option("--planner", search.planner, "the plugin that searches [plan-sweep]")
           ->check(not_empty())
-          ->type_name("NAME"),
+          ->type_name("PLANNER"),
       verb->add_option("--reserve", search.reserve, "memory of each device that a plan leaves free [2GB]")
           ->check(CLI::Validator(is_memory_limit, {}))
           ->type_name("SIZE"),

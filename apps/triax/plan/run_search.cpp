@@ -39,8 +39,15 @@ double tokens_per_step(const config::RunConfig& run, const ModelInfo& model) {
   return static_cast<double>(run.batch.global) * static_cast<double>(model.sequence);
 }
 
-int gpus_of(const config::RunConfig& run, const SearchArguments& arguments) {
-  return arguments.gpus.value_or(run.parallel.pipeline * run.parallel.tensor * run.parallel.data);
+std::int64_t gpus_of(const config::RunConfig& run, const SearchArguments& arguments) {
+  if (arguments.gpus) return *arguments.gpus;
+  return std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data; // each is at most 65536
+}
+
+Refusal too_many(std::int64_t gpus) {
+  return make_refusal(ErrorCode::kTooLarge, {"parallel.data", "parallel.tensor", "parallel.pipeline"},
+                      "the run's layout has {} ranks, and at most {} can be planned", gpus, kMaxGpus)
+      .with_hint("name a number of GPUs with --gpus");
 }
 
 Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least) {
@@ -66,7 +73,9 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
   const auto reserve = parse_memory_limit(arguments.reserve).bytes;
   const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
   const PluginFacts facts = facts_of(run, log);
-  const plan::SpaceRequest space{run, cluster, gpus_of(run, arguments), facts.model, names, facts.divides_states};
+  const std::int64_t gpus = std::min<std::int64_t>(gpus_of(run, arguments), kMaxGpus);
+  if (gpus_of(run, arguments) > kMaxGpus) refusals.add(too_many(gpus_of(run, arguments)));
+  const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.divides_states};
   plan::SearchRequest request{run,
                               cluster,
                               plan::make_space(space),

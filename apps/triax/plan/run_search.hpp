@@ -13,6 +13,8 @@
 
 namespace triax::app {
 
+inline constexpr int kMaxGpus = 1 << 20;
+
 struct SearchArguments {
   std::string file; // RUN.toml
   std::vector<config::Override> overrides;
