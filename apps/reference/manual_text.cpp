@@ -73,10 +73,14 @@ const std::vector<ManualText>& manual_texts() {
         "The exit status is 1 if nothing fits."},
        {{"Fit a run into GPUs of 80 GiB:", "triax fit run.toml --memory 80GiB"}}},
       {"triax plan",
-       {"Predicts the speed of runs of GPT on a cluster, without devices: layers run without data, and every operation "
-        "and collective that they issue has a cost. docs/planning.md describes cluster files, lists and the errors of "
-        "predictions."},
-       {{"Predict a list of runs:", "triax plan --cluster clusters/a100-dgx.toml --predict runs.csv"}}},
+       {"Finds the layout, schedule, microbatch, recomputation and sharding under which a run trains fastest on a "
+        "cluster, without devices: layers run without data, and every operation and collective that they issue has a "
+        "cost. Prints the best plans, and the first as a TOML file. Ctrl-C prints the best plans so far. --predict "
+        "predicts a list of runs of GPT instead. docs/planning.md describes cluster files, lists and the errors of "
+        "predictions.",
+        "The exit status is 1 if no plan fits."},
+       {{"Find the fastest layout on 1536 GPUs:", "triax plan run.toml --cluster clusters/a100-dgx.toml --gpus 1536"},
+        {"Predict a list of runs:", "triax plan --cluster clusters/a100-dgx.toml --predict runs.csv"}}},
       {"triax checkpoint",
        {"A checkpoint is a folder step-N of a run, or one that triax checkpoint average made. A run's "
         "folder or TOML file stands for its newest checkpoint.",

@@ -69,7 +69,7 @@ The version, and help:
     report                      summarizes what runs have done, and how they differ
     check                       checks a run without starting it: values, plugins, layout, memory
     fit                         finds the settings under which a run fits into memory
-    plan                        predicts the speed of runs of GPT on a cluster
+    plan                        finds the layout under which a run trains fastest on a cluster
     checkpoint                  shows, verifies, compares and converts checkpoints
     import                      writes a checkpoint from a model of another program
     export                      writes the weights of a checkpoint for another program

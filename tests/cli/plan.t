@@ -41,14 +41,14 @@ The units of one run, and one that has no prediction:
 ## Refused lists
 
   $ triax plan --cluster $cluster
-  triax: --predict is required
+  triax: RUN.toml or --predict is required
     more: triax plan --help
   [2]
   $ triax plan --cluster $cluster --predict no.csv
   no.csv: cannot be read: No such file or directory
   [2]
   $ echo id,unit > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:1: column set is missing
+  bad.csv:1: column set is missing; column layers is missing; column hidden is missing; column heads is missing; column seq is missing; column vocab is missing; column p is missing; column t is missing; column d is missing; column b is missing; column B is missing; column v is missing; column recompute is missing; column sp is missing; column sg is missing; column fused is missing; column code is missing; column ddp is missing
     begin with id,set,unit,layers,hidden,heads,seq,vocab,p,t,d,b,B,v,recompute,sp,sg,fused,code,ddp
   [2]
   $ sed s/,2021,/,2020,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
@@ -68,39 +68,29 @@ The units of one run, and one that has no prediction:
 What the plugins of the run refuse:
 
   $ sed s/,2304,/,2303,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): batch.global = 2303 is not divisible by parallel.data = 24 x batch.micro = 2: each data rank runs whole microbatches
-    parallel.data is set by bad.csv:2 (145b)
-    batch.micro is set by bad.csv:2 (145b)
-    use batch.global 2256 or 2304
+  bad.csv:2 (145b): B = 2303 is not divisible by d = 24 x b = 2: each data rank runs whole microbatches
+    use B 2256 or 2304
   [2]
   $ sed s/,96,2048,/,100,2048,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): model.hidden = 12288 is not divisible by model.heads = 100: each head has hidden / heads columns
-    model.heads is set by bad.csv:2 (145b)
+  bad.csv:2 (145b): hidden = 12288 is not divisible by heads = 100: each head has hidden / heads columns
     use hidden 12200 or 12300, or heads 96 or 128
-  bad.csv:2 (145b): model.heads = 100 is not divisible by parallel.tensor = 8: each tensor rank has whole heads
-    parallel.tensor is set by bad.csv:2 (145b)
-    use heads 96 or 128, or tensor 5 or 10
+  bad.csv:2 (145b): heads = 100 is not divisible by t = 8: each tensor rank has whole heads
+    use heads 96 or 128, or t 5 or 10
   [2]
   $ sed s/,8,8,24,2,2304,2,/,9,8,24,2,2304,2,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
   bad.csv:2 (145b): m = 48 microbatches are not divisible by p = 9 pipeline ranks, as sched-interleaved requires
-    batch.micro is set by bad.csv:2 (145b)
-    parallel.data is set by bad.csv:2 (145b)
-    parallel.pipeline is set by bad.csv:2 (145b)
-    m = batch.global / (parallel.data x batch.micro); make it 45 or 54, or schedule.group 48, or use sched-1f1b with parallel.chunks 1
+    m = B / (d x b); make it 45 or 54, or schedule.group 48, or use sched-1f1b with v 1
   [2]
 
 Pipelines that are too long, and too many ranks:
 
   $ sed s/,8,8,24,2,2304,2,/,2048,8,1,1,16384,1,/\;s/,80,12288,/,4096,12288,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): parallel.pipeline = 2048 with parallel.chunks = 1 is too large to predict: 20971520 passes of each direction are simulated, and at most 262144 can be
-    parallel.chunks is set by bad.csv:2 (145b)
-    use a smaller parallel.pipeline
+  bad.csv:2 (145b): p = 2048 with v = 1 is too large to predict: 20971520 passes of each direction are simulated, and at most 262144 can be
+    use a smaller p
   [2]
   $ sed s/,8,8,24,2,2304,2,/,8,8,65536,1,65536,1,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
   bad.csv:2 (145b): a layout of 4194304 ranks is too large to predict; the limit is 1048576
-    parallel.tensor is set by bad.csv:2 (145b)
-    parallel.pipeline is set by bad.csv:2 (145b)
-    use smaller values of parallel.data, parallel.tensor or parallel.pipeline
+    use smaller values of d, t or p
   [2]
 
 ## Refused clusters
@@ -127,4 +117,183 @@ Pipelines that are too long, and too many ranks:
     say where the number comes from
   bad.toml:55:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
     say where the number comes from
+  [2]
+
+## The fastest layout of a run
+
+  $ cat > run.toml <<'END'
+  > [model]
+  > plugin = "model-gpt"
+  > layers = 4
+  > hidden = 32
+  > heads = 4
+  > sequence = 16
+  > vocab = 257
+  > [batch]
+  > global = 8
+  > [schedule]
+  > plugin = "sched-1f1b"
+  > [comm]
+  > plugin = "comm-local"
+  > [kernels]
+  > plugin = "kernels-reference"
+  > [optimizer]
+  > plugin = "optim-adamw"
+  > lr = 1e-3
+  > [train]
+  > steps = 2
+  > [data]
+  > path = "tokens"
+  > END
+  $ triax plan run.toml --cluster $cluster --gpus 4 --top 3 --tokens 1e9 > planned
+  $ sed -n '/^  plan/,$p' planned | head -5
+    plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard
+       1  0.03426 s    3.74 k  3.098  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
+       2  0.03426 s    3.74 k  3.098  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
+       3  0.03441 s    3.72 k  3.111  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
+  
+
+The plan is a run that the engine accepts and trains:
+
+  $ sed -n '/^include/,$p' planned > plan.toml; cat plan.toml
+  include = ["run.toml"]
+  
+  [parallel]
+  pipeline = 4
+  tensor = 1
+  data = 1
+  chunks = 1
+  sequence = false
+  
+  [batch]
+  micro = 8
+  
+  [memory]
+  recompute = "none"
+  
+  [schedule]
+  plugin = "sched-zb-h1"
+  
+  [optimizer]
+  shard = "none"
+  $ printf 'The cat sat on the mat. %.0s' $(seq 100) > text.txt; triax data prepare --input text.txt --tokenizer byte --output tokens > prepared 2>&1; echo $?
+  0
+  $ triax check plan.toml > checked; echo $?
+  0
+  $ triax train plan.toml --set run.dir=planned-run > /dev/null 2>&1; echo $?
+  0
+
+Restricted searches, another planner, reasons and JSON:
+
+  $ triax plan run.toml --cluster $cluster --gpus 4 --top 2 --fix pipeline=2 --fix schedule=gpipe --fix recompute=full --explain | sed -n '/^  plan/,/^$/p;/^the best/,/^$/p'
+    plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard
+       1  0.03675 s    3.48 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none
+       2  0.03679 s    3.48 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
+  
+    plan       step  compute  imbalance  bubble  tensor  pipeline   data  optimizer   fixed
+       1  0.03675 s   14.4 %      0.1 %  14.3 %   0.0 %     0.1 %  0.3 %      0.0 %  70.8 %
+       2  0.03679 s   14.4 %      0.1 %  14.3 %   0.0 %     0.1 %  0.4 %      0.0 %  70.7 %
+  
+  the best plan with another value of a setting
+    parallel.tensor: 0.03791 s, 3.2 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    parallel.data: 0.03791 s, 3.2 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    parallel.chunks: no plan with another value
+    parallel.sequence: 0.03928 s, 6.9 % longer: tensor takes 0.001321 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = true, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    batch.micro: 0.03791 s, 3.2 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    optimizer.shard: 0.03679 s, 0.1 % longer: data takes 3.976e-05 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "gradients"
+  
+  $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --fix tensor=2 --json | grep -v '_s"\|error\|days'
+  {
+    "cluster": "DGX A100",
+    "gpus": 4,
+    "memory_limit_bytes": 83000000000,
+    "planner": "plan-sc21",
+    "evaluated": 3,
+    "stopped": false,
+    "plans": [
+      {
+        "settings": {
+          "parallel.pipeline": 1,
+          "parallel.tensor": 2,
+          "parallel.data": 2,
+          "parallel.chunks": 1,
+          "parallel.sequence": false,
+          "batch.micro": 4,
+          "memory.recompute": "full",
+          "schedule.plugin": "sched-1f1b",
+          "optimizer.shard": "none"
+        },
+        "parts": {
+        },
+        "bytes": 804352,
+      },
+      {
+        "settings": {
+          "parallel.pipeline": 1,
+          "parallel.tensor": 2,
+          "parallel.data": 2,
+          "parallel.chunks": 1,
+          "parallel.sequence": false,
+          "batch.micro": 2,
+          "memory.recompute": "full",
+          "schedule.plugin": "sched-1f1b",
+          "optimizer.shard": "none"
+        },
+        "parts": {
+        },
+        "bytes": 679424,
+      },
+      {
+        "settings": {
+          "parallel.pipeline": 1,
+          "parallel.tensor": 2,
+          "parallel.data": 2,
+          "parallel.chunks": 1,
+          "parallel.sequence": false,
+          "batch.micro": 1,
+          "memory.recompute": "full",
+          "schedule.plugin": "sched-1f1b",
+          "optimizer.shard": "none"
+        },
+        "parts": {
+        },
+        "bytes": 619008,
+      }
+    ],
+    "toml": "include = [\"run.toml\"]\n\n[parallel]\npipeline = 1\ntensor = 2\ndata = 2\nchunks = 1\nsequence = false\n\n[batch]\nmicro = 4\n\n[memory]\nrecompute = \"full\"\n\n[schedule]\nplugin = \"sched-1f1b\"\n\n[optimizer]\nshard = \"none\"\n"
+  }
+
+## Refused searches
+
+  $ triax plan run.toml --cluster $cluster --gpus 4 --fix tensor=two --fix colour=red --fix schedule=none
+  --fix tensor=two: parallel.tensor must be a number of ranks, got "two"
+    write an allowed value, or leave --fix out
+  --fix colour=red: "colour" is not a setting of a plan
+    settings: parallel.chunks, parallel.data, batch.micro, parallel.pipeline, memory.recompute, schedule.plugin, parallel.sequence, optimizer.shard, parallel.tensor
+  --fix schedule=none: schedule.plugin must be one of sched-1f1b, sched-breadth-first, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v, got "none"
+    write an allowed value, or leave --fix out
+  [2]
+  $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 84.9999GB
+  no plan on 4 GPUs fits into 100 kB of each: the least is 367 kB, with parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    use more --gpus, a cluster with more memory per device, a smaller model, or fewer --fix
+  [1]
+  $ triax plan run.toml --cluster $cluster --gpus 5 --fix data=5
+  no plan of 5 GPUs has microbatches of whole sequences with batch.global = 8, and is accepted by the plugins of the run
+    use another --gpus or batch.global, or fewer --fix; triax check says why plugins refuse a layout
+  [1]
+  $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
+  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; nearest: sched-1f1b
+    looked in: {plugins}
+  [2]
+  $ triax plan run.toml --cluster $cluster --set parallel.data=65536 --set parallel.pipeline=65536 --set batch.global=65536
+  the run's layout has 4294967296 ranks, and at most 1048576 can be planned
+    name a number of GPUs with --gpus
+  [2]
+  $ triax plan run.toml --cluster $cluster --planner nobody --gpus 2
+  --planner nobody: plugin "plan-nobody" was not found
+    looked in: {plugins}
+  [2]
+  $ triax plan run.toml --cluster $cluster --predict runs.csv
+  triax: RUN.toml excludes --predict
+    more: triax plan --help
   [2]

@@ -115,7 +115,7 @@ An unknown kind:
 
   $ triax plugins describe ./unknown-kind.so > /dev/null
   {fixtures}/unknown-kind.so: its kind "tokenizer" is unknown
-    kinds: communicator, scheduler, kernels, model, optimizer
+    kinds: communicator, scheduler, kernels, model, optimizer, planner
   [1]
 
 Another version of its interface:

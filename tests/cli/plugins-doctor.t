@@ -692,7 +692,7 @@ An unknown kind:
     ok       plugin ABI  1.1
     ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
     problem  interface   its kind "tokenizer" is unknown
-                         next: kinds: communicator, scheduler, kernels, model, optimizer
+                         next: kinds: communicator, scheduler, kernels, model, optimizer, planner
     ok       name        unknown-kind
     ok       descriptor  version 1.2.3
     ok       options     0 declared

@@ -113,8 +113,8 @@ Names:
 Kinds and flags:
 
   $ triax plugins new planner planner-mine
-  triax: KIND must be communicator, scheduler, kernels, model or optimizer, got "planner"
-    more: triax plugins new --help
+  planner: there is no template of a planner
+    begin with plugins/plan-sc21 of the source tree; docs/plugins/planners.md describes it
   [2]
   $ triax plugins new scheduler
   triax: NAME is required

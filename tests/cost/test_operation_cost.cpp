@@ -69,6 +69,24 @@ TEST(OperationCost, NeverRisesWithPeakOrBandwidth) {
   }
 }
 
+/// Products and passes of attention in kernels-fused (docs/adr/0014), whose backward makes the scores twice.
+TEST(OperationCost, TiledAttentionMovesNoScores) {
+  Cluster cluster = selene();
+  cluster.device.score_share.value = 1e-9; // a pass over the scores would take for ages
+  const OperationCost tiled(cluster.device, *code_named("triax")), stored(cluster.device, kCode);
+  const TensorView heads(nullptr, DType::bf16, {512, 2, 8, 64});
+  AttentionFwd forward;
+  forward.o = forward.q = forward.k = forward.v = heads;
+  AttentionBwd backward;
+  backward.dq = backward.dk = backward.dv = backward.dout = backward.q = backward.k = backward.v = backward.o = heads;
+  const OpCall forward_call{Op::attention_fwd, &forward}, backward_call{Op::attention_bwd, &backward};
+  EXPECT_EQ(tiled.of(forward_call).kernels, 2 + 1);
+  EXPECT_EQ(tiled.of(backward_call).kernels, 7 + 1);
+  EXPECT_LT(tiled.of(forward_call).seconds, 1e-3);
+  EXPECT_LT(tiled.of(backward_call).seconds, 1e-3);
+  EXPECT_GT(stored.of(forward_call).seconds, 1);
+}
+
 /// Bytes of a product, each matrix once.
 double product_bytes(double m, double n, double k) {
   return 2 * (m * n + m * k + k * n);

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(PluginKinds, EachIsFoundByItsName) {
-  EXPECT_EQ(plugin_kind_names(), "communicator, scheduler, kernels, model, optimizer");
+  EXPECT_EQ(plugin_kind_names(), "communicator, scheduler, kernels, model, optimizer, planner");
   for (const PluginKind& kind : plugin_kinds()) EXPECT_EQ(find_plugin_kind(kind.name), &kind);
   EXPECT_EQ(find_plugin_kind("tokenizer"), nullptr);
 }

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <regex>
 #include <set>
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "config/text_file.hpp"
 #include "triax/error.hpp"
@@ -64,24 +66,25 @@ std::vector<std::string> fields_of(std::string line) {
 
 class ListReader {
  public:
-  explicit ListReader(const std::filesystem::path& file) : shown_(file.string()) {
+  ListReader(const std::filesystem::path& file, std::vector<config::Diagnostic>& errors)
+      : shown_(file.string()), errors_(errors) {
     std::istringstream in(config::read_text(file, shown_));
     for (std::string line; std::getline(in, line);) {
       ++line_;
       if (line.empty() || line.starts_with('#')) continue;
-      if (header_.empty()) {
-        read_header(fields_of(line));
-      } else {
-        rows_.push_back(row(fields_of(line)));
+      if (!header_.empty()) {
+        read_row(fields_of(line));
+      } else if (!read_header(fields_of(line))) {
+        return; // the lines cannot be read
       }
     }
-    if (header_.empty()) fail("the list has no line with the names of its columns", header_text());
+    if (header_.empty()) refuse("the list has no line with the names of its columns", header_text());
   }
   std::vector<PredictedRow> take() { return std::move(rows_); }
 
  private:
-  [[noreturn]] void fail(const std::string& message, const std::string& hint) const {
-    throw Error(message, text("{}:{}", shown_, line_), hint);
+  void refuse(const std::string& message, const std::string& hint) {
+    errors_.push_back(config::diagnostic(ErrorCode::kInvalidValue, Error(message, text("{}:{}", shown_, line_), hint)));
   }
   static std::string header_text() {
     std::string out;
@@ -89,41 +92,46 @@ class ListReader {
     return out;
   }
 
-  void read_header(std::vector<std::string> names) {
+  /// Whether the lines can be read with these columns.
+  bool read_header(std::vector<std::string> names) {
+    std::string wrong;
     for (const Column& column : columns())
       if (const auto count = std::ranges::count(names, column.name); count != 1)
-        fail(count == 0 ? text("column {} is missing", column.name)
-                        : text("column {} is listed {} times", column.name, count),
-             header_text());
-    if (names.size() != columns().size())
-      fail(text("{} columns instead of {}", names.size(), columns().size()), header_text());
+        wrong += (wrong.empty() ? "" : "; ") + (count == 0 ? text("column {} is missing", column.name)
+                                                           : text("column {} is listed {} times", column.name, count));
+    if (wrong.empty() && names.size() != columns().size())
+      wrong = text("{} columns instead of {}", names.size(), columns().size());
+    if (!wrong.empty()) refuse(wrong, header_text());
     header_ = std::move(names);
+    return wrong.empty();
   }
 
-  PredictedRow row(const std::vector<std::string>& fields) {
+  void read_row(const std::vector<std::string>& fields) {
     if (fields.size() != header_.size())
-      fail(text("{} fields for {} columns", fields.size(), header_.size()), "write one field per column");
+      return refuse(text("{} fields for {} columns", fields.size(), header_.size()), "write one field per column");
+    const std::size_t before = errors_.size();
     PredictedRow out;
     out.line = line_;
     for (const Column& column : columns()) {
       const auto at = static_cast<std::size_t>(std::ranges::find(header_, column.name) - header_.begin());
       set(out, column, fields[at]);
     }
-    if (!ids_.insert(out.id).second) fail(text("id \"{}\" is listed twice", out.id), "give each line another id");
-    return out;
+    if (!ids_.insert(out.id).second) refuse(text("id \"{}\" is listed twice", out.id), "give each line another id");
+    if (errors_.size() == before) rows_.push_back(std::move(out));
   }
 
-  void set(PredictedRow& row, const Column& column, const std::string& field) const {
+  void set(PredictedRow& row, const Column& column, const std::string& field) {
     if (column.most > 0) {
       long long& number = row.number[column.name];
       const char* const end = field.data() + field.size();
       const auto [at, error] = std::from_chars(field.data(), end, number);
       if (error == std::errc() && at == end && number >= column.least && number <= column.most) return;
-      fail(text("{} must be in [{}, {}], got \"{}\"", column.name, column.least, column.most, field),
-           "write a whole number");
+      return refuse(text("{} must be in [{}, {}], got \"{}\"", column.name, column.least, column.most, field),
+                    "write a whole number");
     }
     if (!column.words.empty() && std::ranges::find(column.words, field) == column.words.end())
-      fail(text("{} must be one of {}, got \"{}\"", column.name, listed(column.words), field), "choose one of them");
+      return refuse(text("{} must be one of {}, got \"{}\"", column.name, listed(column.words), field),
+                    "choose one of them");
     const std::string_view name = column.name;
     if (name == "id") row.id = field;
     if (name == "unit") row.unit = field;
@@ -133,6 +141,7 @@ class ListReader {
   }
 
   const std::string shown_;
+  std::vector<config::Diagnostic>& errors_;
   int line_ = 0;
   std::vector<std::string> header_;
   std::vector<PredictedRow> rows_;
@@ -141,8 +150,33 @@ class ListReader {
 
 } // namespace
 
-std::vector<PredictedRow> read_predicted(const std::filesystem::path& file) {
-  return ListReader(file).take();
+std::vector<PredictedRow> read_predicted(const std::filesystem::path& file, std::vector<config::Diagnostic>& errors) {
+  try {
+    return ListReader(file, errors).take();
+  } catch (const Error& error) { // cannot be read
+    errors.push_back(config::diagnostic(ErrorCode::kNotReadable, error));
+    return {};
+  }
+}
+
+std::string in_columns(const std::string& message) {
+  static const std::pair<const char*, const char*> kColumns[] = {
+      {"batch.global", "B"},       {"batch.micro", "b"},
+      {"parallel.pipeline", "p"},  {"parallel.tensor", "t"},
+      {"parallel.data", "d"},      {"parallel.chunks", "v"},
+      {"parallel.sequence", "sp"}, {"model.layers", "layers"},
+      {"model.hidden", "hidden"},  {"parallel.scatter_gather", "sg"},
+      {"model.heads", "heads"},    {"model.sequence", "seq"},
+      {"model.vocab", "vocab"},    {"memory.recompute", "recompute"}};
+  std::string out = message;
+  for (const auto& [key, column] : kColumns) {
+    const std::regex whole(std::string("\\b") + std::regex_replace(key, std::regex("\\."), "\\.") + "\\b");
+    out = std::regex_replace(out, whole, column);
+    // Hints name keys without their table, before a value.
+    const std::string name = std::string(key).substr(std::string_view(key).find('.') + 1);
+    out = std::regex_replace(out, std::regex("\\b" + name + " (?=[0-9])"), std::string(column) + " ");
+  }
+  return out;
 }
 
 } // namespace triax::app

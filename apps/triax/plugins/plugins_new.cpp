@@ -20,6 +20,7 @@
 #include "plugins/plugin_template.hpp"
 #include "plugins/plugins_verbs.hpp"
 #include "triax/error.hpp"
+#include "triax/planner.hpp"
 
 namespace triax::app {
 
@@ -92,6 +93,9 @@ fs::path destination(const NewArguments& arguments) {
 
 /// The name of the template's folder.
 std::string variant(const NewArguments& arguments) {
+  if (arguments.kind == Planner::kKind)
+    throw Error("there is no template of a planner", arguments.kind,
+                "begin with plugins/plan-sc21 of the source tree; docs/plugins/planners.md describes it");
   if (arguments.csv && arguments.kind != "scheduler")
     throw Error(text("a plugin of the kind {} cannot be written as CSV", arguments.kind), "--csv",
                 "use it with the kind scheduler");

@@ -70,7 +70,7 @@ typedef struct triax_create_args {
 typedef struct triax_plugin {
   uint32_t magic, struct_size, abi_major, abi_minor;
   const char* toolchain;      /* TRIAX_TOOLCHAIN of the build, see toolchain.h */
-  const char* kind;           /* "communicator" "scheduler" "kernels" "model" "optimizer" */
+  const char* kind;           /* "communicator" "scheduler" "kernels" "model" "optimizer" "planner" */
   uint32_t interface_version; /* of that kind's C++ class */
   uint32_t reserved;
   const char *name, *version, *description;

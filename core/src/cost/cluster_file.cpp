@@ -250,6 +250,15 @@ class ClusterReader {
 
 } // namespace
 
+std::vector<Constant*> uncertain_constants(Cluster& cluster) {
+  std::vector<Constant*> out;
+  for (const ConstantKey& key : constants_of(cluster))
+    if (key.target->width > 0) out.push_back(key.target);
+  for (Tile& tile : cluster.device.tiles)
+    if (tile.share.width > 0) out.push_back(&tile.share);
+  return out;
+}
+
 ClusterFile parse_cluster(const std::string& toml, const std::string& shown) {
   try {
     const config::Document document = config::parse_document(toml, shown, 0);

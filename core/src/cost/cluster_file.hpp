@@ -23,4 +23,7 @@ ClusterFile read_cluster(const std::filesystem::path& file);
 /// The same of a text; `shown` is how messages name it.
 ClusterFile parse_cluster(const std::string& toml, const std::string& shown);
 
+/// The constants that are not exactly known: those with a width.
+std::vector<Constant*> uncertain_constants(Cluster& cluster);
+
 } // namespace triax::cost

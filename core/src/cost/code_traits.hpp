@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training program adds to the operations of its layers: what it fuses, stores, overlaps and waits for. The cost
-// model predicts published runs, which other programs than Triax made.
+// model predicts published runs, which other programs made, and runs of this engine.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,9 @@
 namespace triax::cost {
 
 struct CodeTraits {
-  /// Attention keeps its scores from the forward for the backward, or makes them again.
-  enum class Scores { stored, recomputed };
+  /// Attention keeps its scores from the forward for the backward, or makes them again, or, tiled, never writes them to
+  /// memory: then the backward makes them twice, in seven products.
+  enum class Scores { stored, recomputed, tiled };
   Scores scores = Scores::stored;
   bool fuses_softmax = true;        // scale, mask and softmax in one kernel
   bool fuses_elementwise = true;    // bias with GeLU, and bias, dropout and residual
@@ -19,12 +20,13 @@ struct CodeTraits {
   bool overlaps_tensor = false;     // collectives of the input gradient run beside the weight gradient
   bool synchronizes = true;         // the host waits for the device after each transfer between stages
   bool overlaps_reduction = false;  // gradients are reduced beside the last backward, and not after the flush
+  double reduction_bytes = 2;       // of a gradient that is reduced
   double reduction_copy_bytes = 12; // copies around the reduction, per parameter
   double optimizer_bytes = 60;      // read and written per parameter by unscaling, norm, update and casts
 };
 
-/// "megatron-2021": NVIDIA/Megatron-LM of SC'21 (commit de7dc40f). "megatron-2022": that of arXiv 2205.05198. Empty for
-/// another name.
+/// "megatron-2021": NVIDIA/Megatron-LM of SC'21 (commit de7dc40f). "megatron-2022": that of arXiv 2205.05198. "triax":
+/// this engine with kernels-fused. Empty for another name.
 std::optional<CodeTraits> code_named(std::string_view name);
 
 } // namespace triax::cost

@@ -135,6 +135,7 @@ OperationTime OperationCost::attention_core(const TensorView& q, const TensorVie
   const std::size_t size = bytes_of(q.dtype());
   const double all = scores(q, k);
   OperationTime out = head_product({batch, sq, sk, d, size}, d) + head_product({batch, sq, d, sk, size}, d);
+  if (code_.scores == CodeTraits::Scores::tiled) return out;
   out += score_pass(all * (code_.fuses_softmax ? 2 * element(q) : kUnfusedSoftmaxBytes));
   if (drops) out += score_pass(all * (2 * element(q) + kMaskBytes));
   return out;
@@ -150,6 +151,12 @@ OperationTime OperationCost::of(const AttentionBwd& x) const {
   const double all = scores(x.q, x.k);
   OperationTime out = head_product({batch, sk, d, sq, size}, d) + head_product({batch, sq, sk, d, size}, d); // dv, dp
   out += head_product({batch, sq, d, sk, size}, d) + head_product({batch, sk, d, sq, size}, d);              // dq, dk
+  if (code_.scores == CodeTraits::Scores::tiled) {
+    // dq, and then dk and dv, in two kernels: both make the scores and dp (docs/adr/0014).
+    out += head_product({batch, sq, sk, d, size}, d) + head_product({batch, sq, sk, d, size}, d) +
+           head_product({batch, sq, sk, d, size}, d);
+    return out + pass(bytes(x.dout) + bytes(x.q) + bytes(x.k) + bytes(x.v) + bytes(x.dq) + bytes(x.dk) + bytes(x.dv));
+  }
   if (x.drop.p > 0) out += score_pass(all * (2 * element(x.q) + kMaskBytes));
   out += score_pass(all * (code_.fuses_softmax ? 3 * element(x.q) : kUnfusedSoftmaxBwdBytes));
   // Gradients are copied from columns to heads and back.

@@ -24,7 +24,6 @@ namespace {
 
 using Kind = Collective::Kind;
 
-constexpr double kWeightBytes = 2; // of working weights and reduced gradients
 constexpr std::int64_t kMaxRanks = 1 << 20;
 
 class StepCost {
@@ -140,7 +139,7 @@ class StepCost {
   double reduction_s(double parameters, double last_backward_s) const {
     const int data = layout_.data();
     if (data == 1) return 0;
-    const double reduction = collectives_.seconds(Kind::all_reduce, kWeightBytes * parameters,
+    const double reduction = collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * parameters,
                                                   cost::placed(data, layout_.tensor(), cluster_.node.devices));
     if (code_.overlaps_reduction) return std::max(0.0, reduction - last_backward_s);
     return reduction + operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
@@ -155,8 +154,9 @@ class StepCost {
       const std::unique_ptr<Layer> of = model_.layer(tie.layer_a, context_);
       for (const ParamSpec& spec : of->params())
         if (spec.name == tie.param_a)
-          out += collectives_.seconds(Kind::all_reduce, kWeightBytes * static_cast<double>(spec.local.elements()),
-                                      cost::placed(2, layout_.tensor() * layout_.data(), cluster_.node.devices));
+          out +=
+              collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * static_cast<double>(spec.local.elements()),
+                                   cost::placed(2, layout_.tensor() * layout_.data(), cluster_.node.devices));
     }
     return out;
   }

@@ -8,6 +8,7 @@
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
 #include "triax/optimizer.hpp"
+#include "triax/planner.hpp"
 #include "triax/scheduler.hpp"
 
 namespace triax::plugin {
@@ -39,6 +40,7 @@ constexpr PluginKind kKinds[] = {
     kind_of<KernelSet>({"kernels", "kernels-", "a kernel set", "kernel sets"}),
     kind_of<Model>({"model", "model-", "a model", "models"}, kModelKeys),
     kind_of<Optimizer>({"optimizer", "optim-", "an optimizer", "optimizers"}, kOptimizerKeys),
+    kind_of<Planner>({"plan", "plan-", "a planner", "planners"}),
 };
 
 } // namespace

@@ -18,7 +18,7 @@ struct PluginKind {
   std::string_view name;                       // "communicator", as in the descriptor
   std::uint32_t version;                       // of its C++ interface
   std::uint32_t oldest_version;                // plugins that were built for an older one are refused (docs/adr/0002)
-  std::string_view table;                      // of the TOML file that names its plugin: "comm"
+  std::string_view table;                      // of the TOML file that names its plugin: "comm"; a flag names planners
   std::string_view prefix;                     // of the names of plugins: "comm-"
   std::string_view article_name;               // "a communicator"
   std::string_view plural;                     // "communicators"
@@ -30,7 +30,7 @@ std::span<const PluginKind> plugin_kinds();
 /// Null for an unknown kind.
 const PluginKind* find_plugin_kind(std::string_view name);
 
-/// "communicator, scheduler, kernels, model, optimizer"
+/// "communicator, scheduler, kernels, model, optimizer, planner"
 std::string plugin_kind_names();
 
 /// Empty, or why a plugin that was built for `version` of the interface cannot be used.

@@ -55,6 +55,24 @@ class Check {
     return std::move(out_);
   }
 
+  /// See plan_under().
+  Preflight take_under(const Programs& programs, std::span<const int> pipeline_ranks) {
+    has_given_programs_ = true;
+    RankActivity own;
+    std::optional<RankActivity::Binding> bound;
+    if (!RankActivity::current()) bound.emplace(own);
+    guarded({}, [&] {
+      plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
+      ask_traits();
+      if (!run_.eval.sample.empty()) ask_text_sample();
+      for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
+        if (is_planned(layout_.coordinate(rank, kTensorAxis)) &&
+            std::ranges::find(pipeline_ranks, layout_.coordinate(rank, kPipelineAxis)) != pipeline_ranks.end())
+          plan_alike(rank, programs);
+    });
+    return std::move(out_);
+  }
+
  private:
   /// Turns exceptions of plugins and modules into errors. `key`: the one that is responsible; if it is empty and a
   /// plugin failed, the key that names the plugin is.
@@ -200,7 +218,7 @@ class Check {
       row.memory.push_back({of.what, of.bytes});
     add_staging(*prepared.state, row);
     if (sample_positions_ > 0) add_text_sample(rank, plugins, prepared, row);
-    if (out_.plans.empty()) ask_checkpoint(prepared.state->parameters().global());
+    if (out_.plans.empty() && !has_given_programs_) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
     compare_collectives(row, plan);
@@ -333,7 +351,7 @@ class Check {
   std::set<std::string> refused_;     // from the plans of ranks
   std::int64_t sample_positions_ = 0; // of eval.sample; 0: there is none
   executor::Plan first_of_group_;     // of tensor rank 0
-  bool has_different_collectives_ = false;
+  bool has_different_collectives_ = false, has_given_programs_ = false;
   checkpoint::DataContent data_;
   Preflight out_;
 };
@@ -359,6 +377,11 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
     return out;
   }
   return Check(run, placement, log, devices, planned).take();
+}
+
+Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
+                     std::span<const int> pipeline_ranks) {
+  return Check(run, placement, log, {}, PlannedRanks::first_and_last).take_under(programs, pipeline_ranks);
 }
 
 } // namespace triax::train

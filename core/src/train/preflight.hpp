@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,5 +72,11 @@ enum class PlannedRanks {
 /// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log,
                     const CheckedDevices& devices = {}, PlannedRanks planned = PlannedRanks::all);
+
+struct Programs;
+/// Plans the ranks with these pipeline coordinates under given programs, which may have fewer microbatches than the
+/// run: memory depends on their slots. Does not check data, devices, schedule and checkpoints.
+Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
+                     std::span<const int> pipeline_ranks);
 
 } // namespace triax::train

@@ -109,14 +109,20 @@ Schedule schedule_of(const config::RunConfig& run, const RankPlugins& plugins, c
   return schedule;
 }
 
-Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                       const Schedule& schedule) {
+Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                        const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   const schedule::Boundaries crossing = boundaries(run);
   const auto prefetch = static_cast<int>(run.optimizer_core.prefetch);
-  Programs out{schedule::lower(schedule, shape, crossing, sharding(run), prefetch),
-               schedule::lower_forward_only(schedule, shape, crossing, sharding(run), prefetch),
-               assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
+  return {schedule::lower(schedule, shape, crossing, sharding(run), prefetch),
+          schedule::lower_forward_only(schedule, shape, crossing, sharding(run), prefetch),
+          assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
+}
+
+Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                       const Schedule& schedule) {
+  const PipelineShape shape = pipeline_shape(run);
+  Programs out = lower_programs(run, layout, plugins, schedule);
   for (const bool forward_only : {false, true}) {
     const std::vector<schedule::Violation> violations =
         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);

@@ -37,7 +37,10 @@ struct Programs {
   std::vector<schedule::Program> training, evaluation;
   schedule::Assumptions assumptions; // guarantees that the verification relies on
 };
-/// The schedule must have passed check_schedule(). Throws Error with the first violation and the number of others.
+/// Not verified; the schedule must have passed check_schedule().
+Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                        const Schedule& schedule);
+/// The same, verified. Throws Error with the first violation and the number of others.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule);
 

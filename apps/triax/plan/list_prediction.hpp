@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// `triax plan --predict`: predicts the runs of a list.
+//
+// Blocking: reads the list, computes. Errors: printed, all together.
+#pragma once
+
+#include <string>
+
+#include "cost/cluster.hpp"
+
+namespace triax::app {
+
+/// Returns the exit status.
+int predict_list(const cost::Cluster& cluster, const std::string& list, bool json);
+
+} // namespace triax::app

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/run_search.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include "common/errors_out.hpp"
+#include "common/memory_limit.hpp"
+#include "common/refuse.hpp"
+#include "common/result_out.hpp"
+#include "common/verbs.hpp"
+#include "os/stop_signals.hpp"
+#include "plan/plan_space.hpp"
+#include "plan/search_progress.hpp"
+#include "plan/search_report.hpp"
+#include "report/run_log.hpp"
+#include "report/units.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::app {
+
+namespace {
+
+/// What a search needs of the run's plugins besides their costs.
+struct PluginFacts {
+  ModelInfo model;
+  bool divides_states = true;
+};
+PluginFacts facts_of(const config::RunConfig& run, Log& log) {
+  const Layout layout = Layout::ptd(1, 1, 1);
+  config::RunConfig alone = run;
+  alone.parallel = {};
+  const train::RankPlugins plugins(alone, layout, 0, 1, log);
+  return {plugins.model().info(), plugins.optimizer_traits().elementwise};
+}
+
+double tokens_per_step(const config::RunConfig& run, const ModelInfo& model) {
+  return static_cast<double>(run.batch.global) * static_cast<double>(model.sequence);
+}
+
+std::int64_t gpus_of(const config::RunConfig& run, const SearchArguments& arguments) {
+  if (arguments.gpus) return *arguments.gpus;
+  return std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data; // each is at most 65536
+}
+
+Refusal too_many(std::int64_t gpus) {
+  return make_refusal(ErrorCode::kTooLarge, {"parallel.data", "parallel.tensor", "parallel.pipeline"},
+                      "the run's layout has {} ranks, and at most {} can be planned", gpus, kMaxGpus)
+      .with_hint("name a number of GPUs with --gpus");
+}
+
+Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least) {
+  if (!least)
+    return make_refusal(ErrorCode::kUnsupported, {"--gpus"},
+                        "no plan of {} GPUs has microbatches of whole sequences with batch.global = {}, and is "
+                        "accepted by the plugins of the run",
+                        request.space.ranks, request.space.batch)
+        .with_hint("use another --gpus or batch.global, or fewer --fix; triax check says why plugins refuse a layout");
+  return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
+                      "no plan on {} GPUs fits into {} of each: the least is {}, with {}", request.space.ranks,
+                      report::bytes_text(request.memory_limit), report::bytes_text(least->evaluation.bytes),
+                      settings_text(request, least->plan))
+      .with_hint("use more --gpus, a cluster with more memory per device, a smaller model, or fewer --fix");
+}
+
+/// `run` must outlive the request.
+plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster& cluster,
+                               const SearchArguments& arguments, Log& log, Refusals& refusals) {
+  const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
+  std::vector<std::string> names;
+  for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
+  const auto reserve = parse_memory_limit(arguments.reserve).bytes;
+  const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
+  const PluginFacts facts = facts_of(run, log);
+  const std::int64_t gpus = std::min<std::int64_t>(gpus_of(run, arguments), kMaxGpus);
+  if (gpus_of(run, arguments) > kMaxGpus) refusals.add(too_many(gpus_of(run, arguments)));
+  const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.divides_states};
+  plan::SearchRequest request{run,
+                              cluster,
+                              plan::make_space(space),
+                              {},
+                              memory > reserve ? memory - reserve : 0,
+                              tokens_per_step(run, facts.model)};
+  for (const std::string& setting : arguments.fixed) refusals.add(plan::fix_setting(request.space, setting, "--fix"));
+  for (const std::string& name : request.space.schedules)
+    request.schedules.push_back(*std::ranges::find(schedules, name, &config::PluginChoice::name));
+  return request;
+}
+
+SearchReport search(const plan::SearchRequest& request, const SearchArguments& arguments,
+                    const plan::LoadedPlanner& planner, Log& log) {
+  SearchReport out{arguments, request};
+  const cost::CodeTraits code = *cost::code_named("triax");
+  out.planner = planner.name();
+  plan::PlanCosts costs(request, code, log);
+  os::StopSignals signals;
+  SearchProgress progress;
+  costs.set_stops([&] {
+    progress.show(costs.evaluations());
+    return signals.caught() != 0;
+  });
+  out.result = plan::search_plans(costs, planner, arguments.top);
+  if (out.result.plans.empty()) {
+    if (!out.result.stopped) out.least = plan::least_memory(costs);
+    return out;
+  }
+  const TrainingPlan& best = out.result.plans.front().plan;
+  if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best);
+  out.relative_error = plan::relative_error(request, code, best, log);
+  return out;
+}
+
+} // namespace
+
+int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
+  // Plugins that throw are known by it.
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
+  const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
+  const config::LoadResult loaded = config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan);
+  if (!loaded.run) return refuse(loaded.refusals, arguments.json);
+  Refusals refusals;
+  const plan::SearchRequest request = request_of(*loaded.run, cluster, arguments, *log, refusals);
+  if (!refusals.empty()) return refuse(refusals, arguments.json);
+  std::optional<plan::LoadedPlanner> planner;
+  try {
+    planner.emplace(arguments.planner, loaded.run->schedule.folders, *log);
+  } catch (const Error& error) {
+    const Error located("--planner " + arguments.planner + ": " + error.message(), error.where(), error.hint());
+    return refuse({config::diagnostic(ErrorCode::kUnknownPlugin, located)}, arguments.json);
+  }
+  const SearchReport report = search(request, arguments, *planner, *log);
+  if (report.result.stopped) print_problem("note: the search was interrupted; it found these plans first");
+  if (report.result.plans.empty()) {
+    if (report.result.stopped) return kFailed;
+    return refuse(diagnostics_of(nothing_fits(request, report.least)), arguments.json, kFailed);
+  }
+  result_out() << (arguments.json ? to_json(report) : to_text(report));
+  return kDone;
+}
+
+} // namespace triax::app

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/search_progress.hpp"
+
+#include <iostream>
+
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+SearchProgress::~SearchProgress() {
+  if (is_drawn_) std::cerr << os::kClearLine << std::flush;
+}
+
+void SearchProgress::show(std::size_t evaluated) {
+  constexpr std::chrono::milliseconds kBetween(100);
+  if (!terminal_.terminal) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < kBetween) return;
+  last_ = now;
+  is_drawn_ = true;
+  std::cerr << os::kClearLine << text("searching: {} plans evaluated; Ctrl-C prints the best so far", evaluated)
+            << std::flush;
+}
+
+} // namespace triax::app

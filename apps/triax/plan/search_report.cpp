@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/search_report.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/table.hpp"
+#include "report/units.hpp"
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using plan::RankedPlan;
+
+constexpr double kSecondsPerDay = 86400;
+
+/// The parts of a step, in the order in which they are printed.
+struct Part {
+  const char* name;
+  double PlanTime::*seconds;
+};
+constexpr Part kParts[] = {{"compute", &PlanTime::compute},     {"imbalance", &PlanTime::imbalance},
+                           {"bubble", &PlanTime::bubble},       {"tensor", &PlanTime::tensor},
+                           {"pipeline", &PlanTime::pipeline},   {"data", &PlanTime::data},
+                           {"optimizer", &PlanTime::optimizer}, {"fixed", &PlanTime::fixed}};
+
+std::string number_text(double number, const char* format) {
+  char out[64];
+  std::snprintf(out, sizeof out, format, number);
+  return out;
+}
+std::string seconds_text(double seconds) {
+  return number_text(seconds, "%.4g s");
+}
+
+/// Numbers of a plan that follow from its step time.
+struct Speed {
+  double tokens_per_s = 0;
+  std::optional<double> days;
+};
+Speed speed_of(const SearchReport& report, const RankedPlan& plan) {
+  Speed out;
+  out.tokens_per_s = report.request.tokens_per_step / plan.evaluation.time.step();
+  if (report.arguments.tokens) out.days = *report.arguments.tokens / out.tokens_per_s / kSecondsPerDay;
+  return out;
+}
+
+std::string plans_table(const SearchReport& report) {
+  std::vector<std::vector<std::string>> rows = {
+      {"plan", "step", "tokens/s", "memory", "p", "t", "d", "v", "b", "schedule", "recompute", "sequence", "shard"}};
+  if (report.arguments.tokens) rows.front().insert(rows.front().begin() + 3, "days");
+  int number = 0;
+  for (const RankedPlan& of : report.result.plans) {
+    const TrainingPlan& plan = of.plan;
+    const Speed speed = speed_of(report, of);
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{
+        text("{}", ++number), seconds_text(of.evaluation.time.step()), report::count_text(speed.tokens_per_s)});
+    if (speed.days) row.push_back(number_text(*speed.days, "%.4g"));
+    const PlanSpace& space = report.request.space;
+    for (std::string& more : std::vector<std::string>{
+             report::bytes_text(of.evaluation.bytes), text("{}", plan.pipeline), text("{}", plan.tensor),
+             text("{}", plan.data), text("{}", plan.chunks), text("{}", plan.micro),
+             space.schedules[static_cast<std::size_t>(plan.schedule)], plan.recompute ? "full" : "none",
+             plan.sequence ? "true" : "false", space.shards[static_cast<std::size_t>(plan.shard)]})
+      row.push_back(std::move(more));
+  }
+  return table(std::move(rows));
+}
+
+std::string parts_table(const SearchReport& report) {
+  std::vector<std::vector<std::string>> rows = {{"plan", "step"}};
+  for (const Part& part : kParts) rows.front().emplace_back(part.name);
+  int number = 0;
+  for (const RankedPlan& of : report.result.plans) {
+    const double step = of.evaluation.time.step();
+    std::vector<std::string>& row =
+        rows.emplace_back(std::vector<std::string>{text("{}", ++number), seconds_text(step)});
+    for (const Part& part : kParts) row.push_back(report::percent_text(of.evaluation.time.*part.seconds / step));
+  }
+  return table(std::move(rows));
+}
+
+/// The part of a step that differs most between two plans, as a reason.
+std::string reason(const PlanTime& best, const PlanTime& other) {
+  const Part* most = &kParts[0];
+  for (const Part& part : kParts)
+    if (other.*part.seconds - best.*part.seconds > other.*most->seconds - best.*most->seconds) most = &part;
+  const double more = other.*most->seconds - best.*most->seconds;
+  return more > 0 ? text("{} takes {} more", most->name, seconds_text(more)) : std::string("no part takes more");
+}
+
+std::string explanation(const SearchReport& report) {
+  const RankedPlan& best = report.result.plans.front();
+  std::string out = "\nthe best plan with another value of a setting\n";
+  for (const plan::Alternative& of : report.alternatives) {
+    if (!of.best) {
+      out += text("  {}: no plan with another value\n", of.setting);
+      continue;
+    }
+    const PlanTime& time = of.best->evaluation.time;
+    const double longer = time.step() / best.evaluation.time.step() - 1;
+    out += text("  {}: {}, {} {}: {}; with {}\n", of.setting, seconds_text(time.step()),
+                report::percent_text(std::abs(longer)), longer < 0 ? "shorter" : "longer",
+                reason(best.evaluation.time, time), settings_text(report.request, of.best->plan));
+  }
+  return out;
+}
+
+/// A run of its own, which includes the user's.
+std::string plan_toml(const SearchReport& report) {
+  std::string out = text("include = [\"{}\"]\n", report.arguments.file), table;
+  for (const config::Override& set : report.arguments.overrides)
+    out += text("# with --set {}={}\n", set.key, set.value);
+  for (const plan::PlanKey& of : plan::keys_of(report.request, report.result.plans.front().plan)) {
+    if (of.table != table) out += text("\n[{}]\n", table = of.table);
+    out += text("{} = {}\n", of.key, of.value);
+  }
+  return out;
+}
+
+Json plan_json(const SearchReport& report, const RankedPlan& of) {
+  Json settings = Json::object(), parts = Json::object();
+  for (const plan::PlanKey& key : plan::keys_of(report.request, of.plan))
+    settings[key.table + "." + key.key] = Json::parse(key.value);
+  for (const Part& part : kParts) parts[std::string(part.name) + "_s"] = of.evaluation.time.*part.seconds;
+  const Speed speed = speed_of(report, of);
+  Json out = {{"settings", std::move(settings)},
+              {"step_s", of.evaluation.time.step()},
+              {"parts", std::move(parts)},
+              {"bytes", of.evaluation.bytes},
+              {"tokens_per_s", speed.tokens_per_s}};
+  if (speed.days) out["days"] = *speed.days;
+  return out;
+}
+
+} // namespace
+
+std::string settings_text(const plan::SearchRequest& request, const TrainingPlan& plan) {
+  std::string out;
+  for (const plan::PlanKey& of : plan::keys_of(request, plan))
+    out += text("{}{}.{} = {}", out.empty() ? "" : ", ", of.table, of.key, of.value);
+  return out;
+}
+
+std::string to_text(const SearchReport& report) {
+  const plan::SearchRequest& request = report.request;
+  std::string out = text("{} GPUs of {}, batch.global = {}, {} of memory each; {} evaluated {} plans\n\n",
+                         request.space.ranks, request.cluster.name, request.space.batch,
+                         report::bytes_text(request.memory_limit), report.planner, report.result.evaluated);
+  out += plans_table(report) + "\nwhere a step goes\n" + parts_table(report);
+  out += text("\nstandard error of the first plan's step: {}, from the widths of the cluster's constants\n",
+              report::percent_text(report.relative_error));
+  if (!report.alternatives.empty()) out += explanation(report);
+  return out + "\nthe first plan as a run; save it as a TOML file\n\n" + plan_toml(report);
+}
+
+std::string to_json(const SearchReport& report) {
+  const plan::SearchRequest& request = report.request;
+  Json plans = Json::array(), alternatives = Json::array();
+  for (const RankedPlan& of : report.result.plans) plans.push_back(plan_json(report, of));
+  for (const plan::Alternative& of : report.alternatives)
+    alternatives.push_back({{"setting", of.setting}, {"plan", of.best ? plan_json(report, *of.best) : Json()}});
+  Json out = {{"cluster", request.cluster.name},
+              {"gpus", request.space.ranks},
+              {"memory_limit_bytes", request.memory_limit},
+              {"planner", report.planner},
+              {"evaluated", report.result.evaluated},
+              {"stopped", report.result.stopped},
+              {"relative_error", report.relative_error},
+              {"plans", std::move(plans)}};
+  if (report.arguments.explain) out["alternatives"] = std::move(alternatives);
+  out["toml"] = plan_toml(report);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+} // namespace triax::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result of a search, as text and as JSON.
+//
+// Ownership: borrows the arguments and the request.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan_search.hpp"
+#include "plan/run_search.hpp"
+
+namespace triax::app {
+
+struct SearchReport {
+  const SearchArguments& arguments;
+  const plan::SearchRequest& request;
+  std::string planner{};
+  plan::SearchResult result{};
+  std::vector<plan::Alternative> alternatives{}; // with --explain
+  std::optional<plan::RankedPlan> least{};       // if no plan fits
+  double relative_error = 0;                     // of the best plan's step time
+};
+
+std::string to_text(const SearchReport& report);
+std::string to_json(const SearchReport& report);
+
+/// "parallel.pipeline = 8, parallel.tensor = 8, ..."
+std::string settings_text(const plan::SearchRequest& request, const TrainingPlan& plan);
+
+} // namespace triax::app

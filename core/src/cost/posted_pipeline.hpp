@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time of a step on a pipeline whose ranks post their transfers, as the executor does: no pass waits for a transfer
+// but the one that reads what it brings. pipeline_cost.hpp has programs whose transfers hold both ends.
+//
+// A message leaves when its pass has ended and the card of the rank has sent the messages before it. Gradients of a
+// stage are reduced, and weights are gathered, in the order of their posts, beside the passes. Lowering has the same
+// rules; without its programs a step is timed in the time that it takes to read the rows.
+//
+// Threads: pure functions. Errors: Error if the rows cannot be completed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "cost/pipeline_cost.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::cost {
+
+/// A schedule in the form that is timed.
+struct PostedRows {
+  PostedRows(const Schedule& schedule, const PipelineShape& of);
+
+  struct Pass {
+    ComputeKind kind;
+    std::int32_t stage, microbatch;
+  };
+  PipelineShape shape;
+  std::vector<int> stage_rank;
+  std::vector<std::vector<Pass>> rows;     // by rank
+  std::vector<std::vector<int>> in_flight; // by rank and stage: peak of microbatches whose backward has not ended
+  bool splits_backward = false;
+};
+
+struct PostedTimes {
+  struct Stage {
+    double forward_s = 0, input_s = 0, weight_s = 0; // of a microbatch; a whole backward takes input and weight
+    double reduce_s = 0;                             // of its gradients, once per step
+    double weights_s = 0;                            // to gather its weights, each time
+  };
+  std::vector<Stage> stages;
+  std::vector<LinkTime> links; // one fewer
+  int prefetch = -1;           // of weights, in uses of a stage; -1: they are not divided
+};
+
+/// When a rank has ended its last pass, and when the gradients of its stages are reduced.
+struct PostedEnds {
+  RankEnds passes, reductions;
+};
+
+/// Times all microbatches of the rows.
+PostedEnds time_posted(const PostedRows& rows, const PostedTimes& times);
+
+/// A shape cut to less than so many periods of p microbatches, and the same less one and two periods.
+struct CutShapes {
+  PipelineShape longer, shorter, shortest;
+  int periods = 0; // that are cut off; 0: `longer` is the shape, and the others are not used
+};
+inline constexpr int kFewPeriods = 5;
+CutShapes cut_shapes(const PipelineShape& shape, int periods = kFewPeriods);
+
+/// The rows of a shape, which stay valid; null: the scheduler does not support it.
+using RowsOfShape = std::function<const PostedRows*(const PipelineShape&)>;
+
+/// The same as time_posted() of all microbatches. Times more and more periods until each takes as long as the one
+/// before on all ranks, and extrapolates the others.
+PostedEnds posted_ends(const RowsOfShape& rows, const PipelineShape& shape, const PostedTimes& times);
+
+} // namespace triax::cost

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the layers of a model cost on a cluster, by tensor ranks, microbatch and sequence parallelism. Layers with equal
+// descriptions are costed once: the blocks of a model are.
+//
+// Threads: the main thread. Ownership: borrows run, cluster and log. Errors: those of the model's layers.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "cost/layer_cost.hpp"
+#include "train/plugins.hpp"
+#include "triax/log.hpp"
+
+namespace triax::plan {
+
+/// One layer, and what a rank keeps of it for each microbatch in flight.
+struct CostedLayer {
+  cost::LayerTime time;
+  double stash_bytes = 0; // from the forward to the backward, with the inputs that the backward reads
+  double input_bytes = 0; // of inputs that are not data
+};
+
+/// Layers of equal descriptions.
+using LayerKinds = std::vector<int>;
+
+class LayerTable {
+ public:
+  LayerTable(const config::RunConfig& run, const cost::Cluster& cluster, const cost::CodeTraits& code, Log& log);
+
+  /// By kind; the reference stays valid.
+  const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
+  /// The kind of each layer of the model.
+  const LayerKinds& kinds() const { return kinds_; }
+  /// Local elements of the parameter that a tie shares, by tie.
+  const std::vector<double>& tied_elements(int tensor);
+  /// The run's plugins, with this number of tensor ranks alone.
+  const train::RankPlugins& plugins(int tensor) { return rank_of(tensor).plugins; }
+
+ private:
+  /// The plugins of a rank with so many tensor ranks.
+  struct TensorRank {
+    TensorRank(const config::RunConfig& of, int tensor, Log& log);
+    config::RunConfig run;
+    Layout layout;
+    train::RankPlugins plugins;
+    std::vector<double> tied_elements;
+  };
+  TensorRank& rank_of(int tensor);
+  static std::string description(const Layer& layer);
+
+  const config::RunConfig& run_;
+  Log& log_;
+  const cost::LayerCost costs_;
+  std::map<int, std::unique_ptr<TensorRank>> ranks_; // by tensor ranks
+  std::map<std::tuple<int, std::int64_t, bool>, std::vector<CostedLayer>> layers_;
+  LayerKinds kinds_;
+  std::vector<int> first_of_kind_;
+};
+
+} // namespace triax::plan

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan_costs.hpp"
+
+#include <algorithm>
+
+#include "plugin/call_guard.hpp"
+#include "schedule/lower.hpp"
+#include "train/rank_setup.hpp"
+
+namespace triax::plan {
+
+namespace {
+
+using Kind = Collective::Kind;
+
+constexpr std::int64_t kMaxPlannedRanks = 1 << 20;
+
+bool splits_positions(const TrainingPlan& plan) {
+  return plan.sequence && plan.tensor > 1;
+}
+
+double bytes_of_type(DType dtype) {
+  return static_cast<double>(bytes_of(dtype));
+}
+
+} // namespace
+
+/// Sums over the layers of each stage, for a plan.
+struct PlanCosts::StageSums {
+  struct Stage {
+    cost::PassTime forward, input, weight; // of a microbatch; input with the repeated forward
+    double parameters = 0, boundary_bytes = 0;
+    double kept_bytes = 0; // of a microbatch in flight, at least
+    int rank = 0;
+    double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s; }
+    double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s; }
+    double forward_s() const { return forward.all_s(); }
+    double backward_s() const { return input.all_s() + weight.all_s(); }
+  };
+  std::vector<Stage> stages;
+  std::vector<double> rank_parameters; // by pipeline rank
+  const StageMapping* mapping = nullptr;
+
+  int ranks() const { return static_cast<int>(rank_parameters.size()); }
+};
+
+PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log)
+    : request_(request),
+      cluster_(request.cluster),
+      code_(code),
+      layers_(request.run, cluster_, code_, log),
+      schedules_(request, layers_.plugins(1).model(), log),
+      memory_(request, schedules_, log),
+      operations_(cluster_.device, code_),
+      collectives_(cluster_),
+      optimizer_(layers_.plugins(1).optimizer_traits()) {}
+
+PlanCosts::PlanKeyTuple PlanCosts::key_of(const TrainingPlan& plan) {
+  return {plan.pipeline, plan.tensor,    plan.data,     plan.micro, plan.chunks,
+          plan.schedule, plan.recompute, plan.sequence, plan.shard};
+}
+
+PipelineShape PlanCosts::shape_of(const TrainingPlan& plan) const {
+  return {plan.pipeline, plan.chunks, static_cast<int>(plan.microbatches(request_.space.batch))};
+}
+
+bool PlanCosts::has(const TrainingPlan& plan, const char* shard) const {
+  return request_.space.shards[static_cast<std::size_t>(plan.shard)] == shard;
+}
+
+bool PlanCosts::model_accepts(const TrainingPlan& plan) {
+  const auto [found, is_new] = accepted_.emplace(
+      std::tuple(plan.pipeline, plan.tensor, plan.data, plan.micro, plan.sequence, plan.recompute), false);
+  if (!is_new) return found->second;
+  const config::RunConfig& run = request_.run;
+  const Layout layout = Layout::ptd(plan.pipeline, plan.tensor, plan.data);
+  const ModelRequest asked{.vocab = run.vocab,
+                           .micro = plan.micro,
+                           .compute = run.train.compute,
+                           .sequence_parallel = splits_positions(plan),
+                           .recompute = plan.recompute};
+  found->second = plugin::guarded_call(run.model.name, "supports",
+                                       [&] { return layers_.plugins(1).model().supports(asked, layout).empty(); });
+  return found->second;
+}
+
+bool PlanCosts::is_accepted(const TrainingPlan& plan, const PipelineShape& shape) {
+  if (request_.space.batch % (plan.data * plan.micro) != 0) return false;
+  if (std::int64_t{plan.pipeline} * plan.tensor * plan.data > kMaxPlannedRanks) return false;
+  if (std::int64_t{shape.stages()} * shape.microbatches > schedule::kMaxActions) return false;
+  if (shape.pipeline > schedule::kMaxRanks) return false;
+  return model_accepts(plan) && schedules_.supports(plan.schedule, shape);
+}
+
+PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const PipelineShape& shape) {
+  StageSums out;
+  out.mapping = &schedules_.mapping(plan.schedule, shape);
+  out.rank_parameters.assign(static_cast<std::size_t>(plan.pipeline), 0);
+  const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, splits_positions(plan));
+  const executor::LayerRange repeated = executor::recomputed_layers(layers_.plugins(1).model(), plan.recompute);
+  out.stages.reserve(out.mapping->split.size());
+  for (std::size_t at = 0; at < out.mapping->split.size(); ++at) {
+    const executor::StageLayers& of = out.mapping->split[at];
+    StageSums::Stage& stage = out.stages.emplace_back();
+    bool begins_group = true; // repeated layers keep the input of their first at least
+    for (int number = of.first; number < of.first + of.count; ++number) {
+      const CostedLayer& layer = layers[static_cast<std::size_t>(layers_.kinds()[static_cast<std::size_t>(number)])];
+      stage.forward += layer.time.forward;
+      stage.input += layer.time.input;
+      stage.weight += layer.time.weight;
+      if (repeated.has(number)) {
+        stage.input += layer.time.forward;
+        if (begins_group) stage.kept_bytes += layer.input_bytes;
+        begins_group = false;
+      } else {
+        stage.kept_bytes += layer.stash_bytes;
+      }
+      stage.parameters += layer.time.parameters;
+      stage.boundary_bytes = layer.time.boundary_bytes;
+    }
+    stage.rank = out.mapping->stage_rank[at];
+    out.rank_parameters[static_cast<std::size_t>(stage.rank)] += stage.parameters;
+  }
+  return out;
+}
+
+double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
+  if (plan.data == 1) return 0;
+  const bool scatters_gradients = has(plan, "gradients") || has(plan, "parameters");
+  return collectives_.seconds(scatters_gradients ? Kind::reduce_scatter : Kind::all_reduce,
+                              code_.reduction_bytes * parameters,
+                              cost::placed(plan.data, plan.tensor, cluster_.node.devices)) +
+         operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
+}
+
+/// All-gather of the working weights, of which each data rank has a part.
+double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
+  if (!divides(plan)) return 0;
+  return collectives_.seconds(Kind::all_gather, bytes_of_type(request_.run.train.compute) * parameters / plan.data,
+                              cost::placed(plan.data, plan.tensor, cluster_.node.devices));
+}
+
+double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {
+  return operations_.pass(code_.optimizer_bytes * parameters / (divides(plan) ? plan.data : 1)).seconds;
+}
+
+/// Sums of the gradients of tied parameters that are on two pipeline ranks.
+double PlanCosts::tied_s(const TrainingPlan& plan, const StageSums& sums) {
+  const std::vector<double>& elements = layers_.tied_elements(plan.tensor);
+  const std::span<const Tie> ties = layers_.plugins(1).model().ties();
+  const auto rank_of = [&sums](int number) {
+    std::size_t stage = 0;
+    while (number >= sums.mapping->split[stage].first + sums.mapping->split[stage].count) ++stage;
+    return sums.stages[stage].rank;
+  };
+  double out = 0;
+  for (std::size_t at = 0; at < ties.size(); ++at)
+    if (rank_of(ties[at].layer_a) != rank_of(ties[at].layer_b))
+      out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at],
+                                  cost::placed(2, plan.tensor * plan.data, cluster_.node.devices));
+  return out;
+}
+
+cost::LinkTime PlanCosts::link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const {
+  cost::LinkTime out;
+  const auto at = static_cast<std::size_t>(stage);
+  const int stride = plan.tensor * plan.data, devices = cluster_.node.devices;
+  const int from = sums.stages[at].rank * stride / devices, to = sums.stages[at + 1].rank * stride / devices;
+  double bytes = sums.stages[at].boundary_bytes;
+  if (scatters(request_.run, plan) && plan.tensor > 1) {
+    bytes /= plan.tensor;
+    out.gather_s = collectives_.seconds(Kind::all_gather, bytes, cost::placed(plan.tensor, 1, devices));
+  }
+  out.seconds = bytes / collectives_.link_bandwidth(from != to);
+  out.latency_s = cluster_.step.transfer_s.value + (code_.synchronizes ? cluster_.step.synchronize_s.value : 0);
+  return out;
+}
+
+cost::PostedTimes PlanCosts::posted_times(const TrainingPlan& plan, const StageSums& sums) {
+  cost::PostedTimes out;
+  for (const StageSums::Stage& of : sums.stages)
+    out.stages.push_back({of.forward_s(), of.input.all_s(), of.weight.all_s(), reduce_s(plan, of.parameters),
+                          gather_s(plan, of.parameters)});
+  for (int stage = 0; stage + 1 < static_cast<int>(sums.stages.size()); ++stage)
+    out.links.push_back(link_time(plan, sums, stage));
+  if (divides(plan) && has(plan, "parameters")) out.prefetch = static_cast<int>(request_.run.optimizer_core.prefetch);
+  return out;
+}
+
+cost::PostedEnds PlanCosts::ends_of(const TrainingPlan& plan, const PipelineShape& shape,
+                                    const cost::PostedTimes& times) {
+  const auto rows = [&](const PipelineShape& of) {
+    return schedules_.supports(plan.schedule, of) ? &schedules_.rows(plan.schedule, of) : nullptr;
+  };
+  return cost::posted_ends(rows, shape, times);
+}
+
+PlanTime PlanCosts::time_of(const TrainingPlan& plan) {
+  const PipelineShape shape = shape_of(plan);
+  const StageSums sums = sums_of(plan, shape);
+  const auto latest = [](const cost::RankEnds& ends) { return *std::ranges::max_element(ends); };
+  PlanTime out;
+  std::vector<double> work(sums.rank_parameters.size());
+  for (const StageSums::Stage& stage : sums.stages) {
+    work[static_cast<std::size_t>(stage.rank)] += shape.microbatches * (stage.compute_s() + stage.tensor_s());
+    out.compute += shape.microbatches * stage.compute_s() / plan.pipeline;
+    out.tensor += shape.microbatches * stage.tensor_s() / plan.pipeline;
+  }
+  const double busiest = *std::ranges::max_element(work);
+  out.imbalance = std::max(0.0, busiest - out.compute - out.tensor);
+
+  const cost::PostedTimes all = posted_times(plan, sums);
+  cost::PostedTimes passes = all;
+  passes.prefetch = -1;
+  const cost::PostedEnds ends = ends_of(plan, shape, all);
+  const double end = latest(ends.passes);
+  const double gathered = all.prefetch < 0 ? end : latest(ends_of(plan, shape, passes).passes);
+  std::ranges::fill(passes.links, cost::LinkTime{});
+  const double untransferred = latest(ends_of(plan, shape, passes).passes);
+  out.bubble = std::max(0.0, untransferred - busiest);
+  out.pipeline = gathered - untransferred;
+
+  double update = 0, update_and_gather = 0;
+  std::vector<double> gathers(work.size()); // after the updates
+  for (const StageSums::Stage& stage : sums.stages)
+    if (!has(plan, "parameters")) gathers[static_cast<std::size_t>(stage.rank)] += gather_s(plan, stage.parameters);
+  for (std::size_t rank = 0; rank < gathers.size(); ++rank) {
+    const double updates = update_s(plan, sums.rank_parameters[rank]);
+    update = std::max(update, updates);
+    update_and_gather = std::max(update_and_gather, updates + gathers[rank]);
+  }
+  out.optimizer = update;
+  out.data = latest(ends.reductions) - gathered + tied_s(plan, sums) + update_and_gather - update;
+  out.fixed = cluster_.step.fixed_s.value;
+  return out;
+}
+
+/// Weights, gradients and optimizer state, without padding. A rank needs whole gradients, and whole weights, of at
+/// least one of its stages.
+double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const {
+  const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
+  const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
+  const double states = master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0));
+  const double divisor = divides(plan) ? plan.data : 1;
+  const double whole = std::max(stage_parameters, parameters / divisor);
+  if (has(plan, "parameters")) return whole * (compute + master) + parameters * states / divisor;
+  if (has(plan, "gradients")) return parameters * compute + whole * master + parameters * states / divisor;
+  return parameters * (compute + master + states / divisor);
+}
+
+/// In each stage at least one microbatch is in flight.
+double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums,
+                              const std::vector<std::vector<int>>* in_flight) {
+  const std::span<const Tie> ties = layers_.plugins(1).model().ties();
+  double tied = 0; // parameters that may be on a rank twice, and are stored once
+  for (const double elements : layers_.tied_elements(plan.tensor)) tied += elements;
+  std::vector<double> bytes(sums.rank_parameters.size()), largest(bytes.size());
+  for (std::size_t at = 0; at < sums.stages.size(); ++at) {
+    const StageSums::Stage& stage = sums.stages[at];
+    const auto rank = static_cast<std::size_t>(stage.rank);
+    largest[rank] = std::max(largest[rank], stage.parameters);
+    bytes[rank] += stage.kept_bytes * (in_flight ? (*in_flight)[rank][at] : 1);
+  }
+  double out = 0;
+  for (std::size_t rank = 0; rank < bytes.size(); ++rank) {
+    const bool may_have_ties = !ties.empty() && (plan.pipeline == 1 || plan.chunks > 1);
+    const double twice = may_have_ties ? tied : 0;
+    out = std::max(out, bytes[rank] + state_bytes(plan, std::max(0.0, sums.rank_parameters[rank] - twice),
+                                                  std::max(0.0, largest[rank] - twice)));
+  }
+  return out;
+}
+
+std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
+  const PipelineShape shape = shape_of(plan);
+  if (!is_accepted(plan, shape)) return std::nullopt;
+  const StageSums sums = sums_of(plan, shape);
+  std::vector<double> work(sums.rank_parameters.size()), before(sums.stages.size()), after(sums.stages.size());
+  double forward = 0, backward = 0;
+  for (std::size_t at = 0; at < sums.stages.size(); ++at) {
+    before[at] = forward;
+    after[at] = backward;
+    const StageSums::Stage& stage = sums.stages[at];
+    forward += stage.forward_s();
+    backward += stage.input.all_s() + (sums.mapping->splits_backward ? 0 : stage.weight.all_s());
+    work[static_cast<std::size_t>(stage.rank)] += stage.compute_s() + stage.tensor_s();
+  }
+  double passes = 0, update = 0;
+  for (std::size_t rank = 0; rank < work.size(); ++rank) {
+    // The first pass of a rank waits for a forward of all stages before it. Its last pass is a backward of its first
+    // stage, which the backwards of the stages before follow; a weight gradient may be later than these.
+    const auto first = static_cast<std::size_t>(sums.mapping->first_stage[rank]);
+    const double end = before[first] + shape.microbatches * work[rank];
+    const double follows =
+        sums.mapping->splits_backward ? 0 : std::max(after[first], reduce_s(plan, sums.stages[first].parameters));
+    passes = std::max(passes, end + follows);
+    update = std::max(update, update_s(plan, sums.rank_parameters[rank]));
+  }
+  const double step = passes + update + tied_s(plan, sums) + cluster_.step.fixed_s.value;
+  constexpr double kRounding = 1e-9; // sums have another order than those of the simulation
+  return PlanBounds{step * (1 - kRounding), static_cast<std::uint64_t>(bytes_bound(plan, sums, nullptr))};
+}
+
+std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
+  const PlanKeyTuple key = key_of(plan);
+  if (const auto found = evaluated_.find(key); found != evaluated_.end()) return found->second;
+  const PipelineShape shape = shape_of(plan);
+  if (!is_accepted(plan, shape)) return evaluated_[key] = std::nullopt;
+  PlanEvaluation out;
+  out.bytes = static_cast<std::uint64_t>(
+      bytes_bound(plan, sums_of(plan, shape),
+                  &schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer).in_flight));
+  if (out.bytes <= request_.memory_limit) {
+    const std::optional<std::uint64_t> exact = memory_.bytes(plan, request_.memory_limit);
+    if (!exact) return evaluated_[key] = std::nullopt;
+    out.bytes = *exact;
+  }
+  out.fits = out.bytes <= request_.memory_limit;
+  if (out.fits) out.time = time_of(plan);
+  return evaluated_[key] = out;
+}
+
+} // namespace triax::plan

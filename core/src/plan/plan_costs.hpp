@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evaluator of a search: times of a plan from the tables of layers and schedules, and the cluster; memory from the
+// planning of the engine (plan_memory.hpp).
+//
+// Threads: the main thread. Ownership: borrows request, traits and log. Errors: Error of the plugins.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "cost/code_traits.hpp"
+#include "cost/collective_cost.hpp"
+#include "cost/operation_cost.hpp"
+#include "plan/layer_table.hpp"
+#include "plan/plan_memory.hpp"
+#include "plan/schedule_table.hpp"
+#include "plan/search_request.hpp"
+#include "triax/planner.hpp"
+
+namespace triax::plan {
+
+class PlanCosts final : public PlanEvaluator {
+ public:
+  PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log);
+
+  const PlanSpace& space() const override { return request_.space; }
+  std::optional<PlanBounds> bounds(const TrainingPlan& plan) override;
+  std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override;
+  std::uint64_t memory_limit() const override { return request_.memory_limit; }
+  bool stops() override { return stops_ && stops_(); }
+  /// Asked by planners, and before each evaluation; may show progress.
+  void set_stops(std::function<bool()> stops) { stops_ = std::move(stops); }
+  /// Bytes of the rank that needs most, also of a plan that does not fit. Empty: a plugin refuses the plan.
+  std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {
+    return memory_.bytes(plan, std::numeric_limits<std::uint64_t>::max());
+  }
+  /// Time of the step, whether it fits or not. The plugins must accept the plan.
+  PlanTime time_of(const TrainingPlan& plan);
+
+  std::size_t evaluations() const { return evaluated_.size(); }
+
+ private:
+  struct StageSums;
+  using PlanKeyTuple = std::tuple<int, int, int, std::int64_t, int, int, bool, bool, int>;
+  static PlanKeyTuple key_of(const TrainingPlan& plan);
+  PipelineShape shape_of(const TrainingPlan& plan) const;
+  bool is_accepted(const TrainingPlan& plan, const PipelineShape& shape);
+  bool model_accepts(const TrainingPlan& plan);
+  bool has(const TrainingPlan& plan, const char* shard) const;
+  bool divides(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
+
+  StageSums sums_of(const TrainingPlan& plan, const PipelineShape& shape);
+  cost::PostedTimes posted_times(const TrainingPlan& plan, const StageSums& sums);
+  cost::LinkTime link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const;
+  cost::PostedEnds ends_of(const TrainingPlan& plan, const PipelineShape& shape, const cost::PostedTimes& times);
+  double reduce_s(const TrainingPlan& plan, double parameters) const;
+  double gather_s(const TrainingPlan& plan, double parameters) const;
+  double update_s(const TrainingPlan& plan, double parameters) const;
+  double tied_s(const TrainingPlan& plan, const StageSums& sums);
+  double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
+  double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const std::vector<std::vector<int>>* in_flight);
+
+  const SearchRequest& request_;
+  const cost::Cluster& cluster_;
+  const cost::CodeTraits code_;
+  LayerTable layers_;
+  ScheduleTable schedules_;
+  PlanMemory memory_;
+  const cost::OperationCost operations_;
+  const cost::CollectiveCost collectives_;
+  const OptimizerTraits optimizer_;
+  std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
+  std::map<PlanKeyTuple, std::optional<PlanEvaluation>> evaluated_;
+  std::function<bool()> stops_;
+};
+
+} // namespace triax::plan

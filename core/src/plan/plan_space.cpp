@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan_space.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+
+#include "triax/text.hpp"
+
+namespace triax::plan {
+
+namespace {
+
+template <class Int>
+std::vector<Int> divisors(Int number) {
+  std::vector<Int> out;
+  for (Int low = 1; low <= number / low; ++low) {
+    if (number % low != 0) continue;
+    out.push_back(low);
+    if (low != number / low) out.push_back(number / low);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+/// With divisors all stages can have as many blocks. A few others, because many numbers of blocks have few divisors.
+std::vector<int> chunks_of(int blocks) {
+  std::vector<int> out = divisors(blocks);
+  for (const int few : {2, 3, 4})
+    if (few <= blocks && std::ranges::find(out, few) == out.end()) out.push_back(few);
+  std::ranges::sort(out);
+  return out;
+}
+
+template <class Int>
+std::optional<Int> number_of(const std::string& value) {
+  Int out = 0;
+  const char* const end = value.data() + value.size();
+  const auto [at, error] = std::from_chars(value.data(), end, out);
+  return error == std::errc() && at == end && out > 0 ? std::optional(out) : std::nullopt;
+}
+
+std::string unquoted(std::string value) {
+  if (value.size() > 1 && value.front() == '"' && value.back() == '"') return value.substr(1, value.size() - 2);
+  return value;
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+/// Keeps one value; false: the text is not one of the space's values. Any number of ranks or sequences may be fixed:
+/// if it does not divide, no plan has it.
+using Fix = std::function<bool(PlanSpace&, const std::string&)>;
+
+template <class Int>
+Fix number(std::vector<Int> PlanSpace::*values) {
+  return [values](PlanSpace& space, const std::string& value) {
+    const std::optional<Int> out = number_of<Int>(value);
+    if (out) space.*values = {*out};
+    return out.has_value();
+  };
+}
+Fix flag(std::vector<bool> PlanSpace::*values, std::string on, std::string off) {
+  return [values, on = std::move(on), off = std::move(off)](PlanSpace& space, const std::string& value) {
+    if (value != on && value != off) return false;
+    space.*values = {value == on};
+    return true;
+  };
+}
+Fix name(std::vector<std::string> PlanSpace::*values, std::string prefix) {
+  return [values, prefix = std::move(prefix)](PlanSpace& space, const std::string& value) {
+    const std::string whole = value.starts_with(prefix) ? value : prefix + value;
+    if (std::ranges::find(space.*values, whole) == (space.*values).end()) return false;
+    space.*values = {whole};
+    return true;
+  };
+}
+
+struct Setting {
+  std::string key;    // of the TOML file
+  std::string values; // for messages
+  Fix fix;
+};
+
+const std::map<std::string, Setting>& settings() {
+  static const std::map<std::string, Setting> kSettings = {
+      {"pipeline", {"parallel.pipeline", "a number of ranks", number(&PlanSpace::pipeline)}},
+      {"tensor", {"parallel.tensor", "a number of ranks", number(&PlanSpace::tensor)}},
+      {"data", {"parallel.data", "a number of ranks", number(&PlanSpace::data)}},
+      {"chunks", {"parallel.chunks", "a number of stages per pipeline rank", number(&PlanSpace::chunks)}},
+      {"micro", {"batch.micro", "a number of sequences", number(&PlanSpace::micro)}},
+      {"sequence", {"parallel.sequence", "true or false", flag(&PlanSpace::sequence, "true", "false")}},
+      {"recompute", {"memory.recompute", "none or full", flag(&PlanSpace::recompute, "full", "none")}},
+      {"schedule", {"schedule.plugin", "", name(&PlanSpace::schedules, "sched-")}},
+      {"shard", {"optimizer.shard", "", name(&PlanSpace::shards, "")}}};
+  return kSettings;
+}
+
+} // namespace
+
+PlanSpace make_space(const SpaceRequest& request) {
+  const config::RunConfig& run = request.run;
+  PlanSpace out;
+  out.ranks = request.ranks;
+  out.batch = run.batch.global;
+  out.blocks = request.model.blocks;
+  out.devices_per_node = request.cluster.node.devices;
+  const std::vector<int> axis = divisors(request.ranks);
+  for (const int ranks : axis)
+    if (ranks <= request.model.blocks) out.pipeline.push_back(ranks);
+  // Groups of other sizes would lie across nodes in ways that the cost of a collective does not know.
+  const int devices = request.cluster.node.devices;
+  for (const int ranks : axis)
+    if (request.ranks <= devices || devices % ranks == 0 || ranks % devices == 0) out.tensor.push_back(ranks);
+  out.data = axis;
+  out.chunks = chunks_of(request.model.blocks);
+  out.micro = divisors(run.batch.global);
+  out.recompute = {false, true};
+  out.sequence = {false, true};
+  out.schedules = request.schedules;
+  out.shards = {"none"};
+  if (request.divides_states) out.shards.insert(out.shards.end(), {"states", "gradients", "parameters"});
+  return out;
+}
+
+Refusals fix_setting(PlanSpace& space, const std::string& setting, const std::string& flag) {
+  const std::size_t equals = setting.find('=');
+  const std::string key = setting.substr(0, equals), value = unquoted(setting.substr(equals + 1));
+  std::vector<std::string> keys;
+  for (const auto& [short_key, of] : settings()) {
+    keys.push_back(of.key);
+    if (key != short_key && key != of.key) continue;
+    if (of.fix(space, value)) return {};
+    const std::string values = short_key == "schedule" ? "one of " + listed(space.schedules)
+                               : short_key == "shard"  ? "one of " + listed(space.shards)
+                                                       : of.values;
+    return make_refusal(ErrorCode::kInvalidValue, {flag}, "{} {}: {} must be {}, got \"{}\"", flag, setting, of.key,
+                        values, value)
+        .with_hint("write an allowed value, or leave {} out", flag);
+  }
+  return make_refusal(ErrorCode::kUnknownKey, {flag}, "{} {}: \"{}\" is not a setting of a plan", flag, setting, key)
+      .with_hint("settings: {}", listed(keys));
+}
+
+} // namespace triax::plan

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The space of plans of a run on a number of ranks, and what the user fixes of it.
+//
+// Threads: pure functions. Errors: returned.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "cost/cluster.hpp"
+#include "triax/error.hpp"
+#include "triax/model.hpp"
+#include "triax/planner.hpp"
+
+namespace triax::plan {
+
+/// What a space depends on besides the run.
+struct SpaceRequest {
+  const config::RunConfig& run;
+  const cost::Cluster& cluster;
+  int ranks = 1;
+  ModelInfo model;
+  std::vector<std::string> schedules;
+  bool divides_states = true; // the optimizer updates each element alone, and nothing else needs whole weights
+};
+PlanSpace make_space(const SpaceRequest& request);
+
+/// Restricts a space to the value of a setting: "tensor=8", "parallel.tensor=8", "schedule=1f1b". `flag` names it in
+/// messages.
+Refusals fix_setting(PlanSpace& space, const std::string& setting, const std::string& flag);
+
+} // namespace triax::plan

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of a step whose transfers are posted: the simulator of programs, transfers that share a card, extrapolation.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "cost/posted_pipeline.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/simulate.hpp"
+#include "support/loaded_scheduler.hpp"
+
+namespace triax::cost {
+namespace {
+
+struct Case {
+  const char* scheduler;
+  int chunks;
+};
+constexpr Case kCases[] = {{"sched-gpipe", 1}, {"sched-1f1b", 1},  {"sched-interleaved", 2}, {"sched-breadth-first", 3},
+                           {"sched-zb-h1", 1}, {"sched-zb-h2", 1}, {"sched-zb-v", 2}};
+
+PostedTimes uneven_times(const PipelineShape& shape, double seconds, double latency) {
+  PostedTimes out;
+  for (int stage = 0; stage < shape.stages(); ++stage)
+    out.stages.push_back({1 + 0.125 * (stage % 3), 1.25, 0.75, 0.5 + 0.25 * stage, 0.25});
+  out.links.assign(static_cast<std::size_t>(shape.stages() - 1), {latency, seconds, 0});
+  return out;
+}
+
+PostedRows rows_of(const char* scheduler, const PipelineShape& shape) {
+  const test::LoadedScheduler loaded(scheduler);
+  return {loaded->rows(shape), shape};
+}
+
+TEST(PostedPipeline, IsTheSimulatorOfProgramsWhereNoMessageWaitsForAnother) {
+  for (const auto& [scheduler, chunks] : kCases) {
+    const PipelineShape shape{3, chunks, 9};
+    const PostedTimes times = uneven_times(shape, 0, 0.375);
+    const test::LoadedScheduler loaded(scheduler);
+    const Schedule schedule = loaded->rows(shape);
+    schedule::Costs costs;
+    for (const PostedTimes::Stage& of : times.stages) {
+      costs.times.push_back({of.forward_s, of.input_s, of.weight_s});
+      costs.ends.push_back({of.reduce_s, 0});
+    }
+    for (const LinkTime& link : times.links) costs.link_ms.push_back(link.latency_s);
+    const schedule::Simulation simulated = schedule::simulate(schedule::lower(schedule, shape), costs);
+    const PostedEnds ends = time_posted(PostedRows(schedule, shape), times);
+    EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.passes), simulated.time_span.length()) << scheduler;
+    EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.reductions), simulated.end_ms) << scheduler;
+  }
+}
+
+// F0 and F1 of rank 0 take one each, and each message takes two: F1's leaves when F0's is sent.
+TEST(PostedPipeline, MessagesOfARankShareItsCard) {
+  const PipelineShape shape{2, 1, 2};
+  PostedTimes times;
+  times.stages = {{1, 0, 0}, {0, 0, 0}};
+  times.links = {{0.5, 2, 0}};
+  const PostedEnds ends = time_posted(rows_of("sched-gpipe", shape), times);
+  EXPECT_DOUBLE_EQ(ends.passes[1], 1 + 2 + 2 + 0.5);
+  EXPECT_DOUBLE_EQ(ends.passes[0], 1 + 2 + 2 + 0.5 + 2 + 2 + 0.5); // and both come back
+}
+
+TEST(PostedPipeline, GatheredWeightsAreWaitedFor) {
+  const PipelineShape shape{1, 1, 1};
+  PostedTimes times;
+  times.stages = {{1, 1, 1, 0, 4}};
+  EXPECT_DOUBLE_EQ(time_posted(rows_of("sched-1f1b", shape), times).passes[0], 3);
+  times.prefetch = 1;
+  EXPECT_DOUBLE_EQ(time_posted(rows_of("sched-1f1b", shape), times).passes[0], 7);
+}
+
+TEST(PostedPipeline, ExtrapolationEqualsTheFullRun) {
+  for (const Case& of : kCases)
+    for (const int p : {1, 2, 4, 6})
+      for (const int prefetch : {-1, 1})
+        for (const int periods : {4, 5, 9, 40}) {
+          const PipelineShape shape{p, of.chunks, periods * p};
+          PostedTimes times = uneven_times(shape, 0.0625, 0.125);
+          times.prefetch = prefetch;
+          std::list<PostedRows> kept;
+          const auto rows = [&](const PipelineShape& cut) { return &kept.emplace_back(rows_of(of.scheduler, cut)); };
+          const PostedEnds whole = time_posted(rows_of(of.scheduler, shape), times),
+                           few = posted_ends(rows, shape, times);
+          const double end = *std::ranges::max_element(whole.reductions);
+          EXPECT_NEAR(*std::ranges::max_element(few.reductions), end, 1e-9 * end)
+              << of.scheduler << " p " << p << " prefetch " << prefetch << " periods " << periods;
+        }
+}
+
+TEST(PostedPipeline, SlowerLinksNeverMakeAStepShorter) {
+  for (const auto& [scheduler, chunks] : kCases) {
+    const PipelineShape shape{4, chunks, 16};
+    double before = 0;
+    for (const double link : {0.0, 0.01, 0.1, 0.5, 2.0}) {
+      const PostedEnds ends = time_posted(rows_of(scheduler, shape), uneven_times(shape, link, link));
+      const double end = *std::ranges::max_element(ends.passes);
+      EXPECT_GE(end, before) << scheduler << ' ' << link;
+      before = end;
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::cost
