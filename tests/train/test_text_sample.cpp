@@ -79,7 +79,7 @@ class TextSamples : public test::ResumedRun {
 TEST_F(TextSamples, AreTheSameWithDividedParameters) {
   run_.keys["train.steps"] = "4";
   run_.keys["eval.every"] = "2";
-  run_.keys["eval.sample_tokens"] = "4";
+  run_.keys["eval.sample_tokens"] = "10"; // few tokens are the same with some wrong weights
   const std::map<std::string, std::string> breadth_first = {{"parallel.chunks", "4"},
                                                             {"schedule.plugin", "\"sched-breadth-first\""}},
                                            interleaved = {{"parallel.chunks", "2"},
