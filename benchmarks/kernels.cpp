@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of kernels-cpu at the shapes of a small GPT: products compared with plain oneDNN, attention, norms, a full
-// step.
+// Speed of kernels-cpu at the shapes of a small GPT: products compared with plain oneDNN, attention, rotary
+// positions, norms, a full step.
 //
 // bench_kernels [--benchmark_filter=...]; every operation uses as many threads as there are cores.
 // Compare ratios within one run: other programs on the machine change absolute numbers.
@@ -115,6 +115,8 @@ void attention_sizes(benchmark::internal::Benchmark* bench) {
 }
 BENCHMARK_CAPTURE(attention, forward, false)->Apply(attention_sizes);
 BENCHMARK_CAPTURE(attention, backward, true)->Apply(attention_sizes);
+
+// --- rotary positions
 
 /// The passes before the attention of a Llama, of as many key heads as query heads.
 void rope(benchmark::State& state) {

@@ -8,9 +8,11 @@
   make-choices-reference.py --compare MODEL FILE  compares the object of `triax evaluate MODEL --choices FILE --json` on
                                                   standard input with that; needs neither transformers nor PyTorch
 
-The metrics are those of lm-evaluation-harness (lm_eval/api/model.py and task.py, and its tasks hellaswag and
-lambada_openai): spaces at the end of a context belong to the ending; acc is the share of right choices, or of endings
-that greedy decoding writes; perplexity is exp of the mean of the negative log-likelihoods of whole endings.
+acc and perplexity are those of lm-evaluation-harness (lm_eval/api/model.py and task.py, and its tasks hellaswag and
+lambada_openai): white space at the end of a context belongs to the ending; acc is the share of right choices, or of
+endings that greedy decoding writes; perplexity is exp of the mean of the negative log-likelihoods of whole endings.
+Two things differ: only ASCII white space moves, and the normalised choice divides by the bytes of the ending, where
+acc_norm divides by its characters without the space before it.
 
 Exit status 77: transformers or PyTorch is not installed.
 """
@@ -89,7 +91,7 @@ except ImportError as missing:
 
 def scored(model, context, ending):
     tokens = list((context + ending).encode())
-    first = len(context.rstrip().encode())
+    first = len(context.rstrip(" \t\n\v\f\r").encode())
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([tokens[:-1]])).logits[0].double()
     probabilities = logits.log_softmax(-1)

@@ -81,11 +81,15 @@ With one ending, the model should write it itself. Accuracy and perplexity are t
     ]
   }
 
-Spaces at the end of a context belong to the ending:
+White space at the end of a context belongs to the ending:
 
-  $ scores() { echo "$1" > spaces.jsonl; triax evaluate run.toml --choices spaces.jsonl --json 2> /dev/null | grep -A 1 log_like; }
+  $ scores() { printf "%s\n" "$1" > spaces.jsonl; triax evaluate run.toml --choices spaces.jsonl --json 2> /dev/null | grep -A 3 log_like; }
   $ scores '{"context": "1 12 13 ", "endings": ["4 4"]}' > with
   $ scores '{"context": "1 12 13", "endings": [" 4 4"]}' | diff with -
+  $ scores '{"context": "1 12 13 \n", "endings": ["4 4", "5", "66"], "label": 0}' > with
+  $ scores '{"context": "1 12 13", "endings": [" \n4 4", " \n5", " \n66"], "label": 0}' | diff with -
+  $ scores '{"context": "  ", "endings": ["4 4"]}' > with
+  $ scores '{"context": "", "endings": ["  4 4"]}' | diff with -
 
 An empty context is the token that separates documents:
 

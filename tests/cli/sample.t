@@ -76,6 +76,16 @@ It needs memory, which is planned:
        0   146 kB     187 kB           277 kB       325 kB  5.63 kB  4.35 kB              44.8 kB  990 kB
        1   145 kB     186 kB           274 kB       237 kB  5.63 kB  4.35 kB              73.5 kB  925 kB
 
+A prompt may have as many tokens as the model has positions, and is continued by one:
+
+  $ train full --set eval.sample_tokens=20 --set eval.sample=1234567890123456
+  "sample":"0"
+  "sample":" "
+  $ triax check run.toml --set eval.sample=12345678901234567
+  --set: eval.sample: the prompt has 17 tokens, and the model has 16 positions
+    use a shorter prompt
+  [2]
+
 What cannot be is refused before anything starts:
 
   $ triax check run.toml --set eval.every=0

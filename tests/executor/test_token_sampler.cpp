@@ -159,8 +159,22 @@ TEST(TokenSampler, ADrawDependsOnSeedSampleAndPosition) {
 }
 
 TEST(TokenSampler, ChoosesNothingIfALogitIsNotFinite) {
-  for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity()})
-    EXPECT_FALSE(chosen({}, {1, value}));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const double temperature : {0.0, 1.0})
+    for (const float value : {std::nanf(""), kInfinity, -kInfinity})
+      for (const std::int32_t token : {0, 2}) {
+        TokenSampler sampler({.temperature = temperature}, 3);
+        std::vector<float> logits{1, 2, 3};
+        logits[static_cast<std::size_t>(token)] = value;
+        EXPECT_FALSE(sampler.choose(view(logits), {}, 0));
+        EXPECT_EQ(sampler.nonfinite().token, token);
+        EXPECT_EQ(std::isnan(sampler.nonfinite().value), std::isnan(value));
+        if (!std::isnan(value)) {
+          EXPECT_EQ(sampler.nonfinite().value, value);
+        }
+      }
+  std::vector<F16> half{F16(1.0F), F16(1e5F)}; // above its range
+  EXPECT_FALSE(TokenSampler({}, 2).choose(view(half, DType::f16), {}, 0));
 }
 
 } // namespace

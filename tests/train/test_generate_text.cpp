@@ -16,6 +16,7 @@ namespace {
 
 using test::Where;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Tokens = std::vector<std::int32_t>;
 
@@ -93,6 +94,7 @@ class GeneratedText : public test::ResumedRun {
     std::vector<train::Answer> answers;
     std::string parts; // of the first sample
     int signal = 0;
+    std::string failure; // of the rank that failed first
   };
   /// `signals`: SIGTERM after so many parts of text; 0: none.
   Generated generate(const Where& where, const train::GenerateOptions& options, const std::vector<Tokens>& prompts,
@@ -124,8 +126,9 @@ class GeneratedText : public test::ResumedRun {
                         [&](const train::Answer& answer) { out.answers.push_back(answer); }};
     launch::LocalTraining training{config, placement, logs, signals, {}};
     training.text = &job;
+    training.failed = [&](int, const std::string& why, int) { out.failure = why; };
     const std::optional<train::LoopResult> result = launch::run_threads(training);
-    EXPECT_TRUE(result);
+    EXPECT_EQ(result.has_value(), out.failure.empty());
     if (result) out.signal = result->signal;
     return out;
   }
@@ -200,6 +203,18 @@ TEST_F(GeneratedText, TextsEnd) {
   EXPECT_EQ(end.text, "");
   EXPECT_THAT(end.tokens, IsEmpty());
   EXPECT_EQ(end.end, train::TextEnd::end_of_document);
+}
+
+/// The ranks of the first stage do not see the logits.
+TEST_F(GeneratedText, EndOnAllRanksIfALogitIsNotFinite) {
+  const std::map<std::string, std::string> keys = {{"plugins.path", text("[\"{}\"]", TEST_PLUGINS)},
+                                                   {"kernels.plugin", "\"kernels-text-event\""},
+                                                   {"kernels.at", "1"}};
+  EXPECT_THAT(generate({2, 2, 1, keys}, {}, {{1}}).failure,
+              HasSubstr("after 2 tokens: the logit of token 0 is not a number"));
+  const Generated two = generate({2, 1, 1, keys}, {}, {{1}}, 2);
+  EXPECT_THAT(two.failure, HasSubstr("sample 1, after 1 tokens: the logit of token 0 is not a number"));
+  EXPECT_THAT(two.answers, IsEmpty());
 }
 
 TEST_F(GeneratedText, ASignalEndsThemAfterTheToken) {

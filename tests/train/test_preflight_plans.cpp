@@ -80,9 +80,13 @@ TEST_F(PreflightTest, PlansTheMemoryOfATextSample) {
   run_.keys["eval.every"] = run_.keys["eval.batches"] = "1";
   run_.keys["data.validation"] = "\"text\"";
   run_.keys["eval.sample"] = "\"ab\"";
-  for (const char* shard : {"\"none\"", "\"parameters\""}) {
-    run_.keys["optimizer.shard"] = shard;
-    run_.keys["parallel.data"] = "2";
+  for (const bool divided : {false, true}) {
+    run_.keys["optimizer.shard"] = divided ? "\"parameters\"" : "\"none\"";
+    if (divided) {
+      run_.keys["parallel.data"] = run_.keys["parallel.chunks"] = "2";
+      run_.keys["model.layers"] = "4";
+      run_.keys["schedule.plugin"] = "\"sched-breadth-first\"";
+    }
     const config::RunConfig config = run_.config();
     const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
     ASSERT_TRUE(checked.refusals.empty());

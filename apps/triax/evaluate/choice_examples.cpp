@@ -28,9 +28,17 @@ config::Diagnostic at_line(const fs::path& file, std::size_t line, const std::st
   return out;
 }
 
-std::string_view without_last_spaces(std::string_view context) {
+/// Of ASCII. Python's rstrip(), which lm-evaluation-harness uses, also removes that of Unicode.
+std::string_view without_trailing_whitespace(std::string_view context) {
   const std::size_t last = context.find_last_not_of(" \t\n\v\f\r");
   return last == context.npos ? std::string_view() : context.substr(0, last + 1);
+}
+
+/// Why a context has no token of its own.
+const char* no_tokens(std::string_view context) {
+  if (context.empty()) return "is empty";
+  return without_trailing_whitespace(context).empty() ? "has only white space, which belongs to the endings"
+                                                      : "has no token";
 }
 
 /// The parsed line; `repeated` gets a key of its object that is there twice: the parser keeps the last value only.
@@ -141,11 +149,12 @@ std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>
       refusals.push_back(at_line(to.file, example.line, what, hint));
     };
     try {
-      const std::string_view before = without_last_spaces(example.context);
-      const std::vector<std::int32_t> prefix = before.empty() ? to.separator : std::vector<std::int32_t>();
-      const std::size_t context = prefix.size() + to.tokenizer.encode(before).size();
+      const std::string_view stripped = without_trailing_whitespace(example.context);
+      const std::vector<std::int32_t> prefix = stripped.empty() ? to.separator : std::vector<std::int32_t>();
+      const std::size_t context = prefix.size() + to.tokenizer.encode(stripped).size();
       if (context == 0) {
-        refuse("context is empty, and the tokenizer has no token that separates documents", "write a context");
+        refuse(text("context {}, and the tokenizer has no token that separates documents", no_tokens(example.context)),
+               "write a context");
         continue;
       }
       for (std::size_t i = 0; i < example.endings.size(); ++i) {

@@ -103,16 +103,16 @@ config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifes
 
 data::TextTokenizer tokenizer_of(const fs::path& checkpoint, const Manifest& manifest,
                                  const data::TokenizerChoice& given) {
-  if (!given.name.empty()) return data::text_tokenizer(data::open_tokenizer(given), "--tokenizer " + given.name);
+  if (!given.name.empty()) return data::make_text_tokenizer(data::open_tokenizer(given), "--tokenizer " + given.name);
   const fs::path imported = checkpoint / hf::kCarriedFolder, file = imported / "tokenizer.json";
   if (is_present(file))
-    return data::text_tokenizer(data::read_tokenizer_json(file), file.string(),
-                                ends_of_imported(imported / "generation_config.json"));
+    return data::make_text_tokenizer(data::read_tokenizer_json(file), file.string(),
+                                     ends_of_imported(imported / "generation_config.json"));
   std::vector<fs::path> corpora;
   for (const char* key : {"path", "paths", "validation", "validation_paths"})
     for (const fs::path& corpus : corpora_named_by(key, manifest, run_folder_of(checkpoint))) corpora.push_back(corpus);
   for (const fs::path& corpus : corpora)
-    if (is_present(data::beside(corpus, ".json"))) return data::text_tokenizer_of(corpus);
+    if (is_present(data::beside(corpus, ".json"))) return data::open_text_tokenizer_of(corpus);
   const std::string looked = corpora.empty() ? std::string("the manifest names no data")
                                              : text("{} does not exist", data::beside(corpora.front(), ".json"));
   throw Error(

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/text_tokenizer.hpp"
 #include "evaluate/choice_examples.hpp"
 #include "generate/generate_arguments.hpp"
 #include "generate/generating_run.hpp"

@@ -7,6 +7,7 @@
 
 #include "common/errors_out.hpp"
 #include "common/result_out.hpp"
+#include "data/text_tokenizer.hpp"
 #include "generate/generate_report.hpp"
 
 namespace triax::app {

@@ -21,17 +21,17 @@ std::vector<std::int32_t> usual_ends(const Tokenizer& tokenizer) {
 
 } // namespace
 
-TextTokenizer text_tokenizer(std::unique_ptr<Tokenizer> tokenizer, const std::string& from,
-                             std::vector<std::int32_t> ends) {
+TextTokenizer make_text_tokenizer(std::unique_ptr<Tokenizer> tokenizer, const std::string& from,
+                                  std::vector<std::int32_t> ends) {
   if (ends.empty()) ends = usual_ends(*tokenizer);
   return {std::move(tokenizer), from, std::move(ends)};
 }
 
-TextTokenizer text_tokenizer_of(const std::filesystem::path& prefix) {
+TextTokenizer open_text_tokenizer_of(const std::filesystem::path& prefix) {
   const TokenizerInfo info = read_tokenizer_info(prefix);
   std::vector<std::int32_t> ends;
   if (info.end) ends.push_back(*info.end);
-  return text_tokenizer(open_tokenizer_of(prefix), beside(prefix, ".json").string(), std::move(ends));
+  return make_text_tokenizer(open_tokenizer_of(prefix), beside(prefix, ".json").string(), std::move(ends));
 }
 
 std::vector<std::int32_t> encode_prompt(const TextTokenizer& tokenizer, std::string_view prompt) {
@@ -41,6 +41,9 @@ std::vector<std::int32_t> encode_prompt(const TextTokenizer& tokenizer, std::str
   } catch (const Error& error) {
     throw Error("the prompt cannot be encoded: " + error.message(), error.where(), error.hint());
   }
+  if (out.empty() && !prompt.empty())
+    throw Error("the prompt has no token: the tokenizer removes all of its text", {},
+                "write other characters, or an empty prompt for the token that separates documents");
   if (out.empty() && !tokenizer.ends.empty()) out.push_back(tokenizer.ends.front());
   if (out.empty())
     throw Error("the prompt is empty, and the tokenizer has no token that separates documents", {},

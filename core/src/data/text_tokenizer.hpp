@@ -15,6 +15,7 @@
 
 namespace triax::data {
 
+/// A tokenizer, and what texts need besides.
 struct TextTokenizer {
   std::unique_ptr<Tokenizer> tokenizer;
   std::string from;               // what it was opened as, for messages: a flag or a file
@@ -23,13 +24,13 @@ struct TextTokenizer {
 
 /// Without `ends`, the usual ones of the tokenizer: the byte tokenizer's end of a document, or <|endoftext|> if it has
 /// this token.
-TextTokenizer text_tokenizer(std::unique_ptr<Tokenizer> tokenizer, const std::string& from,
-                             std::vector<std::int32_t> ends = {});
+TextTokenizer make_text_tokenizer(std::unique_ptr<Tokenizer> tokenizer, const std::string& from,
+                                  std::vector<std::int32_t> ends = {});
 /// That of a dataset, from the files next to it. Throws Error if these do not match.
-TextTokenizer text_tokenizer_of(const std::filesystem::path& prefix);
+TextTokenizer open_text_tokenizer_of(const std::filesystem::path& prefix);
 
-/// The tokens of a prompt. An empty one is the token that separates documents. Throws Error if the text cannot be
-/// encoded.
+/// The tokens of a prompt, at least one. An empty one is the token that separates documents. Throws Error if the text
+/// cannot be encoded, if the tokenizer leaves nothing of it, or if it is empty and there is no such token.
 std::vector<std::int32_t> encode_prompt(const TextTokenizer& tokenizer, std::string_view prompt);
 /// Throws Error if the model has fewer positions than the prompt has tokens.
 void check_prompt_length(const std::vector<std::int32_t>& prompt, std::int64_t positions);

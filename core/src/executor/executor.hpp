@@ -69,8 +69,9 @@ struct StepOutcome {
   std::int32_t request = 0; // the largest of all ranks
 };
 
-/// The error of a step in which a loss or gradient is not finite. All ranks throw it in the same step, at its end, and
-/// the state of each is that of the step before.
+/// The error of a value that is not finite: a loss or gradient of a step, a held-out loss, or a logit of a text. All
+/// ranks throw it at the same point, with the weights of the last complete step, and no rank waits for another: they
+/// may still save that step.
 class NonfiniteError : public Error {
  public:
   explicit NonfiniteError(const Error& error) : Error(error) {}

@@ -44,10 +44,10 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t max_rows) {
   return out;
 }
 
-/// The slots are those of the training's programs. Their schedules may need fewer than 1 + prefetch: only stages that
-/// are used in direct succession surely have weights at the same time.
+/// As many uses ahead as this rank has slots for: each stage is used once, in order. Other ranks may have another
+/// number of slots, but only those of the same stages gather with this one.
 int prefetch_of(const TrainedStages& trained) {
-  return std::min(trained.prefetch, 1);
+  return std::max(trained.parameters.weight_slots() - 1, 0);
 }
 
 /// Forwards only. Without a training's stages there is one for each rank: chunks would shorten no pipeline without

@@ -29,7 +29,6 @@ struct TrainedStages {
   const Parameters& parameters;
   std::vector<StageLayers> split; // of all stages
   schedule::Sharding sharding = schedule::Sharding::none;
-  int prefetch = 0; // of the weights, see schedule::lower()
 };
 
 struct GenerateRequest {

@@ -31,10 +31,12 @@ void gather_parameters(RankState& state, int stage, const Groups& groups, Device
 }
 
 void unshard_parameters(const Parameters& parameters, const Stage& stage, int slot, const Groups& groups,
-                        Stream& stream, ActionId id) {
+                        TransferStreams& transfers, Stream& compute, ActionId id) {
+  Stream& stream = transfers.begin_reduction(compute);
   for (int number = stage.first(); number < stage.end(); ++number)
     for (const UnshardedWeights& weights : parameters.unsharded_of(number))
       gather(groups, weights.group, weights.part, weights.whole.at(static_cast<std::size_t>(slot)), stream, id);
+  transfers.end_reduction(id);
 }
 
 void refresh_working(const Parameters& parameters, Device& device, const Groups& groups, Stream& stream) {

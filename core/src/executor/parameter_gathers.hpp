@@ -6,6 +6,7 @@
 #pragma once
 
 #include "executor/rank_state.hpp"
+#include "executor/transfer_streams.hpp"
 #include "triax/communicator.hpp"
 #include "triax/model.hpp"
 
@@ -15,9 +16,10 @@ namespace triax::executor {
 /// action.
 void gather_parameters(RankState& state, int stage, const Groups& groups, Device& device, Stream& stream, ActionId id);
 
-/// The same of an UNSHARD, into a slot of Pool::weights. Does not wait.
+/// The same of an UNSHARD of `stage`, into a slot of Pool::weights, after the current work of `compute`. Later work
+/// waits for it with TransferStreams::make_wait().
 void unshard_parameters(const Parameters& parameters, const Stage& stage, int slot, const Groups& groups,
-                        Stream& stream, ActionId id);
+                        TransferStreams& transfers, Stream& compute, ActionId id);
 
 /// Makes the working weights of all layers from the master weights. All ranks must call it. Nothing is communicated if
 /// no rank holds a part of the master weights, or if UNSHARD gathers the weights before they are read.

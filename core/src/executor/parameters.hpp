@@ -136,6 +136,7 @@ class Parameters {
   void share_accumulators(std::span<const StageAccumulator> stages);
   /// With Sharding::parameters: `slots` slots of memory for the whole weights of one of these stages of the rank.
   void share_weights(std::span<const StageLayers> stages, int slots);
+  int weight_slots() const { return static_cast<int>(weight_slots_.size()); }
   /// These slots and the parts need less than whole weights of all stages.
   bool saves_weights() const { return saves_weights_; }
   bool shares_accumulators() const { return slot_elements_ > 0; }

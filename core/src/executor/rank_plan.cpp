@@ -62,14 +62,15 @@ class Planner {
       }
     }
     std::set<StageAction> evaluated;
-    for (const ProgramAction& action : evaluation_.actions()) {
+    for (ActionId id = 0; id < evaluation_.actions().size(); ++id) {
+      const ProgramAction& action = evaluation_.actions()[id];
       const StageAction of{action.kind, action.stage};
       const bool passes = schedule::runs_layers(action.kind);
       if ((!passes && action.kind != Kind::unshard) || !evaluated.insert(of).second) continue;
       if (passes)
         compute(action, false);
       else
-        run(action, kNoAction);
+        run(action, id);
       for (std::size_t i = 0; i < communicators_.size(); ++i)
         add_collectives(i, communicators_[i]->take(), out_.evaluation_collectives[of]);
     }
@@ -115,8 +116,8 @@ class Planner {
       case Kind::gather_param:
         return gather_parameters(state_, action.stage, groups_, *device_, *stream_, id);
       case Kind::unshard:
-        return unshard_parameters(state_.parameters(), state_.stage(action.stage), action.weights, groups_,
-                                  transfers_.begin_reduction(*stream_), id);
+        return unshard_parameters(state_.parameters(), state_.stage(action.stage), action.weights, groups_, transfers_,
+                                  *stream_, id);
       case Kind::reshard:
         return;
       default:

@@ -54,6 +54,12 @@ std::optional<std::int32_t> TokenSampler::choose(const TensorView& logits, std::
   return draw(sequence.size(), sample);
 }
 
+TokenSampler::NonfiniteLogit TokenSampler::nonfinite() const {
+  const auto at = std::ranges::find_if(scores_, [](double score) { return !std::isfinite(score); });
+  TRIAX_REQUIRE(at != scores_.end(), "all logits are finite");
+  return {static_cast<std::int32_t>(at - scores_.begin()), *at};
+}
+
 bool TokenSampler::read_finite(const TensorView& logits) {
   TRIAX_REQUIRE(logits.rank() == 1 && logits.size(0) >= vocab_ && logits.contiguous(), "logits of {} tokens, got {}",
                 vocab_, to_text(logits));

@@ -41,6 +41,13 @@ class TokenSampler {
   std::optional<std::int32_t> choose(const TensorView& logits, std::span<const std::int32_t> sequence,
                                      std::uint32_t sample);
 
+  struct NonfiniteLogit {
+    std::int32_t token = 0;
+    double value = 0;
+  };
+  /// The first one of the last choose(), which was empty.
+  NonfiniteLogit nonfinite() const;
+
   struct Candidate {
     double score = 0;  // the logit after the steps
     double weight = 0; // proportional to its probability

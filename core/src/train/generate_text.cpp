@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "data/text_stream.hpp"
 #include "executor/executor.hpp"
@@ -19,6 +21,11 @@ using Tokens = std::vector<std::int32_t>;
 
 /// In place of a chosen token: larger than any.
 constexpr std::int32_t kNotFinite = std::numeric_limits<std::int32_t>::max();
+
+constexpr const char* kNonfinite[] = {"-infinity", "infinity", "not a number"};
+std::int32_t nonfinite_kind(double value) {
+  return std::isnan(value) ? 2 : value > 0 ? 1 : 0;
+}
 
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
@@ -142,18 +149,36 @@ class TextGeneration {
     if (sampler_)
       for (std::size_t sample = 0; sample < samples_; ++sample) {
         if (answer_.samples[sample].end != TextEnd::open) continue;
-        const TensorView logits = rank_.generator().logits(static_cast<int>(sample));
-        chosen_[sample] =
-            sampler_
-                ->choose(logits.at(logits.size(0) - 1).flat(), sequences_[sample], static_cast<std::uint32_t>(sample))
-                .value_or(kNotFinite);
+        chosen_[sample] = choose(sample);
       }
     rank_.agree(chosen_);
-    if (std::find(chosen_.begin(), chosen_.end() - 1, kNotFinite) == chosen_.end() - 1) return;
-    throw executor::NonfiniteError(
-        Error("a logit is not finite", text("after {} tokens", rank_.generator().length()),
-              "the weights are not finite, or too large for train.precision: use train.precision = \"fp32\", or "
-              "weights of an earlier step"));
+    const auto end = chosen_.end() - 1, found = std::find(chosen_.begin(), end, kNotFinite);
+    if (found != end) throw nonfinite(static_cast<std::size_t>(found - chosen_.begin()));
+  }
+
+  std::int32_t choose(std::size_t sample) {
+    const TensorView logits = rank_.generator().logits(static_cast<int>(sample));
+    const std::optional<std::int32_t> token =
+        sampler_->choose(logits.at(logits.size(0) - 1).flat(), sequences_[sample], static_cast<std::uint32_t>(sample));
+    if (!token && !nonfinite_) nonfinite_.emplace(sample, sampler_->nonfinite());
+    return token.value_or(kNotFinite);
+  }
+
+  /// All ranks make the same error: data ranks may have found other tokens, or none.
+  executor::NonfiniteError nonfinite(std::size_t sample) {
+    const bool found = nonfinite_ && nonfinite_->first == sample;
+    std::int32_t token = found ? nonfinite_->second.token : -1;
+    rank_.agree({&token, 1});
+    std::int32_t kind = found && nonfinite_->second.token == token ? nonfinite_kind(nonfinite_->second.value) : -1;
+    rank_.agree({&kind, 1});
+    const std::string of_sample = samples_ > 1 ? text("sample {}, ", sample) : "";
+    const bool is_half = rank_.state().context().compute == DType::f16;
+    return executor::NonfiniteError(
+        Error(text("the logit of token {} is {}", token, kNonfinite[kind]),
+              text("{}after {} tokens", of_sample, rank_.generator().length()),
+              is_half ? "the weights are not finite, or values are too large for train.precision = \"fp16\": use "
+                        "\"bf16\" or \"fp32\", or other weights"
+                      : "the weights are not finite, or too large: use those of another checkpoint"));
   }
 
   void take(std::size_t sample, std::int32_t token) {
@@ -194,6 +219,8 @@ class TextGeneration {
   const std::size_t samples_;
   const std::int64_t positions_;
   std::optional<executor::TokenSampler> sampler_; // of the ranks with logits
+  /// The first sample of this rank with such a logit.
+  std::optional<std::pair<std::size_t, executor::TokenSampler::NonfiniteLogit>> nonfinite_;
   Answer answer_;
   std::vector<data::TextStream> streams_;
   std::vector<Tokens> sequences_; // with the prompt, by sample

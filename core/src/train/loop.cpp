@@ -54,7 +54,7 @@ class Loop {
     if (is_next_step() || owes) begin_records(); // else the files stay as they are
     if (rank_.steps_done() > 0) continue_after(rank_.steps_done());
     if (owes) evaluate_continued_step();
-    while (!stops() && has_turn() && is_next_step()) located_step();
+    while (!stops() && has_turn() && is_next_step()) located(rank_.steps_done() + 1, [this] { step(); });
     finish();
     end_checkpoints();
     end_records();
@@ -83,11 +83,21 @@ class Loop {
   void evaluate_continued_step() {
     report::StepRecord record;
     record.step = rank_.steps_done();
-    try {
-      evaluate(record);
-    } catch (const executor::NonfiniteError& error) {
-      end_for(error);
-    }
+    located(record.step, [&] {
+      try {
+        evaluate(record);
+      } catch (const executor::NonfiniteError& error) {
+        add_evaluation(record); // the held-out loss is complete, if there is one
+        end_for(error);
+      } catch (...) {
+        add_evaluation(record);
+        throw;
+      }
+    });
+    add_evaluation(record);
+  }
+
+  void add_evaluation(const report::StepRecord& record) {
     if (!record.eval_loss || !reports_.records) return;
     note(text("step {}, whose evaluation a stop had left out: validation loss {}", record.step, *record.eval_loss));
     try {
@@ -162,10 +172,12 @@ class Loop {
     }
   }
 
-  void located_step() {
-    const std::string location = text("step {}", rank_.steps_done() + 1);
+  /// Errors of `body` are located at `number`.
+  template <class Body>
+  static void located(std::int64_t number, Body body) {
+    const std::string location = text("step {}", number);
     try {
-      step();
+      body();
     } catch (...) {
       const Error error = caught_error();
       if (error.where().starts_with(location)) throw; // the executor adds the action

@@ -115,10 +115,13 @@ struct Rank::Impl final : control::JobAbort::Listener {
     groups.abort(why);
   }
 
+  /// After an executor::NonfiniteError, no stream waits for other ranks.
   template <class Body>
   auto noting_failure(Body body) {
     try {
       return body();
+    } catch (const executor::NonfiniteError&) {
+      throw;
     } catch (...) {
       has_failed = true;
       throw;

@@ -66,7 +66,6 @@ struct Preparation {
 
  private:
   std::vector<executor::StageLayers> split_;
-  int prefetch_ = 0;
 };
 
 } // namespace triax::train

@@ -26,7 +26,7 @@ SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_p
                 "set data.path, or remove eval.sample");
   const std::filesystem::path& corpus = run.data.training.paths.front();
   SamplePrompt out;
-  out.tokenizer = data::text_tokenizer_of(corpus);
+  out.tokenizer = data::open_text_tokenizer_of(corpus);
   const std::int64_t vocab = out.tokenizer.tokenizer->vocab();
   if (vocab > run.vocab)
     throw Error(text("the tokenizer of {} has {} tokens, and model.vocab = {}", corpus.string(), vocab, run.vocab), {},
@@ -81,6 +81,7 @@ SampledText TextSample::make(const executor::Request& request) {
   try {
     out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
   } catch (const executor::NonfiniteError& error) {
+    tokens_ = kNoText; // the ranks continue: they save the step
     throw executor::NonfiniteError(Error(error.message(), text("{}, {}", kTextSample, error.where()), error.hint()));
   }
   tokens_ = kNoText;

@@ -2,8 +2,8 @@
 // The texts of eval.sample: a rank that trains continues a prompt with the weights that it has.
 //
 // Threads: the rank's main thread; position(): any. Ownership: owns tokenizer, cache and programs; borrows the rest.
-// Blocking: the constructor allocates; make() computes, and waits for the other ranks. Errors: Error; of the prompt,
-// located at eval.sample.
+// Blocking: the constructor allocates; make() computes, and waits for the other ranks. Errors: Error; of a wrong
+// prompt, without a location: the caller knows that it is eval.sample.
 //
 // Stages and weights are those of the training, so that no weights are copied. What is drawn depends on train.seed and
 // the position only: the texts of two evaluations differ because the weights do.
@@ -56,7 +56,8 @@ class TextSample final : public TextRank {
   };
   explicit TextSample(const Parts& parts);
 
-  /// All ranks must call it at the same points. A request that is not 0 ends the text after the next token.
+  /// All ranks must call it at the same points. A request that is not 0 ends the text after the next token. Throws
+  /// executor::NonfiniteError, on all ranks, if a logit is not finite.
   SampledText make(const executor::Request& request);
   /// "text of eval.sample, after 12 tokens"; empty if none is made. Any thread.
   std::string position() const;

@@ -13,6 +13,7 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_int("at", "4", 1, 1'000'000, "embeddings of one token on this rank before the event"),
+    option_int("rank", "-1", -1, 1'000'000, "the rank with the event; -1: all"),
     option_string("event", "nan", "signal|slow|nan", "what happens"),
 };
 
@@ -22,12 +23,13 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
   explicit TextEventKernels(const PluginContext& context)
       : ReferenceKernels("kernels-text-event"),
         event_(context.options.text("event")),
+        is_here_(context.options.integer("rank") < 0 || context.options.integer("rank") == context.rank),
         left_(context.options.integer("at")) {}
 
  protected:
   void do_embed_fwd(const EmbedFwd& args, const OpContext& context) override {
     ReferenceKernels::do_embed_fwd(args, context);
-    if (args.tokens.elements() != 1 || --left_ >= 0) return;
+    if (!is_here_ || args.tokens.elements() != 1 || --left_ >= 0) return;
     if (event_ == "nan") args.y.as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     if (event_ == "signal" && left_ == -1) ::kill(::getpid(), SIGTERM);
     if (event_ == "signal") ::usleep(20'000); // the thread that catches it needs a while
@@ -36,6 +38,7 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
 
  private:
   const std::string event_;
+  const bool is_here_;
   std::int64_t left_;
 };
 
