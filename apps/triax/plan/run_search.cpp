@@ -69,6 +69,7 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
                                const SearchArguments& arguments, Log& log, Refusals& refusals) {
   const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
   std::vector<std::string> names;
+  names.reserve(schedules.size());
   for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
   const auto reserve = parse_memory_limit(arguments.reserve).bytes;
   const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
