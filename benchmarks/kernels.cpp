@@ -116,6 +116,19 @@ void attention_sizes(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(attention, forward, false)->Apply(attention_sizes);
 BENCHMARK_CAPTURE(attention, backward, true)->Apply(attention_sizes);
 
+/// The passes before the attention of a Llama, of as many key heads as query heads.
+void rope(benchmark::State& state) {
+  Set set;
+  const std::int64_t s = state.range(0), b = state.range(1), a = state.range(2), d = 64;
+  const TensorView qkv = set.tensor({s, b, a, 3 * d}), q = set.tensor({s, b, a, d}), k = set.tensor({s, b, a, d});
+  for (auto _ : state) {
+    set.run(Rope{.y = q, .x = qkv.slice(3, 0, d)});
+    set.run(Rope{.y = k, .x = qkv.slice(3, d, 2 * d)});
+  }
+  state.SetBytesProcessed(state.iterations() * 4 * s * b * a * d * 4);
+}
+BENCHMARK(rope)->ArgNames({"s", "b", "a"})->UseRealTime()->Args({256, 1, 6})->Args({256, 4, 6})->Args({1024, 1, 12});
+
 // --- loops: rows, columns
 
 void report_bytes(benchmark::State& state, std::int64_t views) {

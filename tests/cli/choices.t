@@ -8,30 +8,39 @@
 A folder of transformers, a checkpoint or a run, with the choices that transformers makes:
 
   $ compared() {
-  >   triax evaluate $reference/$1 --choices $reference/choices.jsonl --tokenizer byte --sequences 3 --set $2 --json \
-  >     2> log | python3 $SOURCE/scripts/make-choices-reference.py --compare $1 || cat log
+  >   triax evaluate $reference/$1 --choices $reference/$2 --tokenizer byte --sequences 3 --set $3 --json \
+  >     2> log | python3 $SOURCE/scripts/make-choices-reference.py --compare $1 $2 || cat log
   > }
   $ for keys in parallel.tensor=1 parallel.tensor=3 parallel.pipeline=2 kernels.plugin=kernels-reference; do
-  >   compared gpt2-odd $keys
+  >   compared gpt2-odd choices.jsonl $keys
   > done
   gpt2-odd: the choices of transformers
   gpt2-odd: the choices of transformers
   gpt2-odd: the choices of transformers
   gpt2-odd: the choices of transformers
   $ for keys in parallel.tensor=1 parallel.tensor=2 parallel.pipeline=2 kernels.plugin=kernels-reference; do
-  >   compared llama-scaled $keys
+  >   compared llama-scaled choices.jsonl $keys
   > done
   llama-scaled: the choices of transformers
   llama-scaled: the choices of transformers
   llama-scaled: the choices of transformers
   llama-scaled: the choices of transformers
   $ triax evaluate $reference/gpt2-odd --choices $reference/choices.jsonl --tokenizer byte 2> /dev/null
-  accuracy 0.3333, normalised by length 0.3333: 12 examples
+  accuracy 0.3333, normalised by length 0.4167: 12 examples
   $ triax import hf $reference/gpt2-odd --output odd --run odd.toml > /dev/null
   $ triax evaluate odd.toml --checkpoint odd --choices $reference/choices.jsonl --tokenizer byte 2> /dev/null
-  accuracy 0.3333, normalised by length 0.3333: 12 examples
+  accuracy 0.3333, normalised by length 0.4167: 12 examples
 
-With one ending, the model should write it itself:
+With one ending, the model should write it itself. Accuracy and perplexity are those of transformers:
+
+  $ for keys in parallel.tensor=1 parallel.tensor=3 parallel.pipeline=2; do compared gpt2-odd last_words.jsonl $keys; done
+  gpt2-odd: the endings of transformers
+  gpt2-odd: the endings of transformers
+  gpt2-odd: the endings of transformers
+  $ for keys in parallel.tensor=1 parallel.tensor=2 parallel.pipeline=2; do compared llama-scaled last_words.jsonl $keys; done
+  llama-scaled: the endings of transformers
+  llama-scaled: the endings of transformers
+  llama-scaled: the endings of transformers
 
   $ train_counting
   $ triax generate run.toml --prompt "1 12 13 " --max-tokens 3 2> /dev/null
@@ -71,6 +80,12 @@ With one ending, the model should write it itself:
       }
     ]
   }
+
+Spaces at the end of a context belong to the ending:
+
+  $ scores() { echo "$1" > spaces.jsonl; triax evaluate run.toml --choices spaces.jsonl --json 2> /dev/null | grep -A 1 log_like; }
+  $ scores '{"context": "1 12 13 ", "endings": ["4 4"]}' > with
+  $ scores '{"context": "1 12 13", "endings": [" 4 4"]}' | diff with -
 
 An empty context is the token that separates documents:
 

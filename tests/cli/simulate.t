@@ -150,6 +150,24 @@ With a slower link between two of the ranks, and the end of the step:
   bubble / cost 0.5161; bubble / work 1.0667
   peak of microbatches in flight, by rank: 4 3 2 1
 
+With gathers of divided weights, which passes hide but for the first:
+
+  $ sharded="base.toml --set parallel.data=2 --set optimizer.shard=parameters --set parallel.chunks=2 --set schedule.plugin=sched-breadth-first"
+  $ triax simulate $sharded --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 --gather-ms 0.5
+  sched-breadth-first: p = 1, m = 1, v = 2; F 1 ms, I 1 ms, W 1 ms, link 0 ms
+  makespan 6 ms, from the first start to the last end
+  step 6.5 ms, with gradient reductions of 0 ms and optimizer steps of 0 ms per stage, and gathers of parameters of 0.5 ms
+  cost 6 ms, the longest active interval of a rank; work 6 ms
+  bubble / cost 0; bubble / work 0
+  peak of microbatch chunks in flight, by rank: 2
+
+Nothing to gather:
+
+  $ triax simulate base.toml --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 --gather-ms 0.5
+  triax: --gather-ms needs a run whose optimizer.shard is not "none"; leave it out
+    more: triax simulate --help
+  [2]
+
 Without a bubble (the last rank starts three forwards later):
 
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --chunks 2 --microbatches 8 $times --json

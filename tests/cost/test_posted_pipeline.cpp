@@ -36,22 +36,28 @@ PostedRows rows_of(const char* scheduler, const PipelineShape& shape) {
 }
 
 TEST(PostedPipeline, IsTheSimulatorOfProgramsWhereNoMessageWaitsForAnother) {
-  for (const auto& [scheduler, chunks] : kCases) {
-    const PipelineShape shape{3, chunks, 9};
-    const PostedTimes times = uneven_times(shape, 0, 0.375);
-    const test::LoadedScheduler loaded(scheduler);
-    const Schedule schedule = loaded->rows(shape);
-    schedule::Costs costs;
-    for (const PostedTimes::Stage& of : times.stages) {
-      costs.times.push_back({of.forward_s, of.input_s, of.weight_s});
-      costs.ends.push_back({of.reduce_s, 0});
+  for (const auto& [scheduler, chunks] : kCases)
+    for (const int prefetch : {-1, 0, 1, 2}) {
+      const PipelineShape shape{3, chunks, 9};
+      PostedTimes times = uneven_times(shape, 0, 0.375);
+      times.prefetch = prefetch;
+      const test::LoadedScheduler loaded(scheduler);
+      const Schedule schedule = loaded->rows(shape);
+      schedule::Costs costs;
+      for (const PostedTimes::Stage& of : times.stages) {
+        costs.times.push_back({of.forward_s, of.input_s, of.weight_s});
+        costs.stages.push_back({of.reduce_s, 0, of.weights_s});
+      }
+      for (const LinkTime& link : times.links) costs.link_ms.push_back(link.latency_s);
+      const auto sharding = prefetch < 0 ? schedule::Sharding::none : schedule::Sharding::parameters;
+      const schedule::Simulation simulated = schedule::simulate(
+          schedule::lower(schedule, shape, schedule::Boundaries::whole, sharding, std::max(prefetch, 0)), costs);
+      const PostedEnds ends = time_posted(PostedRows(schedule, shape), times);
+      EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.passes), simulated.time_span.first + simulated.time_span.length())
+          << scheduler << " prefetch " << prefetch;
+      EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.reductions), simulated.step_ms)
+          << scheduler << " prefetch " << prefetch;
     }
-    for (const LinkTime& link : times.links) costs.link_ms.push_back(link.latency_s);
-    const schedule::Simulation simulated = schedule::simulate(schedule::lower(schedule, shape), costs);
-    const PostedEnds ends = time_posted(PostedRows(schedule, shape), times);
-    EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.passes), simulated.time_span.length()) << scheduler;
-    EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.reductions), simulated.end_ms) << scheduler;
-  }
 }
 
 // F0 and F1 of rank 0 take one each, and each message takes two: F1's leaves when F0's is sent.

@@ -153,14 +153,17 @@ TEST_F(OnGpus, OfCapturedSteps) {
   cases.push_back({1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-fused", 3});
   cases.push_back({1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-cublas", 2});
   expect_bits(cases, kNccl, "", " train.cuda_graph=true");
-  expect_bits({kThreeAxes}, kNccl, " train.precision=bf16", " train.cuda_graph=true");
+  expect_bits({kThreeAxes}, kNccl, " train.precision=bf16 eval.every=2 eval.sample=line eval.sample_tokens=3",
+              " train.cuda_graph=true"); // a text before the capture, and one after it
 }
 
-/// The weights of a stage are gathered on another stream than that of the passes, also in a captured step.
+/// The weights of a stage are gathered on another stream than that of the passes, also in a captured step and in a
+/// text.
 TEST_F(OnGpus, WithDividedParameters) {
   const Case run{1, 1, 2, 3, "sched-breadth-first", 1, 4, "kernels-fused", 3};
-  expect_bits({run}, kNccl, " train.precision=bf16", " optimizer.shard=parameters");
-  expect_bits({run}, kNccl, " train.precision=bf16", " optimizer.shard=parameters train.cuda_graph=true");
+  const std::string keys = " train.precision=bf16 eval.every=4 eval.sample=line eval.sample_tokens=3";
+  expect_bits({run}, kNccl, keys, " optimizer.shard=parameters");
+  expect_bits({run}, kNccl, keys, " optimizer.shard=parameters train.cuda_graph=true");
 }
 
 #ifdef TRIAX_WITH_UCX

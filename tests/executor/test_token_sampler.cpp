@@ -8,18 +8,16 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "executor/token_sampler.hpp"
-#include "support/error_of.hpp"
 #include "triax/half.hpp"
 
 namespace triax::executor {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
-using test::error_of;
-using ::testing::HasSubstr;
 
 constexpr double kTolerance = 1e-5; // transformers computes in f32
 
@@ -40,8 +38,8 @@ std::map<std::int32_t, double> left(const SamplingOptions& options, std::vector<
   return out;
 }
 
-std::int32_t chosen(const SamplingOptions& options, std::vector<float> logits, const Tokens& sequence = {},
-                    std::uint32_t sample = 0) {
+std::optional<std::int32_t> chosen(const SamplingOptions& options, std::vector<float> logits,
+                                   const Tokens& sequence = {}, std::uint32_t sample = 0) {
   TokenSampler sampler(options, static_cast<std::int64_t>(logits.size()));
   return sampler.choose(view(logits), sequence, sample);
 }
@@ -137,7 +135,7 @@ TEST(TokenSampler, DrawsHaveTheProbabilities) {
     Tokens sequence;
     for (int i = 0; i < kDraws; ++i) {
       sequence.push_back(0);
-      counts[static_cast<std::size_t>(sampler.choose(view(logits), sequence, sample))] += 1;
+      counts[static_cast<std::size_t>(sampler.choose(view(logits), sequence, sample).value())] += 1;
     }
     EXPECT_NEAR(counts[0] / kDraws, 0.5, 0.02);
     EXPECT_NEAR(counts[1] / kDraws, 0.3, 0.02);
@@ -151,7 +149,7 @@ TEST(TokenSampler, ADrawDependsOnSeedSampleAndPosition) {
   const auto draw = [&](std::uint64_t seed, std::uint32_t sample, std::size_t position) {
     return chosen({.temperature = 1, .seed = seed}, logits, Tokens(position, 7), sample);
   };
-  const std::int32_t one = draw(1, 2, 3);
+  const auto one = draw(1, 2, 3);
   TokenSampler sampler({.temperature = 1, .seed = 1}, 1000);
   sampler.choose(view(logits), Tokens(9, 7), 5);
   EXPECT_EQ(sampler.choose(view(logits), Tokens(3, 1), 2), one);
@@ -160,9 +158,9 @@ TEST(TokenSampler, ADrawDependsOnSeedSampleAndPosition) {
   EXPECT_NE(draw(1, 2, 4), one);
 }
 
-TEST(TokenSampler, RefusesLogitsThatAreNotFinite) {
+TEST(TokenSampler, ChoosesNothingIfALogitIsNotFinite) {
   for (const float value : {std::nanf(""), std::numeric_limits<float>::infinity()})
-    EXPECT_THAT(error_of([&] { chosen({}, {1, value}); }), HasSubstr("the logit of token 1 is "));
+    EXPECT_FALSE(chosen({}, {1, value}));
 }
 
 } // namespace

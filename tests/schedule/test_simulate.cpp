@@ -144,11 +144,11 @@ TEST(Simulate, AStepEndsWithReductionsAndTheOptimizer) {
   const PipelineShape shape{2, 1, 1};
   const std::vector<Program> programs = lower(schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1B0"}), shape);
   const Simulation simulation =
-      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .ends = {{3, 1}, {20, 4}}});
+      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .stages = {{3, 1}, {20, 4}}});
   EXPECT_THAT(times_of(programs, simulation, {Kind::reduce_grad, Kind::opt_step}),
               ElementsAre("0REDUCE_GRAD 6-9", "0OPT_STEP 24-25", "1REDUCE_GRAD 4-24", "1OPT_STEP 24-28"));
   EXPECT_EQ(simulation.makespan_ms(), 6);
-  EXPECT_EQ(simulation.step_ms(), 28);
+  EXPECT_EQ(simulation.step_ms, 28);
 }
 
 /// The gradients of a chunk are reduced while the backward of an earlier chunk runs, and before those of that chunk.
@@ -156,11 +156,33 @@ TEST(Simulate, ReductionsOfARankRunBesidePassesAndOneAfterAnother) {
   const PipelineShape shape{1, 2, 1};
   const std::vector<Program> programs = lower(schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"}), shape);
   const Simulation simulation =
-      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .ends = {{5, 1}, {5, 1}}});
+      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .stages = {{5, 1}, {5, 1}}});
   EXPECT_THAT(
       times_of(programs, simulation, {Kind::backward, Kind::reduce_grad, Kind::opt_step}),
       ElementsAre("1B0 2-4", "1REDUCE_GRAD 4-9", "0B0 4-6", "0REDUCE_GRAD 9-14", "0OPT_STEP 14-15", "1OPT_STEP 15-16"));
-  EXPECT_EQ(simulation.step_ms(), 16);
+  EXPECT_EQ(simulation.step_ms, 16);
+}
+
+/// The gathers of a rank follow one another; a pass waits for that of its stage only.
+TEST(Simulate, WeightsAreGatheredBesidePasses) {
+  const PipelineShape shape{1, 2, 1};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"}), shape, Boundaries::whole, Sharding::parameters, 1);
+  const Simulation simulation =
+      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .stages = {{0, 0, 2}, {0, 0, 4}}});
+  EXPECT_THAT(times_of(programs, simulation, {Kind::unshard, Kind::forward, Kind::backward}),
+              ElementsAre("0UNSHARD 0-2", "1UNSHARD 2-6", "0F0 2-3", "1F0 6-7", "1B0 7-9", "0B0 9-11"));
+  EXPECT_EQ(simulation.step_ms, 11);
+}
+
+TEST(Simulate, UpdatedParametersAreGatheredAfterTheOptimizer) {
+  const PipelineShape shape{1, 2, 1};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"}), shape, Boundaries::whole, Sharding::states);
+  const Simulation simulation =
+      simulate(programs, {.times = std::vector<PassTimes>(2, {1, 1, 1}), .stages = {{0, 1, 3}, {0, 1, 3}}});
+  EXPECT_THAT(times_of(programs, simulation, {Kind::opt_step, Kind::gather_param}),
+              ElementsAre("0OPT_STEP 6-7", "0GATHER_PARAM 7-10", "1OPT_STEP 10-11", "1GATHER_PARAM 11-14"));
 }
 
 TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
@@ -230,7 +252,7 @@ TEST(Simulate, AsksForTheTimesOfEveryStage) {
   EXPECT_THROW(simulate(programs, {{{1, 1, 1}}}), Error);
   const std::vector<PassTimes> times(2, {1, 1, 1});
   EXPECT_THROW(simulate(programs, {.times = times, .link_ms = {1, 1}}), Error);
-  EXPECT_THROW(simulate(programs, {.times = times, .ends = {{1, 1}}}), Error);
+  EXPECT_THROW(simulate(programs, {.times = times, .stages = {{1, 1}}}), Error);
   EXPECT_THROW(simulate(programs, {.times = times, .bytes = {{1, 0, -1}}}), Error);
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "support/error_of.hpp"
+#include "train/preflight_run.hpp"
 #include "train/resumed_run.hpp"
 #include "train/tiny_ranks.hpp"
 
@@ -95,13 +96,13 @@ class Nonfinite : public test::ResumedRun {
     });
   }
 
-  /// By step: loss and norm with all bits.
+  /// By step: loss and norm with all bits, and the text.
   std::map<std::int64_t, std::string> records(const std::string& file = "metrics.jsonl") const {
     std::map<std::int64_t, std::string> out;
     std::istringstream lines(test::read_file(run_.folder() / "run" / file));
     for (std::string line; std::getline(lines, line);) {
       const nlohmann::json record = nlohmann::json::parse(line);
-      out[record["step"]] = record["loss"].dump() + " " + record["grad_norm"].dump();
+      out[record["step"]] = record["loss"].dump() + " " + record["grad_norm"].dump() + record.value("sample", "");
     }
     return out;
   }
@@ -261,6 +262,21 @@ TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
   EXPECT_EQ(samples_at(3), 40) << "saved again: a later start must not use the samples";
   run_.keys["checkpoint.resume"] = "\"never\"";
   ASSERT_THAT(train(SourceWithout(24, 40), {2, 2, 2}), IsEmpty());
+  EXPECT_EQ(rewound, records());
+}
+
+TEST_F(Nonfinite, TextsAfterARewindAreThoseOfARunWithoutTheSamples) {
+  test::prepare_text(run_, "a corpus that has a tokenizer: the ranks read other tokens");
+  run_.keys["data.validation"] = "\"text\"";
+  run_.keys["eval.every"] = "3";
+  run_.keys["eval.sample"] = "\"ab\"";
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  ASSERT_THAT(train(PoisoningSource(35), {2, 1, 2}), IsEmpty());
+  EXPECT_THAT(notes_, Contains(HasSubstr("; goes back to step 3 ")));
+  EXPECT_THAT(notes_, Contains(HasSubstr("sample after step 6: ab")));
+  const auto rewound = records();
+  run_.keys["checkpoint.resume"] = "\"never\"";
+  ASSERT_THAT(train(SourceWithout(24, 40), {2, 1, 2}), IsEmpty());
   EXPECT_EQ(rewound, records());
 }
 

@@ -80,15 +80,19 @@ TEST_F(PreflightTest, PlansTheMemoryOfATextSample) {
   run_.keys["eval.every"] = run_.keys["eval.batches"] = "1";
   run_.keys["data.validation"] = "\"text\"";
   run_.keys["eval.sample"] = "\"ab\"";
-  const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
-  ASSERT_TRUE(checked.refusals.empty());
-  const std::vector<std::vector<train::MemoryRow>> real = memory_of_ranks(config);
-  for (const train::RankPlan& plan : checked.plans)
-    for (const int number : plan.ranks) {
-      EXPECT_THAT(plan.memory, Contains(Field(&train::MemoryRow::what, "text of eval.sample")));
-      expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
-    }
+  for (const char* shard : {"\"none\"", "\"parameters\""}) {
+    run_.keys["optimizer.shard"] = shard;
+    run_.keys["parallel.data"] = "2";
+    const config::RunConfig config = run_.config();
+    const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
+    ASSERT_TRUE(checked.refusals.empty());
+    const std::vector<std::vector<train::MemoryRow>> real = memory_of_ranks(config);
+    for (const train::RankPlan& plan : checked.plans)
+      for (const int number : plan.ranks) {
+        EXPECT_THAT(plan.memory, Contains(Field(&train::MemoryRow::what, "text of eval.sample")));
+        expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
+      }
+  }
 }
 
 TEST_F(PreflightTest, PlansReductionsOverAProductOfAxes) {

@@ -28,6 +28,11 @@ config::Diagnostic at_line(const fs::path& file, std::size_t line, const std::st
   return out;
 }
 
+std::string_view without_last_spaces(std::string_view context) {
+  const std::size_t last = context.find_last_not_of(" \t\n\v\f\r");
+  return last == context.npos ? std::string_view() : context.substr(0, last + 1);
+}
+
 /// The parsed line; `repeated` gets a key of its object that is there twice: the parser keeps the last value only.
 ChoiceJson parse_line(std::string_view line, std::optional<std::string>& repeated) {
   std::set<std::string> keys;
@@ -136,8 +141,9 @@ std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>
       refusals.push_back(at_line(to.file, example.line, what, hint));
     };
     try {
-      const std::vector<std::int32_t> prefix = example.context.empty() ? to.separator : std::vector<std::int32_t>();
-      const std::size_t context = prefix.size() + to.tokenizer.encode(example.context).size();
+      const std::string_view before = without_last_spaces(example.context);
+      const std::vector<std::int32_t> prefix = before.empty() ? to.separator : std::vector<std::int32_t>();
+      const std::size_t context = prefix.size() + to.tokenizer.encode(before).size();
       if (context == 0) {
         refuse("context is empty, and the tokenizer has no token that separates documents", "write a context");
         continue;

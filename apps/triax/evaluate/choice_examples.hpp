@@ -37,7 +37,8 @@ struct ChoiceTokens {
 };
 
 /// One sequence per ending, in order. Contexts are encoded together with the ending, which begins after as many tokens
-/// as the context alone has.
+/// as the context alone has, without spaces at its end: many tokenizers join a space and the word after it
+/// (lm-evaluation-harness 0.4, lm_eval/api/model.py, _encode_pair()).
 std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>& examples, const ChoiceTokens& to,
                                                 std::vector<config::Diagnostic>& refusals);
 

@@ -10,7 +10,6 @@
 
 #include "config/core_keys.hpp"
 #include "config/run_files.hpp"
-#include "data/dataset.hpp"
 #include "data/tokenizer/json_location.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "hf/carried_files.hpp"
@@ -73,18 +72,6 @@ std::vector<std::int32_t> ends_of_imported(const fs::path& file) {
   return out;
 }
 
-std::vector<std::int32_t> usual_ends(const data::Tokenizer& tokenizer) {
-  if (tokenizer.kind() == data::ByteTokenizer::kName) return {data::ByteTokenizer::kEndOfDocument};
-  const std::optional<std::int32_t> end = tokenizer.id_of(data::kEndOfText);
-  return end ? std::vector{*end} : std::vector<std::int32_t>{};
-}
-
-CheckpointTokenizer opened(std::unique_ptr<data::Tokenizer> tokenizer, const std::string& from,
-                           std::vector<std::int32_t> ends = {}) {
-  if (ends.empty()) ends = usual_ends(*tokenizer);
-  return {std::move(tokenizer), from, std::move(ends)};
-}
-
 } // namespace
 
 config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifest& manifest,
@@ -114,23 +101,18 @@ config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifes
   return out;
 }
 
-CheckpointTokenizer tokenizer_of(const fs::path& checkpoint, const Manifest& manifest,
+data::TextTokenizer tokenizer_of(const fs::path& checkpoint, const Manifest& manifest,
                                  const data::TokenizerChoice& given) {
-  if (!given.name.empty()) return opened(data::open_tokenizer(given), "--tokenizer " + given.name);
+  if (!given.name.empty()) return data::text_tokenizer(data::open_tokenizer(given), "--tokenizer " + given.name);
   const fs::path imported = checkpoint / hf::kCarriedFolder, file = imported / "tokenizer.json";
   if (is_present(file))
-    return opened(data::read_tokenizer_json(file), file.string(),
-                  ends_of_imported(imported / "generation_config.json"));
+    return data::text_tokenizer(data::read_tokenizer_json(file), file.string(),
+                                ends_of_imported(imported / "generation_config.json"));
   std::vector<fs::path> corpora;
   for (const char* key : {"path", "paths", "validation", "validation_paths"})
     for (const fs::path& corpus : corpora_named_by(key, manifest, run_folder_of(checkpoint))) corpora.push_back(corpus);
-  for (const fs::path& corpus : corpora) {
-    if (!is_present(data::beside(corpus, ".json"))) continue;
-    const data::TokenizerInfo info = data::read_tokenizer_info(corpus);
-    std::vector<std::int32_t> ends;
-    if (info.end) ends.push_back(*info.end);
-    return opened(data::open_tokenizer_of(corpus), data::beside(corpus, ".json").string(), std::move(ends));
-  }
+  for (const fs::path& corpus : corpora)
+    if (is_present(data::beside(corpus, ".json"))) return data::text_tokenizer_of(corpus);
   const std::string looked = corpora.empty() ? std::string("the manifest names no data")
                                              : text("{} does not exist", data::beside(corpora.front(), ".json"));
   throw Error(

@@ -5,15 +5,13 @@
 // are in LoadResult::refusals.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "config/load.hpp"
+#include "data/text_tokenizer.hpp"
 #include "data/tokenizer_choice.hpp"
 
 namespace triax::app {
@@ -26,15 +24,9 @@ config::LoadResult load_generating_run(const std::filesystem::path& checkpoint, 
                                        const std::vector<config::Override>& overrides, std::optional<int> world,
                                        plugin::FirstLoad first_load);
 
-struct CheckpointTokenizer {
-  std::unique_ptr<data::Tokenizer> tokenizer;
-  std::string from;               // what it was opened as, for messages: a flag or a file
-  std::vector<std::int32_t> ends; // ids that end a text; the first separates documents
-};
-
 /// `given`: by flags; without a name: that of the imported model (hf/tokenizer.json in the checkpoint), else that of
 /// the training data, which must be there.
-CheckpointTokenizer tokenizer_of(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
+data::TextTokenizer tokenizer_of(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
                                  const data::TokenizerChoice& given);
 
 } // namespace triax::app

@@ -112,7 +112,7 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
     if (!prepared.prompt && arguments.json)
       throw Error("--json prints the texts of one prompt, and there is none", {},
                   "add --prompt TEXT, --file FILE, or - for standard input");
-    if (prepared.prompt) prepared.tokens = encode_prompt(prepared.tokenizer, *prepared.prompt);
+    if (prepared.prompt) prepared.tokens = data::encode_prompt(prepared.tokenizer, *prepared.prompt);
     set_sizes(arguments, prepared);
     return {};
   } catch (const Error& error) {
@@ -130,7 +130,7 @@ std::vector<config::Diagnostic> check_text(const GenerateArguments& arguments, P
     if (!arguments.choices.empty())
       return too_long(prepared.examples, arguments.choices, prepared.scores.sequences,
                       prepared.checked.preflight.positions);
-    check_length(prepared.tokens, prepared.checked.preflight.positions);
+    data::check_prompt_length(prepared.tokens, prepared.checked.preflight.positions);
     return {};
   } catch (const Error& error) {
     return {config::diagnostic(ErrorCode::kInvalidValue, error)};

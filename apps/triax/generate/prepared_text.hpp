@@ -23,7 +23,7 @@ namespace triax::app {
 struct PreparedText {
   std::optional<ImportedCheckpoint> imported; // of a folder of transformers
   std::filesystem::path checkpoint;
-  CheckpointTokenizer tokenizer;
+  data::TextTokenizer tokenizer;
   config::LoadResult loaded;
   train::CheckedRun checked;
   std::optional<std::string> prompt;

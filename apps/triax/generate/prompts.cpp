@@ -42,26 +42,6 @@ std::optional<std::string> given_prompt(const GenerateArguments& arguments) {
               "add --prompt TEXT, --file FILE, or - for standard input");
 }
 
-std::vector<std::int32_t> encode_prompt(const CheckpointTokenizer& tokenizer, std::string_view prompt) {
-  std::vector<std::int32_t> out;
-  try {
-    out = tokenizer.tokenizer->encode(prompt);
-  } catch (const Error& error) {
-    throw Error("the prompt cannot be encoded: " + error.message(), error.where(), error.hint());
-  }
-  if (out.empty() && !tokenizer.ends.empty()) out.push_back(tokenizer.ends.front());
-  if (out.empty())
-    throw Error("the prompt is empty, and the tokenizer has no token that separates documents", {},
-                "write at least one character");
-  return out;
-}
-
-void check_length(const std::vector<std::int32_t>& prompt, std::int64_t positions) {
-  if (static_cast<std::int64_t>(prompt.size()) > positions)
-    throw Error(text("the prompt has {} tokens, and the model has {} positions", prompt.size(), positions), {},
-                "use a shorter prompt");
-}
-
 std::optional<std::string> TypedLines::next() {
   std::cerr << kMarker << std::flush;
   while (true) {

@@ -4,14 +4,10 @@
 // Blocking: reads. Errors: Error with the file or the flag.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "generate/generate_arguments.hpp"
-#include "generate/generating_run.hpp"
 #include "os/stop_signals.hpp"
 
 namespace triax::app {
@@ -19,12 +15,6 @@ namespace triax::app {
 /// The text of --prompt, --file or "-"; empty: lines of the terminal that is standard input. A file's last line break
 /// is not part of the prompt. Throws Error if there is no prompt and no terminal.
 std::optional<std::string> given_prompt(const GenerateArguments& arguments);
-
-/// The tokens of a prompt. An empty one is the token that separates documents. Throws Error if the text cannot be
-/// encoded.
-std::vector<std::int32_t> encode_prompt(const CheckpointTokenizer& tokenizer, std::string_view prompt);
-/// Throws Error if the model has fewer positions than the prompt has tokens.
-void check_length(const std::vector<std::int32_t>& prompt, std::int64_t positions);
 
 /// Reads lines from a terminal.
 class TypedLines {

@@ -45,8 +45,8 @@ std::optional<std::vector<std::int32_t>> TextConversation::next_prompt() {
 std::optional<std::vector<std::int32_t>> TextConversation::typed_prompt() {
   while (const std::optional<std::string> line = lines_.next()) {
     try {
-      std::vector<std::int32_t> out = encode_prompt(prepared_.tokenizer, *line);
-      check_length(out, prepared_.checked.preflight.positions);
+      std::vector<std::int32_t> out = data::encode_prompt(prepared_.tokenizer, *line);
+      data::check_prompt_length(out, prepared_.checked.preflight.positions);
       return out;
     } catch (const Error& error) { // the user can type another
       print_problem(error.what());

@@ -65,9 +65,11 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
       ->type_name("MS");
 }
 
-void add_end_flags(CLI::App& verb, schedule::EndTimes& times) {
+void add_stage_flags(CLI::App& verb, schedule::StageTimes& times) {
   add_time(verb, "--reduce-ms", times.reduce_ms, "gradient reduction of one stage, beside later passes; default 0");
   add_time(verb, "--optimizer-ms", times.optimizer_ms, "optimizer step of one stage; default 0");
+  add_time(verb, "--gather-ms", times.gather_ms,
+           "all-gather of the parameters of one stage, in runs with optimizer.shard; default 0");
 }
 
 std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names) {

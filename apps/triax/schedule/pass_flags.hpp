@@ -21,8 +21,8 @@ inline constexpr const char* kPassFlags[] = {"--forward-ms", "--input-ms", "--we
 
 /// No flag is required; the default is 0.
 void add_pass_flags(CLI::App& verb, PassFlags& flags);
-/// The end of a step; the same for every stage.
-void add_end_flags(CLI::App& verb, schedule::EndTimes& times);
+/// Reductions, gathers and updates; the same for every stage.
+void add_stage_flags(CLI::App& verb, schedule::StageTimes& times);
 
 /// Which of these flags are missing, as text; empty if none.
 std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names);

@@ -28,13 +28,13 @@ namespace {
 struct SimulateCommand {
   ScheduleArguments source;
   PassFlags passes;
-  schedule::EndTimes ends;
+  schedule::StageTimes stage;
   bool json = false;
 };
 
 std::string to_json(const schedule::Simulation& simulation) {
   const nlohmann::ordered_json out = {{"makespan_ms", simulation.makespan_ms()},
-                                      {"step_ms", simulation.step_ms()},
+                                      {"step_ms", simulation.step_ms},
                                       {"cost_ms", simulation.time_span.cost},
                                       {"bubble_rate", simulation.time_span.bubble_rate()},
                                       {"bubble_over_ideal", simulation.time_span.bubble_over_work()},
@@ -48,12 +48,14 @@ std::string rounded(double value) {
   return out;
 }
 
-/// Empty if the end of a step takes no time.
-std::string end_text(const SimulateCommand& arguments, const schedule::Simulation& simulation) {
-  const auto& [reduce_ms, optimizer_ms] = arguments.ends;
-  if (reduce_ms == 0 && optimizer_ms == 0) return {};
-  return text("step {} ms, with gradient reductions of {} ms and optimizer steps of {} ms per stage\n",
-              rounded(simulation.step_ms()), reduce_ms, optimizer_ms);
+/// Empty if only passes and links take time.
+std::string step_text(const SimulateCommand& arguments, const schedule::Simulation& simulation) {
+  const auto& [reduce_ms, optimizer_ms, gather_ms] = arguments.stage;
+  if (reduce_ms == 0 && optimizer_ms == 0 && gather_ms == 0) return {};
+  std::string out = text("step {} ms, with gradient reductions of {} ms and optimizer steps of {} ms per stage",
+                         rounded(simulation.step_ms), reduce_ms, optimizer_ms);
+  if (gather_ms > 0) out += text(", and gathers of parameters of {} ms", gather_ms);
+  return out + '\n';
 }
 
 std::string to_text(const SimulateCommand& arguments, const ScheduleSource& source,
@@ -63,7 +65,7 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
   for (const int peak : simulation.peak_in_flight) in_flight += text(" {}", peak);
   return text("{}; {}\n", name_and_shape(source), to_text(arguments.passes)) +
          text("makespan {} ms, from the first start to the last end\n", rounded(simulation.makespan_ms())) +
-         end_text(arguments, simulation) +
+         step_text(arguments, simulation) +
          text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.time_span.cost),
               rounded(simulation.time_span.work)) +
          text("bubble / cost {}; bubble / work {}\n", rounded(simulation.time_span.bubble_rate()),
@@ -72,11 +74,13 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
 }
 
 int run(const SimulateCommand& arguments, const ScheduleSource& source) {
+  if (arguments.stage.gather_ms > 0 && source.sharding == schedule::Sharding::none)
+    throw CLI::ValidationError("--gather-ms", "needs a run whose optimizer.shard is not \"none\"; leave it out");
   const VerifiedSchedule verified = verify_schedule(source, {.evaluation = false});
   if (!verified.problems.empty()) return refuse(verified.problems, arguments.json, verified.status);
   print_notes(source);
   schedule::Costs costs = costs_of(arguments.passes, source.shape.stages());
-  costs.ends.assign(costs.times.size(), arguments.ends);
+  costs.stages.assign(costs.times.size(), arguments.stage);
   const schedule::Simulation simulation = schedule::simulate(verified.programs, costs);
   result_out() << (arguments.json ? to_json(simulation) + '\n' : to_text(arguments, source, simulation));
   return kDone;
@@ -89,7 +93,7 @@ void add_simulate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<SimulateCommand>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is simulated");
   add_pass_flags(*verb, arguments->passes);
-  add_end_flags(*verb, arguments->ends);
+  add_stage_flags(*verb, arguments->stage);
   for (const char* name : kPassFlags) verb->get_option(name)->type_name("MS REQUIRED"); // checked below
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([verb, arguments, &status] {

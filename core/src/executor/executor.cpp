@@ -312,7 +312,8 @@ void Executor::reduce_gradients(int stage, ActionId id) {
 
 void Executor::gather_weights(const ProgramAction& action, ActionId id) {
   Stream& stream = transfer_streams_.begin_reduction(parts_.stream);
-  unshard_parameters(parts_.state, action.stage, action.weights, parts_.groups, stream, id);
+  unshard_parameters(parts_.state.parameters(), parts_.state.stage(action.stage), action.weights, parts_.groups, stream,
+                     id);
   transfer_streams_.end_reduction(id);
 }
 

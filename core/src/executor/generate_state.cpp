@@ -44,6 +44,12 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t max_rows) {
   return out;
 }
 
+/// The slots are those of the training's programs. Their schedules may need fewer than 1 + prefetch: only stages that
+/// are used in direct succession surely have weights at the same time.
+int prefetch_of(const TrainedStages& trained) {
+  return std::min(trained.prefetch, 1);
+}
+
 /// Forwards only. Without a training's stages there is one for each rank: chunks would shorten no pipeline without
 /// backwards. Stages run in their order, each for all microbatches.
 schedule::Program program_of(const GenerateRequest& request) {
@@ -58,7 +64,10 @@ schedule::Program program_of(const GenerateRequest& request) {
   for (int stage = 0; stage < stages; ++stage)
     for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch)
       rows.row(stage_ranks[static_cast<std::size_t>(stage)]).push_back(forward(stage, microbatch));
-  const std::vector<schedule::Program> programs = schedule::lower_forward_only(rows, shape);
+  const std::vector<schedule::Program> programs =
+      trained ? schedule::lower_forward_only(rows, shape, schedule::Boundaries::whole, trained->sharding,
+                                             prefetch_of(*trained))
+              : schedule::lower_forward_only(rows, shape);
   const auto violations = schedule::verify(programs, {shape, true}, request.assumptions);
   TRIAX_REQUIRE(violations.empty(), "the program of forwards is invalid: {}", violations.front().reason());
   const int rank = request.context.layout.coordinate(request.context.rank, kPipelineAxis);

@@ -22,11 +22,14 @@
 
 namespace triax::executor {
 
-/// A training whose rank also generates. Its weights must exist before allocate(); they are read and not changed.
+/// A training whose rank also generates. Its weights must exist before allocate(); they are read and not changed. With
+/// Sharding::parameters, each call gathers them into the slots of the training.
 struct TrainedStages {
   const schedule::StageMap& stage_map;
   const Parameters& parameters;
   std::vector<StageLayers> split; // of all stages
+  schedule::Sharding sharding = schedule::Sharding::none;
+  int prefetch = 0; // of the weights, see schedule::lower()
 };
 
 struct GenerateRequest {

@@ -6,10 +6,12 @@
 #include <array>
 
 #include "base/caught_error.hpp"
+#include "executor/parameter_gathers.hpp"
 #include "triax/error.hpp"
 
 namespace triax::executor {
 
+using schedule::Kind;
 using schedule::ProgramAction;
 
 Generator::Generator(const GeneratorParts& parts)
@@ -90,13 +92,22 @@ void Generator::stage_tokens(const TensorView& tokens) {
 
 void Generator::run(ActionId id, const Rows& rows, std::int64_t first) {
   const ProgramAction& action = parts_.state.program().actions()[id];
+  if (action.kind == Kind::unshard) return gather_weights(action, id);
   if (schedule::is_transfer(action.kind))
     return transfers_.send_or_receive(action, id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
   for (const ActionId waited : action.waits) transfers_.make_wait(parts_.stream, waited);
   parts_.device.progress();
+  if (action.kind == Kind::reshard) return; // later actions may use the slot
   parts_.stream.begin(id, parts_.state.program().label(id));
   forward(id, rows, first);
   parts_.stream.end(id);
+}
+
+void Generator::gather_weights(const ProgramAction& action, ActionId id) {
+  Stream& stream = transfers_.begin_reduction(parts_.stream);
+  unshard_parameters(parts_.state.parameters(), parts_.state.stage(action.stage), action.weights, parts_.groups, stream,
+                     id);
+  transfers_.end_reduction(id);
 }
 
 void Generator::forward(ActionId id, const Rows& rows, std::int64_t first) {

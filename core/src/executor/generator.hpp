@@ -48,6 +48,7 @@ class Generator {
   void call(const Rows& rows, const TensorView& tokens, std::int64_t first);
   void stage_tokens(const TensorView& tokens);
   void run(ActionId id, const Rows& rows, std::int64_t first);
+  void gather_weights(const schedule::ProgramAction& action, ActionId id);
   void forward(ActionId id, const Rows& rows, std::int64_t first);
   Deadline deadline() const { return deadline_in(parts_.timeout_s); }
 

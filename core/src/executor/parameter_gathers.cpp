@@ -30,11 +30,11 @@ void gather_parameters(RankState& state, int stage, const Groups& groups, Device
   if (device.kind() == DeviceKind::host) stream.ready();
 }
 
-void unshard_parameters(RankState& state, int stage, int slot, const Groups& groups, Stream& stream, ActionId id) {
-  state.stage(stage).for_each_layer([&](int number, const Layer&) {
-    for (const UnshardedWeights& weights : state.parameters().unsharded_of(number))
+void unshard_parameters(const Parameters& parameters, const Stage& stage, int slot, const Groups& groups,
+                        Stream& stream, ActionId id) {
+  for (int number = stage.first(); number < stage.end(); ++number)
+    for (const UnshardedWeights& weights : parameters.unsharded_of(number))
       gather(groups, weights.group, weights.part, weights.whole.at(static_cast<std::size_t>(slot)), stream, id);
-  });
 }
 
 void refresh_working(const Parameters& parameters, Device& device, const Groups& groups, Stream& stream) {

@@ -16,7 +16,8 @@ namespace triax::executor {
 void gather_parameters(RankState& state, int stage, const Groups& groups, Device& device, Stream& stream, ActionId id);
 
 /// The same of an UNSHARD, into a slot of Pool::weights. Does not wait.
-void unshard_parameters(RankState& state, int stage, int slot, const Groups& groups, Stream& stream, ActionId id);
+void unshard_parameters(const Parameters& parameters, const Stage& stage, int slot, const Groups& groups,
+                        Stream& stream, ActionId id);
 
 /// Makes the working weights of all layers from the master weights. All ranks must call it. Nothing is communicated if
 /// no rank holds a part of the master weights, or if UNSHARD gathers the weights before they are read.

@@ -115,8 +115,8 @@ class Planner {
       case Kind::gather_param:
         return gather_parameters(state_, action.stage, groups_, *device_, *stream_, id);
       case Kind::unshard:
-        return unshard_parameters(state_, action.stage, action.weights, groups_, transfers_.begin_reduction(*stream_),
-                                  id);
+        return unshard_parameters(state_.parameters(), state_.stage(action.stage), action.weights, groups_,
+                                  transfers_.begin_reduction(*stream_), id);
       case Kind::reshard:
         return;
       default:

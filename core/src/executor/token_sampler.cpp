@@ -41,9 +41,9 @@ TokenSampler::TokenSampler(const SamplingOptions& options, std::int64_t vocab)
   candidates_.reserve(scores_.size());
 }
 
-std::int32_t TokenSampler::choose(const TensorView& logits, std::span<const std::int32_t> sequence,
-                                  std::uint32_t sample) {
-  read(logits);
+std::optional<std::int32_t> TokenSampler::choose(const TensorView& logits, std::span<const std::int32_t> sequence,
+                                                 std::uint32_t sample) {
+  if (!read_finite(logits)) return std::nullopt;
   if (options_.repetition_penalty != 1) penalize(sequence);
   if (options_.temperature == 0) return static_cast<std::int32_t>(std::ranges::max_element(scores_) - scores_.begin());
   for (double& score : scores_) score /= options_.temperature;
@@ -54,7 +54,7 @@ std::int32_t TokenSampler::choose(const TensorView& logits, std::span<const std:
   return draw(sequence.size(), sample);
 }
 
-void TokenSampler::read(const TensorView& logits) {
+bool TokenSampler::read_finite(const TensorView& logits) {
   TRIAX_REQUIRE(logits.rank() == 1 && logits.size(0) >= vocab_ && logits.contiguous(), "logits of {} tokens, got {}",
                 vocab_, to_text(logits));
   switch (logits.dtype()) {
@@ -71,10 +71,7 @@ void TokenSampler::read(const TensorView& logits) {
       copy<float>(logits, scores_);
       break;
   }
-  for (std::size_t token = 0; token < scores_.size(); ++token)
-    if (!std::isfinite(scores_[token]))
-      throw Error(text("the logit of token {} is {}", token, scores_[token]), {},
-                  "the weights are not finite, or too large for train.precision");
+  return std::ranges::all_of(scores_, [](double score) { return std::isfinite(score); });
 }
 
 /// Once for each token of the sequence (Keskar et al.: "CTRL", arXiv 1909.05858, section 4.1).

@@ -9,11 +9,11 @@
 // A draw depends on the seed, the number of the sample and the position of the token, and on nothing else: not on the
 // layout, and not on other samples. All ranks that have the same logits choose the same token.
 //
-// Threads: one per object. Ownership: owns buffers of the size of the vocabulary; choose() does not allocate. Errors:
-// Error for logits that are not numbers.
+// Threads: one per object. Ownership: owns buffers of the size of the vocabulary; choose() does not allocate.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,8 +36,10 @@ class TokenSampler {
   TokenSampler(const SamplingOptions& options, std::int64_t vocab);
 
   /// `logits`: host memory [V], V >= vocab, in any type of computation. `sequence`: the tokens so far, for the
-  /// repetition penalty. `sample`: its number. The position of the new token is sequence.size().
-  std::int32_t choose(const TensorView& logits, std::span<const std::int32_t> sequence, std::uint32_t sample);
+  /// repetition penalty. `sample`: its number. The position of the new token is sequence.size(). Empty if a logit is
+  /// not finite.
+  std::optional<std::int32_t> choose(const TensorView& logits, std::span<const std::int32_t> sequence,
+                                     std::uint32_t sample);
 
   struct Candidate {
     double score = 0;  // the logit after the steps
@@ -48,7 +50,7 @@ class TokenSampler {
   std::span<const Candidate> candidates() const { return candidates_; }
 
  private:
-  void read(const TensorView& logits);
+  bool read_finite(const TensorView& logits);
   void penalize(std::span<const std::int32_t> sequence);
   void keep_top_k();
   void weigh();

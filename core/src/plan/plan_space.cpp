@@ -123,8 +123,7 @@ PlanSpace make_space(const SpaceRequest& request) {
   out.sequence = {false, true};
   out.schedules = request.schedules;
   out.shards = {"none"};
-  if (request.divides_states) out.shards.insert(out.shards.end(), {"states", "gradients"});
-  if (request.divides_states && run.eval.sample.empty()) out.shards.emplace_back("parameters");
+  if (request.divides_states) out.shards.insert(out.shards.end(), {"states", "gradients", "parameters"});
   return out;
 }
 

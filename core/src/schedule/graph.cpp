@@ -76,7 +76,6 @@ Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
     for (std::size_t at = 0; at < rows[rank].size(); ++at) {
       const int row = static_cast<int>(rank);
-      after(end(row, at), start(row, at));
       if (at > 0) after(start(row, at), end(row, at - 1));
     }
   add_needs(rows, stage_map);
@@ -90,7 +89,6 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions, Syn
   std::vector<Node> set; // if posts block: ends of the set that the host waits for
   const std::span<const ProgramAction> actions = program.actions();
   for (std::size_t at = 0; at < actions.size(); ++at) {
-    after(end(rank, at), start(rank, at));
     if (any) after(start(rank, at), reached);
     for (const ActionId waited : actions[at].waits) after(start(rank, at), end(rank, waited));
     if (rule(actions[at].kind).joins) sync_points[actions[at].kind].push_back({rank, static_cast<ActionId>(at)});
@@ -141,19 +139,22 @@ void Graph::add_one_queue(const Program& program, const Assumptions& assumptions
 
 void Graph::add_matches(std::span<const Program> programs, const Assumptions& assumptions) {
   const int stages = programs.empty() ? 0 : programs[0].stage_map().stages();
-  Cells<Entry> begun(kKinds, stages, microbatches_of(lists_of(programs)), Entry{});
+  Cells<Entry> begun(2, stages, microbatches_of(lists_of(programs)), Entry{}); // SEND_F, SEND_B
+  const auto begun_of = [&begun](Kind send, int stage, int microbatch) -> Entry& {
+    return begun.at(send == Kind::send_f ? 0 : 1, stage, microbatch);
+  };
   const auto each = [programs](auto visit) {
     for (const Program& program : programs)
       for (std::size_t at = 0; at < program.actions().size(); ++at)
         visit(Entry{program.rank(), static_cast<ActionId>(at)}, program.actions()[at]);
   };
   each([&](const Entry& entry, const ProgramAction& action) {
-    if (sends(action.kind)) begun.at(static_cast<int>(action.kind), action.stage, action.microbatch) = entry;
+    if (sends(action.kind)) begun_of(action.kind, action.stage, action.microbatch) = entry;
   });
   each([&](const Entry& entry, const ProgramAction& action) {
     if (!receives(action.kind)) return;
     const Need& need = rule(action.kind).needs.front();
-    const Entry& send = begun.at(static_cast<int>(need.kind), stage_of(need, action.stage), action.microbatch);
+    const Entry& send = begun_of(need.kind, stage_of(need, action.stage), action.microbatch);
     after(end(entry), start(send), true);
     if (assumptions.edges.send == CommTraits::Send::rendezvous) after(end(send), start(entry), true);
   });
@@ -161,7 +162,8 @@ void Graph::add_matches(std::span<const Program> programs, const Assumptions& as
 
 void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map) {
   constexpr Node kNone = std::numeric_limits<Node>::max();
-  Cells<Node> ends(kKinds, stage_map.stages(), microbatches_of(rows), kNone);
+  constexpr int kPasses = static_cast<int>(Kind::backward_weight) + 1;
+  Cells<Node> ends(kPasses, stage_map.stages(), microbatches_of(rows), kNone);
   const auto each = [&rows](auto visit) {
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
       for (std::size_t at = 0; at < rows[rank].size(); ++at) visit(static_cast<int>(rank), at, rows[rank][at]);
@@ -189,14 +191,15 @@ void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageM
 void Graph::index_edges() {
   first_next_.assign(nodes() + 1, 0);
   edges_into_.assign(nodes(), 0);
+  for (std::size_t action = 0; action < actions(); ++action) edges_into_[2 * action + 1] = 1; // its start
   for (const Edge& edge : edges_) {
     ++first_next_[edge.earlier + 1];
-    ++edges_into_[edge.later];
+    ++edges_into_[edge.later.node];
   }
   for (std::size_t node = 0; node < nodes(); ++node) first_next_[node + 1] += first_next_[node];
   next_.resize(edges_.size());
   std::vector<std::uint32_t> at(first_next_.begin(), first_next_.end() - 1);
-  for (const Edge& edge : edges_) next_[at[edge.earlier]++] = {edge.later, edge.crosses};
+  for (const Edge& edge : edges_) next_[at[edge.earlier]++] = edge.later;
 }
 
 template <class Visit>
@@ -205,13 +208,15 @@ std::vector<std::uint32_t> Graph::walk(Visit visit) const {
   std::vector<Node> free;
   for (Node node = 0; node < open.size(); ++node)
     if (open[node] == 0) free.push_back(node);
+  const auto follow = [&](Node node, const Next& next) {
+    visit(node, next);
+    if (--open[next.node] == 0) free.push_back(next.node);
+  };
   while (!free.empty()) {
     const Node node = free.back();
     free.pop_back();
-    for (std::uint32_t at = first_next_[node]; at < first_next_[node + 1]; ++at) {
-      visit(node, next_[at]);
-      if (--open[next_[at].node] == 0) free.push_back(next_[at].node);
-    }
+    for (std::uint32_t at = first_next_[node]; at < first_next_[node + 1]; ++at) follow(node, next_[at]);
+    if (starts_action(node)) follow(node, {node + 1, 0});
   }
   return open;
 }
@@ -228,9 +233,10 @@ std::vector<Graph::Entry> Graph::find_cycle() const {
   if (stuck == open.end()) return {};
   constexpr Node kNone = std::numeric_limits<Node>::max();
   std::vector<Node> before(open.size(), kNone); // for nodes on or behind a cycle: a predecessor of the same sort
-  for (const Edge& edge : edges_)
-    if (open[edge.earlier] > 0 && open[edge.later] > 0 && before[edge.later] == kNone)
-      before[edge.later] = edge.earlier;
+  for (Node node = 0; node < open.size(); ++node)
+    if (open[node] > 0 && starts_action(node)) before[node + 1] = node; // an end is open if its start is
+  for (const auto& [earlier, later] : edges_)
+    if (open[earlier] > 0 && open[later.node] > 0 && before[later.node] == kNone) before[later.node] = earlier;
   // Going back from any remaining node leads into a cycle.
   std::vector<bool> met(open.size());
   Node node = static_cast<Node>(stuck - open.begin());
@@ -249,7 +255,7 @@ std::vector<Graph::Entry> Graph::find_cycle() const {
 std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const Lengths> of_action) const {
   std::vector<double> at(nodes(), 0.0);
   const std::vector<std::uint32_t> open = walk([&](Node node, const Next& next) {
-    const bool runs = next.node == node + 1 && node % 2 == 0 && node < 2 * actions(); // from start to end of an action
+    const bool runs = next.node == node + 1 && starts_action(node); // from start to end of an action
     const double arrives =
         at[node] + (runs ? of_action[node / 2].action : 0) + (next.crosses ? of_action[node / 2].link : 0);
     at[next.node] = std::max(at[next.node], arrives);

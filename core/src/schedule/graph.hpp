@@ -64,13 +64,13 @@ class Graph {
  private:
   /// Start of an action: twice its number over all ranks; its end: one more. The sync points follow.
   using Node = std::uint32_t;
-  struct Edge {
-    Node earlier = 0, later = 0;
-    bool crosses = false; // to another rank, through the link of the earlier action
-  };
   struct Next {
     Node node : 31;
-    Node crosses : 1;
+    Node crosses : 1; // to another rank, through the link of the earlier action
+  };
+  struct Edge {
+    Node earlier;
+    Next later;
   };
 
   std::size_t actions() const { return base_.back(); }
@@ -81,7 +81,8 @@ class Graph {
   Node end(int rank, std::size_t action) const { return start(rank, action) + 1; }
   Node start(const Entry& entry) const { return start(entry.rank, entry.action); }
   Node end(const Entry& entry) const { return end(entry.rank, entry.action); }
-  void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, later, crosses}); }
+  void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, {later, crosses}}); }
+  bool starts_action(Node node) const { return node % 2 == 0 && node < 2 * actions(); }
 
   using SyncPoints = std::map<Kind, std::vector<Entry>>;
   void add_sync_points(const SyncPoints& sync_points);
@@ -100,7 +101,7 @@ class Graph {
 
   std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions
   std::size_t sync_points_ = 0;
-  std::vector<Edge> edges_;                            // in order of insertion
+  std::vector<Edge> edges_; // but those from start to end of an action; in order of insertion
   std::vector<std::uint32_t> first_next_, edges_into_; // by node
   std::vector<Next> next_;                             // outgoing edges, by node
 };

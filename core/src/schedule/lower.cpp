@@ -23,7 +23,10 @@ struct Transfer {
   int from_stage = 0, to_stage = 0, microbatch = 0;
   Kind send = Kind::send_f;
 
-  auto order() const { return std::tuple(time, microbatch, from_stage, to_stage); }
+  bool operator<(const Transfer& other) const {
+    if (time != other.time) return time < other.time; // decides nearly always
+    return std::tie(microbatch, from_stage, to_stage) < std::tie(other.microbatch, other.from_stage, other.to_stage);
+  }
   Kind receive() const { return send == Kind::send_f ? Kind::recv_f : Kind::recv_b; }
 };
 
@@ -46,7 +49,7 @@ class Lowering {
     of_rank_.resize(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
-    for (std::vector<Transfer>& transfers : of_rank_) std::ranges::sort(transfers, {}, &Transfer::order);
+    for (std::vector<Transfer>& transfers : of_rank_) std::sort(transfers.begin(), transfers.end());
   }
 
   std::vector<Program> run() const {

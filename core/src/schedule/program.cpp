@@ -18,6 +18,7 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
       slots_(std::move(slots)),
       actions_(std::move(actions)) {
   TRIAX_REQUIRE(stages().size() == slots_.size(), "{} stages, slots of {}", stages().size(), slots_.size());
+  label_at_.reserve(actions_.size());
   for (const ProgramAction& action : actions_) {
     label_at_.push_back(labels_.size());
     const std::string label = action_text(action.kind, action.stage, action.microbatch);

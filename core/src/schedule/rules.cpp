@@ -118,18 +118,24 @@ const char* name_of(Pool pool) noexcept {
   return kNames[static_cast<std::size_t>(pool)];
 }
 
-StageMap::StageMap(std::vector<int> stage_rank) {
+StageMap::StageMap(const std::vector<int>& stage_rank) {
   const auto shared = std::make_shared<Shared>();
-  shared->rank = std::move(stage_rank);
-  shared->number.reserve(shared->rank.size());
-  for (std::size_t stage = 0; stage < shared->rank.size(); ++stage) {
-    TRIAX_REQUIRE(shared->rank[stage] >= 0, "stage {} is on rank {}", stage, shared->rank[stage]);
-    const auto rank = static_cast<std::size_t>(shared->rank[stage]);
+  for (std::size_t stage = 0; stage < stage_rank.size(); ++stage) {
+    TRIAX_REQUIRE(stage_rank[stage] >= 0, "stage {} is on rank {}", stage, stage_rank[stage]);
+    const auto rank = static_cast<std::size_t>(stage_rank[stage]);
     if (shared->of_rank.size() <= rank) shared->of_rank.resize(rank + 1);
-    shared->number.push_back(static_cast<int>(shared->of_rank[rank].size()));
+    Facts facts = 0;
+    if (stage > 0) facts |= stage_rank[stage - 1] == stage_rank[stage] ? kBeforeHere : kBeforeElsewhere;
+    if (stage + 1 < stage_rank.size())
+      facts |= stage_rank[stage + 1] == stage_rank[stage] ? kAfterHere : kAfterElsewhere;
+    shared->of_stage.push_back({stage_rank[stage], static_cast<int>(shared->of_rank[rank].size()), facts});
     shared->of_rank[rank].push_back(static_cast<int>(stage));
   }
   shared_ = shared;
+}
+
+void StageMap::refuse(int stage) {
+  throw Error(text("stage {} does not exist", stage));
 }
 
 std::span<const int> StageMap::stages_of(int rank) const noexcept {
@@ -139,20 +145,8 @@ std::span<const int> StageMap::stages_of(int rank) const noexcept {
 
 bool StageMap::operator==(const StageMap& other) const {
   if (shared_ == other.shared_) return true;
-  return stages() == other.stages() && (stages() == 0 || shared_->rank == other.shared_->rank);
-}
-
-const StageMap::Shared& StageMap::at(int stage) const {
-  TRIAX_REQUIRE(shared_, "stage {} does not exist", stage);
-  return *shared_;
-}
-
-Facts StageMap::facts(int stage) const {
-  if (stage < 0 || stage >= stages()) return 0;
-  Facts out = 0;
-  if (stage > 0) out |= rank_of(stage - 1) == rank_of(stage) ? kBeforeHere : kBeforeElsewhere;
-  if (stage + 1 < stages()) out |= rank_of(stage + 1) == rank_of(stage) ? kAfterHere : kAfterElsewhere;
-  return out;
+  return stages() == other.stages() && (stages() == 0 || std::ranges::equal(shared_->of_stage, other.shared_->of_stage,
+                                                                            {}, &OfStage::rank, &OfStage::rank));
 }
 
 Computing computing_of(Need need, int stage) noexcept {

@@ -184,25 +184,37 @@ class StageMap {
  public:
   StageMap() = default;
   /// Throws Error if a rank is negative.
-  explicit StageMap(std::vector<int> stage_rank);
+  explicit StageMap(const std::vector<int>& stage_rank);
 
-  int stages() const noexcept { return shared_ ? static_cast<int>(shared_->rank.size()) : 0; }
-  int rank_of(int stage) const { return at(stage).rank.at(static_cast<std::size_t>(stage)); }
+  int stages() const noexcept { return shared_ ? static_cast<int>(shared_->of_stage.size()) : 0; }
+  /// Throws Error if the stage does not exist, as number_on_rank() does.
+  int rank_of(int stage) const { return at(stage).rank; }
   /// Ascending.
   std::span<const int> stages_of(int rank) const noexcept;
   /// Number of the stage among the stages of its rank, from 0.
-  int number_on_rank(int stage) const { return at(stage).number.at(static_cast<std::size_t>(stage)); }
+  int number_on_rank(int stage) const { return at(stage).number; }
   /// Of its neighbours; none for a stage that does not exist.
-  Facts facts(int stage) const;
+  Facts facts(int stage) const noexcept {
+    return exists(stage) ? shared_->of_stage[static_cast<std::size_t>(stage)].facts : Facts{0};
+  }
   bool has(int stage, Facts all) const { return (facts(stage) & all) == all; }
   bool operator==(const StageMap& other) const;
 
  private:
+  struct OfStage {
+    int rank = 0, number = 0;
+    Facts facts = 0;
+  };
   struct Shared {
-    std::vector<int> rank, number;         // by stage
+    std::vector<OfStage> of_stage;
     std::vector<std::vector<int>> of_rank; // ascending
   };
-  const Shared& at(int stage) const;
+  [[noreturn]] static void refuse(int stage);
+  bool exists(int stage) const noexcept { return stage >= 0 && stage < stages(); }
+  const OfStage& at(int stage) const {
+    if (!exists(stage)) refuse(stage);
+    return shared_->of_stage[static_cast<std::size_t>(stage)];
+  }
 
   std::shared_ptr<const Shared> shared_; // null: no stages
 };

@@ -22,9 +22,12 @@ double duration(const ProgramAction& action, const Costs& costs) {
     case Kind::backward:
       return costs.times[stage].input_ms + costs.times[stage].weight_ms;
     case Kind::reduce_grad:
-      return costs.ends.empty() ? 0 : costs.ends[stage].reduce_ms;
+      return costs.stages.empty() ? 0 : costs.stages[stage].reduce_ms;
     case Kind::opt_step:
-      return costs.ends.empty() ? 0 : costs.ends[stage].optimizer_ms;
+      return costs.stages.empty() ? 0 : costs.stages[stage].optimizer_ms;
+    case Kind::gather_param:
+    case Kind::unshard:
+      return costs.stages.empty() ? 0 : costs.stages[stage].gather_ms;
     default:
       return 0;
   }
@@ -40,8 +43,8 @@ void check_sizes(const Costs& costs, std::size_t stages) {
   TRIAX_REQUIRE(costs.times.size() == stages, "{} stages, times of {}", stages, costs.times.size());
   TRIAX_REQUIRE(costs.link_ms.empty() || costs.link_ms.size() == stages - 1, "{} stages, links of {} edges", stages,
                 costs.link_ms.size());
-  TRIAX_REQUIRE(costs.ends.empty() || costs.ends.size() == stages, "{} stages, times at the end of a step of {}",
-                stages, costs.ends.size());
+  TRIAX_REQUIRE(costs.stages.empty() || costs.stages.size() == stages,
+                "{} stages, times of reductions, gathers and updates of {}", stages, costs.stages.size());
   TRIAX_REQUIRE(costs.bytes.empty() || costs.bytes.size() == stages, "{} stages, bytes of {}", stages,
                 costs.bytes.size());
 }
@@ -132,7 +135,7 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
     return Graph::Lengths{duration(action, costs), link(action, costs)};
   });
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    for (const Graph::Time& time : out.actions[rank]) out.end_ms = std::max(out.end_ms, time.end);
+    for (const Graph::Time& time : out.actions[rank]) out.step_ms = std::max(out.step_ms, time.end);
     RankTally tally(programs[rank], costs);
     tally.run(out.actions[rank]);
     out.time_span.add(tally.time_span);

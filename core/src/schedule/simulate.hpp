@@ -6,11 +6,12 @@
 //
 // Each rank runs its compute actions in order, one at a time. An action starts when the previous one has ended and its
 // inputs have arrived: at the end of their producer, plus the link time if that is on another rank. Transfers do not
-// occupy a rank and do not slow each other down. Without the work at the end of a step, these are the semantics of the
-// bubble rates in the zero-bubble paper (arXiv 2401.10241, table 5).
+// occupy a rank and do not slow each other down. Without reductions, gathers and updates, these are the semantics of
+// the bubble rates in the zero-bubble paper (arXiv 2401.10241, table 5).
 //
 // The gradients of a stage are reduced beside later passes, those of a rank one stage after another. The optimizer step
 // starts on every rank when all gradients of all ranks are reduced, because it needs their norm, which takes no time.
+// UNSHARD runs beside passes too, in one queue with the reductions of its rank; GATHER_PARAM follows the update.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +36,11 @@ struct PassBytes {
   std::int64_t forward = 0, input = 0, weight = 0;
 };
 
-/// Times of one stage at the end of a step.
-struct EndTimes {
+/// Times of one stage for the work that does not belong to a microbatch.
+struct StageTimes {
   double reduce_ms = 0;    // reduction of its gradients
   double optimizer_ms = 0; // update of its parameters
+  double gather_ms = 0;    // all-gather of its parameters: GATHER_PARAM, and each UNSHARD
 };
 
 struct Costs {
@@ -46,7 +48,7 @@ struct Costs {
   /// From the end of a pass to the start of a dependent pass on another rank, by edge: edge i joins stages i and i + 1.
   /// Edges within a rank take no time. Empty: links take no time.
   std::vector<double> link_ms{};
-  std::vector<EndTimes> ends{};                         // by stage; empty: the end of a step takes no time
+  std::vector<StageTimes> stages{};                     // by stage; empty: this work takes no time
   std::vector<PassBytes> bytes{};                       // by stage; empty: memory is not simulated
   std::optional<std::int64_t> cap_bytes = std::nullopt; // limit per rank
 };
@@ -54,13 +56,12 @@ struct Costs {
 struct Simulation {
   std::vector<std::vector<Graph::Time>> actions; // in ms, by rank and position in its program
   TimeSpan time_span;                            // of all passes, in ms
-  double end_ms = 0;                             // when the last action ends
+  double step_ms = 0;                            // when the last action ends; the first ones start at 0
   std::vector<int> peak_in_flight;               // by rank: forwards whose backward has not ended, counted per stage
   std::vector<std::int64_t> peak_bytes;          // by rank
   std::optional<Graph::Entry> over_cap;          // first action over the cap, on the first such rank
 
   double makespan_ms() const { return time_span.length(); } // from the first start to the last end of all passes
-  double step_ms() const { return end_ms - time_span.first; }
 };
 
 /// Simulates the programs of all pipeline ranks.

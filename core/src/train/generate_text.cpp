@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <numeric>
 #include <span>
 
 #include "data/text_stream.hpp"
+#include "executor/executor.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -14,6 +16,9 @@ namespace triax::train {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
+
+/// In place of a chosen token: larger than any.
+constexpr std::int32_t kNotFinite = std::numeric_limits<std::int32_t>::max();
 
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
@@ -138,10 +143,17 @@ class TextGeneration {
       for (std::size_t sample = 0; sample < samples_; ++sample) {
         if (answer_.samples[sample].end != TextEnd::open) continue;
         const TensorView logits = rank_.generator().logits(static_cast<int>(sample));
-        chosen_[sample] = sampler_->choose(logits.at(logits.size(0) - 1).flat(), sequences_[sample],
-                                           static_cast<std::uint32_t>(sample));
+        chosen_[sample] =
+            sampler_
+                ->choose(logits.at(logits.size(0) - 1).flat(), sequences_[sample], static_cast<std::uint32_t>(sample))
+                .value_or(kNotFinite);
       }
     rank_.agree(chosen_);
+    if (std::find(chosen_.begin(), chosen_.end() - 1, kNotFinite) == chosen_.end() - 1) return;
+    throw executor::NonfiniteError(
+        Error("a logit is not finite", text("after {} tokens", rank_.generator().length()),
+              "the weights are not finite, or too large for train.precision: use train.precision = \"fp32\", or "
+              "weights of an earlier step"));
   }
 
   void take(std::size_t sample, std::int32_t token) {

@@ -2,7 +2,8 @@
 // Generates text on one rank: prompts come from rank 0, and all ranks extend the same sequences.
 //
 // Threads: the rank's main thread. Ownership: borrows everything. Blocking: until the last prompt is answered, or a
-// signal. Errors: Error of a forward, of the tokenizer, or of what TextReceiver throws.
+// signal. Errors: Error of a forward, of the tokenizer, or of what Conversation throws; executor::NonfiniteError, on
+// all ranks, if a logit is not finite.
 //
 // The ranks of the last stage choose tokens from the same logits, and all ranks agree on them. So each rank knows the
 // texts, and they end at the same token without further messages.

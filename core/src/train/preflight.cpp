@@ -234,11 +234,6 @@ class Check {
 
   /// What all ranks have in common.
   void ask_text_sample() {
-    if (sharding(run_) == schedule::Sharding::parameters)
-      return refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "optimizer.shard"},
-                                 "eval.sample needs whole weights on each rank, and optimizer.shard = \"parameters\" "
-                                 "divides them")
-                        .with_hint("use optimizer.shard = \"gradients\", or remove eval.sample"));
     if (!computes())
       return refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "kernels.plugin"},
                                  "kernels.plugin \"{}\" does not compute, so it has no text for eval.sample",

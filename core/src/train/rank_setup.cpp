@@ -183,6 +183,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.index};
   split_ = split_of(run, model);
+  prefetch_ = static_cast<int>(run.optimizer_core.prefetch);
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
                                       .context = layer_context(run, model, layout, rank),
@@ -196,7 +197,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
 }
 
 executor::TrainedStages Preparation::trained() const {
-  return {training.stage_map(), state->parameters(), split_};
+  return {training.stage_map(), state->parameters(), split_, training.sharding(), prefetch_};
 }
 
 } // namespace triax::train

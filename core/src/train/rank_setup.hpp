@@ -66,6 +66,7 @@ struct Preparation {
 
  private:
   std::vector<executor::StageLayers> split_;
+  int prefetch_ = 0;
 };
 
 } // namespace triax::train

@@ -5,20 +5,12 @@
 #include <numeric>
 #include <utility>
 
-#include "data/tokenizer_choice.hpp"
+#include "executor/executor.hpp"
 #include "train/generate_text.hpp"
 
 namespace triax::train {
 
 namespace {
-
-std::vector<std::int32_t> encoded(const data::Tokenizer& tokenizer, const std::string& prompt) {
-  try {
-    return tokenizer.encode(prompt);
-  } catch (const Error& error) {
-    throw Error("the prompt cannot be encoded: " + error.message(), error.where(), error.hint());
-  }
-}
 
 std::size_t bytes_of(const executor::GenerateState& state, const executor::ScratchBytes& scratch) {
   const auto rows = state.memory(scratch);
@@ -34,18 +26,14 @@ SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_p
                 "set data.path, or remove eval.sample");
   const std::filesystem::path& corpus = run.data.training.paths.front();
   SamplePrompt out;
-  out.tokenizer = data::open_tokenizer_of(corpus);
-  if (out.tokenizer->vocab() > run.vocab)
-    throw Error(text("the tokenizer of {} has {} tokens, and model.vocab = {}", corpus.string(), out.tokenizer->vocab(),
-                     run.vocab),
-                {}, "use a model.vocab that has all of them, or remove eval.sample");
-  out.tokens = encoded(*out.tokenizer, run.eval.sample);
-  if (const auto end = data::read_tokenizer_info(corpus).end) out.ends.push_back(*end);
-  const auto count = static_cast<std::int64_t>(out.tokens.size());
-  if (count == 0 || count >= model_positions)
-    throw Error(text("the prompt has {} tokens, and the model has {} positions", count, model_positions), {},
-                count == 0 ? "write a prompt that has a token" : "use a shorter prompt");
-  out.positions = std::min(model_positions, count + run.eval.sample_tokens);
+  out.tokenizer = data::text_tokenizer_of(corpus);
+  const std::int64_t vocab = out.tokenizer.tokenizer->vocab();
+  if (vocab > run.vocab)
+    throw Error(text("the tokenizer of {} has {} tokens, and model.vocab = {}", corpus.string(), vocab, run.vocab), {},
+                "use a model.vocab that has all of them, or remove eval.sample");
+  out.tokens = data::encode_prompt(out.tokenizer, run.eval.sample);
+  data::check_prompt_length(out.tokens, model_positions);
+  out.positions = std::min(model_positions, static_cast<std::int64_t>(out.tokens.size()) + run.eval.sample_tokens);
   return out;
 }
 
@@ -75,8 +63,8 @@ SampledText TextSample::make(const executor::Request& request) {
   const GenerateOptions options{
       .sampling = {.temperature = eval.sample_temperature, .seed = parts_.run.train.seed},
       .max_tokens = eval.sample_tokens,
-      .ends = prompt_.ends,
-      .tokenizer = prompt_.tokenizer.get(),
+      .ends = prompt_.tokenizer.ends,
+      .tokenizer = prompt_.tokenizer.tokenizer.get(),
   };
   SampledText out;
   bool is_given = false;
@@ -90,7 +78,11 @@ SampledText TextSample::make(const executor::Request& request) {
       .answered = [](const Answer&) {},
   };
   tokens_ = 0;
-  out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
+  try {
+    out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
+  } catch (const executor::NonfiniteError& error) {
+    throw executor::NonfiniteError(Error(error.message(), text("{}, {}", kTextSample, error.where()), error.hint()));
+  }
   tokens_ = kNoText;
   return out;
 }

@@ -11,13 +11,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "config/run_config.hpp"
-#include "data/tokenizer/tokenizer.hpp"
+#include "data/text_tokenizer.hpp"
 #include "train/agreement.hpp"
 #include "train/rank.hpp"
 #include "train/rank_groups.hpp"
@@ -31,8 +30,8 @@ inline constexpr const char* kTextSample = "text of eval.sample";
 
 /// The prompt as tokens, and how many positions the text needs.
 struct SamplePrompt {
-  std::unique_ptr<data::Tokenizer> tokenizer;
-  std::vector<std::int32_t> tokens, ends; // `ends` end a text
+  data::TextTokenizer tokenizer;
+  std::vector<std::int32_t> tokens;
   std::int64_t positions = 0;
 
   /// Opens the tokenizer of the training data.

@@ -105,13 +105,16 @@ void CpuKernels::do_act_bwd(const ActBwd& args, const OpContext&) {
 void CpuKernels::do_rope(const Rope& args, const OpContext& context) {
   const TensorView &x = args.x, &y = args.y;
   const std::int64_t width = x.size(3), half = width / 2;
+  double* frequencies = reinterpret_cast<double*>(context.scratch.data());
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double power = -2.0 * static_cast<double>(i) / static_cast<double>(width);
+    frequencies[i] = scaled_frequency(std::pow(args.base, power), args.scaling);
+  }
   pool_->run(x.size(0), [&](std::int64_t s, int thread) {
-    float* cosine = reinterpret_cast<float*>(context.scratch.data()) + thread * width;
+    float* cosine = reinterpret_cast<float*>(frequencies + half) + thread * width;
     float* sine = cosine + half;
     for (std::int64_t i = 0; i < half; ++i) {
-      const double power = -2.0 * static_cast<double>(i) / static_cast<double>(width);
-      const double angle =
-          static_cast<double>(args.position0 + s) * scaled_frequency(std::pow(args.base, power), args.scaling);
+      const double angle = static_cast<double>(args.position0 + s) * frequencies[i];
       cosine[i] = static_cast<float>(std::cos(angle));
       sine[i] = static_cast<float>(args.inverse ? -std::sin(angle) : std::sin(angle));
     }

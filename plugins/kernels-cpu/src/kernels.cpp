@@ -170,7 +170,7 @@ std::size_t CpuKernels::scratch_of_f32(const OpCall& call) const {
     case Op::linear_fwd:
       return packing_scratch(call.as<LinearFwd>());
     case Op::rope:
-      return bytes(threads_ * call.as<Rope>().x.size(3), sizeof(float));
+      return bytes((1 + threads_) * call.as<Rope>().x.size(3), sizeof(float)); // frequencies; angles of a thread
     case Op::sum_squares:
       return bytes(blocks_of(call.as<SumSquares>().x.elements()), sizeof(double));
     case Op::attention_fwd:

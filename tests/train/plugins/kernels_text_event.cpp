@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels-text-event: the reference's operations; something happens while a text is generated, after `at` of its
+// tokens.
+#include <unistd.h>
+
+#include <csignal>
+#include <limits>
+#include <triax/plugin.hpp>
+#include <triax/reference_kernels.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_int("at", "4", 1, 1'000'000, "embeddings of one token on this rank before the event"),
+    option_string("event", "nan", "signal|slow|nan", "what happens"),
+};
+
+/// A step has no embedding of one token, if sequences and microbatches have more.
+class TextEventKernels final : public reference_kernels::ReferenceKernels {
+ public:
+  explicit TextEventKernels(const PluginContext& context)
+      : ReferenceKernels("kernels-text-event"),
+        event_(context.options.text("event")),
+        left_(context.options.integer("at")) {}
+
+ protected:
+  void do_embed_fwd(const EmbedFwd& args, const OpContext& context) override {
+    ReferenceKernels::do_embed_fwd(args, context);
+    if (args.tokens.elements() != 1 || --left_ >= 0) return;
+    if (event_ == "nan") args.y.as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+    if (event_ == "signal" && left_ == -1) ::kill(::getpid(), SIGTERM);
+    if (event_ == "signal") ::usleep(20'000); // the thread that catches it needs a while
+    if (event_ == "slow" && left_ == -1) ::usleep(1'200'000);
+  }
+
+ private:
+  const std::string event_;
+  std::int64_t left_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::KernelSet, TextEventKernels, "kernels-text-event", "0.1.0",
+             "the reference, with an event in a text", kOptions)
