@@ -221,6 +221,18 @@ TEST_F(PlanSearch, APlanThatIsStoppedIsTheBestSoFar) {
   EXPECT_EQ(result.plans.size(), 3U);
 }
 
+TEST_F(PlanSearch, AnAlternativeWhoseSearchIsStoppedIsLeftOut) {
+  const SearchRequest asked = request(4, kEverything);
+  PlanCosts costs(asked, code_, null_log());
+  const LoadedPlanner planner("sweep", plugin::search_folders({}), null_log());
+  const SearchResult result = search_plans(costs, planner, 1);
+  ASSERT_EQ(result.plans.size(), 1U);
+  EXPECT_GT(alternatives(costs, planner, result.plans.front().plan).size(), 5U);
+  int asks = 0;
+  costs.set_stops([&] { return ++asks > 1; }); // after the first search has begun
+  EXPECT_TRUE(alternatives(costs, planner, result.plans.front().plan).empty());
+}
+
 TEST_F(PlanSearch, TheLeastMemoryIsThatOfBruteForce) {
   const SearchRequest all = request(2, kEverything), none = request(2, 1);
   PlanCosts costs(all, code_, null_log()), too_small(none, code_, null_log());
