@@ -148,15 +148,15 @@ Pipelines that are too long, and too many ranks:
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 3 --tokens 1e9 > planned
   $ sed -n '/^  plan/,$p' planned | head -5
     plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03426 s    3.74 k  3.098  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
-       2  0.03426 s    3.74 k  3.098  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
-       3  0.03441 s    3.72 k  3.111  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
+       1  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
+       2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
+       3  0.03297 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
   
 
 The plan is a run that the engine accepts and trains:
 
-  $ sed -n '/^include/,$p' planned > plan.toml; cat plan.toml
-  include = ["run.toml"]
+  $ sed -n '/^include/,$p' planned > plan.toml; sed "s|$PWD|{folder}|" plan.toml
+  include = ["{folder}/run.toml"]
   
   [parallel]
   pipeline = 4
@@ -183,24 +183,57 @@ The plan is a run that the engine accepts and trains:
   $ triax train plan.toml --set run.dir=planned-run > /dev/null 2>&1; echo $?
   0
 
+Saved in another folder, and with the keys of --set; a file may have any name:
+
+  $ mkdir elsewhere; cp run.toml 'a "run".toml'; for file in tokens.*; do cp $file other-$file; done
+  $ triax plan 'a "run".toml' --cluster $cluster --gpus 4 --top 1 --set data.path=other-tokens --set optimizer.lr=5e-4 --set batch.micro=4 --set batch.global=16 > planned; sed -n '/^include/,$p' planned > elsewhere/plan.toml; sed "s|$PWD|{folder}|" elsewhere/plan.toml
+  include = ["{folder}/a \"run\".toml"]
+  
+  [parallel]
+  pipeline = 4
+  tensor = 1
+  data = 1
+  chunks = 1
+  sequence = false
+  
+  [batch]
+  micro = 16
+  global = 16
+  
+  [memory]
+  recompute = "none"
+  
+  [schedule]
+  plugin = "sched-zb-h1"
+  
+  [optimizer]
+  shard = "none"
+  lr = 5e-04
+  
+  [data]
+  path = "{folder}/other-tokens"
+  $ (cd elsewhere; triax check plan.toml > checked; echo $?; triax check plan.toml | grep -c other-tokens)
+  0
+  2
+
 Restricted searches, another planner, reasons and JSON:
 
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 2 --fix pipeline=2 --fix schedule=gpipe --fix recompute=full --explain | sed -n '/^  plan/,/^$/p;/^the best/,/^$/p'
     plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03675 s    3.48 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none
-       2  0.03679 s    3.48 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
+       1  0.03499 s    3.66 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none
+       2  0.03503 s    3.65 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
   
     plan       step  compute  imbalance  bubble  tensor  pipeline   data  optimizer   fixed
-       1  0.03675 s   14.4 %      0.1 %  14.3 %   0.0 %     0.1 %  0.3 %      0.0 %  70.8 %
-       2  0.03679 s   14.4 %      0.1 %  14.3 %   0.0 %     0.1 %  0.4 %      0.0 %  70.7 %
+       1  0.03499 s   12.6 %      0.1 %  12.5 %   0.0 %     0.1 %  0.3 %      0.0 %  74.4 %
+       2  0.03503 s   12.6 %      0.1 %  12.5 %   0.0 %     0.1 %  0.4 %      0.0 %  74.3 %
   
   the best plan with another value of a setting
-    parallel.tensor: 0.03791 s, 3.2 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    parallel.data: 0.03791 s, 3.2 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    parallel.tensor: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    parallel.data: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
     parallel.chunks: no plan with another value
-    parallel.sequence: 0.03928 s, 6.9 % longer: tensor takes 0.001321 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = true, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    batch.micro: 0.03791 s, 3.2 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    optimizer.shard: 0.03679 s, 0.1 % longer: data takes 3.976e-05 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "gradients"
+    parallel.sequence: 0.03752 s, 7.2 % longer: tensor takes 0.001321 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = true, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    batch.micro: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    optimizer.shard: 0.03503 s, 0.1 % longer: data takes 3.976e-05 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "gradients"
   
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --fix tensor=2 --json | grep -v '_s"\|error\|days'
   {
@@ -260,13 +293,13 @@ Restricted searches, another planner, reasons and JSON:
         "bytes": 619008,
       }
     ],
-    "toml": "include = [\"run.toml\"]\n\n[parallel]\npipeline = 1\ntensor = 2\ndata = 2\nchunks = 1\nsequence = false\n\n[batch]\nmicro = 4\n\n[memory]\nrecompute = \"full\"\n\n[schedule]\nplugin = \"sched-1f1b\"\n\n[optimizer]\nshard = \"none\"\n"
+    "toml": "include = [\"{folder}/run.toml\"]\n\n[parallel]\npipeline = 1\ntensor = 2\ndata = 2\nchunks = 1\nsequence = false\n\n[batch]\nmicro = 4\n\n[memory]\nrecompute = \"full\"\n\n[schedule]\nplugin = \"sched-1f1b\"\n\n[optimizer]\nshard = \"none\"\n"
   }
 
 ## Refused searches
 
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix tensor=two --fix colour=red --fix schedule=none
-  --fix tensor=two: parallel.tensor must be a number of ranks, got "two"
+  --fix tensor=two: parallel.tensor must be one of 1, 2, 4, got "two"
     write an allowed value, or leave --fix out
   --fix colour=red: "colour" is not a setting of a plan
     settings: parallel.chunks, parallel.data, batch.micro, parallel.pipeline, memory.recompute, schedule.plugin, parallel.sequence, optimizer.shard, parallel.tensor
@@ -277,6 +310,26 @@ Restricted searches, another planner, reasons and JSON:
   no plan on 4 GPUs fits into 100 kB of each: the least is 367 kB, with parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
     use more --gpus, a cluster with more memory per device, a smaller model, or fewer --fix
   [1]
+  $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 85GB
+  --reserve 85GB must be below the memory of a device, and device.memory_bytes is 85 GB
+    use a smaller --reserve, such as 0
+  [2]
+  $ triax plan run.toml --cluster $cluster --gpus 1 --reserve 0 --top 1 | head -1
+  1 GPUs of DGX A100, batch.global = 8, 85 GB of memory each; plan-sweep evaluated 12 plans
+  $ triax plan run.toml --cluster $cluster --gpus 4 --fix micro=4611686018427387904 --fix chunks=2147483647 --fix data=3 --fix tensor=2 --fix parallel.tensor=4
+  --fix micro=4611686018427387904: batch.micro must be one of 1, 2, 4, 8, got "4611686018427387904"
+    write an allowed value, or leave --fix out
+  --fix chunks=2147483647: parallel.chunks must be at most the 4 blocks of the model, got "2147483647"
+    write an allowed value, or leave --fix out
+  --fix data=3: parallel.data must be one of 1, 2, 4, got "3"
+    write an allowed value, or leave --fix out
+  --fix parallel.tensor=4: parallel.tensor is fixed already
+    write --fix once for each setting
+  [2]
+  $ cat run.toml | triax plan /dev/stdin --cluster $cluster --gpus 4
+  /dev/stdin is a pipe, and a plan includes the file of its run
+    write the run to a file
+  [2]
   $ triax plan run.toml --cluster $cluster --gpus 5 --fix data=5
   no plan of 5 GPUs has microbatches of whole sequences with batch.global = 8, and is accepted by the plugins of the run
     use another --gpus or batch.global, or fewer --fix; triax check says why plugins refuse a layout
@@ -295,5 +348,9 @@ Restricted searches, another planner, reasons and JSON:
   [2]
   $ triax plan run.toml --cluster $cluster --predict runs.csv
   triax: RUN.toml excludes --predict
+    more: triax plan --help
+  [2]
+  $ triax plan --cluster $cluster --predict runs.csv --set batch.micro=2
+  triax: --predict excludes --set
     more: triax plan --help
   [2]

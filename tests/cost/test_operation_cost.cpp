@@ -69,10 +69,9 @@ TEST(OperationCost, NeverRisesWithPeakOrBandwidth) {
   }
 }
 
-/// Products and passes of attention in kernels-fused (docs/adr/0014), whose backward makes the scores twice.
+/// Attention of kernels-fused (docs/adr/0014): one kernel forward, and two backward, which both read q, k, v and dout.
 TEST(OperationCost, TiledAttentionMovesNoScores) {
-  Cluster cluster = selene();
-  cluster.device.score_share.value = 1e-9; // a pass over the scores would take for ages
+  const Cluster cluster = memory_only();
   const OperationCost tiled(cluster.device, *code_named("triax")), stored(cluster.device, kCode);
   const TensorView heads(nullptr, DType::bf16, {512, 2, 8, 64});
   AttentionFwd forward;
@@ -80,11 +79,24 @@ TEST(OperationCost, TiledAttentionMovesNoScores) {
   AttentionBwd backward;
   backward.dq = backward.dk = backward.dv = backward.dout = backward.q = backward.k = backward.v = backward.o = heads;
   const OpCall forward_call{Op::attention_fwd, &forward}, backward_call{Op::attention_bwd, &backward};
-  EXPECT_EQ(tiled.of(forward_call).kernels, 2 + 1);
-  EXPECT_EQ(tiled.of(backward_call).kernels, 7 + 1);
-  EXPECT_LT(tiled.of(forward_call).seconds, 1e-3);
-  EXPECT_LT(tiled.of(backward_call).seconds, 1e-3);
-  EXPECT_GT(stored.of(forward_call).seconds, 1);
+  const double moved = 2 * 512 * 2 * 8 * 64, scores = 2 * 8 * 512 * 512; // bytes of q, and elements of the scores
+  EXPECT_EQ(tiled.of(forward_call).kernels, 1);
+  EXPECT_EQ(tiled.of(backward_call).kernels, 2);
+  EXPECT_NEAR(tiled.of(forward_call).seconds, 4 * moved, 1e-3);
+  EXPECT_NEAR(tiled.of(backward_call).seconds, 11 * moved, 1e-3);
+  EXPECT_GT(stored.of(forward_call).seconds, 4 * moved + 2 * scores);
+  // Its products take the time of their operations.
+  Cluster slow = memory_only();
+  slow.device.memory_bandwidth.value = 1e30;
+  slow.device.peak_16bit.value = 1;
+  slow.device.fill.value = 0;
+  slow.device.gemm_share.value = 1;
+  slow.device.tiles = {{64, 64, {1}}};
+  const OperationCost compute(slow.device, *code_named("triax"));
+  const double product = 2.0 * scores * 64;
+  const double forward_s = compute.of(forward_call).seconds, backward_s = compute.of(backward_call).seconds;
+  EXPECT_NEAR(forward_s, 2 * product, 1e-9 * product);
+  EXPECT_NEAR(backward_s, 7 * product, 1e-9 * product);
 }
 
 /// Bytes of a product, each matrix once.

@@ -50,8 +50,9 @@ class PlanSearch : public testing::Test {
     cluster_ = cost::read_cluster(std::filesystem::path(TRIAX_SOURCE_DIR) / "clusters/a100-dgx.toml").cluster.value();
   }
 
-  SearchRequest request(int ranks, std::uint64_t limit) {
-    const config::RunConfig& run = loaded_.run.value();
+  SearchRequest request(int ranks, std::uint64_t limit) { return request(loaded_.run.value(), ranks, limit); }
+  /// The run must outlive the request.
+  SearchRequest request(const config::RunConfig& run, int ranks, std::uint64_t limit) const {
     const std::vector<config::PluginChoice> schedules = schedulers_beside(run);
     std::vector<std::string> names;
     for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
@@ -101,6 +102,54 @@ TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckToTheByte) {
     ++compared;
   }
   EXPECT_GT(compared, 30);
+}
+
+/// A period of these rows is 2p microbatches.
+TEST_F(PlanSearch, SlotsAreExtrapolatedOnlyIfTheyArePeriodic) {
+  const config::LoadResult grouped = config::load(config::TomlText{kRun, "run.toml", "."},
+                                                  {{"schedule.plugin", "sched-interleaved"},
+                                                   {"schedule.group", "6"},
+                                                   {"parallel.pipeline", "3"},
+                                                   {"parallel.chunks", "2"},
+                                                   {"batch.global", "60"},
+                                                   {"batch.micro", "1"}},
+                                                  {}, config::Purpose::plan);
+  ASSERT_TRUE(grouped.run) << grouped.refusals.front().text;
+  const SearchRequest asked = request(*grouped.run, 3, kEverything);
+  PlanCosts costs(asked, code_, null_log());
+  for (const std::int64_t micro : {1, 2, 5}) {
+    const TrainingPlan plan{.pipeline = 3, .micro = micro, .chunks = 2}; // the run's scheduler is the first
+    const std::optional<std::uint64_t> found = costs.exact_bytes(plan);
+    const config::RunConfig run = run_of(asked, plan);
+    const train::Preflight checked = train::preflight(run, train::choose_placement(run), null_log());
+    ASSERT_TRUE(checked.refusals.empty()) << checked.refusals.front().message;
+    std::uint64_t most = 0;
+    for (const train::RankPlan& rank : checked.plans) most = std::max(most, rank.bytes());
+    EXPECT_EQ(found, most) << keys_text(asked, plan);
+  }
+}
+
+/// Also of schedules that split backwards, with a last stage whose logits are most of what it keeps.
+TEST_F(PlanSearch, TheBoundOfMemoryIsNeverAboveIt) {
+  for (const std::int64_t vocab : {250, 5000}) {
+    config::RunConfig run = loaded_.run.value();
+    run.vocab = vocab;
+    const SearchRequest whole = request(run, 4, kEverything), nothing = request(run, 4, 0);
+    // Without memory, an evaluation ends at the bound.
+    PlanCosts exact(whole, code_, null_log()), bounded(nothing, code_, null_log());
+    int splits = 0;
+    const std::vector<TrainingPlan> plans = all_plans(whole.space);
+    for (std::size_t at = 0; at < plans.size(); ++at) {
+      if (plans[at].pipeline < 4 && at % 7 != 0) continue; // to save time
+      const std::optional<PlanEvaluation> bound = bounded.evaluate(plans[at]);
+      const std::optional<std::uint64_t> bytes = bound ? exact.exact_bytes(plans[at]) : std::nullopt;
+      if (!bytes) continue;
+      EXPECT_LE(bound->bytes, *bytes) << keys_text(whole, plans[at]);
+      const std::string& schedule = whole.space.schedules[static_cast<std::size_t>(plans[at].schedule)];
+      splits += schedule.starts_with("sched-zb") && plans[at].pipeline == 4;
+    }
+    EXPECT_GT(splits, 10);
+  }
 }
 
 TEST_F(PlanSearch, TheSweepIsBruteForce) {
@@ -172,6 +221,18 @@ TEST_F(PlanSearch, APlanThatIsStoppedIsTheBestSoFar) {
   EXPECT_EQ(result.plans.size(), 3U);
 }
 
+TEST_F(PlanSearch, AnAlternativeWhoseSearchIsStoppedIsLeftOut) {
+  const SearchRequest asked = request(4, kEverything);
+  PlanCosts costs(asked, code_, null_log());
+  const LoadedPlanner planner("sweep", plugin::search_folders({}), null_log());
+  const SearchResult result = search_plans(costs, planner, 1);
+  ASSERT_EQ(result.plans.size(), 1U);
+  EXPECT_GT(alternatives(costs, planner, result.plans.front().plan).size(), 5U);
+  int asks = 0;
+  costs.set_stops([&] { return ++asks > 1; }); // after the first search has begun
+  EXPECT_TRUE(alternatives(costs, planner, result.plans.front().plan).empty());
+}
+
 TEST_F(PlanSearch, TheLeastMemoryIsThatOfBruteForce) {
   const SearchRequest all = request(2, kEverything), none = request(2, 1);
   PlanCosts costs(all, code_, null_log()), too_small(none, code_, null_log());
@@ -186,15 +247,54 @@ TEST_F(PlanSearch, TheLeastMemoryIsThatOfBruteForce) {
 
 TEST_F(PlanSearch, SettingsThatAreFixedRestrictTheSpace) {
   PlanSpace space = request(8, 1).space;
-  EXPECT_TRUE(fix_setting(space, "tensor=2", "--fix").empty());
-  EXPECT_TRUE(fix_setting(space, "schedule.plugin=\"1f1b\"", "--fix").empty());
-  EXPECT_TRUE(fix_setting(space, "recompute=full", "--fix").empty());
+  const auto code_of = [this](const std::vector<std::string>& settings) {
+    PlanSpace fresh = request(8, 1).space;
+    return fix_settings(fresh, settings, "--fix").front().code;
+  };
+  EXPECT_TRUE(
+      fix_settings(space, {"tensor=2", "schedule.plugin=\"1f1b\"", "recompute=full", "chunks=5"}, "--fix").empty());
+  EXPECT_EQ(space.chunks, std::vector{5});
   EXPECT_EQ(space.tensor, std::vector{2});
   EXPECT_EQ(space.schedules, std::vector<std::string>{"sched-1f1b"});
   EXPECT_EQ(space.recompute, std::vector{true});
-  EXPECT_EQ(fix_setting(space, "tensor=two", "--fix").front().code, ErrorCode::kInvalidValue);
-  EXPECT_EQ(fix_setting(space, "shard=all", "--fix").front().code, ErrorCode::kInvalidValue);
-  EXPECT_EQ(fix_setting(space, "colour=red", "--fix").front().code, ErrorCode::kUnknownKey);
+  // Too large, not a divisor, more than the blocks, across nodes of 8 GPUs, not a value.
+  for (const char* const setting : {"micro=4611686018427387904", "micro=3", "data=16", "chunks=2147483647", "chunks=7",
+                                    "tensor=two", "shard=all", "pipeline=0"})
+    EXPECT_EQ(code_of({setting}), ErrorCode::kInvalidValue) << setting;
+  PlanSpace wide = request(24, 1).space;
+  EXPECT_EQ(fix_settings(wide, {"tensor=3"}, "--fix").front().code, ErrorCode::kInvalidValue);
+  EXPECT_EQ(code_of({"colour=red"}), ErrorCode::kUnknownKey);
+  EXPECT_EQ(code_of({"tensor=2", "parallel.tensor=2"}), ErrorCode::kInvalidValue);
+}
+
+/// Two pipeline ranks of three data ranks on nodes of four: the first has no rank on another node, and the second has.
+TEST_F(PlanSearch, GroupsAndTransfersThatLeaveANodeTakeTheNetwork) {
+  const auto slow_time = [this](const TrainingPlan& plan) {
+    cluster_.node.devices = 4;
+    cluster_.node.cards = 1;
+    cluster_.node.card_bandwidth.value = 1e3;
+    const SearchRequest asked = request(plan.pipeline * plan.tensor * plan.data, kEverything);
+    return PlanCosts(asked, code_, null_log()).time_of(plan);
+  };
+  loaded_.run->batch.global = 12;
+  const PlanTime crossing = slow_time({.pipeline = 2, .data = 3});
+  const double block_bytes = 4.0 * 12 * 64 * 64, boundary_bytes = 2.0 * 32 * 64, tied_bytes = 4.0 * 250 * 64;
+  EXPECT_GT(crossing.data, 3 * block_bytes * 4 / 3 / 1e3);
+  EXPECT_GT(crossing.pipeline, boundary_bytes / 1e3);
+  // The first and the last pipeline rank are on two nodes, and the ranks beside them are not.
+  EXPECT_GT(slow_time({.pipeline = 6}).data, tied_bytes / 1e3);
+  EXPECT_LT(slow_time({.pipeline = 3}).data, 1e-2);
+}
+
+TEST_F(PlanSearch, TiedParametersOfARankAreUpdatedOnce) {
+  cluster_.device.memory_bandwidth.value = cluster_.device.memory_share.value = 1;
+  loaded_.run->vocab = 256; // rows that need no padding
+  const SearchRequest asked = request(1, kEverything);
+  const config::RunConfig run = run_of(asked, {});
+  const train::Preflight checked = train::preflight(run, train::choose_placement(run), null_log());
+  ASSERT_GT(checked.parameters, 0);
+  EXPECT_NEAR(PlanCosts(asked, code_, null_log()).time_of({}).optimizer,
+              code_.optimizer_bytes * static_cast<double>(checked.parameters), 1);
 }
 
 TEST_F(PlanSearch, WidthsOfConstantsGiveAnError) {

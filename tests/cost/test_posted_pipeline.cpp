@@ -35,6 +35,18 @@ PostedRows rows_of(const char* scheduler, const PipelineShape& shape) {
   return {loaded->rows(shape), shape};
 }
 
+/// Of a split backward, the input gradient ends before the weight gradient: the last rank makes it at once.
+TEST(PostedPipeline, MicrobatchesInFlightAreCountedToEachPass) {
+  const std::vector<int> input = {4, 3, 2, 1}, weight = {4, 4, 4, 4};
+  const PostedRows split = rows_of("sched-zb-h1", {4, 1, 12}), whole = rows_of("sched-1f1b", {4, 1, 12});
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(split.until_input[rank][rank], input[rank]) << rank;
+    EXPECT_EQ(split.until_weight[rank][rank], weight[rank]) << rank;
+    EXPECT_EQ(whole.until_input[rank][rank], input[rank]) << rank;
+    EXPECT_EQ(whole.until_weight[rank][rank], input[rank]) << rank;
+  }
+}
+
 TEST(PostedPipeline, IsTheSimulatorOfProgramsWhereNoMessageWaitsForAnother) {
   for (const auto& [scheduler, chunks] : kCases)
     for (const int prefetch : {-1, 0, 1, 2}) {

@@ -41,13 +41,17 @@ std::string is_setting(const std::string& written) {
   return is_valid ? "" : "must be KEY=VALUE, got \"" + written + "\"";
 }
 
+std::string is_reserve(const std::string& written) {
+  return written == kNoReserve ? "" : is_memory_limit(written);
+}
+
 } // namespace
 
 void add_plan(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("plan", "finds the layout under which a run trains fastest on a cluster");
   const auto arguments = std::make_shared<PlanArguments>();
   SearchArguments& search = arguments->search;
-  CLI::Option* const run = verb->add_option("RUN.toml", search.file, "the run; its layout is not used");
+  CLI::Option* const run = verb->add_option("RUN.toml", search.file, "the run; the plans replace its layout");
   verb->add_option("--cluster", arguments->cluster, "the cluster's file, such as clusters/a100-dgx.toml")
       ->required()
       ->type_name("CLUSTER.toml");
@@ -71,7 +75,7 @@ void add_plan(CLI::App& program, int& status) {
           ->check(not_empty())
           ->type_name("PLANNER"),
       verb->add_option("--reserve", search.reserve, "memory of each device that a plan leaves free [2GB]")
-          ->check(CLI::Validator(is_memory_limit, {}))
+          ->check(CLI::Validator(is_reserve, {}))
           ->type_name("SIZE"),
       verb->add_option("--tokens", search.tokens, "prints the days that a training on so many tokens takes")
           ->check(number_in(1, kMaxTokens))
@@ -80,6 +84,7 @@ void add_plan(CLI::App& program, int& status) {
   };
   for (CLI::Option* const flag : flags) flag->excludes(list);
   add_overrides(*verb, search.overrides);
+  verb->get_option("--set")->excludes(list);
   verb->add_flag("--json", search.json, "prints one JSON object, with the parts of each step");
   verb->callback([arguments, &status] { status = plan(*arguments); });
 }

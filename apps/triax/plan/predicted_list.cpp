@@ -174,7 +174,7 @@ std::string in_columns(const std::string& message) {
     out = std::regex_replace(out, whole, column);
     // Hints name keys without their table, before a value.
     const std::string name = std::string(key).substr(std::string_view(key).find('.') + 1);
-    out = std::regex_replace(out, std::regex("\\b" + name + " (?=[0-9])"), std::string(column) + " ");
+    out = std::regex_replace(out, std::regex(text("\\b{} (?=[0-9])", name)), text("{} ", column));
   }
   return out;
 }

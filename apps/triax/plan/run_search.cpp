@@ -10,6 +10,7 @@
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
+#include "config/text_file.hpp"
 #include "os/stop_signals.hpp"
 #include "plan/plan_space.hpp"
 #include "plan/search_progress.hpp"
@@ -50,6 +51,17 @@ Refusal too_many(std::int64_t gpus) {
       .with_hint("name a number of GPUs with --gpus");
 }
 
+std::uint64_t reserve_of(const SearchArguments& arguments) {
+  return arguments.reserve == kNoReserve ? 0 : parse_memory_limit(arguments.reserve).bytes;
+}
+
+Refusal no_memory_left(const SearchArguments& arguments, std::uint64_t memory) {
+  return make_refusal(ErrorCode::kInvalidValue, {"--reserve"},
+                      "--reserve {} must be below the memory of a device, and device.memory_bytes is {}",
+                      arguments.reserve, report::bytes_text(memory))
+      .with_hint("use a smaller --reserve, such as {}", kNoReserve);
+}
+
 Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least) {
   if (!least)
     return make_refusal(ErrorCode::kUnsupported, {"--gpus"},
@@ -69,12 +81,14 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
                                const SearchArguments& arguments, Log& log, Refusals& refusals) {
   const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
   std::vector<std::string> names;
+  names.reserve(schedules.size());
   for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
-  const auto reserve = parse_memory_limit(arguments.reserve).bytes;
+  const std::uint64_t reserve = reserve_of(arguments);
   const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
   const PluginFacts facts = facts_of(run, log);
   const std::int64_t gpus = std::min<std::int64_t>(gpus_of(run, arguments), kMaxGpus);
   if (gpus_of(run, arguments) > kMaxGpus) refusals.add(too_many(gpus_of(run, arguments)));
+  if (reserve >= memory) refusals.add(no_memory_left(arguments, memory));
   const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.divides_states};
   plan::SearchRequest request{run,
                               cluster,
@@ -82,10 +96,28 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
                               {},
                               memory > reserve ? memory - reserve : 0,
                               tokens_per_step(run, facts.model)};
-  for (const std::string& setting : arguments.fixed) refusals.add(plan::fix_setting(request.space, setting, "--fix"));
+  refusals.add(plan::fix_settings(request.space, arguments.fixed, "--fix"));
   for (const std::string& name : request.space.schedules)
     request.schedules.push_back(*std::ranges::find(schedules, name, &config::PluginChoice::name));
   return request;
+}
+
+/// The plan is printed as a run that includes the file.
+Refusal is_no_file(const std::string& file) {
+  return make_refusal(ErrorCode::kInvalidValue, {}, "{} is a pipe, and a plan includes the file of its run", file)
+      .with_hint("write the run to a file");
+}
+
+/// The keys of --set, each once, with their values as TOML and absolute paths.
+std::vector<plan::PlanKey> set_keys(const config::LoadResult& loaded, const SearchArguments& arguments) {
+  std::vector<plan::PlanKey> out;
+  for (const config::ResolvedValue& value : loaded.values) {
+    if (std::ranges::find(arguments.overrides, value.key, &config::Override::key) == arguments.overrides.end())
+      continue;
+    const std::size_t dot = value.key.rfind('.');
+    out.push_back({value.key.substr(0, dot), value.key.substr(dot + 1), value.value});
+  }
+  return out;
 }
 
 SearchReport search(const plan::SearchRequest& request, const SearchArguments& arguments,
@@ -103,10 +135,12 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
   out.result = plan::search_plans(costs, planner, arguments.top);
   if (out.result.plans.empty()) {
     if (!out.result.stopped) out.least = plan::least_memory(costs);
+    out.result.stopped = costs.stops();
     return out;
   }
   const TrainingPlan& best = out.result.plans.front().plan;
   if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best);
+  out.result.stopped = costs.stops();
   out.relative_error = plan::relative_error(request, code, best, log);
   return out;
 }
@@ -118,6 +152,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   RankActivity activity;
   const RankActivity::Binding bound(activity);
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
+  if (config::is_piped(arguments.file)) return refuse(diagnostics_of(is_no_file(arguments.file)), arguments.json);
   const config::LoadResult loaded = config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan);
   if (!loaded.run) return refuse(loaded.refusals, arguments.json);
   Refusals refusals;
@@ -130,12 +165,17 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
     const Error located("--planner " + arguments.planner + ": " + error.message(), error.where(), error.hint());
     return refuse({config::diagnostic(ErrorCode::kUnknownPlugin, located)}, arguments.json);
   }
-  const SearchReport report = search(request, arguments, *planner, *log);
-  if (report.result.stopped) print_problem("note: the search was interrupted; it found these plans first");
+  SearchReport report = search(request, arguments, *planner, *log);
+  report.set = set_keys(loaded, arguments);
   if (report.result.plans.empty()) {
-    if (report.result.stopped) return kFailed;
+    if (report.result.stopped) {
+      print_problem("the search was interrupted before it found a plan");
+      return kFailed;
+    }
     return refuse(diagnostics_of(nothing_fits(request, report.least)), arguments.json, kFailed);
   }
+  if (report.result.stopped)
+    print_problem("note: the search was interrupted; the plans are the best of those that it evaluated");
   result_out() << (arguments.json ? to_json(report) : to_text(report));
   return kDone;
 }

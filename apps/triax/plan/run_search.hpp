@@ -14,6 +14,8 @@
 namespace triax::app {
 
 inline constexpr int kMaxGpus = 1 << 20;
+/// `--reserve` that leaves nothing free.
+inline constexpr const char* kNoReserve = "0";
 
 struct SearchArguments {
   std::string file; // RUN.toml

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -111,12 +112,29 @@ std::string explanation(const SearchReport& report) {
   return out;
 }
 
-/// A run of its own, which includes the user's.
+/// The keys of the first plan, by table, with those of --set that it does not replace.
+std::vector<plan::PlanKey> run_keys(const SearchReport& report) {
+  const TrainingPlan& plan = report.result.plans.front().plan;
+  const std::string& schedule = report.request.space.schedules[static_cast<std::size_t>(plan.schedule)];
+  std::vector<plan::PlanKey> out = plan::keys_of(report.request, plan);
+  for (const plan::PlanKey& set : report.set) {
+    if (set.table == "schedule" && schedule != report.request.run.schedule.name) continue; // of another scheduler
+    auto after = out.end();
+    bool is_replaced = false;
+    for (auto at = out.begin(); at != out.end(); ++at) {
+      if (at->table == set.table) after = at + 1;
+      is_replaced |= at->table == set.table && at->key == set.key;
+    }
+    if (!is_replaced) out.insert(after, set);
+  }
+  return out;
+}
+
+/// A run of its own, which includes the user's from any folder.
 std::string plan_toml(const SearchReport& report) {
-  std::string out = text("include = [\"{}\"]\n", report.arguments.file), table;
-  for (const config::Override& set : report.arguments.overrides)
-    out += text("# with --set {}={}\n", set.key, set.value);
-  for (const plan::PlanKey& of : plan::keys_of(report.request, report.result.plans.front().plan)) {
+  const std::string file = std::filesystem::absolute(report.arguments.file).string();
+  std::string out = text("include = [{}]\n", Json(file).dump(-1, ' ', false, Json::error_handler_t::replace)), table;
+  for (const plan::PlanKey& of : run_keys(report)) {
     if (of.table != table) out += text("\n[{}]\n", table = of.table);
     out += text("{} = {}\n", of.key, of.value);
   }

@@ -16,6 +16,7 @@ namespace triax::app {
 struct SearchReport {
   const SearchArguments& arguments;
   const plan::SearchRequest& request;
+  std::vector<plan::PlanKey> set{}; // the keys of --set, with their values as TOML
   std::string planner{};
   plan::SearchResult result{};
   std::vector<plan::Alternative> alternatives{}; // with --explain

@@ -38,10 +38,11 @@ struct TrainingPlan {
   int shard = 0;                          // index in PlanSpace::shards
   bool operator==(const TrainingPlan&) const = default;
   /// Microbatches of a step on each data rank.
-  std::int64_t microbatches(std::int64_t batch) const { return batch / (data * micro); }
+  std::int64_t microbatches(std::int64_t batch) const { return batch / micro / data; }
 };
 
-/// The values that each setting may take, ascending, and the sizes of the run.
+/// The values that each setting may take, and the sizes of the run. Numbers are ascending; other values have the order
+/// of the search's request.
 struct PlanSpace {
   int ranks = 1;
   std::int64_t batch = 1;   // sequences of a step over all ranks, B
@@ -89,7 +90,7 @@ class TRIAX_API PlanEvaluator {
   virtual ~PlanEvaluator();
   /// The same in each call.
   virtual const PlanSpace& space() const = 0;
-  /// Cheap: well below a microsecond. Empty: a plugin of the run refuses the plan.
+  /// Microseconds: sums over the layers. Empty: a plugin of the run refuses the plan.
   virtual std::optional<PlanBounds> bounds(const TrainingPlan& plan) = 0;
   /// Milliseconds for a long pipeline; the answer is kept. Empty: a plugin of the run refuses the plan.
   virtual std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) = 0;
@@ -131,10 +132,10 @@ void for_each_plan(const PlanSpace& space, Visit visit) {
   };
   const auto schedules = [&]() {
     for (const std::int64_t micro : space.micro) {
-      if (space.batch % (plan.data * micro) != 0) continue;
+      if (space.batch % micro != 0 || space.batch / micro % plan.data != 0) continue;
       plan.micro = micro;
       for (const int chunks : space.chunks) {
-        if (plan.pipeline * chunks > space.blocks) continue;
+        if (std::int64_t{plan.pipeline} * chunks > space.blocks) continue;
         plan.chunks = chunks;
         for (std::size_t schedule = 0; schedule < space.schedules.size(); ++schedule) {
           plan.schedule = static_cast<int>(schedule);

@@ -34,7 +34,8 @@ std::int64_t rows(const TensorView& view) {
 
 } // namespace
 
-OperationTime OperationCost::of(const Product& product) const {
+/// What the operations of a product take, whatever it moves.
+double OperationCost::tiles_s(const Product& product) const {
   const double peak = (product.element_bytes <= 2 ? device_.peak_16bit : device_.peak_32bit).value;
   const double processors = device_.multiprocessors.value;
   const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n), k = static_cast<double>(product.k),
@@ -48,10 +49,16 @@ OperationTime OperationCost::of(const Product& product) const {
       best = std::min(best, std::max(1.0, tiles / processors) * of_tile);
     }
   }
+  return best;
+}
+
+OperationTime OperationCost::of(const Product& product) const {
+  const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n), k = static_cast<double>(product.k),
+             batch = static_cast<double>(product.batch);
   const double moved = batch * (m * n + m * k + k * n) * static_cast<double>(product.element_bytes);
-  return {
-      std::max(best, moved / (device_.memory_bandwidth.value * device_.memory_share.value)) + device_.launch_s.value,
-      1};
+  return {std::max(tiles_s(product), moved / (device_.memory_bandwidth.value * device_.memory_share.value)) +
+              device_.launch_s.value,
+          1};
 }
 
 OperationTime OperationCost::pass(double bytes) const {
@@ -66,6 +73,11 @@ OperationTime OperationCost::head_product(Product product, std::int64_t head) co
   OperationTime out = of(product);
   out.seconds *= std::max(1.0, device_.narrow_head.value / static_cast<double>(head));
   return out;
+}
+
+/// A product inside a kernel that keeps the scores on the multiprocessors: it moves nothing.
+double OperationCost::tiled_product_s(const Product& product, std::int64_t head) const {
+  return tiles_s(product) * std::max(1.0, device_.narrow_head.value / static_cast<double>(head));
 }
 
 OperationTime OperationCost::accumulation(const TensorView& gradient) const {
@@ -135,28 +147,36 @@ OperationTime OperationCost::attention_core(const TensorView& q, const TensorVie
   const std::size_t size = bytes_of(q.dtype());
   const double all = scores(q, k);
   OperationTime out = head_product({batch, sq, sk, d, size}, d) + head_product({batch, sq, d, sk, size}, d);
-  if (code_.scores == CodeTraits::Scores::tiled) return out;
   out += score_pass(all * (code_.fuses_softmax ? 2 * element(q) : kUnfusedSoftmaxBytes));
   if (drops) out += score_pass(all * (2 * element(q) + kMaskBytes));
   return out;
 }
 
 OperationTime OperationCost::of(const AttentionFwd& x) const {
+  if (code_.scores == CodeTraits::Scores::tiled) { // one kernel
+    const std::int64_t batch = x.q.size(1) * x.q.size(2), sq = x.q.size(0), sk = x.k.size(0), d = x.q.size(3);
+    const std::size_t size = bytes_of(x.q.dtype());
+    OperationTime out = pass(bytes(x.q) + bytes(x.k) + bytes(x.v) + bytes(x.o));
+    out.seconds += tiled_product_s({batch, sq, sk, d, size}, d) + tiled_product_s({batch, sq, d, sk, size}, d);
+    return out;
+  }
   return attention_core(x.q, x.k, x.drop.p > 0) + pass(2 * bytes(x.o)); // o is copied from heads to columns
 }
 
 OperationTime OperationCost::of(const AttentionBwd& x) const {
   const std::int64_t batch = x.q.size(1) * x.q.size(2), sq = x.q.size(0), sk = x.k.size(0), d = x.q.size(3);
   const std::size_t size = bytes_of(x.q.dtype());
+  if (code_.scores == CodeTraits::Scores::tiled) {
+    // dq, and then dk and dv, in two kernels: both make the scores and dp (docs/adr/0014).
+    const double read = bytes(x.dout) + bytes(x.q) + bytes(x.k) + bytes(x.v);
+    OperationTime out = pass(read + bytes(x.dq)) + pass(read + bytes(x.dk) + bytes(x.dv));
+    out.seconds += 4 * tiled_product_s({batch, sq, sk, d, size}, d) + tiled_product_s({batch, sq, d, sk, size}, d) +
+                   2 * tiled_product_s({batch, sk, d, sq, size}, d);
+    return out;
+  }
   const double all = scores(x.q, x.k);
   OperationTime out = head_product({batch, sk, d, sq, size}, d) + head_product({batch, sq, sk, d, size}, d); // dv, dp
   out += head_product({batch, sq, d, sk, size}, d) + head_product({batch, sk, d, sq, size}, d);              // dq, dk
-  if (code_.scores == CodeTraits::Scores::tiled) {
-    // dq, and then dk and dv, in two kernels: both make the scores and dp (docs/adr/0014).
-    out += head_product({batch, sq, sk, d, size}, d) + head_product({batch, sq, sk, d, size}, d) +
-           head_product({batch, sq, sk, d, size}, d);
-    return out + pass(bytes(x.dout) + bytes(x.q) + bytes(x.k) + bytes(x.v) + bytes(x.dq) + bytes(x.dk) + bytes(x.dv));
-  }
   if (x.drop.p > 0) out += score_pass(all * (2 * element(x.q) + kMaskBytes));
   out += score_pass(all * (code_.fuses_softmax ? 3 * element(x.q) : kUnfusedSoftmaxBwdBytes));
   // Gradients are copied from columns to heads and back.

@@ -43,6 +43,8 @@ class OperationCost {
   OperationTime pass(double bytes) const;
 
  private:
+  double tiles_s(const Product& product) const;
+  double tiled_product_s(const Product& product, std::int64_t head) const;
   OperationTime score_pass(double bytes) const;
   OperationTime head_product(Product product, std::int64_t head) const;
   OperationTime accumulation(const TensorView& gradient) const;

@@ -191,13 +191,19 @@ PostedRows::PostedRows(const Schedule& schedule, const PipelineShape& of)
   const auto stages = static_cast<std::size_t>(shape.stages());
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     std::vector<Pass>& row = rows.emplace_back();
-    std::vector<int> now(stages, 0), &peak = in_flight.emplace_back(stages, 0);
+    std::vector<int> weights(stages, 0), inputs(stages, 0);
+    std::vector<int>&weight_peak = until_weight.emplace_back(stages, 0),
+    &input_peak = until_input.emplace_back(stages, 0);
     row.reserve(schedule.row(rank).size());
     for (const Action& action : schedule.row(rank)) {
       row.push_back({action.kind, action.stage, action.microbatch});
       const auto stage = static_cast<std::size_t>(action.stage);
-      if (action.kind == ComputeKind::forward) peak[stage] = std::max(peak[stage], ++now[stage]);
-      if (ends_backward(action.kind)) --now[stage];
+      if (action.kind == ComputeKind::forward) {
+        weight_peak[stage] = std::max(weight_peak[stage], ++weights[stage]);
+        input_peak[stage] = std::max(input_peak[stage], ++inputs[stage]);
+      }
+      if (ends_backward(action.kind)) --weights[stage];
+      if (makes_input(action.kind)) --inputs[stage];
       splits_backward |= action.kind == ComputeKind::backward_input;
     }
   }

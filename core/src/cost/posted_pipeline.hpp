@@ -28,8 +28,12 @@ struct PostedRows {
   };
   PipelineShape shape;
   std::vector<int> stage_rank;
-  std::vector<std::vector<Pass>> rows;     // by rank
-  std::vector<std::vector<int>> in_flight; // by rank and stage: peak of microbatches whose backward has not ended
+  std::vector<std::vector<Pass>> rows; // by rank
+  /// By rank and stage: peaks of the microbatches whose forward has begun, and whose backward has not ended, or whose
+  /// input gradient is not made.
+  /// @{
+  std::vector<std::vector<int>> until_weight, until_input;
+  /// @}
   bool splits_backward = false;
 };
 

@@ -12,8 +12,10 @@ double bytes_in(DType dtype, const Shape& shape) {
   return static_cast<double>(TensorView(nullptr, dtype, shape).bytes());
 }
 
-bool lasts_until_backward(Life life) {
-  return life == Life::forward_to_input || life == Life::forward_to_weight;
+/// Counts a tensor that is kept from the forward to the backward.
+void count_kept(CostedLayer& costed, Life life, double bytes) {
+  if (life == Life::forward_to_input) costed.until_input_bytes += bytes;
+  if (life == Life::forward_to_weight) costed.until_weight_bytes += bytes;
 }
 
 template <class Specs>
@@ -78,12 +80,11 @@ const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micr
     const std::unique_ptr<Layer> layer = model.layer(number, context);
     CostedLayer& costed = out.emplace_back();
     costed.time = costs_.of(*layer, context);
-    for (const StashSpec& spec : layer->stash())
-      if (lasts_until_backward(spec.life)) costed.stash_bytes += bytes_in(spec.dtype, spec.shape);
+    for (const StashSpec& spec : layer->stash()) count_kept(costed, spec.life, bytes_in(spec.dtype, spec.shape));
     for (const TensorSpec& spec : layer->inputs()) {
       if (!is_floating(spec.dtype)) continue;
       costed.input_bytes += bytes_in(spec.dtype, spec.shape);
-      if (lasts_until_backward(spec.life)) costed.stash_bytes += bytes_in(spec.dtype, spec.shape);
+      count_kept(costed, spec.life, bytes_in(spec.dtype, spec.shape));
     }
   }
   return out;

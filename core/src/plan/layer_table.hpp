@@ -22,7 +22,11 @@ namespace triax::plan {
 /// One layer, and what a rank keeps of it for each microbatch in flight.
 struct CostedLayer {
   cost::LayerTime time;
-  double stash_bytes = 0; // from the forward to the backward, with the inputs that the backward reads
+  /// From the forward to the end of the pass that last reads them, with the inputs that the backward reads.
+  /// @{
+  double until_input_bytes = 0;  // the input gradient
+  double until_weight_bytes = 0; // the weight gradient
+  /// @}
   double input_bytes = 0; // of inputs that are not data
 };
 

@@ -2,6 +2,7 @@
 #include "plan/plan_costs.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "plugin/call_guard.hpp"
 #include "schedule/lower.hpp"
@@ -30,7 +31,7 @@ struct PlanCosts::StageSums {
   struct Stage {
     cost::PassTime forward, input, weight; // of a microbatch; input with the repeated forward
     double parameters = 0, boundary_bytes = 0;
-    double kept_bytes = 0; // of a microbatch in flight, at least
+    double until_input_bytes = 0, until_weight_bytes = 0; // kept of a microbatch in flight, at least
     int rank = 0;
     double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s; }
     double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s; }
@@ -38,10 +39,16 @@ struct PlanCosts::StageSums {
     double backward_s() const { return input.all_s() + weight.all_s(); }
   };
   std::vector<Stage> stages;
-  std::vector<double> rank_parameters; // by pipeline rank
+  std::vector<double> rank_parameters; // by pipeline rank; tied ones on one rank count once
+  double tied = 0;                     // parameters that would count twice on one rank
   const StageMapping* mapping = nullptr;
 
   int ranks() const { return static_cast<int>(rank_parameters.size()); }
+  std::size_t stage_of(int layer) const {
+    std::size_t out = 0;
+    while (layer >= mapping->split[out].first + mapping->split[out].count) ++out;
+    return out;
+  }
 };
 
 PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log)
@@ -85,7 +92,10 @@ bool PlanCosts::model_accepts(const TrainingPlan& plan) {
 }
 
 bool PlanCosts::is_accepted(const TrainingPlan& plan, const PipelineShape& shape) {
-  if (request_.space.batch % (plan.data * plan.micro) != 0) return false;
+  const PlanSpace& space = request_.space;
+  if (space.batch % plan.micro != 0 || space.batch / plan.micro % plan.data != 0) return false;
+  if (plan.microbatches(space.batch) > schedule::kMaxActions) return false;
+  if (std::int64_t{plan.pipeline} * plan.chunks > space.blocks) return false;
   if (std::int64_t{plan.pipeline} * plan.tensor * plan.data > kMaxPlannedRanks) return false;
   if (std::int64_t{shape.stages()} * shape.microbatches > schedule::kMaxActions) return false;
   if (shape.pipeline > schedule::kMaxRanks) return false;
@@ -110,10 +120,11 @@ PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const Pipeline
       stage.weight += layer.time.weight;
       if (repeated.has(number)) {
         stage.input += layer.time.forward;
-        if (begins_group) stage.kept_bytes += layer.input_bytes;
+        if (begins_group) stage.until_input_bytes += layer.input_bytes;
         begins_group = false;
       } else {
-        stage.kept_bytes += layer.stash_bytes;
+        stage.until_input_bytes += layer.until_input_bytes;
+        stage.until_weight_bytes += layer.until_weight_bytes;
       }
       stage.parameters += layer.time.parameters;
       stage.boundary_bytes = layer.time.boundary_bytes;
@@ -121,6 +132,41 @@ PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const Pipeline
     stage.rank = out.mapping->stage_rank[at];
     out.rank_parameters[static_cast<std::size_t>(stage.rank)] += stage.parameters;
   }
+  drop_ties(plan, out);
+  return out;
+}
+
+/// A parameter of two layers on one pipeline rank is stored, reduced and updated once.
+void PlanCosts::drop_ties(const TrainingPlan& plan, StageSums& sums) {
+  const std::vector<double>& elements = layers_.tied_elements(plan.tensor);
+  const std::span<const Tie> ties = layers_.plugins(1).model().ties();
+  for (std::size_t at = 0; at < ties.size(); ++at) {
+    StageSums::Stage& stage = sums.stages[sums.stage_of(ties[at].layer_b)];
+    if (stage.rank != sums.stages[sums.stage_of(ties[at].layer_a)].rank) continue;
+    stage.parameters -= elements[at];
+    sums.rank_parameters[static_cast<std::size_t>(stage.rank)] -= elements[at];
+    sums.tied += elements[at];
+  }
+}
+
+/// Whether some of the ranks of two pipeline ranks, `stride` each, have their counterparts on other nodes.
+bool PlanCosts::is_divided(int from, int to, int stride) const {
+  const int devices = cluster_.node.devices;
+  if (from == to) return false;
+  if (stride >= devices) return true;
+  for (int rank = 0; rank < stride; ++rank)
+    if ((from * stride + rank) / devices != (to * stride + rank) / devices) return true;
+  return false;
+}
+
+/// The data group that lies on most nodes: groups may begin anywhere on a node.
+cost::GroupShape PlanCosts::data_group(const TrainingPlan& plan) const {
+  const int devices = cluster_.node.devices, stride = plan.tensor, ranks = stride * plan.data;
+  cost::GroupShape out = cost::placed(plan.data, stride, devices);
+  if (request_.space.ranks <= devices) return out;
+  const int step = std::gcd(ranks, devices); // between the places where groups begin
+  const int last_begin = devices - step + std::min(stride, step) - 1;
+  out.nodes = std::min(plan.data, (last_begin + ranks - stride) / devices + 1);
   return out;
 }
 
@@ -128,8 +174,7 @@ double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
   if (plan.data == 1) return 0;
   const bool scatters_gradients = has(plan, "gradients") || has(plan, "parameters");
   return collectives_.seconds(scatters_gradients ? Kind::reduce_scatter : Kind::all_reduce,
-                              code_.reduction_bytes * parameters,
-                              cost::placed(plan.data, plan.tensor, cluster_.node.devices)) +
+                              code_.reduction_bytes * parameters, data_group(plan)) +
          operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
 }
 
@@ -137,7 +182,7 @@ double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
 double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
   if (!divides(plan)) return 0;
   return collectives_.seconds(Kind::all_gather, bytes_of_type(request_.run.train.compute) * parameters / plan.data,
-                              cost::placed(plan.data, plan.tensor, cluster_.node.devices));
+                              data_group(plan));
 }
 
 double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {
@@ -148,16 +193,16 @@ double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {
 double PlanCosts::tied_s(const TrainingPlan& plan, const StageSums& sums) {
   const std::vector<double>& elements = layers_.tied_elements(plan.tensor);
   const std::span<const Tie> ties = layers_.plugins(1).model().ties();
-  const auto rank_of = [&sums](int number) {
-    std::size_t stage = 0;
-    while (number >= sums.mapping->split[stage].first + sums.mapping->split[stage].count) ++stage;
-    return sums.stages[stage].rank;
-  };
+  const int stride = plan.tensor * plan.data;
   double out = 0;
-  for (std::size_t at = 0; at < ties.size(); ++at)
-    if (rank_of(ties[at].layer_a) != rank_of(ties[at].layer_b))
-      out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at],
-                                  cost::placed(2, plan.tensor * plan.data, cluster_.node.devices));
+  for (std::size_t at = 0; at < ties.size(); ++at) {
+    const int rank_a = sums.stages[sums.stage_of(ties[at].layer_a)].rank,
+              rank_b = sums.stages[sums.stage_of(ties[at].layer_b)].rank;
+    if (rank_a == rank_b) continue;
+    const cost::GroupShape group{2, is_divided(rank_a, rank_b, stride) ? 2 : 1,
+                                 std::min(stride, cluster_.node.devices)};
+    out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at], group);
+  }
   return out;
 }
 
@@ -165,13 +210,12 @@ cost::LinkTime PlanCosts::link_time(const TrainingPlan& plan, const StageSums& s
   cost::LinkTime out;
   const auto at = static_cast<std::size_t>(stage);
   const int stride = plan.tensor * plan.data, devices = cluster_.node.devices;
-  const int from = sums.stages[at].rank * stride / devices, to = sums.stages[at + 1].rank * stride / devices;
   double bytes = sums.stages[at].boundary_bytes;
   if (scatters(request_.run, plan) && plan.tensor > 1) {
     bytes /= plan.tensor;
     out.gather_s = collectives_.seconds(Kind::all_gather, bytes, cost::placed(plan.tensor, 1, devices));
   }
-  out.seconds = bytes / collectives_.link_bandwidth(from != to);
+  out.seconds = bytes / collectives_.link_bandwidth(is_divided(sums.stages[at].rank, sums.stages[at + 1].rank, stride));
   out.latency_s = cluster_.step.transfer_s.value + (code_.synchronizes ? cluster_.step.synchronize_s.value : 0);
   return out;
 }
@@ -249,25 +293,20 @@ double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, doubl
 }
 
 /// In each stage at least one microbatch is in flight.
-double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums,
-                              const std::vector<std::vector<int>>* in_flight) {
-  const std::span<const Tie> ties = layers_.plugins(1).model().ties();
-  double tied = 0; // parameters that may be on a rank twice, and are stored once
-  for (const double elements : layers_.tied_elements(plan.tensor)) tied += elements;
+double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows) {
   std::vector<double> bytes(sums.rank_parameters.size()), largest(bytes.size());
   for (std::size_t at = 0; at < sums.stages.size(); ++at) {
     const StageSums::Stage& stage = sums.stages[at];
     const auto rank = static_cast<std::size_t>(stage.rank);
     largest[rank] = std::max(largest[rank], stage.parameters);
-    bytes[rank] += stage.kept_bytes * (in_flight ? (*in_flight)[rank][at] : 1);
+    bytes[rank] += stage.until_input_bytes * (rows ? rows->until_input[rank][at] : 1) +
+                   stage.until_weight_bytes * (rows ? rows->until_weight[rank][at] : 1);
   }
   double out = 0;
-  for (std::size_t rank = 0; rank < bytes.size(); ++rank) {
-    const bool may_have_ties = !ties.empty() && (plan.pipeline == 1 || plan.chunks > 1);
-    const double twice = may_have_ties ? tied : 0;
-    out = std::max(out, bytes[rank] + state_bytes(plan, std::max(0.0, sums.rank_parameters[rank] - twice),
-                                                  std::max(0.0, largest[rank] - twice)));
-  }
+  // The stage that stores a tied parameter may be either of the two.
+  for (std::size_t rank = 0; rank < bytes.size(); ++rank)
+    out = std::max(
+        out, bytes[rank] + state_bytes(plan, sums.rank_parameters[rank], std::max(0.0, largest[rank] - sums.tied)));
   return out;
 }
 
@@ -307,9 +346,8 @@ std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
   const PipelineShape shape = shape_of(plan);
   if (!is_accepted(plan, shape)) return evaluated_[key] = std::nullopt;
   PlanEvaluation out;
-  out.bytes = static_cast<std::uint64_t>(
-      bytes_bound(plan, sums_of(plan, shape),
-                  &schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer).in_flight));
+  out.bytes = static_cast<std::uint64_t>(bytes_bound(
+      plan, sums_of(plan, shape), &schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer)));
   if (out.bytes <= request_.memory_limit) {
     const std::optional<std::uint64_t> exact = memory_.bytes(plan, request_.memory_limit);
     if (!exact) return evaluated_[key] = std::nullopt;

@@ -62,7 +62,10 @@ class PlanCosts final : public PlanEvaluator {
   double update_s(const TrainingPlan& plan, double parameters) const;
   double tied_s(const TrainingPlan& plan, const StageSums& sums);
   double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
-  double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const std::vector<std::vector<int>>* in_flight);
+  double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows);
+  void drop_ties(const TrainingPlan& plan, StageSums& sums);
+  bool is_divided(int from, int to, int stride) const;
+  cost::GroupShape data_group(const TrainingPlan& plan) const;
 
   const SearchRequest& request_;
   const cost::Cluster& cluster_;

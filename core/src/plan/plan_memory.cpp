@@ -25,6 +25,23 @@ std::vector<Slots> slots_of(const Program& program) {
   return out;
 }
 
+/// Whether the last two periods add the same slots.
+bool is_periodic(const Program& longer, const Program& shorter, const Program& shortest) {
+  const std::vector<Slots> most = slots_of(longer), fewer = slots_of(shorter), fewest = slots_of(shortest);
+  if (longer.accumulators() != shorter.accumulators() || longer.weight_slots() != shorter.weight_slots()) return false;
+  for (std::size_t stage = 0; stage < most.size(); ++stage)
+    for (std::size_t pool = 0; pool < most[stage].size(); ++pool)
+      if (most[stage][pool] - fewer[stage][pool] != fewer[stage][pool] - fewest[stage][pool]) return false;
+  return true;
+}
+
+bool are_periodic(const std::vector<Program>& longer, const std::vector<Program>& shorter,
+                  const std::vector<Program>& shortest) {
+  for (std::size_t rank = 0; rank < longer.size(); ++rank)
+    if (!is_periodic(longer[rank], shorter[rank], shortest[rank])) return false;
+  return true;
+}
+
 /// Gives `longer` the slots that it has after more periods, if each adds what `longer` has more than `shorter`.
 void extend(Program& longer, const Program& shorter, int periods) {
   std::vector<Slots> slots = slots_of(longer);
@@ -81,7 +98,12 @@ const train::Programs& PlanMemory::programs_of(const config::RunConfig& run, con
   const cost::CutShapes cut = schedules_.cut(schedule, shape);
   train::Programs longer = lowered(cut.longer);
   if (cut.periods > 0) {
-    const train::Programs shorter = lowered(cut.shorter);
+    const train::Programs shorter = lowered(cut.shorter), shortest = lowered(cut.shortest);
+    if (!are_periodic(longer.training, shorter.training, shortest.training) ||
+        !are_periodic(longer.evaluation, shorter.evaluation, shortest.evaluation)) {
+      out = std::make_unique<train::Programs>(lowered(shape));
+      return *out;
+    }
     for (std::size_t rank = 0; rank < longer.training.size(); ++rank) {
       extend(longer.training[rank], shorter.training[rank], cut.periods);
       extend(longer.evaluation[rank], shorter.evaluation[rank], cut.periods);

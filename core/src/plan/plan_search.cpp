@@ -155,6 +155,7 @@ std::vector<Alternative> alternatives(PlanCosts& costs, const LoadedPlanner& pla
     if (of.values < 2 || costs.stops()) continue;
     OtherPlans others(costs, of.has_same);
     const std::vector<RankedPlan> found = searched(others, planner, 1);
+    if (costs.stops()) break; // the search of this setting is not complete
     out.push_back({of.setting, found.empty() ? std::nullopt : std::optional(found.front())});
   }
   return out;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "triax/text.hpp"
 
@@ -46,23 +47,32 @@ std::string unquoted(std::string value) {
   return value;
 }
 
-std::string listed(const std::vector<std::string>& words) {
+template <class Value>
+std::string listed(const std::vector<Value>& values) {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  for (const Value& value : values) out += text("{}{}", out.empty() ? "" : ", ", value);
   return out;
 }
 
-/// Keeps one value; false: the text is not one of the space's values. Any number of ranks or sequences may be fixed:
-/// if it does not divide, no plan has it.
+/// Keeps one value; false: the text is not an allowed value.
 using Fix = std::function<bool(PlanSpace&, const std::string&)>;
 
+/// Other numbers do not divide the ranks or the batch, or lie across nodes: no plan has them.
 template <class Int>
 Fix number(std::vector<Int> PlanSpace::*values) {
   return [values](PlanSpace& space, const std::string& value) {
     const std::optional<Int> out = number_of<Int>(value);
-    if (out) space.*values = {*out};
-    return out.has_value();
+    if (!out || std::ranges::find(space.*values, *out) == (space.*values).end()) return false;
+    space.*values = {*out};
+    return true;
   };
+}
+/// The search tries a part of the numbers that are allowed.
+bool fix_chunks(PlanSpace& space, const std::string& value) {
+  const std::optional<int> out = number_of<int>(value);
+  if (!out || *out > space.blocks) return false;
+  space.chunks = {*out};
+  return true;
 }
 Fix flag(std::vector<bool> PlanSpace::*values, std::string on, std::string off) {
   return [values, on = std::move(on), off = std::move(off)](PlanSpace& space, const std::string& value) {
@@ -80,24 +90,59 @@ Fix name(std::vector<std::string> PlanSpace::*values, std::string prefix) {
   };
 }
 
+using Values = std::function<std::string(const PlanSpace&)>;
+
+template <class Value>
+Values one_of(std::vector<Value> PlanSpace::*values) {
+  return [values](const PlanSpace& space) { return "one of " + listed(space.*values); };
+}
+
 struct Setting {
-  std::string key;    // of the TOML file
-  std::string values; // for messages
+  std::string key; // of the TOML file
+  Values values;   // for messages
   Fix fix;
 };
 
 const std::map<std::string, Setting>& settings() {
   static const std::map<std::string, Setting> kSettings = {
-      {"pipeline", {"parallel.pipeline", "a number of ranks", number(&PlanSpace::pipeline)}},
-      {"tensor", {"parallel.tensor", "a number of ranks", number(&PlanSpace::tensor)}},
-      {"data", {"parallel.data", "a number of ranks", number(&PlanSpace::data)}},
-      {"chunks", {"parallel.chunks", "a number of stages per pipeline rank", number(&PlanSpace::chunks)}},
-      {"micro", {"batch.micro", "a number of sequences", number(&PlanSpace::micro)}},
-      {"sequence", {"parallel.sequence", "true or false", flag(&PlanSpace::sequence, "true", "false")}},
-      {"recompute", {"memory.recompute", "none or full", flag(&PlanSpace::recompute, "full", "none")}},
-      {"schedule", {"schedule.plugin", "", name(&PlanSpace::schedules, "sched-")}},
-      {"shard", {"optimizer.shard", "", name(&PlanSpace::shards, "")}}};
+      {"pipeline", {"parallel.pipeline", one_of(&PlanSpace::pipeline), number(&PlanSpace::pipeline)}},
+      {"tensor", {"parallel.tensor", one_of(&PlanSpace::tensor), number(&PlanSpace::tensor)}},
+      {"data", {"parallel.data", one_of(&PlanSpace::data), number(&PlanSpace::data)}},
+      {"chunks",
+       {"parallel.chunks",
+        [](const PlanSpace& space) { return text("at most the {} blocks of the model", space.blocks); }, fix_chunks}},
+      {"micro", {"batch.micro", one_of(&PlanSpace::micro), number(&PlanSpace::micro)}},
+      {"sequence",
+       {"parallel.sequence", [](const PlanSpace&) { return "true or false"; },
+        flag(&PlanSpace::sequence, "true", "false")}},
+      {"recompute",
+       {"memory.recompute", [](const PlanSpace&) { return "none or full"; },
+        flag(&PlanSpace::recompute, "full", "none")}},
+      {"schedule", {"schedule.plugin", one_of(&PlanSpace::schedules), name(&PlanSpace::schedules, "sched-")}},
+      {"shard", {"optimizer.shard", one_of(&PlanSpace::shards), name(&PlanSpace::shards, "")}}};
   return kSettings;
+}
+
+/// Restricts the space to "tensor=8"; the keys that are fixed already are in `fixed`.
+Refusals fix_setting(PlanSpace& space, std::set<std::string>& fixed, const std::string& setting,
+                     const std::string& flag) {
+  const std::size_t equals = setting.find('=');
+  const std::string key = setting.substr(0, equals), value = unquoted(setting.substr(equals + 1));
+  std::vector<std::string> keys;
+  for (const auto& [short_key, of] : settings()) {
+    keys.push_back(of.key);
+    if (key != short_key && key != of.key) continue;
+    if (!fixed.insert(of.key).second)
+      return make_refusal(ErrorCode::kInvalidValue, {flag}, "{} {}: {} is fixed already", flag, setting, of.key)
+          .with_hint("write {} once for each setting", flag);
+    const std::string values = of.values(space);
+    if (of.fix(space, value)) return {};
+    return make_refusal(ErrorCode::kInvalidValue, {flag}, "{} {}: {} must be {}, got \"{}\"", flag, setting, of.key,
+                        values, value)
+        .with_hint("write an allowed value, or leave {} out", flag);
+  }
+  return make_refusal(ErrorCode::kUnknownKey, {flag}, "{} {}: \"{}\" is not a setting of a plan", flag, setting, key)
+      .with_hint("settings: {}", listed(keys));
 }
 
 } // namespace
@@ -127,23 +172,11 @@ PlanSpace make_space(const SpaceRequest& request) {
   return out;
 }
 
-Refusals fix_setting(PlanSpace& space, const std::string& setting, const std::string& flag) {
-  const std::size_t equals = setting.find('=');
-  const std::string key = setting.substr(0, equals), value = unquoted(setting.substr(equals + 1));
-  std::vector<std::string> keys;
-  for (const auto& [short_key, of] : settings()) {
-    keys.push_back(of.key);
-    if (key != short_key && key != of.key) continue;
-    if (of.fix(space, value)) return {};
-    const std::string values = short_key == "schedule" ? "one of " + listed(space.schedules)
-                               : short_key == "shard"  ? "one of " + listed(space.shards)
-                                                       : of.values;
-    return make_refusal(ErrorCode::kInvalidValue, {flag}, "{} {}: {} must be {}, got \"{}\"", flag, setting, of.key,
-                        values, value)
-        .with_hint("write an allowed value, or leave {} out", flag);
-  }
-  return make_refusal(ErrorCode::kUnknownKey, {flag}, "{} {}: \"{}\" is not a setting of a plan", flag, setting, key)
-      .with_hint("settings: {}", listed(keys));
+Refusals fix_settings(PlanSpace& space, const std::vector<std::string>& settings, const std::string& flag) {
+  Refusals out;
+  std::set<std::string> fixed;
+  for (const std::string& setting : settings) out.add(fix_setting(space, fixed, setting, flag));
+  return out;
 }
 
 } // namespace triax::plan

@@ -26,8 +26,8 @@ struct SpaceRequest {
 };
 PlanSpace make_space(const SpaceRequest& request);
 
-/// Restricts a space to the value of a setting: "tensor=8", "parallel.tensor=8", "schedule=1f1b". `flag` names it in
-/// messages.
-Refusals fix_setting(PlanSpace& space, const std::string& setting, const std::string& flag);
+/// Restricts a space to values of settings: "tensor=8", "parallel.tensor=8", "schedule=1f1b". `flag` names them in
+/// messages. A setting can be fixed once.
+Refusals fix_settings(PlanSpace& space, const std::vector<std::string>& settings, const std::string& flag);
 
 } // namespace triax::plan

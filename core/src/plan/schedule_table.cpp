@@ -55,7 +55,9 @@ const cost::PostedRows& ScheduleTable::rows(int schedule, const PipelineShape& s
 
 cost::CutShapes ScheduleTable::cut(int schedule, const PipelineShape& shape) {
   const cost::CutShapes out = cost::cut_shapes(shape);
-  if (out.periods == 0 || (supports(schedule, out.longer) && supports(schedule, out.shorter))) return out;
+  if (out.periods == 0 ||
+      (supports(schedule, out.longer) && supports(schedule, out.shorter) && supports(schedule, out.shortest)))
+    return out;
   return {shape, shape, shape, 0};
 }
 

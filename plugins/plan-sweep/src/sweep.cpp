@@ -26,6 +26,7 @@ class Sweep final : public Planner {
       if (is_full) best.pop_back();
     }
     std::vector<TrainingPlan> out;
+    out.reserve(best.size());
     for (const Candidate& of : best) out.push_back(of.plan);
     return out;
   }
