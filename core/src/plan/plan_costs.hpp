@@ -32,7 +32,7 @@ class PlanCosts final : public PlanEvaluator {
   std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override;
   std::uint64_t memory_limit() const override { return request_.memory_limit; }
   bool stops() override { return stops_ && stops_(); }
-  /// Asked by planners, and before each evaluation; may show progress.
+  /// Asked by planners; may show progress.
   void set_stops(std::function<bool()> stops) { stops_ = std::move(stops); }
   /// Bytes of the rank that needs most, also of a plan that does not fit. Empty: a plugin refuses the plan.
   std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches the plans of a run on a cluster with a planner plugin, and says what there is to say of the result.
+// Searches the plans of a run on a cluster with a planner plugin: the best plans, the best with another value of each
+// setting, the plan that needs least memory, and the standard error of a time.
 //
 // Threads: the main thread. Blocking: computes for tenths of a second to minutes. Errors: Error of plugins; Error with
 // the planner's name if it returns what is not a plan of the space.
