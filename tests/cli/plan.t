@@ -150,7 +150,7 @@ Pipelines that are too long, and too many ranks:
     plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard
        1  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
        2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
-       3  0.03297 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
+       3  0.03296 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
   
 
 The plan is a run that the engine accepts and trains:
@@ -297,6 +297,16 @@ Restricted searches, another planner, reasons and JSON:
   }
 
 ## Refused searches
+
+A scheduler whose rows are wrong (rank 1 begins with a backward):
+
+  $ printf '0F0,0F1,0B0,0B1\n1B0,1F0,1F1,1B1\n' > rows.csv
+  $ triax plan run.toml --cluster $cluster --gpus 2 --set batch.global=2 --set batch.micro=1 --set parallel.pipeline=2 --set schedule.plugin=sched-file --set schedule.file=rows.csv --fix schedule=file
+  plan-sweep, search(), sched-file: its schedule of p = 2, v = 1, m = 2 is invalid: rank 1, position 1, 1B0: it needs 1F0, which comes later, at position 2
+    name another scheduler with --fix schedule=NAME
+  [1]
+  $ triax plan run.toml --cluster $cluster --gpus 2 --set batch.global=2 --set batch.micro=1 --set parallel.pipeline=2 --set schedule.plugin=sched-file --set schedule.file=rows.csv --fix schedule=1f1b > planned; echo $?
+  0
 
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix tensor=two --fix colour=red --fix schedule=none
   --fix tensor=two: parallel.tensor must be one of 1, 2, 4, got "two"

@@ -169,7 +169,8 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   report.set = set_keys(loaded, arguments);
   if (report.result.plans.empty()) {
     if (report.result.stopped) {
-      print_problem("the search was interrupted before it found a plan");
+      print_problem("the search was interrupted before it found a plan; run it again, with --fix to search less",
+                    arguments.json);
       return kFailed;
     }
     return refuse(diagnostics_of(nothing_fits(request, report.least)), arguments.json, kFailed);

@@ -14,6 +14,7 @@
 // - return equal plans for equal spaces and answers, if it is not stopped.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ struct TrainingPlan {
   bool recompute = false;                 // blocks keep their inputs only
   bool sequence = false;                  // sequence parallelism over the tensor ranks
   int shard = 0;                          // index in PlanSpace::shards
-  bool operator==(const TrainingPlan&) const = default;
+  auto operator<=>(const TrainingPlan&) const = default;
   /// Microbatches of a step on each data rank.
   std::int64_t microbatches(std::int64_t batch) const { return batch / micro / data; }
 };

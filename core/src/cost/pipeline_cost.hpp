@@ -13,6 +13,7 @@
 #include <functional>
 #include <vector>
 
+#include "cost/stage_link.hpp"
 #include "schedule/program.hpp"
 #include "triax/scheduler.hpp"
 
@@ -20,13 +21,6 @@ namespace triax::cost {
 
 struct StageTime {
   double forward_s = 0, backward_s = 0; // of a microbatch; I and W have half of a backward each
-};
-
-/// A boundary between stage i and i + 1.
-struct LinkTime {
-  double latency_s = 0; // of a set of transfers
-  double seconds = 0;   // of a message, without the latency
-  double gather_s = 0;  // before a pass that reads a scattered boundary
 };
 
 struct PipelineTimes {

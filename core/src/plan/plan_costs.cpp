@@ -62,11 +62,6 @@ PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code,
       collectives_(cluster_),
       optimizer_(layers_.plugins(1).optimizer_traits()) {}
 
-PlanCosts::PlanKeyTuple PlanCosts::key_of(const TrainingPlan& plan) {
-  return {plan.pipeline, plan.tensor,    plan.data,     plan.micro, plan.chunks,
-          plan.schedule, plan.recompute, plan.sequence, plan.shard};
-}
-
 PipelineShape PlanCosts::shape_of(const TrainingPlan& plan) const {
   return {plan.pipeline, plan.chunks, static_cast<int>(plan.microbatches(request_.space.batch))};
 }
@@ -174,8 +169,7 @@ double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
   if (plan.data == 1) return 0;
   const bool scatters_gradients = has(plan, "gradients") || has(plan, "parameters");
   return collectives_.seconds(scatters_gradients ? Kind::reduce_scatter : Kind::all_reduce,
-                              code_.reduction_bytes * parameters, data_group(plan)) +
-         operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
+                              code_.reduction_bytes * parameters, data_group(plan));
 }
 
 /// All-gather of the working weights, of which each data rank has a part.
@@ -207,17 +201,10 @@ double PlanCosts::tied_s(const TrainingPlan& plan, const StageSums& sums) {
 }
 
 cost::LinkTime PlanCosts::link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const {
-  cost::LinkTime out;
-  const auto at = static_cast<std::size_t>(stage);
-  const int stride = plan.tensor * plan.data, devices = cluster_.node.devices;
-  double bytes = sums.stages[at].boundary_bytes;
-  if (scatters(request_.run, plan) && plan.tensor > 1) {
-    bytes /= plan.tensor;
-    out.gather_s = collectives_.seconds(Kind::all_gather, bytes, cost::placed(plan.tensor, 1, devices));
-  }
-  out.seconds = bytes / collectives_.link_bandwidth(is_divided(sums.stages[at].rank, sums.stages[at + 1].rank, stride));
-  out.latency_s = cluster_.step.transfer_s.value + (code_.synchronizes ? cluster_.step.synchronize_s.value : 0);
-  return out;
+  const StageSums::Stage& from = sums.stages[static_cast<std::size_t>(stage)];
+  const int to = sums.stages[static_cast<std::size_t>(stage) + 1].rank;
+  return cost::link_time(cluster_, code_, from.boundary_bytes, scatters(request_.run, plan) ? plan.tensor : 1,
+                         is_divided(from.rank, to, plan.tensor * plan.data));
 }
 
 cost::PostedTimes PlanCosts::posted_times(const TrainingPlan& plan, const StageSums& sums) {
@@ -341,21 +328,20 @@ std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
 }
 
 std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
-  const PlanKeyTuple key = key_of(plan);
-  if (const auto found = evaluated_.find(key); found != evaluated_.end()) return found->second;
+  if (const auto found = evaluated_.find(plan); found != evaluated_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
-  if (!is_accepted(plan, shape)) return evaluated_[key] = std::nullopt;
+  if (!is_accepted(plan, shape)) return evaluated_[plan] = std::nullopt;
   PlanEvaluation out;
   out.bytes = static_cast<std::uint64_t>(bytes_bound(
       plan, sums_of(plan, shape), &schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer)));
   if (out.bytes <= request_.memory_limit) {
     const std::optional<std::uint64_t> exact = memory_.bytes(plan, request_.memory_limit);
-    if (!exact) return evaluated_[key] = std::nullopt;
+    if (!exact) return evaluated_[plan] = std::nullopt;
     out.bytes = *exact;
   }
   out.fits = out.bytes <= request_.memory_limit;
   if (out.fits) out.time = time_of(plan);
-  return evaluated_[key] = out;
+  return evaluated_[plan] = out;
 }
 
 } // namespace triax::plan

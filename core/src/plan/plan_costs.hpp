@@ -45,8 +45,6 @@ class PlanCosts final : public PlanEvaluator {
 
  private:
   struct StageSums;
-  using PlanKeyTuple = std::tuple<int, int, int, std::int64_t, int, int, bool, bool, int>;
-  static PlanKeyTuple key_of(const TrainingPlan& plan);
   PipelineShape shape_of(const TrainingPlan& plan) const;
   bool is_accepted(const TrainingPlan& plan, const PipelineShape& shape);
   bool model_accepts(const TrainingPlan& plan);
@@ -77,7 +75,7 @@ class PlanCosts final : public PlanEvaluator {
   const cost::CollectiveCost collectives_;
   const OptimizerTraits optimizer_;
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
-  std::map<PlanKeyTuple, std::optional<PlanEvaluation>> evaluated_;
+  std::map<TrainingPlan, std::optional<PlanEvaluation>> evaluated_;
   std::function<bool()> stops_;
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "plugin/call_guard.hpp"
+#include "schedule/verify.hpp"
+#include "triax/error.hpp"
 
 namespace triax::plan {
 
@@ -43,8 +45,15 @@ const StageMapping& ScheduleTable::mapping(int schedule, const PipelineShape& sh
 
 Schedule ScheduleTable::schedule(int schedule, const PipelineShape& shape) const {
   const auto at = static_cast<std::size_t>(schedule);
-  return plugin::guarded_call(
-      request_.schedules[at].name, "rows", [&] { return schedulers_[at]->rows(shape); }, plugin::CallKind::plan);
+  const std::string& name = request_.schedules[at].name;
+  Schedule out = plugin::guarded_call(
+      name, "rows", [&] { return schedulers_[at]->rows(shape); }, plugin::CallKind::plan);
+  const std::vector<schedule::Violation> violations = schedule::verify(out, shape);
+  if (!violations.empty())
+    throw Error(text("its schedule of p = {}, v = {}, m = {} is invalid: {}", shape.pipeline, shape.chunks,
+                     shape.microbatches, violations.front().reason()),
+                name, "name another scheduler with --fix schedule=NAME");
+  return out;
 }
 
 const cost::PostedRows& ScheduleTable::rows(int schedule, const PipelineShape& shape) {

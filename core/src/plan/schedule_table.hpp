@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules of the shapes that a search asks for. Each is made once, and cut to few periods where that is enough.
 //
-// Threads: the main thread. Ownership: borrows request, model and log. Errors: Error with the scheduler's name.
+// Threads: the main thread. Ownership: borrows request, model and log. Errors: Error with the scheduler's name,
+// also for rows that break a rule of schedules: what reads them does not check.
 #pragma once
 
 #include <cstdint>

@@ -99,18 +99,12 @@ class StepCost {
 
   /// The ranks of a stage are t * d apart from those of the next.
   cost::LinkTime link_time(int stage) const {
-    cost::LinkTime out;
-    const int tensor = layout_.tensor(), stride = tensor * layout_.data(), devices = cluster_.node.devices;
+    const int stride = layout_.tensor() * layout_.data(), devices = cluster_.node.devices;
     const bool crosses = rank_of(stage) * stride / devices != rank_of(stage + 1) * stride / devices;
     const executor::StageLayers& of = split_.at(static_cast<std::size_t>(stage));
-    double bytes = layer(of.first + of.count - 1).boundary_bytes;
-    if (train::boundaries(run_) == schedule::Boundaries::scattered) {
-      bytes /= tensor;
-      out.gather_s = collectives_.seconds(Kind::all_gather, bytes, cost::placed(tensor, 1, devices));
-    }
-    out.seconds = bytes / collectives_.link_bandwidth(crosses);
-    out.latency_s = cluster_.step.transfer_s.value + (code_.synchronizes ? cluster_.step.synchronize_s.value : 0);
-    return out;
+    const bool scattered = train::boundaries(run_) == schedule::Boundaries::scattered;
+    return cost::link_time(cluster_, code_, layer(of.first + of.count - 1).boundary_bytes,
+                           scattered ? layout_.tensor() : 1, crosses);
   }
 
   void add_pipeline(StepPrediction& out) const {
