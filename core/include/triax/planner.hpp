@@ -37,6 +37,7 @@ struct TrainingPlan {
   bool recompute = false;                 // blocks keep their inputs only
   bool sequence = false;                  // sequence parallelism over the tensor ranks
   int shard = 0;                          // index in PlanSpace::shards
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy sees a literal 0
   auto operator<=>(const TrainingPlan&) const = default;
   /// Microbatches of a step on each data rank.
   std::int64_t microbatches(std::int64_t batch) const { return batch / micro / data; }
