@@ -241,7 +241,7 @@ Restricted searches, another planner, reasons and JSON:
     "gpus": 4,
     "memory_limit_bytes": 83000000000,
     "planner": "plan-sc21",
-    "evaluated": 3,
+    "timed": 3,
     "stopped": false,
     "plans": [
       {
@@ -325,7 +325,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use a smaller --reserve, such as 0
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 1 --reserve 0 --top 1 | head -1
-  1 GPUs of DGX A100, batch.global = 8, 85 GB of memory each; plan-sweep evaluated 12 plans
+  1 GPUs of DGX A100, batch.global = 8, 85 GB of memory each; plan-sweep timed 12 plans
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix micro=4611686018427387904 --fix chunks=2147483647 --fix data=3 --fix tensor=2 --fix parallel.tensor=4
   --fix micro=4611686018427387904: batch.micro must be one of 1, 2, 4, 8, got "4611686018427387904"
     write an allowed value, or leave --fix out

@@ -185,7 +185,7 @@ TEST_F(PlanSearch, AFasterClusterIsNeverSlower) {
     std::vector<double> out;
     const std::vector<TrainingPlan> plans = all_plans(changed.space);
     for (std::size_t at = 0; at < plans.size(); at += 31)
-      if (costs.bounds(plans[at])) out.push_back(costs.time_of(plans[at]).step());
+      if (costs.bounds(plans[at])) out.push_back(costs.time(plans[at])->step());
     return out;
   };
   const std::vector<double> before = times(cluster_);
@@ -215,7 +215,7 @@ TEST_F(PlanSearch, TheHeuristicsAreNoBetterThanTheSweep) {
 TEST_F(PlanSearch, APlanThatIsStoppedIsTheBestSoFar) {
   const SearchRequest asked = request(4, kEverything);
   PlanCosts costs(asked, code_, null_log());
-  costs.set_stops([&] { return costs.evaluations() >= 3; });
+  costs.set_stops([&] { return costs.timed() >= 3; });
   const SearchResult result = search_plans(costs, LoadedPlanner("sweep", plugin::search_folders({}), null_log()), 10);
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.plans.size(), 3U);
@@ -274,7 +274,7 @@ TEST_F(PlanSearch, GroupsAndTransfersThatLeaveANodeTakeTheNetwork) {
     cluster_.node.cards = 1;
     cluster_.node.card_bandwidth.value = 1e3;
     const SearchRequest asked = request(plan.pipeline * plan.tensor * plan.data, kEverything);
-    return PlanCosts(asked, code_, null_log()).time_of(plan);
+    return PlanCosts(asked, code_, null_log()).time(plan).value();
   };
   loaded_.run->batch.global = 12;
   const PlanTime crossing = slow_time({.pipeline = 2, .data = 3});
@@ -293,7 +293,7 @@ TEST_F(PlanSearch, TiedParametersOfARankAreUpdatedOnce) {
   const config::RunConfig run = run_of(asked, {});
   const train::Preflight checked = train::preflight(run, train::choose_placement(run), null_log());
   ASSERT_GT(checked.parameters, 0);
-  EXPECT_NEAR(PlanCosts(asked, code_, null_log()).time_of({}).optimizer,
+  EXPECT_NEAR(PlanCosts(asked, code_, null_log()).time({})->optimizer,
               code_.optimizer_bytes * static_cast<double>(checked.parameters), 1);
 }
 

@@ -16,8 +16,7 @@ using schedule::Kind;
 using schedule::Program;
 
 Program one_pass(Program::Posts posts) {
-  schedule::RankLowering rows(schedule::StageMap({0}), 0, true, schedule::Boundaries::whole, schedule::Sharding::none,
-                              1);
+  schedule::RankLowering rows(schedule::StageMap({0}), 0, true, schedule::Boundaries::whole, schedule::Sharding::none);
   rows.add(Kind::forward, 0, 0);
   return rows.finish(posts);
 }

@@ -225,4 +225,44 @@ TEST(Lower, NeighboursOnOneRankHandOverAndOthersSend) {
   EXPECT_EQ(programs[1].actions()[position(programs[1], "1F0")].handed[static_cast<std::size_t>(Pool::input_f)], 0);
 }
 
+TEST(CountSlots, AreThoseOfTheProgramsWithAnyBoundariesAndSharding) {
+  const struct {
+    PipelineShape shape;
+    std::vector<int> stage_rank;
+    std::vector<std::string> rows;
+  } kCases[] = {
+      {{2, 1, 3}, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"}},
+      {{2, 1, 3}, {0, 1}, {"0F0 0F1 0F2 0I0 0I1 0I2 0W0 0W1 0W2", "1F0 1F1 1F2 1I0 1I1 1I2 1W0 1W1 1W2"}},
+      {{2, 2, 2}, {0, 1, 1, 0}, {"0F0 3F0 0F1 3B0 0B0 3F1 3B1 0B1", "1F0 2F0 1F1 2B0 1B0 2F1 2B1 1B1"}},
+  };
+  for (const auto& of : kCases)
+    for (const Boundaries boundaries : {Boundaries::whole, Boundaries::scattered})
+      for (const Sharding sharding : {Sharding::none, Sharding::states, Sharding::gradients, Sharding::parameters})
+        for (const bool forward_only : {false, true}) {
+          const Schedule schedule = schedule_of(of.shape, of.stage_rank, of.rows);
+          const std::vector<Program> programs =
+              (forward_only ? lower_forward_only : lower)(schedule, of.shape, boundaries, sharding, kDefaultPrefetch);
+          const std::vector<RankSlots> counted =
+              count_slots(schedule, of.shape, forward_only, boundaries, sharding, kDefaultPrefetch);
+          ASSERT_EQ(counted.size(), programs.size());
+          for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+            const RankSlots expected = programs[rank].rank_slots();
+            EXPECT_EQ(counted[rank].of_stages, expected.of_stages);
+            EXPECT_EQ(counted[rank].accumulators, expected.accumulators);
+            EXPECT_EQ(counted[rank].weight_slots, expected.weight_slots);
+          }
+        }
+}
+
+TEST(Program, WithOtherSlotsKeepsItsActions) {
+  const Program program = lowered({1, 1, 2}, "0F0 0B0 0F1 0B1");
+  std::vector<Slots> slots = program.rank_slots().of_stages;
+  slots.front()[static_cast<std::size_t>(Pool::stash_i)] = 7;
+  const Program other = program.with_slots(slots);
+  EXPECT_EQ(other.slots(0, Pool::stash_i), 7);
+  EXPECT_EQ(program.slots(0, Pool::stash_i), 1);
+  EXPECT_EQ(labels(other), labels(program));
+  EXPECT_THROW(program.with_slots({}), Error);
+}
+
 } // namespace

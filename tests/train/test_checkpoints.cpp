@@ -348,7 +348,7 @@ TEST_F(RefusedResume, AStateThatAPluginNeedsOrDoesNotReadIsNamed) {
 #ifndef __SANITIZE_THREAD__ // which uses memory of its own for each byte that is copied
 /// The kernel provides memory at its first use. A step waits for a copy, and must not wait for that.
 TEST(Staging, IsProvidedBeforeTheFirstSave) {
-  TinyRun tiny;
+  test::TinyRun tiny;
   tiny.keys["model.hidden"] = "256";
   tiny.keys["checkpoint.every"] = "1";
   const config::RunConfig config = tiny.config();

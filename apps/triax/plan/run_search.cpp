@@ -129,7 +129,7 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
   os::StopSignals signals;
   SearchProgress progress;
   costs.set_stops([&] {
-    progress.show(costs.evaluations());
+    progress.show(costs.timed());
     return signals.caught() != 0;
   });
   out.result = plan::search_plans(costs, planner, arguments.top);
@@ -176,7 +176,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
     return refuse(diagnostics_of(nothing_fits(request, report.least)), arguments.json, kFailed);
   }
   if (report.result.stopped)
-    print_problem("note: the search was interrupted; the plans are the best of those that it evaluated");
+    print_problem("note: the search was interrupted; the plans are the best of those that it timed");
   result_out() << (arguments.json ? to_json(report) : to_text(report));
   return kDone;
 }

@@ -11,15 +11,14 @@ SearchProgress::~SearchProgress() {
   if (is_drawn_) std::cerr << os::kClearLine << std::flush;
 }
 
-void SearchProgress::show(std::size_t evaluated) {
+void SearchProgress::show(std::size_t timed) {
   constexpr std::chrono::milliseconds kBetween(100);
   if (!terminal_.terminal) return;
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < kBetween) return;
   last_ = now;
   is_drawn_ = true;
-  std::cerr << os::kClearLine << text("searching: {} plans evaluated; Ctrl-C prints the best so far", evaluated)
-            << std::flush;
+  std::cerr << os::kClearLine << text("searching: {} plans timed; Ctrl-C prints the best so far", timed) << std::flush;
 }
 
 } // namespace triax::app

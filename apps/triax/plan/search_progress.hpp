@@ -17,7 +17,7 @@ class SearchProgress {
   ~SearchProgress();
   SearchProgress(const SearchProgress&) = delete;
   SearchProgress& operator=(const SearchProgress&) = delete;
-  void show(std::size_t evaluated);
+  void show(std::size_t timed);
 
  private:
   const os::Terminal terminal_ = os::stderr_terminal();

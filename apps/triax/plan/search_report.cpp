@@ -167,9 +167,9 @@ std::string settings_text(const plan::SearchRequest& request, const TrainingPlan
 
 std::string to_text(const SearchReport& report) {
   const plan::SearchRequest& request = report.request;
-  std::string out = text("{} GPUs of {}, batch.global = {}, {} of memory each; {} evaluated {} plans\n\n",
+  std::string out = text("{} GPUs of {}, batch.global = {}, {} of memory each; {} timed {} plans\n\n",
                          request.space.ranks, request.cluster.name, request.space.batch,
-                         report::bytes_text(request.memory_limit), report.planner, report.result.evaluated);
+                         report::bytes_text(request.memory_limit), report.planner, report.result.timed);
   out += plans_table(report) + "\nwhere a step goes\n" + parts_table(report);
   out += text("\nstandard error of the first plan's step: {}, from the widths of the cluster's constants\n",
               report::percent_text(report.relative_error));
@@ -187,7 +187,7 @@ std::string to_json(const SearchReport& report) {
               {"gpus", request.space.ranks},
               {"memory_limit_bytes", request.memory_limit},
               {"planner", report.planner},
-              {"evaluated", report.result.evaluated},
+              {"timed", report.result.timed},
               {"stopped", report.result.stopped},
               {"relative_error", report.relative_error},
               {"plans", std::move(plans)}};

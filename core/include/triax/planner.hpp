@@ -94,7 +94,11 @@ class TRIAX_API PlanEvaluator {
   virtual const PlanSpace& space() const = 0;
   /// Microseconds: sums over the layers. Empty: a plugin of the run refuses the plan.
   virtual std::optional<PlanBounds> bounds(const TrainingPlan& plan) = 0;
-  /// Milliseconds for a long pipeline; the answer is kept. Empty: a plugin of the run refuses the plan.
+  /// The predicted step. Simulates the schedule, in about a millisecond for a long pipeline; the answer is kept. Empty:
+  /// a plugin of the run refuses the plan, or what its schedule keeps alone does not fit.
+  virtual std::optional<PlanTime> time(const TrainingPlan& plan) = 0;
+  /// Counts the memory, too: several milliseconds; the answer is kept. Empty: a plugin of
+  /// the run refuses the plan.
   virtual std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) = 0;
   /// Bytes that a plan may need on each device.
   virtual std::uint64_t memory_limit() const = 0;

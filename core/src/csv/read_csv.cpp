@@ -112,7 +112,8 @@ std::vector<Program> programs_of(const CsvFile& file) {
   out.reserve(file.actions.size());
   for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {
     const std::vector<CsvFile::LocatedAction>& actions = file.actions[rank];
-    RankLowering program(stage_map, static_cast<int>(rank), false, boundaries, sharding, actions.size());
+    RankLowering program(stage_map, static_cast<int>(rank), false, boundaries, sharding);
+    program.reserve(actions.size());
     for (const CsvFile::LocatedAction& action : actions) {
       if (rule(action.kind).scope != Scope::microbatch) {
         program.add_ending(action.kind, action.stage);

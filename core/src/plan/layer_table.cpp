@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/layer_table.hpp"
 
-#include "train/rank_setup.hpp"
-#include "triax/text.hpp"
+#include "train/memory_ranks.hpp"
 
 namespace triax::plan {
 
@@ -16,14 +15,6 @@ double bytes_in(DType dtype, const Shape& shape) {
 void count_kept(CostedLayer& costed, Life life, double bytes) {
   if (life == Life::forward_to_input) costed.until_input_bytes += bytes;
   if (life == Life::forward_to_weight) costed.until_weight_bytes += bytes;
-}
-
-template <class Specs>
-std::string shapes_of(const Specs& specs) {
-  std::string out;
-  for (const auto& spec : specs)
-    out += text("{}:{}:{};", spec.name, static_cast<int>(spec.dtype), bytes_in(spec.dtype, spec.shape));
-  return out;
 }
 
 } // namespace
@@ -45,27 +36,15 @@ LayerTable::LayerTable(const config::RunConfig& run, const cost::Cluster& cluste
   const Model& model = of.plugins.model();
   LayerContext context = train::layer_context(of.run, model, of.layout, 0);
   context.sequence_parallel = false;
-  std::map<std::string, int> known;
-  for (int number = 0; number < model.count(); ++number) {
-    const auto [found, is_new] =
-        known.emplace(description(*model.layer(number, context)), static_cast<int>(known.size()));
-    if (is_new) first_of_kind_.push_back(number);
-    kinds_.push_back(found->second);
-  }
+  kinds_ = train::layer_kinds(model, context);
+  for (std::size_t number = 0; number < kinds_.size(); ++number)
+    if (kinds_[number] == static_cast<int>(first_of_kind_.size())) first_of_kind_.push_back(static_cast<int>(number));
 }
 
 LayerTable::TensorRank& LayerTable::rank_of(int tensor) {
   std::unique_ptr<TensorRank>& out = ranks_[tensor];
   if (!out) out = std::make_unique<TensorRank>(run_, tensor, log_);
   return *out;
-}
-
-/// All but the name of the layer.
-std::string LayerTable::description(const Layer& layer) {
-  const Cost cost = layer.cost();
-  std::string out = text("{} {} {} ", cost.forward, cost.backward_input, cost.backward_weight);
-  for (const ParamSpec& spec : layer.params()) out += text("{}:{};", spec.name, spec.local.elements());
-  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs());
 }
 
 const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micro, bool sequence) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layers of a model cost on a cluster, by tensor ranks, microbatch and sequence parallelism. Layers with equal
-// descriptions are costed once: the blocks of a model are.
+// What the layers of a model cost on a cluster, by tensor ranks, microbatch and sequence parallelism. Layers of one
+// kind are costed once: the blocks of a model are.
 //
 // Threads: the main thread. Ownership: borrows run, cluster and log. Errors: those of the model's layers.
 #pragma once
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -30,17 +29,14 @@ struct CostedLayer {
   double input_bytes = 0; // of inputs that are not data
 };
 
-/// Layers of equal descriptions.
-using LayerKinds = std::vector<int>;
-
 class LayerTable {
  public:
   LayerTable(const config::RunConfig& run, const cost::Cluster& cluster, const cost::CodeTraits& code, Log& log);
 
   /// By kind; the reference stays valid.
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
-  /// The kind of each layer of the model.
-  const LayerKinds& kinds() const { return kinds_; }
+  /// The kind of each layer of the model: see train::layer_kinds().
+  const std::vector<int>& kinds() const { return kinds_; }
   /// Local elements of the parameter that a tie shares, by tie.
   const std::vector<double>& tied_elements(int tensor);
   /// The run's plugins, with this number of tensor ranks alone.
@@ -56,14 +52,13 @@ class LayerTable {
     std::vector<double> tied_elements;
   };
   TensorRank& rank_of(int tensor);
-  static std::string description(const Layer& layer);
 
   const config::RunConfig& run_;
   Log& log_;
   const cost::LayerCost costs_;
   std::map<int, std::unique_ptr<TensorRank>> ranks_; // by tensor ranks
   std::map<std::tuple<int, std::int64_t, bool>, std::vector<CostedLayer>> layers_;
-  LayerKinds kinds_;
+  std::vector<int> kinds_;
   std::vector<int> first_of_kind_;
 };
 

@@ -57,7 +57,7 @@ PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code,
       code_(code),
       layers_(request.run, cluster_, code_, log),
       schedules_(request, layers_.plugins(1).model(), log),
-      memory_(request, schedules_, log),
+      memory_(request, layers_, schedules_, log),
       operations_(cluster_.device, code_),
       collectives_(cluster_),
       optimizer_(layers_.plugins(1).optimizer_traits()) {}
@@ -226,7 +226,7 @@ cost::PostedEnds PlanCosts::ends_of(const TrainingPlan& plan, const PipelineShap
   return cost::posted_ends(rows, shape, times);
 }
 
-PlanTime PlanCosts::time_of(const TrainingPlan& plan) {
+PlanTime PlanCosts::simulated(const TrainingPlan& plan) {
   const PipelineShape shape = shape_of(plan);
   const StageSums sums = sums_of(plan, shape);
   const auto latest = [](const cost::RankEnds& ends) { return *std::ranges::max_element(ends); };
@@ -327,20 +327,32 @@ std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
   return PlanBounds{step * (1 - kRounding), static_cast<std::uint64_t>(bytes_bound(plan, sums, nullptr))};
 }
 
+std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape) {
+  const cost::PostedRows& rows = schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer);
+  return static_cast<std::uint64_t>(bytes_bound(plan, sums_of(plan, shape), &rows));
+}
+
+std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
+  const auto [found, is_new] = timed_.try_emplace(plan);
+  if (!is_new) return found->second;
+  const PipelineShape shape = shape_of(plan);
+  if (is_accepted(plan, shape) && schedule_bytes(plan, shape) <= request_.memory_limit) found->second = simulated(plan);
+  return found->second;
+}
+
 std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
   if (const auto found = evaluated_.find(plan); found != evaluated_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
   if (!is_accepted(plan, shape)) return evaluated_[plan] = std::nullopt;
   PlanEvaluation out;
-  out.bytes = static_cast<std::uint64_t>(bytes_bound(
-      plan, sums_of(plan, shape), &schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer)));
+  out.bytes = schedule_bytes(plan, shape);
   if (out.bytes <= request_.memory_limit) {
     const std::optional<std::uint64_t> exact = memory_.bytes(plan, request_.memory_limit);
     if (!exact) return evaluated_[plan] = std::nullopt;
     out.bytes = *exact;
   }
   out.fits = out.bytes <= request_.memory_limit;
-  if (out.fits) out.time = time_of(plan);
+  if (out.fits) out.time = time(plan).value();
   return evaluated_[plan] = out;
 }
 

@@ -29,6 +29,7 @@ class PlanCosts final : public PlanEvaluator {
 
   const PlanSpace& space() const override { return request_.space; }
   std::optional<PlanBounds> bounds(const TrainingPlan& plan) override;
+  std::optional<PlanTime> time(const TrainingPlan& plan) override;
   std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override;
   std::uint64_t memory_limit() const override { return request_.memory_limit; }
   bool stops() override { return stops_ && stops_(); }
@@ -38,10 +39,8 @@ class PlanCosts final : public PlanEvaluator {
   std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {
     return memory_.bytes(plan, std::numeric_limits<std::uint64_t>::max());
   }
-  /// Time of the step, whether it fits or not. The plugins must accept the plan.
-  PlanTime time_of(const TrainingPlan& plan);
-
-  std::size_t evaluations() const { return evaluated_.size(); }
+  /// Plans that were timed, or do not fit.
+  std::size_t timed() const { return timed_.size(); }
 
  private:
   struct StageSums;
@@ -51,6 +50,7 @@ class PlanCosts final : public PlanEvaluator {
   bool has(const TrainingPlan& plan, const char* shard) const;
   bool divides(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
 
+  PlanTime simulated(const TrainingPlan& plan);
   StageSums sums_of(const TrainingPlan& plan, const PipelineShape& shape);
   cost::PostedTimes posted_times(const TrainingPlan& plan, const StageSums& sums);
   cost::LinkTime link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const;
@@ -60,6 +60,8 @@ class PlanCosts final : public PlanEvaluator {
   double update_s(const TrainingPlan& plan, double parameters) const;
   double tied_s(const TrainingPlan& plan, const StageSums& sums);
   double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
+  /// At least, of the rank that needs most.
+  std::uint64_t schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape);
   double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows);
   void drop_ties(const TrainingPlan& plan, StageSums& sums);
   bool is_divided(int from, int to, int stride) const;
@@ -75,6 +77,7 @@ class PlanCosts final : public PlanEvaluator {
   const cost::CollectiveCost collectives_;
   const OptimizerTraits optimizer_;
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
+  std::map<TrainingPlan, std::optional<PlanTime>> timed_;
   std::map<TrainingPlan, std::optional<PlanEvaluation>> evaluated_;
   std::function<bool()> stops_;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "train/memory_ranks.hpp"
 #include "train/preflight.hpp"
 #include "triax/error.hpp"
 
@@ -11,137 +12,106 @@ namespace triax::plan {
 
 namespace {
 
-using schedule::Program;
+using schedule::RankSlots;
 using schedule::Slots;
 
-/// The slots of a program's stages.
-std::vector<Slots> slots_of(const Program& program) {
-  std::vector<Slots> out;
-  for (const int stage : program.stages()) {
-    Slots& slots = out.emplace_back();
-    for (int pool = 0; pool < schedule::kPools; ++pool)
-      slots[static_cast<std::size_t>(pool)] = program.slots(stage, static_cast<schedule::Pool>(pool));
-  }
-  return out;
-}
-
 /// Whether the last two periods add the same slots.
-bool is_periodic(const Program& longer, const Program& shorter, const Program& shortest) {
-  const std::vector<Slots> most = slots_of(longer), fewer = slots_of(shorter), fewest = slots_of(shortest);
-  if (longer.accumulators() != shorter.accumulators() || longer.weight_slots() != shorter.weight_slots()) return false;
-  for (std::size_t stage = 0; stage < most.size(); ++stage)
-    for (std::size_t pool = 0; pool < most[stage].size(); ++pool)
-      if (most[stage][pool] - fewer[stage][pool] != fewer[stage][pool] - fewest[stage][pool]) return false;
+bool is_periodic(const RankSlots& most, const RankSlots& fewer, const RankSlots& fewest) {
+  if (most.accumulators != fewer.accumulators || most.weight_slots != fewer.weight_slots ||
+      fewer.accumulators != fewest.accumulators || fewer.weight_slots != fewest.weight_slots)
+    return false;
+  for (std::size_t stage = 0; stage < most.of_stages.size(); ++stage)
+    for (std::size_t pool = 0; pool < most.of_stages[stage].size(); ++pool)
+      if (most.of_stages[stage][pool] - fewer.of_stages[stage][pool] !=
+          fewer.of_stages[stage][pool] - fewest.of_stages[stage][pool])
+        return false;
   return true;
 }
 
-bool are_periodic(const std::vector<Program>& longer, const std::vector<Program>& shorter,
-                  const std::vector<Program>& shortest) {
-  for (std::size_t rank = 0; rank < longer.size(); ++rank)
-    if (!is_periodic(longer[rank], shorter[rank], shortest[rank])) return false;
+/// Gives `programs` the slots that they have after `periods` more than `most`. False: the slots are not periodic.
+bool extend(std::vector<schedule::Program>& programs, const std::vector<RankSlots>& most,
+            const std::vector<RankSlots>& fewer, int periods) {
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    if (!is_periodic(most[rank], fewer[rank], programs[rank].rank_slots())) return false;
+    std::vector<Slots> slots = most[rank].of_stages;
+    for (std::size_t stage = 0; stage < slots.size(); ++stage)
+      for (std::size_t pool = 0; pool < slots[stage].size(); ++pool)
+        slots[stage][pool] += periods * (slots[stage][pool] - fewer[rank].of_stages[stage][pool]);
+    programs[rank] = programs[rank].with_slots(std::move(slots));
+  }
   return true;
 }
 
-/// Gives `longer` the slots that it has after more periods, if each adds what `longer` has more than `shorter`.
-void extend(Program& longer, const Program& shorter, int periods) {
-  std::vector<Slots> slots = slots_of(longer);
-  const std::vector<Slots> fewer = slots_of(shorter);
-  if (slots == fewer) return;
-  for (std::size_t stage = 0; stage < slots.size(); ++stage)
-    for (std::size_t pool = 0; pool < slots[stage].size(); ++pool)
-      slots[stage][pool] += periods * (slots[stage][pool] - fewer[stage][pool]);
-  const auto actions = longer.actions();
-  longer = Program(longer.stage_map(), longer.rank(), std::move(slots), {actions.begin(), actions.end()},
-                   longer.posts(), longer.boundaries(), longer.sharding());
+} // namespace
+
+PlanMemory::ProgramsKey PlanMemory::key_of(const config::RunConfig& run, int schedule, const PipelineShape& shape) {
+  return {schedule, shape.pipeline, shape.chunks, shape.microbatches, train::boundaries(run), train::sharding(run)};
 }
 
-/// What the memory of a pipeline rank depends on. All ranks between the first and the last stage have blocks only, so
-/// more layers and more slots need more memory.
-struct RankNeeds {
-  bool has_end = false;     // the first or the last stage
-  std::vector<int> numbers; // layers and slots of its stages
-  bool covers(const RankNeeds& other) const {
-    if (has_end || other.has_end || numbers.size() != other.numbers.size()) return false;
-    return std::ranges::equal(numbers, other.numbers, std::ranges::greater_equal());
-  }
-};
+namespace {
 
-RankNeeds needs_of(const Program& training, const Program& evaluation, const StageMapping& mapping) {
-  RankNeeds out;
-  const int last = training.stage_map().stages() - 1;
-  for (const int stage : training.stages()) {
-    out.has_end |= stage == 0 || stage == last;
-    out.numbers.push_back(mapping.split[static_cast<std::size_t>(stage)].count);
-  }
-  for (const Program* const program : {&training, &evaluation}) {
-    for (const Slots& slots : slots_of(*program)) out.numbers.insert(out.numbers.end(), slots.begin(), slots.end());
-    out.numbers.push_back(program->accumulators());
-    out.numbers.push_back(program->weight_slots());
-  }
+/// A run with the microbatches of another shape.
+config::RunConfig of_shape(const config::RunConfig& run, const PipelineShape& shape) {
+  config::RunConfig out = run;
+  out.batch.global = shape.microbatches * run.batch.micro * run.parallel.data;
   return out;
 }
 
 } // namespace
 
-const train::Programs& PlanMemory::programs_of(const config::RunConfig& run, const Layout& layout, int schedule,
-                                               const PipelineShape& shape) {
-  const ProgramsKey key{schedule,           shape.pipeline,         shape.chunks,
-                        shape.microbatches, train::boundaries(run), train::sharding(run)};
-  std::unique_ptr<train::Programs>& out = programs_[key];
-  if (out) return *out;
-  const train::RankPlugins plugins(run, layout, 0, 1, log_);
-  const auto lowered = [&](const PipelineShape& of) {
-    config::RunConfig cut = run;
-    cut.batch.global = of.microbatches * run.batch.micro * run.parallel.data;
-    return train::lower_programs(cut, layout, plugins, schedules_.schedule(schedule, of));
-  };
-  const cost::CutShapes cut = schedules_.cut(schedule, shape);
-  train::Programs longer = lowered(cut.longer);
-  if (cut.periods > 0) {
-    const train::Programs shorter = lowered(cut.shorter), shortest = lowered(cut.shortest);
-    if (!are_periodic(longer.training, shorter.training, shortest.training) ||
-        !are_periodic(longer.evaluation, shorter.evaluation, shortest.evaluation)) {
-      out = std::make_unique<train::Programs>(lowered(shape));
-      return *out;
-    }
-    for (std::size_t rank = 0; rank < longer.training.size(); ++rank) {
-      extend(longer.training[rank], shorter.training[rank], cut.periods);
-      extend(longer.evaluation[rank], shorter.evaluation[rank], cut.periods);
-    }
+/// Plans differ in their microbatches more often than in these less whole periods.
+const train::Programs& PlanMemory::lowered(const config::RunConfig& run, const Layout& layout, int schedule,
+                                           const PipelineShape& shape) {
+  const auto [found, is_new] = lowered_.try_emplace(key_of(run, schedule, shape));
+  if (is_new) {
+    const train::RankPlugins plugins(run, layout, 0, 1, log_);
+    found->second = train::lower_programs(of_shape(run, shape), layout, plugins, schedules_.schedule(schedule, shape));
   }
-  out = std::make_unique<train::Programs>(std::move(longer));
-  return *out;
+  return found->second;
 }
 
-/// The pipeline ranks that no other covers.
-std::vector<int> PlanMemory::candidates(const train::Programs& programs, const StageMapping& mapping) const {
-  std::vector<RankNeeds> needs;
-  for (std::size_t rank = 0; rank < programs.training.size(); ++rank)
-    needs.push_back(needs_of(programs.training[rank], programs.evaluation[rank], mapping));
-  std::vector<int> out;
-  for (std::size_t rank = 0; rank < needs.size(); ++rank) {
-    bool is_covered = false;
-    for (std::size_t other = 0; other < needs.size() && !is_covered; ++other)
-      is_covered =
-          other != rank && needs[other].covers(needs[rank]) && (other < rank || !needs[rank].covers(needs[other]));
-    if (!is_covered) out.push_back(static_cast<int>(rank));
+const train::ProgramSlots& PlanMemory::counted(const config::RunConfig& run, int schedule, const PipelineShape& shape) {
+  const auto [found, is_new] = counted_.try_emplace(key_of(run, schedule, shape));
+  if (is_new) found->second = train::count_slots(of_shape(run, shape), schedules_.schedule(schedule, shape));
+  return found->second;
+}
+
+train::Programs PlanMemory::extended(const config::RunConfig& run, const Layout& layout, int schedule,
+                                     const PipelineShape& shape) {
+  const cost::CutShapes cut = schedules_.cut(schedule, shape);
+  if (cut.periods == 0) return lowered(run, layout, schedule, shape);
+  train::Programs out = lowered(run, layout, schedule, cut.shortest);
+  const train::ProgramSlots& most = counted(run, schedule, cut.longer);
+  const train::ProgramSlots& fewer = counted(run, schedule, cut.shorter);
+  if (extend(out.training, most.training, fewer.training, cut.periods) &&
+      extend(out.evaluation, most.evaluation, fewer.evaluation, cut.periods))
+    return out;
+  return lowered(run, layout, schedule, shape);
+}
+
+const PlanMemory::PlannedPrograms& PlanMemory::programs_of(const config::RunConfig& run, const Layout& layout,
+                                                           int schedule) {
+  const PipelineShape shape = train::pipeline_shape(run);
+  const auto [found, is_new] = planned_.try_emplace(key_of(run, schedule, shape));
+  if (is_new) {
+    found->second.programs = extended(run, layout, schedule, shape);
+    found->second.ranks =
+        train::ranks_of_most_memory(found->second.programs, schedules_.mapping(schedule, shape).split, layers_.kinds());
   }
-  return out;
+  return found->second;
 }
 
 std::optional<std::uint64_t> PlanMemory::bytes(const TrainingPlan& plan, std::uint64_t limit) {
   const config::RunConfig run = run_of(request_, plan);
   const Layout layout = train::layout_of(run);
-  const PipelineShape shape = train::pipeline_shape(run);
-  const train::Programs& programs = programs_of(run, layout, plan.schedule, shape);
-  const std::vector<int> ranks = candidates(programs, schedules_.mapping(plan.schedule, shape));
+  const PlannedPrograms& planned = programs_of(run, layout, plan.schedule);
   train::Placement placement = placement_;
   placement.ranks = layout.world();
   std::uint64_t out = 0;
-  for (const int rank : ranks) {
-    const train::Preflight planned = train::plan_under(run, placement, log_, programs, std::span(&rank, 1));
-    if (!planned.refusals.empty()) return std::nullopt;
-    for (const train::RankPlan& of : planned.plans) out = std::max(out, of.bytes());
+  for (const int rank : planned.ranks) {
+    const train::Preflight checked = train::plan_under(run, placement, log_, planned.programs, std::span(&rank, 1));
+    if (!checked.refusals.empty()) return std::nullopt;
+    for (const train::RankPlan& of : checked.plans) out = std::max(out, of.bytes());
     if (out > limit) break;
   }
   return out;

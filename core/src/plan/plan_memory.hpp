@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a plan to the byte: the planning of preflight, for the pipeline ranks that can need most, under programs of
-// few microbatches. The slots of a stage grow by the same number from period to period, or not at all, so those of all
-// microbatches follow.
+// Memory of a plan to the byte: the planning of preflight, for the pipeline ranks that can need most and the first and
+// last of their tensor ranks, under programs of few microbatches. The slots of a stage grow by the same number from
+// period to period, or not at all, so those of all microbatches follow.
 //
-// Threads: the main thread. Ownership: borrows the request, schedules and log. Errors: Error of plugins.
+// Threads: the main thread. Ownership: borrows the request, tables and log. Errors: Error of plugins.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
 
+#include "plan/layer_table.hpp"
 #include "plan/schedule_table.hpp"
 #include "train/rank_setup.hpp"
 
@@ -20,8 +20,12 @@ namespace triax::plan {
 
 class PlanMemory {
  public:
-  PlanMemory(const SearchRequest& request, ScheduleTable& schedules, Log& log)
-      : request_(request), schedules_(schedules), log_(log), placement_(train::choose_placement(request.run)) {}
+  PlanMemory(const SearchRequest& request, const LayerTable& layers, ScheduleTable& schedules, Log& log)
+      : request_(request),
+        layers_(layers),
+        schedules_(schedules),
+        log_(log),
+        placement_(train::choose_placement(request.run)) {}
 
   /// Bytes of the device of the rank that needs most; above `limit`, those of the first rank that needs more. Empty: a
   /// plugin refuses the plan.
@@ -30,15 +34,27 @@ class PlanMemory {
  private:
   /// Rows, and how programs add to them.
   using ProgramsKey = std::tuple<int, int, int, int, schedule::Boundaries, schedule::Sharding>;
-  const train::Programs& programs_of(const config::RunConfig& run, const Layout& layout, int schedule,
-                                     const PipelineShape& shape);
-  std::vector<int> candidates(const train::Programs& programs, const StageMapping& mapping) const;
+  static ProgramsKey key_of(const config::RunConfig& run, int schedule, const PipelineShape& shape);
+  struct PlannedPrograms {
+    train::Programs programs;
+    std::vector<int> ranks; // the pipeline ranks that can need most
+  };
+  const PlannedPrograms& programs_of(const config::RunConfig& run, const Layout& layout, int schedule);
+  train::Programs extended(const config::RunConfig& run, const Layout& layout, int schedule,
+                           const PipelineShape& shape);
+  const train::Programs& lowered(const config::RunConfig& run, const Layout& layout, int schedule,
+                                 const PipelineShape& shape);
+
+  const train::ProgramSlots& counted(const config::RunConfig& run, int schedule, const PipelineShape& shape);
 
   const SearchRequest& request_;
+  const LayerTable& layers_;
   ScheduleTable& schedules_;
   Log& log_;
   const train::Placement placement_; // of this machine, as triax check has it
-  std::map<ProgramsKey, std::unique_ptr<train::Programs>> programs_;
+  std::map<ProgramsKey, train::Programs> lowered_;
+  std::map<ProgramsKey, train::ProgramSlots> counted_;
+  std::map<ProgramsKey, PlannedPrograms> planned_;
 };
 
 } // namespace triax::plan

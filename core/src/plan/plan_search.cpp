@@ -38,6 +38,9 @@ class OtherPlans final : public PlanEvaluator {
   std::optional<PlanBounds> bounds(const TrainingPlan& plan) override {
     return has_same_(plan) ? std::nullopt : all_.bounds(plan);
   }
+  std::optional<PlanTime> time(const TrainingPlan& plan) override {
+    return has_same_(plan) ? std::nullopt : all_.time(plan);
+  }
   std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override {
     return has_same_(plan) ? std::nullopt : all_.evaluate(plan);
   }
@@ -130,7 +133,7 @@ LoadedPlanner::LoadedPlanner(const std::string& name, const std::vector<plugin::
 SearchResult search_plans(PlanCosts& costs, const LoadedPlanner& planner, int count) {
   SearchResult out;
   out.plans = searched(costs, planner, count);
-  out.evaluated = costs.evaluations();
+  out.timed = costs.timed();
   out.stopped = costs.stops();
   return out;
 }
@@ -181,7 +184,7 @@ double relative_error(const SearchRequest& request, const cost::CodeTraits& code
   const auto step_on = [&](const cost::Cluster& cluster) {
     const SearchRequest changed{
         request.run, cluster, request.space, request.schedules, request.memory_limit, request.tokens_per_step};
-    return PlanCosts(changed, code, log).time_of(plan).step();
+    return PlanCosts(changed, code, log).time(plan).value().step();
   };
   const double step = step_on(request.cluster);
   cost::Cluster cluster = request.cluster;

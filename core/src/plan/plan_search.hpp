@@ -25,7 +25,7 @@ struct RankedPlan {
 
 struct SearchResult {
   std::vector<RankedPlan> plans; // fastest first; they fit
-  std::size_t evaluated = 0;     // plans whose memory was found
+  std::size_t timed = 0;         // plans whose schedule was simulated
   bool stopped = false;
 };
 

@@ -55,8 +55,25 @@ class Lowering {
   std::vector<Program> run() const {
     std::vector<Program> programs;
     programs.reserve(rows_.size());
-    for (int rank = 0; rank < shape_.pipeline; ++rank) programs.push_back(lower_rank(rank));
+    for (int rank = 0; rank < shape_.pipeline; ++rank) {
+      RankLowering program(stage_map_, rank, forward_only_, boundaries_, sharding_);
+      const auto at = static_cast<std::size_t>(rank);
+      program.reserve(rows_[at].size() + 2 * of_rank_[at].size());
+      lower_rank(rank, program);
+      programs.push_back(program.finish());
+    }
     return programs;
+  }
+
+  std::vector<RankSlots> count() const {
+    std::vector<RankSlots> out;
+    for (int rank = 0; rank < shape_.pipeline; ++rank) {
+      RankLowering program(stage_map_, rank, forward_only_, boundaries_, sharding_);
+      program.count_only();
+      lower_rank(rank, program);
+      out.push_back(program.slots());
+    }
+    return out;
   }
 
  private:
@@ -73,11 +90,10 @@ class Lowering {
       of_rank_[static_cast<std::size_t>(stage_map_.rank_of(stage))].push_back(transfer);
   }
 
-  Program lower_rank(int rank) const {
+  void lower_rank(int rank, RankLowering& program) const {
     const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
     const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
     const std::vector<Transfer>& transfers = of_rank_[static_cast<std::size_t>(rank)];
-    RankLowering program(stage_map_, rank, forward_only_, boundaries_, sharding_, row.size() + 2 * transfers.size());
     auto transfer = transfers.begin();
     const auto post_until = [&](std::int64_t time) { // transfers that are produced before `time`
       for (; transfer != transfers.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
@@ -107,7 +123,6 @@ class Lowering {
         if (gathers_updates(sharding_)) program.add_ending(Kind::gather_param, stage);
       }
     }
-    return program.finish();
   }
 
   /// Adds the gathers for the scattered tensors that the action reads.
@@ -153,6 +168,12 @@ std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries,
                                         Sharding sharding, int prefetch) {
   return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries, sharding, prefetch).run();
+}
+
+std::vector<RankSlots> count_slots(const Schedule& schedule, const PipelineShape& shape, bool forward_only,
+                                   Boundaries boundaries, Sharding sharding, int prefetch) {
+  return Lowering(rows_of(schedule, forward_only), schedule, shape, forward_only, boundaries, sharding, prefetch)
+      .count();
 }
 
 } // namespace triax::schedule

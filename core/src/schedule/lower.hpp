@@ -39,4 +39,8 @@ std::vector<Program> lower_forward_only(const Schedule& schedule, const Pipeline
                                         Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none,
                                         int prefetch = kDefaultPrefetch);
 
+/// The pools of each rank in what lower(), or lower_forward_only(), returns.
+std::vector<RankSlots> count_slots(const Schedule& schedule, const PipelineShape& shape, bool forward_only,
+                                   Boundaries boundaries, Sharding sharding, int prefetch);
+
 } // namespace triax::schedule

@@ -15,38 +15,51 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
       posts_(posts),
       boundaries_(boundaries),
       sharding_(sharding),
-      slots_(std::move(slots)),
-      actions_(std::move(actions)) {
+      slots_(std::move(slots)) {
   TRIAX_REQUIRE(stages().size() == slots_.size(), "{} stages, slots of {}", stages().size(), slots_.size());
-  label_at_.reserve(actions_.size());
-  for (const ProgramAction& action : actions_) {
-    label_at_.push_back(labels_.size());
+  Actions out;
+  out.list = std::move(actions);
+  out.label_at.reserve(out.list.size());
+  for (const ProgramAction& action : out.list) {
+    out.label_at.push_back(out.labels.size());
     const std::string label = action_text(action.kind, action.stage, action.microbatch);
-    labels_.insert(labels_.end(), label.c_str(), label.c_str() + label.size() + 1);
+    out.labels.insert(out.labels.end(), label.c_str(), label.c_str() + label.size() + 1);
   }
+  actions_ = std::make_shared<const Actions>(std::move(out));
+}
+
+RankSlots Program::rank_slots() const {
+  return {slots_, accumulators(), weight_slots()};
+}
+
+Program Program::with_slots(std::vector<Slots> slots) const {
+  TRIAX_REQUIRE(stages().size() == slots.size(), "{} stages, slots of {}", stages().size(), slots.size());
+  Program out = *this;
+  out.slots_ = std::move(slots);
+  return out;
 }
 
 bool Program::has(Kind kind) const {
-  return std::ranges::find(actions_, kind, &ProgramAction::kind) != actions_.end();
+  return std::ranges::find(actions(), kind, &ProgramAction::kind) != actions().end();
 }
 
 int Program::accumulator(int stage) const {
   const auto of_stage = [stage](const ProgramAction& action) {
     return action.stage == stage && action.accumulator >= 0;
   };
-  const auto found = std::ranges::find_if(actions_, of_stage);
-  return found == actions_.end() ? -1 : found->accumulator;
+  const auto found = std::ranges::find_if(actions(), of_stage);
+  return found == actions().end() ? -1 : found->accumulator;
 }
 
 int Program::accumulators() const {
   int out = 0;
-  for (const ProgramAction& action : actions_) out = std::max(out, action.accumulator + 1);
+  for (const ProgramAction& action : actions()) out = std::max(out, action.accumulator + 1);
   return out;
 }
 
 int Program::weight_slots() const {
   int out = 0;
-  for (const ProgramAction& action : actions_) out = std::max(out, action.weights + 1);
+  for (const ProgramAction& action : actions()) out = std::max(out, action.weights + 1);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -36,6 +37,12 @@ struct ProgramAction {
   std::vector<ActionId> waits{}; // transfers that must be complete first, unless an earlier action waited for them
 };
 
+/// The sizes of a rank's pools.
+struct RankSlots {
+  std::vector<Slots> of_stages; // by stage of the rank
+  int accumulators = 0, weight_slots = 0;
+};
+
 class Program {
  public:
   /// How sends and receives are posted: one by one in program order, or each maximal run of them as one set, which is
@@ -48,10 +55,10 @@ class Program {
           Posts posts = Posts::one_by_one, Boundaries boundaries = Boundaries::whole,
           Sharding sharding = Sharding::none);
 
-  std::span<const ProgramAction> actions() const { return actions_; }
+  std::span<const ProgramAction> actions() const { return actions_->list; }
   bool has(Kind kind) const;
   /// Text of an action, NUL-terminated: "3F1".
-  const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
+  const char* label(ActionId action) const { return actions_->labels.data() + actions_->label_at.at(action); }
   const StageMap& stage_map() const { return stage_map_; }
   int rank() const { return rank_; } // on the pipeline axis
   Posts posts() const { return posts_; }
@@ -67,17 +74,24 @@ class Program {
   int accumulators() const;
   /// With Sharding::parameters: the number of slots for the weights of a stage. Otherwise 0.
   int weight_slots() const;
+  RankSlots rank_slots() const;
+  /// The same actions, with pools of other sizes.
+  Program with_slots(std::vector<Slots> slots) const;
 
  private:
+  struct Actions {
+    std::vector<ProgramAction> list;
+    std::vector<std::size_t> label_at;
+    std::vector<char> labels;
+  };
+
   StageMap stage_map_;
   int rank_ = 0;
   Posts posts_ = Posts::one_by_one;
   Boundaries boundaries_ = Boundaries::whole;
   Sharding sharding_ = Sharding::none;
   std::vector<Slots> slots_;
-  std::vector<ProgramAction> actions_;
-  std::vector<std::size_t> label_at_;
-  std::vector<char> labels_; // one block, so that labels keep their addresses when the program is moved
+  std::shared_ptr<const Actions> actions_ = std::make_shared<Actions>(); // copies of a program share them
 };
 
 } // namespace triax::schedule

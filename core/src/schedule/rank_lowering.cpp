@@ -46,15 +46,13 @@ void SlotPool::release_deferred() {
 }
 
 RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries,
-                           Sharding sharding, std::size_t actions)
+                           Sharding sharding)
     : stage_map_(stage_map),
       rank_(rank),
       forward_only_(forward_only),
       boundaries_(boundaries),
       sharding_(sharding),
-      pools_(stage_map.stages_of(rank).size()) {
-  actions_.reserve(actions);
-}
+      pools_(stage_map.stages_of(rank).size()) {}
 
 Facts RankLowering::facts(int stage) const {
   return facts_of(stage_map_, stage, boundaries_, forward_only_);
@@ -110,6 +108,7 @@ void RankLowering::use_weights(ProgramAction& action) {
 }
 
 void RankLowering::push(ProgramAction action) {
+  if (counts_only_) return;
   for (const ActionId waited : action.waits) open_[waited] = false;
   open_.push_back(is_transfer(action.kind));
   actions_.push_back(std::move(action));
@@ -140,6 +139,7 @@ void RankLowering::free(const ProgramAction& action, Pool pool) {
 }
 
 void RankLowering::use(ProgramAction& action, SlotPool& pool, std::int32_t slot) {
+  if (counts_only_) return;
   ActionId& last = pool.transfer(slot);
   if (last != SlotPool::kNoTransfer && open_[last] && std::ranges::find(action.waits, last) == action.waits.end())
     action.waits.push_back(last);
@@ -153,14 +153,17 @@ void RankLowering::wait_for_all(ProgramAction& action) {
   waited_for_ = next();
 }
 
-Program RankLowering::finish(Program::Posts posts) {
-  std::vector<Slots> sizes;
-  for (const int stage : stage_map_.stages_of(rank_)) {
-    Slots& of_stage = sizes.emplace_back();
-    for (int pool = 0; pool < kPools; ++pool)
-      of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
+RankSlots RankLowering::slots() const {
+  RankSlots out{{}, accumulators_.size(), weights_.size()};
+  for (const auto& pools : pools_) {
+    Slots& of_stage = out.of_stages.emplace_back();
+    for (std::size_t pool = 0; pool < pools.size(); ++pool) of_stage[pool] = pools[pool].size();
   }
-  return {stage_map_, rank_, std::move(sizes), std::move(actions_), posts, boundaries_, sharding_};
+  return out;
+}
+
+Program RankLowering::finish(Program::Posts posts) {
+  return {stage_map_, rank_, slots().of_stages, std::move(actions_), posts, boundaries_, sharding_};
 }
 
 } // namespace triax::schedule

@@ -38,9 +38,12 @@ class SlotPool {
 
 class RankLowering {
  public:
-  /// `actions`: approximate number of actions, to reserve memory.
-  RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries, Sharding sharding,
-               std::size_t actions);
+  RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries, Sharding sharding);
+
+  /// The number of actions, approximately.
+  void reserve(std::size_t actions) { actions_.reserve(actions); }
+  /// Finds the sizes of the pools, and keeps no actions: for slots().
+  void count_only() { counts_only_ = true; }
 
   /// Of a stage of this rank, in this program.
   Facts facts(int stage) const;
@@ -49,6 +52,7 @@ class RankLowering {
   /// Adds an action of a stage or of the whole rank.
   void add_ending(Kind kind, int stage = -1);
   Program finish(Program::Posts posts = Program::Posts::one_by_one);
+  RankSlots slots() const;
 
  private:
   /// The stage must be on this rank.
@@ -73,6 +77,7 @@ class RankLowering {
   bool forward_only_;
   Boundaries boundaries_;
   Sharding sharding_;
+  bool counts_only_ = false;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
   SlotPool accumulators_, weights_;                 // by stage
   std::vector<SlotPool*> deferred_;                 // pools with deferred releases

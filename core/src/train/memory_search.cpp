@@ -100,7 +100,7 @@ class Search {
     for (const auto* shard = first; shard != kShards.end(); ++shard) {
       written.shard = *shard;
       const bool is_asked = shard != first && shard - kShards.begin() >= 2;
-      const Planned planned = is_asked ? plan(written, PlannedRanks::first_and_last) : Planned();
+      const Planned planned = is_asked ? plan(written, PlannedRanks::of_most_memory) : Planned();
       const bool saves = written.shard == "gradients" ? planned.shares_accumulators : planned.saves_weights;
       if (!is_asked || saves) out.push_back(written.shard);
     }
@@ -112,9 +112,9 @@ class Search {
   std::vector<std::pair<const char*, std::int64_t>> recomputations(MemorySettings written) {
     std::vector<std::pair<const char*, std::int64_t>> out = {{"none", written.layers}, {"full", written.layers}};
     written.recompute = "full";
-    const Planned as_written = plan(written, PlannedRanks::first_and_last);
+    const Planned as_written = plan(written, PlannedRanks::of_most_memory);
     written.layers = 0;
-    const Planned least = plan(written, PlannedRanks::first_and_last);
+    const Planned least = plan(written, PlannedRanks::of_most_memory);
     if (as_written.plan && least.plan && least.plan->bytes < as_written.plan->bytes) out.emplace_back("full", 0);
     return out;
   }
@@ -128,7 +128,7 @@ class Search {
     while (first < last) {
       const std::size_t at = first + (last - first) / 2;
       settings.micro = candidates[at];
-      const Planned planned = plan(settings, PlannedRanks::first_and_last);
+      const Planned planned = plan(settings, PlannedRanks::of_most_memory);
       if (!planned.plan) {
         candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(at));
         --last;

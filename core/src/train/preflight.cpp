@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -16,6 +17,7 @@
 #include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
 #include "train/corpus_content.hpp"
+#include "train/memory_ranks.hpp"
 #include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
 #include "train/resume_point.hpp"
@@ -64,11 +66,10 @@ class Check {
     guarded({}, [&] {
       plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
       ask_traits();
+      refuse(plugins_->refusals(layout_, placement_, false));
+      if (!out_.refusals.empty()) return;
       if (!run_.eval.sample.empty()) ask_text_sample();
-      for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
-        if (is_planned(layout_.coordinate(rank, kTensorAxis)) &&
-            std::ranges::find(pipeline_ranks, layout_.coordinate(rank, kPipelineAxis)) != pipeline_ranks.end())
-          plan_alike(rank, programs);
+      plan_pipeline_ranks(programs, pipeline_ranks);
     });
     return std::move(out_);
   }
@@ -165,8 +166,25 @@ class Check {
     if (!run_.eval.sample.empty()) ask_text_sample();
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
+    plan_pipeline_ranks(programs, planned_pipeline_ranks(programs));
+  }
+
+  std::vector<int> planned_pipeline_ranks(const Programs& programs) const {
+    const Model& model = plugins_->model();
+    if (planned_ == PlannedRanks::of_most_memory)
+      return ranks_of_most_memory(programs,
+                                  executor::split_layers(model, pipeline_shape(run_).stages(), run_.parallel.split),
+                                  layer_kinds(model, layer_context(run_, model, layout_, 0)));
+    std::vector<int> out(static_cast<std::size_t>(layout_.pipeline()));
+    std::iota(out.begin(), out.end(), 0);
+    return out;
+  }
+
+  void plan_pipeline_ranks(const Programs& programs, std::span<const int> pipeline_ranks) {
     for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
-      if (is_planned(layout_.coordinate(rank, kTensorAxis))) plan_alike(rank, programs);
+      if (is_planned(layout_.coordinate(rank, kTensorAxis)) &&
+          std::ranges::binary_search(pipeline_ranks, layout_.coordinate(rank, kPipelineAxis)))
+        plan_alike(rank, programs);
   }
   bool is_planned(int tensor) const {
     return planned_ == PlannedRanks::all || tensor == 0 || tensor + 1 == layout_.tensor();
@@ -381,7 +399,7 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
 
 Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
                      std::span<const int> pipeline_ranks) {
-  return Check(run, placement, log, {}, PlannedRanks::first_and_last).take_under(programs, pipeline_ranks);
+  return Check(run, placement, log, {}, PlannedRanks::of_most_memory).take_under(programs, pipeline_ranks);
 }
 
 } // namespace triax::train

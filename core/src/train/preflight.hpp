@@ -63,10 +63,12 @@ struct Preflight {
   std::string resume;               // "continues after step 20 from ..."; empty: begins at step 1 with new weights
 };
 
-/// Of each pipeline rank, which tensor ranks are planned.
+/// The ranks that are planned.
 enum class PlannedRanks {
   all,
-  first_and_last, // parts of unequal size are the largest and the smallest there: for an estimate
+  /// For a search: the pipeline ranks of ranks_of_most_memory(), and of each the first and the last tensor rank, which
+  /// have the largest and the smallest part where parts are unequal.
+  of_most_memory,
 };
 
 /// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.
@@ -74,8 +76,9 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
                     const CheckedDevices& devices = {}, PlannedRanks planned = PlannedRanks::all);
 
 struct Programs;
-/// Plans the ranks with these pipeline coordinates under given programs, which may have fewer microbatches than the
-/// run: memory depends on their slots. Does not check data, devices, schedule and checkpoints.
+/// Plans the first and the last tensor rank of these pipeline ranks, under given programs, which may have fewer
+/// microbatches than the run: memory depends on their slots. Asks all plugins whether they accept the run. Does not
+/// check data, devices, schedule and checkpoints.
 Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
                      std::span<const int> pipeline_ranks);
 

@@ -119,6 +119,14 @@ Programs lower_programs(const config::RunConfig& run, const Layout& layout, cons
           assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
 }
 
+ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule) {
+  const auto of = [&](bool forward_only) {
+    return schedule::count_slots(schedule, pipeline_shape(run), forward_only, boundaries(run), sharding(run),
+                                 static_cast<int>(run.optimizer_core.prefetch));
+  };
+  return {of(false), of(true)};
+}
+
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);

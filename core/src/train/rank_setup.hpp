@@ -40,7 +40,12 @@ struct Programs {
 /// Not verified; the schedule must have passed check_schedule().
 Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                         const Schedule& schedule);
-/// The same, verified. Throws Error with the first violation and the number of others.
+/// The pools of each rank's programs in what lower_programs() returns, in less time.
+struct ProgramSlots {
+  std::vector<schedule::RankSlots> training, evaluation;
+};
+ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule);
+/// The same as lower_programs(), verified. Throws Error with the first violation and the number of others.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule);
 

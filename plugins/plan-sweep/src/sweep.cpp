@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan-sweep: every plan of the space, in the order of its lower bound. A plan is evaluated only if it could still be
-// among the best, so the result is that of evaluating all.
+// plan-sweep: every plan of the space, in the order of its lower bound. A plan is timed only if its bound, and its
+// memory counted only if its time, could be among the best. So the result is that of evaluating all.
 #include <algorithm>
 #include <cstddef>
 #include <triax/planner.hpp>
@@ -19,9 +19,12 @@ class Sweep final : public Planner {
     for (const Candidate& candidate : candidates) {
       const bool is_full = best.size() == static_cast<std::size_t>(count);
       if (evaluator.stops() || (is_full && candidate.step_s > best.back().step_s)) break;
+      const std::optional<PlanTime> time = evaluator.time(candidate.plan);
+      if (!time) continue;
+      const Candidate timed{time->step(), candidate.number, candidate.plan};
+      if (is_full && !is_before(timed, best.back())) continue;
       const std::optional<PlanEvaluation> found = evaluator.evaluate(candidate.plan);
       if (!found || !found->fits) continue;
-      const Candidate timed{found->time.step(), candidate.number, candidate.plan};
       best.insert(std::ranges::upper_bound(best, timed, is_before), timed);
       if (is_full) best.pop_back();
     }

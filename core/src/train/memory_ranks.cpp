@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/memory_ranks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "triax/text.hpp"
+
+namespace triax::train {
+
+namespace {
+
+template <class Specs>
+std::string shapes_of(const Specs& specs) {
+  std::string out;
+  for (const auto& spec : specs) {
+    out +=
+        text("{}:{}:{}:{};", spec.name, static_cast<int>(spec.dtype), static_cast<int>(spec.life), to_text(spec.shape));
+  }
+  return out;
+}
+
+/// All but the name of the layer.
+std::string description(const Layer& layer) {
+  const Cost cost = layer.cost();
+  std::string out = text("{} {} {} ", cost.forward, cost.backward_input, cost.backward_weight);
+  for (const ParamSpec& spec : layer.params()) out += text("{}:{};", spec.name, spec.local.elements());
+  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs());
+}
+
+/// What the memory of a pipeline rank depends on.
+struct RankNeeds {
+  struct Stage {
+    std::map<int, int> layers;             // number by kind
+    std::vector<schedule::Slots> of_pools; // of the training, of the evaluation
+    bool covers(const Stage& other) const {
+      const auto has = [this](const auto& of) {
+        const auto found = layers.find(of.first);
+        return found != layers.end() && found->second >= of.second;
+      };
+      return std::ranges::all_of(other.layers, has) &&
+             std::ranges::equal(of_pools, other.of_pools, [](const schedule::Slots& most, const schedule::Slots& less) {
+               return std::ranges::equal(most, less, std::ranges::greater_equal());
+             });
+    }
+  };
+
+  bool has_end = false; // the first or the last stage
+  std::vector<Stage> stages;
+  std::vector<int> shared; // slots that all stages share
+
+  bool covers(const RankNeeds& other) const {
+    if (has_end || other.has_end) return false;
+    return std::ranges::equal(stages, other.stages, &Stage::covers) &&
+           std::ranges::equal(shared, other.shared, std::ranges::greater_equal());
+  }
+};
+
+RankNeeds needs_of(const schedule::Program& training, const schedule::Program& evaluation,
+                   std::span<const executor::StageLayers> split, std::span<const int> kinds) {
+  RankNeeds out;
+  const int last = training.stage_map().stages() - 1;
+  for (const int number : training.stages()) {
+    out.has_end |= number == 0 || number == last;
+    RankNeeds::Stage& stage = out.stages.emplace_back();
+    const executor::StageLayers& of = split[static_cast<std::size_t>(number)];
+    for (int layer = of.first; layer < of.first + of.count; ++layer)
+      ++stage.layers[kinds[static_cast<std::size_t>(layer)]];
+    for (const schedule::Program* const program : {&training, &evaluation}) {
+      schedule::Slots& slots = stage.of_pools.emplace_back();
+      for (int pool = 0; pool < schedule::kPools; ++pool)
+        slots[static_cast<std::size_t>(pool)] = program->slots(number, static_cast<schedule::Pool>(pool));
+    }
+  }
+  for (const schedule::Program* const program : {&training, &evaluation})
+    out.shared.insert(out.shared.end(), {program->accumulators(), program->weight_slots()});
+  return out;
+}
+
+} // namespace
+
+std::vector<int> layer_kinds(const Model& model, const LayerContext& context) {
+  std::vector<int> out;
+  std::map<std::string, int> known;
+  for (int number = 0; number < model.count(); ++number)
+    out.push_back(
+        known.emplace(description(*model.layer(number, context)), static_cast<int>(known.size())).first->second);
+  return out;
+}
+
+std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const executor::StageLayers> split,
+                                      std::span<const int> kinds) {
+  std::vector<RankNeeds> needs;
+  for (std::size_t rank = 0; rank < programs.training.size(); ++rank)
+    needs.push_back(needs_of(programs.training[rank], programs.evaluation[rank], split, kinds));
+  std::vector<int> out;
+  for (std::size_t rank = 0; rank < needs.size(); ++rank) {
+    bool is_covered = false;
+    for (std::size_t other = 0; other < needs.size() && !is_covered; ++other) // of equal ranks, the first is planned
+      is_covered =
+          other != rank && needs[other].covers(needs[rank]) && (other < rank || !needs[rank].covers(needs[other]));
+    if (!is_covered) out.push_back(static_cast<int>(rank));
+  }
+  return out;
+}
+
+} // namespace triax::train
