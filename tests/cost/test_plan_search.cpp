@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search of plans: memory is that of triax check, bounds are bounds, the sweep is brute force, and a faster cluster
 // is never slower.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -219,6 +221,36 @@ TEST_F(PlanSearch, APlanThatIsStoppedIsTheBestSoFar) {
   const SearchResult result = search_plans(costs, LoadedPlanner("sweep", plugin::search_folders({}), null_log()), 10);
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.plans.size(), 3U);
+}
+
+TEST_F(PlanSearch, APlannerThatBreaksItsContractIsNamed) {
+  const SearchRequest all = request(4, kEverything);
+  PlanCosts of_all(all, code_, null_log());
+  std::uint64_t least = kEverything;
+  for (const TrainingPlan& plan : all_plans(all.space))
+    if (const auto found = of_all.bounds(plan)) least = std::min(least, found->bytes);
+  const SearchRequest asked = request(4, 3 * least); // some plans fit
+  const std::pair<const char*, const char*> kFaults[] = {
+      {"throws", "plan-wrong, search(): an exception: no idea"},
+      {"many", "plan-wrong, search(): it returns 3 plans, and 2 were asked for"},
+      {"twice", "plan-wrong, search(): it returns a plan twice: p = 1, t = "},
+      {"unfit", "plan-wrong, search(): it returns a plan that does not fit: p = "},
+      {"outside", "plan-wrong, search(): it returns a plan that is not in the space: p = "},
+      {"schedule", "plan-wrong, search(): it returns a plan that is not in the space: p = "},
+      {"bounds", "plan-wrong, search(): a plan that is not in the space is asked for: p = "},
+      {"time", "plan-wrong, search(): a plan that is not in the space is asked for: p = "},
+      {"evaluate", "plan-wrong, search(): a plan that is not in the space is asked for: p = "}};
+  for (const auto& [fault, message] : kFaults) {
+    ::setenv("TRIAX_TEST_PLAN_WRONG", fault, 1);
+    PlanCosts costs(asked, code_, null_log());
+    const LoadedPlanner planner(TEST_PLUGINS "/plan-wrong.so", {}, null_log());
+    try {
+      search_plans(costs, planner, 2);
+      ADD_FAILURE() << fault;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::StartsWith(message)) << fault;
+    }
+  }
 }
 
 TEST_F(PlanSearch, AnAlternativeWhoseSearchIsStoppedIsLeftOut) {

@@ -86,7 +86,7 @@ struct PlanEvaluation {
   PlanTime time{};         // zeros if the plan does not fit
 };
 
-/// The core's answers to a planner.
+/// The core's answers to a planner. They throw Error for a plan that is not in the space.
 class TRIAX_API PlanEvaluator {
  public:
   virtual ~PlanEvaluator();
@@ -114,7 +114,7 @@ class TRIAX_API Planner : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kPlannerInterface;
 
   virtual ~Planner();
-  /// At most `count` plans, fastest first. Empty: no plan fits.
+  /// At most `count` plans of the space that fit, each once, fastest first. Empty: no plan fits.
   virtual std::vector<TrainingPlan> search(PlanEvaluator& evaluator, int count) = 0;
 };
 

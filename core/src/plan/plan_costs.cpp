@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "plan/plan_space.hpp"
 #include "plugin/call_guard.hpp"
 #include "schedule/lower.hpp"
 #include "train/rank_setup.hpp"
+#include "triax/error.hpp"
 
 namespace triax::plan {
 
@@ -64,6 +66,12 @@ PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code,
 
 PipelineShape PlanCosts::shape_of(const TrainingPlan& plan) const {
   return {plan.pipeline, plan.chunks, static_cast<int>(plan.microbatches(request_.space.batch))};
+}
+
+void PlanCosts::require_inside(const TrainingPlan& plan) const {
+  if (!contains(request_.space, plan))
+    throw Error(text("a plan that is not in the space is asked for: {}", sizes_text(plan)), {},
+                "report this to the author of the planner");
 }
 
 bool PlanCosts::has(const TrainingPlan& plan, const char* shard) const {
@@ -298,6 +306,7 @@ double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, c
 }
 
 std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
+  require_inside(plan);
   const PipelineShape shape = shape_of(plan);
   if (!is_accepted(plan, shape)) return std::nullopt;
   const StageSums sums = sums_of(plan, shape);
@@ -333,6 +342,7 @@ std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const Pipeline
 }
 
 std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
+  require_inside(plan);
   const auto [found, is_new] = timed_.try_emplace(plan);
   if (!is_new) return found->second;
   const PipelineShape shape = shape_of(plan);
@@ -341,6 +351,7 @@ std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
 }
 
 std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
+  require_inside(plan);
   if (const auto found = evaluated_.find(plan); found != evaluated_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
   if (!is_accepted(plan, shape)) return evaluated_[plan] = std::nullopt;

@@ -45,6 +45,8 @@ class PlanCosts final : public PlanEvaluator {
  private:
   struct StageSums;
   PipelineShape shape_of(const TrainingPlan& plan) const;
+  /// Throws Error if a planner asks for a plan that is not in the space.
+  void require_inside(const TrainingPlan& plan) const;
   bool is_accepted(const TrainingPlan& plan, const PipelineShape& shape);
   bool model_accepts(const TrainingPlan& plan);
   bool has(const TrainingPlan& plan, const char* shard) const;

@@ -8,6 +8,7 @@
 
 #include "config/option_value.hpp"
 #include "cost/cluster_file.hpp"
+#include "plan/plan_space.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/probe.hpp"
 #include "triax/error.hpp"
@@ -61,22 +62,17 @@ std::vector<RankedPlan> searched(PlanEvaluator& evaluator, const LoadedPlanner& 
   const std::vector<TrainingPlan> found =
       plugin::guarded_call(planner.name(), "search", [&] { return (*planner).search(evaluator, count); });
   std::vector<RankedPlan> out;
-  const auto refuse = [&planner](const char* what) {
+  const auto refuse = [&planner](const std::string& what) {
     throw Error(text("it returns {}", what), text("{}, search()", planner.name()), "report this to its author");
   };
-  if (found.size() > static_cast<std::size_t>(count)) refuse("more plans than were asked for");
+  if (found.size() > static_cast<std::size_t>(count))
+    refuse(text("{} plans, and {} were asked for", found.size(), count));
+  std::set<TrainingPlan> seen;
   for (const TrainingPlan& plan : found) {
-    const auto in = [](const auto& values, auto value) { return std::ranges::find(values, value) != values.end(); };
-    const PlanSpace& space = evaluator.space();
-    const bool is_inside = in(space.pipeline, plan.pipeline) && in(space.tensor, plan.tensor) &&
-                           in(space.data, plan.data) && in(space.micro, plan.micro) && in(space.chunks, plan.chunks) &&
-                           in(space.recompute, plan.recompute) && in(space.sequence, plan.sequence) &&
-                           plan.schedule >= 0 && plan.schedule < static_cast<int>(space.schedules.size()) &&
-                           plan.shard >= 0 && plan.shard < static_cast<int>(space.shards.size()) &&
-                           std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks;
-    if (!is_inside) refuse("a plan that is not in the space");
+    if (!contains(evaluator.space(), plan)) refuse(text("a plan that is not in the space: {}", sizes_text(plan)));
+    if (!seen.insert(plan).second) refuse(text("a plan twice: {}", sizes_text(plan)));
     const std::optional<PlanEvaluation> evaluation = evaluator.evaluate(plan);
-    if (!evaluation || !evaluation->fits) refuse("a plan that does not fit");
+    if (!evaluation || !evaluation->fits) refuse(text("a plan that does not fit: {}", sizes_text(plan)));
     out.push_back({plan, *evaluation});
   }
   std::ranges::stable_sort(out, {}, [](const RankedPlan& plan) { return plan.evaluation.time.step(); });

@@ -172,6 +172,19 @@ PlanSpace make_space(const SpaceRequest& request) {
   return out;
 }
 
+bool contains(const PlanSpace& space, const TrainingPlan& plan) {
+  const auto in = [](const auto& values, auto value) { return std::ranges::find(values, value) != values.end(); };
+  const auto has = [](const auto& values, int number) { return number >= 0 && number < std::ssize(values); };
+  return in(space.pipeline, plan.pipeline) && in(space.tensor, plan.tensor) && in(space.data, plan.data) &&
+         in(space.micro, plan.micro) && in(space.chunks, plan.chunks) && in(space.recompute, plan.recompute) &&
+         in(space.sequence, plan.sequence) && has(space.schedules, plan.schedule) && has(space.shards, plan.shard) &&
+         std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks;
+}
+
+std::string sizes_text(const TrainingPlan& plan) {
+  return text("p = {}, t = {}, d = {}, v = {}, b = {}", plan.pipeline, plan.tensor, plan.data, plan.chunks, plan.micro);
+}
+
 Refusals fix_settings(PlanSpace& space, const std::vector<std::string>& settings, const std::string& flag) {
   Refusals out;
   std::set<std::string> fixed;

@@ -26,6 +26,11 @@ struct SpaceRequest {
 };
 PlanSpace make_space(const SpaceRequest& request);
 
+/// Whether each setting of the plan is in the space, and its ranks are those of the space.
+bool contains(const PlanSpace& space, const TrainingPlan& plan);
+/// For messages: "p = 2, t = 4, d = 1, v = 1, b = 8".
+std::string sizes_text(const TrainingPlan& plan);
+
 /// Restricts a space to values of settings: "tensor=8", "parallel.tensor=8", "schedule=1f1b". `flag` names them in
 /// messages. A setting can be fixed once.
 Refusals fix_settings(PlanSpace& space, const std::vector<std::string>& settings, const std::string& flag);
