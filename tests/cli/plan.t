@@ -230,7 +230,7 @@ Restricted searches, another planner, reasons and JSON:
   the best plan with another value of a setting
     parallel.tensor: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
     parallel.data: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    parallel.chunks: no plan with another value
+    parallel.chunks: plan-sweep finds no plan with another value
     parallel.sequence: 0.03752 s, 7.2 % longer: tensor takes 0.001321 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = true, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
     batch.micro: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
     optimizer.shard: 0.03503 s, 0.1 % longer: data takes 3.976e-05 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "gradients"

@@ -100,7 +100,7 @@ std::string explanation(const SearchReport& report) {
   std::string out = "\nthe best plan with another value of a setting\n";
   for (const plan::Alternative& of : report.alternatives) {
     if (!of.best) {
-      out += text("  {}: no plan with another value\n", of.setting);
+      out += text("  {}: {} finds no plan with another value\n", of.setting, report.planner);
       continue;
     }
     const PlanTime& time = of.best->evaluation.time;

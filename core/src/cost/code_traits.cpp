@@ -16,9 +16,7 @@ CodeTraits engine() {
   out.overlaps_reduction = true;
   out.reduction_bytes = 4;
   out.reduction_copy_bytes = 0;
-  // fp32: the norm reads the gradient; AdamW reads it, weights and two states, and writes these three and the weights
-  // in 16 bits; the next step zeroes the gradient.
-  out.optimizer_bytes = 4 + 16 + 12 + 2 + 4;
+  out.update_bytes.reset();
   return out;
 }
 
@@ -32,6 +30,15 @@ std::optional<CodeTraits> code_named(std::string_view name) {
   out.accumulates_in_gemm = true;
   out.overlaps_tensor = true;
   return out;
+}
+
+/// In this engine the norm reads the gradient; the optimizer reads it, weights and states, and writes weights, states,
+/// and working weights of another type; the next step zeroes the gradient.
+double update_bytes(const CodeTraits& code, std::size_t states, DType master, DType compute) {
+  if (code.update_bytes) return *code.update_bytes;
+  const auto kept = static_cast<double>(1 + states);
+  const double working = compute == master ? 0 : static_cast<double>(bytes_of(compute));
+  return static_cast<double>(bytes_of(master)) * (1 + 1 + kept + kept + 1) + working;
 }
 
 } // namespace triax::cost

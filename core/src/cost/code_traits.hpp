@@ -3,9 +3,12 @@
 // model predicts published runs, which other programs made, and runs of this engine.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "triax/tensor.hpp"
 
 namespace triax::cost {
 
@@ -22,11 +25,15 @@ struct CodeTraits {
   bool overlaps_reduction = false;  // gradients are reduced beside the last backward, and not after the flush
   double reduction_bytes = 2;       // of a gradient that is reduced
   double reduction_copy_bytes = 12; // copies around the reduction, per parameter
-  double optimizer_bytes = 60;      // read and written per parameter by unscaling, norm, update and casts
+  /// Read and written per parameter by unscaling, norm, update and casts. Empty: as in this engine, by the optimizer.
+  std::optional<double> update_bytes = 60;
 };
 
 /// "megatron-2021": NVIDIA/Megatron-LM of SC'21 (commit de7dc40f). "megatron-2022": that of arXiv 2205.05198. "triax":
 /// this engine with kernels-fused. Empty for another name.
 std::optional<CodeTraits> code_named(std::string_view name);
+
+/// Bytes per parameter that the update reads and writes. `states`: tensors of the optimizer's state.
+double update_bytes(const CodeTraits& code, std::size_t states, DType master, DType compute);
 
 } // namespace triax::cost

@@ -188,7 +188,9 @@ double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
 }
 
 double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {
-  return operations_.pass(code_.optimizer_bytes * parameters / (divides(plan) ? plan.data : 1)).seconds;
+  const double bytes =
+      cost::update_bytes(code_, optimizer_.state.size(), request_.run.train.master, request_.run.train.compute);
+  return operations_.pass(bytes * parameters / (divides(plan) ? plan.data : 1)).seconds;
 }
 
 /// Sums of the gradients of tied parameters that are on two pipeline ranks.

@@ -168,7 +168,9 @@ class StepCost {
     std::map<int, double> parameters; // by rank
     for (int stage = 0; stage < shape_.stages(); ++stage)
       most = std::max(most, parameters[rank_of(stage)] += stage_parameters(stage));
-    return operations_.pass(code_.optimizer_bytes * most).seconds;
+    const double bytes =
+        cost::update_bytes(code_, plugins_.optimizer_traits().state.size(), run_.train.master, run_.train.compute);
+    return operations_.pass(bytes * most).seconds;
   }
 
   const config::RunConfig& run_;
