@@ -364,3 +364,51 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   triax: --predict excludes --set
     more: triax plan --help
   [2]
+
+Ctrl-C ends the search (this planner sends it): the best plans so far are printed, if there are any.
+
+  $ wrong="--gpus 4 --planner $BUILD/tests/cost/plugins/plan-wrong.so --top 1"
+  $ export TRIAX_TEST_PLAN_WRONG=interrupted; triax plan run.toml --cluster $cluster $wrong | head -4
+  note: the search was interrupted; the plans are the best of those that it timed
+  4 GPUs of DGX A100, batch.global = 8, 83 GB of memory each; plan-wrong timed 1 plans
+  
+    plan       step  tokens/s   memory  p  t  d  v  b  schedule    recompute  sequence  shard
+       1  0.04045 s    3.16 k  1.23 MB  1  1  4  1  1  sched-1f1b  none       false     none
+  $ triax plan run.toml --cluster $cluster $wrong > planned; echo $?
+  note: the search was interrupted; the plans are the best of those that it timed
+  0
+  $ export TRIAX_TEST_PLAN_WRONG="interrupted before"; triax plan run.toml --cluster $cluster $wrong
+  the search was interrupted before it found a plan; run it again, with --fix to search less
+  [1]
+  $ triax plan run.toml --cluster $cluster $wrong --json
+  the search was interrupted before it found a plan; run it again, with --fix to search less
+  {"problem":"the search was interrupted before it found a plan; run it again, with --fix to search less"}
+  [1]
+
+A planner whose answer is wrong is named.
+
+  $ export TRIAX_TEST_PLAN_WRONG=outside; triax plan run.toml --cluster $cluster $wrong
+  plan-wrong, search(): it returns a plan that is not in the space: p = 1, t = 1, d = 4, v = 1, b = 7
+    report this to its author
+  [1]
+  $ unset TRIAX_TEST_PLAN_WRONG
+
+Without --gpus, the run's layout says how many; sequence parallelism needs tensor ranks.
+
+  $ triax plan run.toml --cluster $cluster --set parallel.data=2 --top 1 | head -1
+  2 GPUs of DGX A100, batch.global = 8, 83 GB of memory each; plan-sweep timed 8 plans
+  $ triax plan run.toml --cluster $cluster --gpus 4 --fix sequence=true --fix tensor=1 --top 1 | sed -n 3,4p
+    plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard
+       1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       true      none
+  $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --top 1 --explain | sed -n '/^the best/,/^$/p'
+  the best plan with another value of a setting
+    parallel.pipeline: 0.03499 s, 0.2 % longer: bubble takes 0.00437 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    parallel.tensor: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.pipeline = 1, parallel.tensor = 2, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    parallel.data: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.pipeline = 1, parallel.tensor = 2, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    parallel.chunks: plan-sc21 finds no plan with another value
+    parallel.sequence: plan-sc21 finds no plan with another value
+    batch.micro: 0.04376 s, 25.3 % longer: compute takes 0.008837 s more; with parallel.pipeline = 1, parallel.tensor = 1, parallel.data = 4, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    memory.recompute: plan-sc21 finds no plan with another value
+    schedule.plugin: plan-sc21 finds no plan with another value
+    optimizer.shard: plan-sc21 finds no plan with another value
+  

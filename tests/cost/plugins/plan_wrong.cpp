@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan-wrong: a planner that does what TRIAX_TEST_PLAN_WRONG names.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <triax/planner.hpp>
 #include <triax/plugin.hpp>
 
@@ -19,6 +24,11 @@ class Wrong final : public Planner {
     if (what == "many") return std::vector<TrainingPlan>(static_cast<std::size_t>(count) + 1, plan);
     if (what == "twice") return {plan, plan};
     if (what == "unfit") plan = first(evaluator, false);
+    if (what == "interrupted" || what == "interrupted before") {
+      ::kill(::getpid(), SIGINT); // as Ctrl-C does
+      while (!evaluator.stops()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (what == "interrupted before") return {};
+    }
     if (what == "outside") plan.micro = 7;
     if (what == "schedule") plan.schedule = 99;
     if (what == "bounds") {
