@@ -84,26 +84,49 @@ class PlanSearch : public testing::Test {
 
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
 
-TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckToTheByte) {
-  const SearchRequest asked = request(4, kEverything);
-  PlanCosts costs(asked, code_, null_log());
+/// Compares every `stride`-th plan with triax check; returns the number of those that are accepted.
+int compare_memory(const SearchRequest& asked, const std::vector<TrainingPlan>& plans, std::size_t stride,
+                   const cost::CodeTraits& code) {
+  PlanCosts costs(asked, code, null_log());
   int compared = 0;
-  const std::vector<TrainingPlan> plans = all_plans(asked.space);
-  for (std::size_t at = 0; at < plans.size(); at += 23) { // of all kinds, in a short time
+  for (std::size_t at = 0; at < plans.size(); at += stride) {
     const std::optional<PlanEvaluation> found = costs.evaluate(plans[at]);
     const config::RunConfig run = run_of(asked, plans[at]);
+    const std::string text = sizes_text(plans[at]);
     const train::Preflight checked = train::preflight(run, train::choose_placement(run), null_log());
-    if (!found) {
-      EXPECT_FALSE(checked.refusals.empty()) << keys_text(asked, plans[at]);
-      continue;
-    }
-    ASSERT_TRUE(checked.refusals.empty()) << checked.refusals.front().message;
+    EXPECT_EQ(found.has_value(), checked.refusals.empty()) << text;
+    if (!found || !checked.refusals.empty()) continue;
     std::uint64_t most = 0;
     for (const train::RankPlan& rank : checked.plans) most = std::max(most, rank.bytes());
-    EXPECT_EQ(found->bytes, most) << keys_text(asked, plans[at]);
+    EXPECT_EQ(found->bytes, most) << text;
     ++compared;
   }
-  EXPECT_GT(compared, 30);
+  return compared;
+}
+
+TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckToTheByte) {
+  const SearchRequest asked = request(4, kEverything);
+  EXPECT_GT(compare_memory(asked, all_plans(asked.space), 23, code_), 30); // of all kinds, in a short time
+}
+
+TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckForRunsOfOtherKinds) {
+  const std::vector<config::Override> kRuns[] = {{{"optimizer.plugin", "optim-sgd"}},
+                                                 {{"memory.recompute_layers", "0"}, {"model.layers", "7"}},
+                                                 {{"parallel.scatter_gather", "true"}, {"parallel.tensor", "2"}},
+                                                 {{"train.precision", "fp32"}},
+                                                 {{"model.plugin", "model-llama"},
+                                                  {"model.layers", "6"},
+                                                  {"model.hidden", "64"},
+                                                  {"model.heads", "4"},
+                                                  {"model.kv_heads", "2"},
+                                                  {"model.sequence", "32"}}};
+  for (const std::vector<config::Override>& overrides : kRuns) {
+    const config::LoadResult loaded =
+        config::load(config::TomlText{kRun, "run.toml", "."}, overrides, {}, config::Purpose::plan);
+    ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
+    const SearchRequest asked = request(*loaded.run, 4, kEverything);
+    EXPECT_GT(compare_memory(asked, all_plans(asked.space), 97, code_), 5) << overrides.front().value;
+  }
 }
 
 /// A period of these rows is 2p microbatches.
