@@ -13,6 +13,7 @@
 #include "cost/cluster_file.hpp"
 #include "plan/list_prediction.hpp"
 #include "plan/run_search.hpp"
+#include "train/rank_placement.hpp"
 
 namespace triax::app {
 
@@ -61,7 +62,7 @@ void add_plan(CLI::App& program, int& status) {
           ->excludes(run);
   const std::vector<CLI::Option*> flags = {
       verb->add_option("--gpus", search.gpus, "number of GPUs [those of the run's layout]")
-          ->check(integer_in(1, kMaxGpus))
+          ->check(integer_in(1, train::kMaxWorld))
           ->type_name("N"),
       verb->add_option("--top", search.top, "number of plans to print [10]")
           ->check(integer_in(1, kMaxTop))

@@ -17,6 +17,7 @@
 #include "plan/search_report.hpp"
 #include "report/run_log.hpp"
 #include "report/units.hpp"
+#include "train/rank_placement.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::app {
@@ -47,7 +48,7 @@ std::int64_t gpus_of(const config::RunConfig& run, const SearchArguments& argume
 
 Refusal too_many(std::int64_t gpus) {
   return make_refusal(ErrorCode::kTooLarge, {"parallel.data", "parallel.tensor", "parallel.pipeline"},
-                      "the run's layout has {} ranks, and at most {} can be planned", gpus, kMaxGpus)
+                      "the run's layout has {} ranks, and at most {} can be planned", gpus, train::kMaxWorld)
       .with_hint("name a number of GPUs with --gpus");
 }
 
@@ -86,8 +87,8 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
   const std::uint64_t reserve = reserve_of(arguments);
   const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
   const PluginFacts facts = facts_of(run, log);
-  const std::int64_t gpus = std::min<std::int64_t>(gpus_of(run, arguments), kMaxGpus);
-  if (gpus_of(run, arguments) > kMaxGpus) refusals.add(too_many(gpus_of(run, arguments)));
+  const std::int64_t gpus = std::min(gpus_of(run, arguments), train::kMaxWorld);
+  if (gpus_of(run, arguments) > train::kMaxWorld) refusals.add(too_many(gpus_of(run, arguments)));
   if (reserve >= memory) refusals.add(no_memory_left(arguments, memory));
   const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.divides_states};
   plan::SearchRequest request{run,

@@ -13,7 +13,6 @@
 
 namespace triax::app {
 
-inline constexpr int kMaxGpus = 1 << 20;
 /// `--reserve` that leaves nothing free.
 inline constexpr const char* kNoReserve = "0";
 

@@ -7,6 +7,7 @@
 #include "plan/plan_space.hpp"
 #include "plugin/call_guard.hpp"
 #include "schedule/lower.hpp"
+#include "train/rank_placement.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/error.hpp"
 
@@ -15,8 +16,6 @@ namespace triax::plan {
 namespace {
 
 using Kind = Collective::Kind;
-
-constexpr std::int64_t kMaxPlannedRanks = 1 << 20;
 
 bool splits_positions(const TrainingPlan& plan) {
   return plan.sequence && plan.tensor > 1;
@@ -99,7 +98,7 @@ bool PlanCosts::is_accepted(const TrainingPlan& plan, const PipelineShape& shape
   if (space.batch % plan.micro != 0 || space.batch / plan.micro % plan.data != 0) return false;
   if (plan.microbatches(space.batch) > schedule::kMaxActions) return false;
   if (std::int64_t{plan.pipeline} * plan.chunks > space.blocks) return false;
-  if (std::int64_t{plan.pipeline} * plan.tensor * plan.data > kMaxPlannedRanks) return false;
+  if (std::int64_t{plan.pipeline} * plan.tensor * plan.data > train::kMaxWorld) return false;
   if (std::int64_t{shape.stages()} * shape.microbatches > schedule::kMaxActions) return false;
   if (shape.pipeline > schedule::kMaxRanks) return false;
   return model_accepts(plan) && schedules_.supports(plan.schedule, shape);

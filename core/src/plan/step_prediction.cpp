@@ -15,6 +15,7 @@
 #include "executor/split.hpp"
 #include "schedule/lower.hpp"
 #include "train/plugins.hpp"
+#include "train/rank_placement.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -23,8 +24,6 @@ namespace triax::plan {
 namespace {
 
 using Kind = Collective::Kind;
-
-constexpr std::int64_t kMaxRanks = 1 << 20;
 
 class StepCost {
  public:
@@ -206,9 +205,9 @@ Refusals check_prediction(const config::RunConfig& run, Log& log) {
   const PluginActivity activity;
   const std::int64_t ranks =
       std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data; // each is at most 65536
-  if (ranks > kMaxRanks)
+  if (ranks > train::kMaxWorld)
     return make_refusal(ErrorCode::kTooLarge, {"parallel.data", "parallel.tensor", "parallel.pipeline"},
-                        "a layout of {} ranks is too large to predict; the limit is {}", ranks, kMaxRanks)
+                        "a layout of {} ranks is too large to predict; the limit is {}", ranks, train::kMaxWorld)
         .with_hint("use smaller values of parallel.data, parallel.tensor or parallel.pipeline");
   const Layout layout = train::layout_of(run);
   const PipelineShape shape = train::pipeline_shape(run);

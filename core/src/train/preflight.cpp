@@ -28,7 +28,6 @@ namespace triax::train {
 
 namespace {
 
-constexpr std::int64_t kMaxWorld = 1 << 20;
 constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62; // counted for the report
 
 class Check {

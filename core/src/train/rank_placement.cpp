@@ -12,11 +12,9 @@ namespace triax::train {
 
 namespace {
 
-constexpr std::int64_t kMaxRanks = 1 << 20;
-
 /// True if there is only one rank. Preflight reports what a plugin throws here.
 bool in_one_process(const config::RunConfig& run, std::int64_t ranks) {
-  if (ranks == 1 || ranks > kMaxRanks) return true; // preflight reports more ranks as an error
+  if (ranks == 1 || ranks > kMaxWorld) return true; // preflight reports more ranks as an error
   const Layout layout = layout_of(run);
   for (const auto& [axis, choice] : run.comm) {
     if (layout.size(axis) == 1 || !choice.library) continue;

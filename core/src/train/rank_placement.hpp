@@ -5,6 +5,7 @@
 // preflight reports what a communicator throws.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,9 @@
 #include "triax/device.hpp"
 
 namespace triax::train {
+
+/// Limit of a run's ranks: the reports of more would not be read.
+inline constexpr std::int64_t kMaxWorld = 1 << 20;
 
 struct Placement {
   int ranks = 1;                 // on this machine
