@@ -105,10 +105,6 @@ Every fault of a scheduler is found:
   per_rank
   status 1
   [  FAILED  ] Rows.AreEqualInEveryCallAndObject [S2]
-  $ fault sched-planted schedule.fault=delay 'Rows.GiveEachStageToARank'
-  delay
-  status 1
-  [  FAILED  ] Rows.GiveEachStageToARank [S3]
   $ fault sched-planted schedule.fault=stage_map 'Rows.GiveEachStageToARank'
   stage_map
   status 1

@@ -259,6 +259,9 @@ TEST(CoreKeys, EveryRowIsSound) {
       const Refusals answer = plugin::check_row(key.option);
       EXPECT_TRUE(answer.empty()) << table.name << ": " << answer.front().message;
       EXPECT_FALSE(key.derived && key.option.default_value) << table.name << "." << key.option.name;
+      const std::string_view of = table.name;
+      const bool is_read_by_load = of == "data" || of == "plugins";
+      EXPECT_EQ(key.assign == nullptr, is_read_by_load) << table.name << "." << key.option.name << " has no effect";
     }
   }
 }

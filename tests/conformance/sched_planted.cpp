@@ -17,7 +17,7 @@ namespace {
 constexpr triax_option kOptions[] = {
     option_int("group", "1", 1, 100, "has no effect, unless the fault is in one value"),
     option_string("fault", "none",
-                  "none|no_keys|throws|refuses_all|counts_calls|per_object|per_rank|delay|stage_map|empty_rank|missing|"
+                  "none|no_keys|throws|refuses_all|counts_calls|per_object|per_rank|stage_map|empty_rank|missing|"
                   "twice|twice_late|descending|weight_first|deadlock|one_value",
                   "what is wrong with this scheduler"),
 };
@@ -43,7 +43,6 @@ class PlantedScheduler final : public Scheduler {
     if (has("stage_map") && shape.pipeline == 5) stages.back() = shape.pipeline;
     if (has("empty_rank") && shape.pipeline == 5) stages.back() = 0;
     Schedule out(shape, std::move(stages));
-    if (has("delay")) out.delay = 1;
     for (int rank = 0; rank < shape.pipeline; ++rank) fill(out.row(rank), shape, rank);
     plant(out, shape);
     return out;

@@ -126,7 +126,7 @@ const std::vector<Case>& sample() {
       parted(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
       parted(recomputed({2, 2, 1, 2, kInterleaved, 1, 4, kCpu})),
       sharded({2, 1, 2, 2, kInterleaved, 1, 4, kReference}),
-      sharded({1, 1, 3, 3, kBreadthFirst, 1, 2, kReference}, "gradients"),
+      sharded({1, 1, 3, 8, kBreadthFirst, 1, 2, kReference}, "gradients"), // stages share accumulators
       sharded(scattered({2, 2, 2, 1, kH2, 1, 4, kCpu})),
       sharded(recomputed(parted({3, 2, 2, 1, k1F1B, 1, 4, kCpu})), "gradients"),
       sharded({2, 1, 3, 2, kV, 1, 2, kReference}),

@@ -22,19 +22,22 @@ class NoKernels final : public KernelSet {
 class SampleRank {
  public:
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
-             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1), bool recompute = false)
+             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1), bool recompute = false,
+             schedule::Sharding sharding = schedule::Sharding::none)
       : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
-    training = schedule::lower(rows, shape).front();
-    evaluation = schedule::lower_forward_only(rows, shape).front();
+    constexpr auto kWhole = schedule::Boundaries::whole;
+    training = schedule::lower(rows, shape, kWhole, sharding).front();
+    evaluation = schedule::lower_forward_only(rows, shape, kWhole, sharding).front();
     const executor::RankRequest request{model,
                                         optimizer,
                                         LayerContext{layout, 0, 2, 5},
                                         {},
                                         executor::split_layers(model, stages, {}),
                                         {microbatches, 2, 3, 1, 0},
-                                        recompute};
+                                        recompute,
+                                        sharding};
     state = std::make_unique<executor::RankState>(request, training, evaluation);
   }
 

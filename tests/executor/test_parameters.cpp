@@ -91,7 +91,8 @@ TEST(Parameters, ALayersGradientsAreOneBucket) {
 }
 
 /// The parameters of a model on one pipeline rank, for each rank of a layout.
-std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const Layout& layout) {
+std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const Layout& layout,
+                                               schedule::Sharding sharding = schedule::Sharding::none) {
   static std::vector<std::unique_ptr<Layer>> layers; // descriptions
   std::vector<executor::Parameters> out;
   for (int rank = 0; rank < layout.world(); ++rank) {
@@ -100,15 +101,20 @@ std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const L
       layers.push_back(model.layer(number, LayerContext{layout, rank, 2, 5}));
       numbered.push_back({number, layers.back().get(), 0});
     }
-    out.emplace_back(numbered, rank, 0, layout, model.tied, executor::MemoryTypes{}, 0);
+    out.emplace_back(numbered, rank, 0, layout, model.tied, executor::MemoryTypes{}, 0, sharding);
   }
   return out;
 }
 
-/// A bucket of 5, 300 and 40 elements in parts of 128, the arena's padding between them.
-TEST(Parameters, EachRankOwnsAnEqualPartOfABucket) {
+/// A bucket of 5, 300 and 40 elements. Four data ranks own parts of 128, the arena's padding between them.
+SampleModel model_of_three_parameters() {
   SampleModel model = sample_model();
   model.specs[0].params = {sample_param("a", {5}, 0), sample_param("b", {100, 3}, 1), sample_param("c", {40}, 2)};
+  return model;
+}
+
+TEST(Parameters, EachRankOwnsAnEqualPartOfABucket) {
+  const SampleModel model = model_of_three_parameters();
   const Layout layout = Layout::ptd(1, 2, 4);
   const std::vector<executor::Parameters> ranks = on_all_ranks(model, layout);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -120,6 +126,27 @@ TEST(Parameters, EachRankOwnsAnEqualPartOfABucket) {
     EXPECT_EQ(c, (std::vector<executor::OwnedPart>{none, none, none, {0, 40}}[data])) << rank;
     EXPECT_EQ(ranks[rank].buckets_of(0).size(), 1u);
     EXPECT_EQ(ranks[rank].buckets_of(0)[0].elements, 64 + 320 + 40);
+  }
+}
+
+/// Of what it owns, if the ranks divide the update, and of the whole parameter otherwise.
+TEST(Parameters, AShardSaysWhereItBegins) {
+  const SampleModel model = model_of_three_parameters();
+  for (const schedule::Sharding sharding : {schedule::Sharding::none, schedule::Sharding::states,
+                                            schedule::Sharding::gradients, schedule::Sharding::parameters}) {
+    const bool divides = sharding != schedule::Sharding::none;
+    std::vector<executor::Parameters> ranks = on_all_ranks(model, Layout::ptd(1, 1, 4), sharding);
+    for (std::size_t data = 0; data < ranks.size(); ++data) {
+      executor::RankMemory counted;
+      ranks[data].assign_memory(counted);
+      const std::vector<ParameterShard> shards = ranks[data].shards(0, model.count());
+      EXPECT_EQ(shards[1].first, (divides ? std::vector<std::int64_t>{0, 64, 192, 0}[data] : 0)) << data;
+      for (std::size_t i = 0; i < shards.size(); ++i) {
+        const Parameter& parameter = ranks[data].all()[i];
+        EXPECT_EQ(shards[i].first, divides ? parameter.owned.first : 0) << shards[i].name;
+        EXPECT_EQ(shards[i].master.elements(), divides ? parameter.owned.count : parameter.spec->local.elements());
+      }
+    }
   }
 }
 

@@ -33,13 +33,18 @@ class BentPrograms {
     }
   }
 
-  /// Gives each microbatch its own slot, so that moved actions rarely find a slot in use.
+  /// Gives each microbatch its own slot, and each stage its own accumulator and memory for weights, so that moved
+  /// actions rarely find a slot in use.
   void give_room(int microbatches) {
     for (std::vector<schedule::ProgramAction>& list : lists_)
       for (schedule::ProgramAction& action : list)
         for (schedule::Slots* slots : {&action.own, &action.handed})
           for (std::int32_t& slot : *slots)
             if (slot >= 0) slot = action.microbatch;
+    for (std::vector<schedule::ProgramAction>& list : lists_)
+      for (schedule::ProgramAction& action : list)
+        for (std::int32_t* slot : {&action.accumulator, &action.weights})
+          if (*slot >= 0) *slot = stage_map_.number_on_rank(action.stage);
     for (std::vector<schedule::Slots>& of_rank : slots_)
       for (schedule::Slots& slots : of_rank) slots.fill(microbatches);
   }
@@ -102,21 +107,24 @@ struct ProgramFlip {
     move,           // to a position; to the next position: swaps neighbours
     move_unwaited,  // to a position; the actions that it passes no longer wait for it
     drop_wait,      // `to`: index of the wait
-    drop,           // a transfer or a gather
-    duplicate,      // a transfer or a gather; the copy goes to a position
+    drop,           // a transfer, a gather or a RESHARD
+    duplicate,      // the same; the copy goes to a position
     swap,           // two transfers of an edge, at one end
     swap_both_ends, // two transfers of an edge, at both ends
-    swap_names      // the microbatches of two transfers of an edge
+    swap_names,     // the microbatches of two transfers of an edge
+    accumulator,    // `to`: the new slot plus one; 0: none
+    weights         // the same
   };
   How how;
   int rank;
   std::size_t at, to = 0;
 };
-inline constexpr int kProgramFlips = 8;
+inline constexpr int kProgramFlips = 10;
 
 inline const char* name_of(ProgramFlip::How how) {
-  constexpr const char* kNames[kProgramFlips] = {"move",      "move unwaited",   "drop a wait",       "drop",
-                                                 "duplicate", "swap at one end", "swap at both ends", "swap names"};
+  constexpr const char* kNames[kProgramFlips] = {"move",        "move unwaited",   "drop a wait",       "drop",
+                                                 "duplicate",   "swap at one end", "swap at both ends", "swap names",
+                                                 "accumulator", "weights"};
   return kNames[static_cast<std::size_t>(how)];
 }
 
@@ -143,6 +151,28 @@ inline std::size_t other_end(const BentPrograms& programs, const schedule::Progr
 
 } // namespace flips
 
+namespace flips {
+
+inline bool uses_accumulator(schedule::Kind kind) {
+  return schedule::accumulates(kind) || kind == schedule::Kind::reduce_grad;
+}
+inline bool uses_weights(schedule::Kind kind) {
+  return schedule::reads_weights(kind) || kind == schedule::Kind::unshard || kind == schedule::Kind::reshard;
+}
+
+/// Every other number, that of a new slot, and none.
+inline void add_numbers(std::vector<ProgramFlip>& out, const BentPrograms& programs, ProgramFlip flip,
+                        std::int32_t schedule::ProgramAction::*number) {
+  const std::vector<schedule::ProgramAction>& list = programs.list(flip.rank);
+  const std::int32_t most = std::ranges::max(list, {}, number).*number;
+  for (std::int32_t to = -1; most >= 0 && to <= most + 1; ++to) {
+    flip.to = static_cast<std::size_t>(to + 1);
+    if (to != list[flip.at].*number) out.push_back(flip);
+  }
+}
+
+} // namespace flips
+
 /// All flips.
 inline std::vector<ProgramFlip> program_flips(const BentPrograms& programs) {
   using How = ProgramFlip::How;
@@ -153,7 +183,12 @@ inline std::vector<ProgramFlip> program_flips(const BentPrograms& programs) {
       for (std::size_t to = 0; to < list.size(); ++to)
         if (to != at && to + 1 != at) out.push_back({How::move, rank, at, to});
       for (std::size_t wait = 0; wait < list[at].waits.size(); ++wait) out.push_back({How::drop_wait, rank, at, wait});
-      const bool gathers = schedule::gathers(list[at].kind);
+      if (flips::uses_accumulator(list[at].kind))
+        flips::add_numbers(out, programs, {How::accumulator, rank, at}, &schedule::ProgramAction::accumulator);
+      if (flips::uses_weights(list[at].kind))
+        flips::add_numbers(out, programs, {How::weights, rank, at}, &schedule::ProgramAction::weights);
+      const bool gathers = schedule::gathers(list[at].kind) || list[at].kind == schedule::Kind::gather_param ||
+                           list[at].kind == schedule::Kind::reshard;
       if (!schedule::is_transfer(list[at].kind) && !gathers) continue;
       out.push_back({How::drop, rank, at});
       for (const std::size_t to : {at + 1, list.size()}) out.push_back({How::duplicate, rank, at, to});
@@ -195,6 +230,12 @@ inline void flip(BentPrograms& programs, const ProgramFlip& how) {
       return programs.swap(how.rank, how.at, how.to);
     case ProgramFlip::How::swap_names:
       std::swap(list[how.at].microbatch, list[how.to].microbatch);
+      return;
+    case ProgramFlip::How::accumulator:
+      list[how.at].accumulator = static_cast<std::int32_t>(how.to) - 1;
+      return;
+    case ProgramFlip::How::weights:
+      list[how.at].weights = static_cast<std::int32_t>(how.to) - 1;
       return;
   }
 }

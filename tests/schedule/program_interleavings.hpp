@@ -17,6 +17,7 @@
 
 #include "schedule/interleavings.hpp"
 #include "schedule/slots_by_hand.hpp"
+#include "schedule/stage_slots_by_hand.hpp"
 #include "schedule/verify.hpp"
 
 namespace triax::test {
@@ -101,9 +102,10 @@ class ProgramsWorld {
 
   State begin() const { return {}; }
   bool is_end(const State& state) const {
+    bool ended = state.complete == all_;
     for (std::size_t rank = 0; rank < lists_.size(); ++rank)
-      if (state.reached[rank] < lists_[rank].size()) return false;
-    return state.complete == all_;
+      ended = ended && state.reached[rank] == lists_[rank].size();
+    return ended;
   }
 
   std::string next(const State& state, std::vector<State>& out) const {
@@ -151,6 +153,8 @@ class ProgramsWorld {
   static bool is_send(Kind kind) { return kind == Kind::send_f || kind == Kind::send_b; }
   static bool is_receive(Kind kind) { return kind == Kind::recv_f || kind == Kind::recv_b; }
   static bool is_edge(Kind kind) { return is_send(kind) || is_receive(kind); }
+  /// Transfers among ranks with other samples.
+  static bool is_of_samples(Kind kind) { return kind == Kind::reduce_grad || kind == Kind::unshard; }
   static bool is_gather(Kind kind) { return kind == Kind::gather_f || kind == Kind::gather_b; }
   static bool meets(Kind kind) { return kind == Kind::reduce_tied || kind == Kind::norm; }
 
@@ -168,11 +172,9 @@ class ProgramsWorld {
     const auto rank = static_cast<std::size_t>(program.rank());
     std::vector<Step>& list = lists_[rank];
     for (std::size_t at = 0; at < program.actions().size(); ++at) {
-      Step& step = list.emplace_back();
-      step.action = &program.actions()[at];
-      step.rank = program.rank();
-      step.text = program.label(static_cast<ActionId>(at));
-      if (!is_edge(step.action->kind) && step.action->kind != Kind::reduce_grad) continue;
+      const char* const label = program.label(static_cast<ActionId>(at));
+      Step& step = list.emplace_back(Step{&program.actions()[at], program.rank(), label});
+      if (!is_edge(step.action->kind) && !is_of_samples(step.action->kind)) continue;
       if (transfers_.size() == 64) throw std::runtime_error("more than 64 transfers");
       step.own = Mask{1} << transfers_.size();
       all_ |= step.own;
@@ -196,6 +198,7 @@ class ProgramsWorld {
   /// Lists run in order, so the previous users of a slot are known without a search.
   void follow_slots(const schedule::Program& program) {
     std::map<std::tuple<int, Pool, int>, Slot> slots;
+    StageSlotsByHand stage_slots(program.sharding());
     for (Step& step : lists_[static_cast<std::size_t>(program.rank())]) {
       const schedule::ProgramAction& action = *step.action;
       const auto slot_of = [&](int stage, Pool pool, const schedule::Slots& indexes) -> Slot& {
@@ -217,7 +220,11 @@ class ProgramsWorld {
         step.touched |= slot.touched;
         slot = {action.microbatch, scattered_ && is_receive(action.kind), step.own, slot.touched | step.own};
       }
+      const StageSlotsByHand::Followed followed = stage_slots.follow(action, step.own);
+      if (followed.fault) fault(step.text + " " + followed.fault);
+      step.touched |= followed.touched;
     }
+    if (!stage_slots.drops_all_weights()) fault("weights stay gathered");
   }
 
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
@@ -225,7 +232,7 @@ class ProgramsWorld {
   void follow_forwards(const schedule::Program& program) {
     std::set<std::pair<int, int>> met; // stages and microbatches
     for (const Step& step : lists_[at(program.rank())]) {
-      if (step.own != 0 || step.action->kind == Kind::gather_f) continue;
+      if (step.own != 0 || step.action->kind == Kind::gather_f || step.action->kind == Kind::reshard) continue;
       if (step.action->kind != Kind::forward) fault(step.text + " is no forward");
       if (!met.emplace(step.action->stage, step.action->microbatch).second) fault(step.text + " comes twice");
     }
@@ -239,10 +246,11 @@ class ProgramsWorld {
     std::set<int> reduced;
     std::set<std::tuple<Kind, int, int>> met; // all actions
     Mask reductions = 0;
-    std::size_t endings = 0;
+    std::size_t endings = 0, gathered = 0;
     std::set<int> stepped;
     for (Step& step : lists_[at(program.rank())]) {
       const schedule::ProgramAction& action = *step.action;
+      if (action.kind == Kind::unshard || action.kind == Kind::reshard) continue; // for each use of the weights
       if (!met.insert({action.kind, action.stage, action.microbatch}).second) {
         fault(step.text + " comes twice");
         return;
@@ -254,6 +262,8 @@ class ProgramsWorld {
         reduced.insert(action.stage);
         reductions |= step.own;
       }
+      gathered += action.kind == Kind::gather_param;
+      if (action.kind == Kind::gather_param && !stepped.contains(action.stage)) fault(step.text + " comes too early");
       if (action.kind != Kind::reduce_tied && action.kind != Kind::norm && action.kind != Kind::opt_step) continue;
       step.touched |= reductions;
       if (reduced.size() != program.stages().size()) fault(step.text + " comes before all is reduced");
@@ -262,17 +272,20 @@ class ProgramsWorld {
       if (action.kind != expected) fault(step.text + " comes before what it needs");
       if (action.kind == Kind::opt_step && !stepped.insert(action.stage).second) fault(step.text + " comes twice");
     }
+    const bool gathers =
+        program.sharding() == schedule::Sharding::states || program.sharding() == schedule::Sharding::gradients;
     if (stepped.size() != program.stages().size()) fault("the step does not end");
+    if (gathers && gathered != stepped.size()) fault("parameters are not gathered");
   }
 
   const schedule::Guarantee& guarantee(Kind kind) const {
     if (is_edge(kind)) return assumptions_.edges;
-    return kind == Kind::reduce_grad ? assumptions_.reductions : assumptions_.layers;
+    return is_of_samples(kind) ? assumptions_.reductions : assumptions_.layers;
   }
   /// True if a serial backend carries it; passes and gathers count because layers communicate.
   bool in_one_queue(Kind kind) const {
-    const bool ending = meets(kind) || kind == Kind::opt_step;
-    return !ending && guarantee(kind).order == CommTraits::Order::serial;
+    const bool ending = meets(kind) || kind == Kind::opt_step || kind == Kind::gather_param;
+    return !ending && kind != Kind::reshard && guarantee(kind).order == CommTraits::Order::serial;
   }
 
   /// Computes what must be complete before a transfer begins, and before the rank continues: earlier blocking posts;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 
@@ -23,6 +24,7 @@ using test::ProgramsWorld;
 using Posts = Program::Posts;
 
 constexpr Assumptions kMin = everywhere(test::kLoosest);
+constexpr std::array kShardings = {Sharding::none, Sharding::states, Sharding::gradients, Sharding::parameters};
 
 /// Results, each for one combination of assumptions.
 struct ProgramFlipCounts {
@@ -104,12 +106,18 @@ class Judge {
   ProgramFlipCounts& counts_;
 };
 
+/// How schedules are lowered.
+struct Lowered {
+  Boundaries boundaries = Boundaries::whole;
+  Sharding sharding = Sharding::none;
+  int prefetch = kDefaultPrefetch;
+};
+
 /// The lowered programs, and the same with one slot for each microbatch.
-std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose,
-                                  Boundaries boundaries = Boundaries::whole) {
+std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose, const Lowered& how = {}) {
+  const auto lower_all = purpose.forward_only ? lower_forward_only : lower;
   std::vector<BentPrograms> out(
-      2, BentPrograms(purpose.forward_only ? lower_forward_only(schedule, purpose.shape, boundaries)
-                                           : lower(schedule, purpose.shape, boundaries)));
+      2, BentPrograms(lower_all(schedule, purpose.shape, how.boundaries, how.sharding, how.prefetch)));
   out.back().give_room(purpose.shape.microbatches);
   return out;
 }
@@ -118,13 +126,13 @@ std::string name_of(const PipelineShape& shape, const std::string& scheduler) {
   return text("p {}, v {}, m {}, {}", shape.pipeline, shape.chunks, shape.microbatches, scheduler);
 }
 
-ProgramFlipCounts every_flip(Boundaries boundaries) {
+ProgramFlipCounts every_flip(const Lowered& how, const PipelineShape& shape = {2, 1, 2}) {
   ProgramFlipCounts counts;
   for (const bool forward_only : {false, true}) {
-    const Purpose purpose{{2, 1, 2}, forward_only};
+    const Purpose purpose{shape, forward_only};
     Judge judge(purpose, counts);
     for (const auto& [name, schedule] : test::valid_schedules(purpose.shape))
-      for (const BentPrograms& valid : lowered(schedule, purpose, boundaries))
+      for (const BentPrograms& valid : lowered(schedule, purpose, how))
         for (const Posts posts : {Posts::one_by_one, Posts::sets}) {
           EXPECT_TRUE(judge.agree(valid.programs(posts))) << name;
           for (const ProgramFlip& each : test::program_flips(valid)) {
@@ -141,7 +149,7 @@ ProgramFlipCounts every_flip(Boundaries boundaries) {
 }
 
 TEST(ProgramFlips, EveryOneOfTheSmallestScatteredPrograms) {
-  const ProgramFlipCounts counts = every_flip(Boundaries::scattered);
+  const ProgramFlipCounts counts = every_flip({.boundaries = Boundaries::scattered});
   EXPECT_GE(counts.accepted, 1500);
   EXPECT_GE(counts.faulty, 20000);
   EXPECT_GE(counts.hanging, 800);
@@ -150,7 +158,7 @@ TEST(ProgramFlips, EveryOneOfTheSmallestScatteredPrograms) {
 }
 
 TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
-  const ProgramFlipCounts counts = every_flip(Boundaries::whole);
+  const ProgramFlipCounts counts = every_flip({});
   EXPECT_GE(counts.accepted, 1500);
   EXPECT_GE(counts.faulty, 20000);
   EXPECT_GE(counts.hanging, 800);
@@ -158,6 +166,19 @@ TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
   EXPECT_GE(counts.order_of_edges, 100);
   EXPECT_GE(counts.unnamed_waits, 500);
   EXPECT_GE(counts.by_guarantee, 40);
+}
+
+/// Three stages take turns in two accumulators, and in one or two slots for weights.
+TEST(ProgramFlips, EveryOneOfTheSmallestProgramsWhoseStagesShareSlots) {
+  for (const Lowered& how : {Lowered{.sharding = Sharding::gradients},
+                             {.sharding = Sharding::parameters},
+                             {.sharding = Sharding::parameters, .prefetch = 0}}) {
+    SCOPED_TRACE(text("sharding {}, prefetch {}", static_cast<int>(how.sharding), how.prefetch));
+    const ProgramFlipCounts one = every_flip(how, {1, 3, 1}), two = every_flip(how, {1, 3, 2});
+    EXPECT_GE(one.accepted + two.accepted, 5000);
+    EXPECT_GE(one.faulty + two.faulty, 60000);
+    EXPECT_GE(one.unnamed_waits + two.unnamed_waits, 300);
+  }
 }
 
 /// Draws a move of a transfer by a few positions, or any flip.
@@ -171,18 +192,23 @@ ProgramFlip draw(const BentPrograms& programs, std::mt19937& random) {
   return flips[random() % flips.size()];
 }
 
+/// Most walks are of programs that divide nothing.
+Sharding sharding_of(int walk) {
+  return walk < 4 ? Sharding::none : kShardings[static_cast<std::size_t>(walk) % kShardings.size()];
+}
+
 // Applies flip after flip while the verifier accepts the result under the strongest guarantees. Many of these programs
 // deadlock under weaker ones.
 TEST(ProgramFlips, OneAfterAnother) {
-  constexpr int kWalks = 6, kSteps = 25;
+  constexpr int kWalks = 8, kSteps = 25;
   std::mt19937 random(1);
   ProgramFlipCounts counts;
   for (const PipelineShape& shape : {PipelineShape{2, 1, 2}, {2, 1, 3}, {2, 2, 2}, {3, 1, 2}}) {
     const Purpose purpose{shape};
     Judge judge(purpose, counts);
     for (const auto& [name, schedule] : test::valid_schedules(shape))
-      for (const BentPrograms& valid : lowered(schedule, purpose))
-        for (int walk = 0; walk < kWalks; ++walk) {
+      for (int walk = 0; walk < kWalks; ++walk)
+        for (const BentPrograms& valid : lowered(schedule, purpose, {.sharding = sharding_of(walk)})) {
           SCOPED_TRACE(name_of(shape, name));
           const Posts posts = walk % 2 == 0 ? Posts::one_by_one : Posts::sets;
           BentPrograms reached = valid;
@@ -243,9 +269,9 @@ TEST(ProgramFlips, AcceptProgramsLoweredFromValidFlippedRows) {
         SCOPED_TRACE(name_of(shape, name));
         ++lowerings;
         const Boundaries boundaries = lowerings % 2 == 0 ? Boundaries::whole : Boundaries::scattered;
-        const Sharding sharding = lowerings % 3 == 0 ? Sharding::states : Sharding::none;
+        const Sharding sharding = kShardings[static_cast<std::size_t>(lowerings / 2) % kShardings.size()];
         ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape, boundaries, sharding)));
-        ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape, boundaries)));
+        ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape, boundaries, sharding)));
       }
   }
   counts.record();

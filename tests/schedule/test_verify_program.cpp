@@ -322,7 +322,7 @@ TEST(Verifier, ParametersThatAreUpdatedInPartsAreGatheredAfterTheStep) {
 /// Breadth-first on one rank: the third stage to accumulate uses the slot of the first.
 TEST(Verifier, AnAccumulatorHasOneStageAtATime) {
   const PipelineShape shape{1, 3, 1};
-  const Schedule rows = schedule_of(shape, {0, 0, 0}, {"0F0 1F0 2F0 2B0 1B0 0B0"});
+  const Schedule rows = schedule_of(shape, {0, 0, 0}, {"0F0 1F0 2F0 2B0 1I0 1W0 0B0"});
   const std::vector<Program> divided = lower(rows, shape, Boundaries::whole, Sharding::gradients);
   EXPECT_EQ(divided[0].accumulators(), 2);
   EXPECT_EQ(divided[0].accumulator(2), 0);
@@ -345,13 +345,15 @@ TEST(Verifier, AnAccumulatorHasOneStageAtATime) {
   EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1REDUCE_GRAD")].accumulator = 0; }),
               ::testing::Contains(HasSubstr("1REDUCE_GRAD: it reads slot 0 of pool accumulator, which does not hold "
                                             "its stage")));
+  EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1W0")].accumulator = 1; }), // zeroes the sum
+              ElementsAre(HasSubstr("1W0: slot 1 of pool accumulator still holds stage 1")));
   EXPECT_THAT(with([](Mutable& program) { program.move("2REDUCE_GRAD", program.at("1REDUCE_GRAD")); }), ElementsAre());
   EXPECT_THAT(with([](Mutable& program) {
-                program.actions[program.at("1B0")].accumulator = 0;
+                program.actions[program.at("1I0")].accumulator = 0;
                 program.actions[program.at("1REDUCE_GRAD")].accumulator = 0;
                 program.move("2REDUCE_GRAD", program.at("1REDUCE_GRAD"));
               }),
-              ::testing::Contains(HasSubstr("1B0: slot 0 of pool accumulator still holds stage 2")));
+              ::testing::Contains(HasSubstr("1I0: slot 0 of pool accumulator still holds stage 2")));
 }
 
 /// The third stage to run uses the slot of the first.

@@ -160,6 +160,22 @@ TEST_P(SameBitsWhenDivided, OfTheStatesTheGradientsAndTheParameters) {
 INSTANTIATE_TEST_SUITE_P(Of, SameBitsWhenDivided, testing::ValuesIn(divided_runs()),
                          [](const auto& of) { return of.param.name; });
 
+/// optim-noise draws a number for each element. A rank that updates a part draws those of its elements.
+TEST(Sharding, RandomNumbersOfAnOptimizerAreThoseOfTheElements) {
+  TinyRun run;
+  run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run.keys["optimizer.plugin"] = "\"optim-noise\"";
+  run.keys["optimizer.weight_decay"] = "0";
+  run.keys["parallel.data"] = "3";
+  run.keys["batch.global"] = "6";
+  const std::vector<HeldRank> whole = ranks_of(run, 2);
+  for (const char* shard : kShards) {
+    SCOPED_TRACE(shard);
+    run.keys["optimizer.shard"] = shard;
+    expect_same(ranks_of(run, 2), whole);
+  }
+}
+
 /// The first steps overflow.
 TEST(Sharding, SkipsTheStepsThatARunWithoutItSkips) {
   TinyRun run;

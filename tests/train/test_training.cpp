@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "train/tiny_run.hpp"
+#include "train/tiny_ranks.hpp"
 
 namespace triax {
 namespace {
@@ -216,6 +216,46 @@ TEST(Training, SuggestsANameForAnUnknownParameter) {
   } catch (const Error& error) {
     EXPECT_EQ(std::string(error.what()), "no parameter \"head/norm.weigth\"\n  did you mean \"head/norm.weight\"?");
   }
+}
+
+/// Notes the first sample of each microbatch that it is asked for.
+class NotingSource final : public test::TinySource {
+ public:
+  std::vector<std::int64_t> asked;
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    asked.push_back(samples[0]);
+    TinySource::microbatch(samples, tokens, targets);
+  }
+};
+
+/// Each step ends with the samples of the next one read, but the last.
+TEST(Training, TheSamplesOfTheNextStepAreReadAhead) {
+  TinyRun run;
+  run.keys["train.steps"] = "3";
+  NotingSource source;
+  train::RankOptions options;
+  options.training = &source;
+  TinyRank rank(run, options);
+  std::vector<std::int64_t> expected(4); // of a step
+  std::iota(expected.begin(), expected.end(), 0);
+  EXPECT_THAT(source.asked, ::testing::IsEmpty());
+  for (int step = 1; step <= 3; ++step) {
+    rank->step();
+    for (std::int64_t i = 0; i < 4 && step < 3; ++i) expected.push_back(4 * step + i);
+    EXPECT_EQ(source.asked, expected) << "after step " << step;
+  }
+}
+
+/// The first layer reads tokens, and the last one targets.
+TEST(Training, APipelineRankWithoutTheseLayersReadsNoSamples) {
+  TinyRun run;
+  run.keys["parallel.pipeline"] = run.keys["model.layers"] = "3";
+  const config::RunConfig config = run.config();
+  std::vector<NotingSource> sources(3);
+  test::run_ranks(config, train::layout_of(config), sources, [](train::Rank& rank, int) { rank.step(); });
+  EXPECT_EQ(sources[0].asked.size(), 8u); // of two steps
+  EXPECT_THAT(sources[1].asked, ::testing::IsEmpty());
+  EXPECT_EQ(sources[2].asked, sources[0].asked);
 }
 
 TEST(Training, ReportsItsMemory) {

@@ -22,16 +22,18 @@ struct RankTrace {
   std::map<std::string, std::vector<std::byte>> weights; // by name
 };
 
-/// Calls body(rank, index) for each rank, on its thread. `rows`, if given, replace the scheduler's.
-template <class Body>
-void run_ranks(const config::RunConfig& config, const Layout& layout, Body body, const Schedule* rows = nullptr) {
+/// Calls body(rank, index) for each rank, on its thread. Rank `index` trains with the samples of `sources[index]`.
+/// `rows`, if given, replace the scheduler's.
+template <class Source, class Body>
+void run_ranks(const config::RunConfig& config, const Layout& layout, std::vector<Source>& sources, Body body,
+               const Schedule* rows = nullptr) {
   control::LocalStore store;
   std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   for (int index = 0; index < layout.world(); ++index)
     threads.emplace_back([&, index] {
       try {
-        TinySource source;
+        Source& source = sources[static_cast<std::size_t>(index)];
         train::Rank rank(config, layout, index, store, null_log(),
                          {.training = &source, .held_out = &source, .schedule = rows, .threads = 1});
         body(rank, index);
@@ -41,6 +43,11 @@ void run_ranks(const config::RunConfig& config, const Layout& layout, Body body,
     });
   for (std::thread& thread : threads) thread.join();
   for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+template <class Body>
+void run_ranks(const config::RunConfig& config, const Layout& layout, Body body, const Schedule* rows = nullptr) {
+  std::vector<TinySource> sources(static_cast<std::size_t>(layout.world()));
+  run_ranks(config, layout, sources, body, rows);
 }
 
 inline std::vector<RankTrace> train_ranks(const config::RunConfig& config, const Layout& layout, int steps,

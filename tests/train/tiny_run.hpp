@@ -20,7 +20,7 @@
 namespace triax::test {
 
 /// Tokens that depend on the sample number, in a pattern that a model can learn.
-class TinySource final : public executor::BatchSource {
+class TinySource : public executor::BatchSource {
  public:
   explicit TinySource(std::int32_t vocab = 13) : vocab_(vocab) {}
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {

@@ -26,7 +26,6 @@ using Rule = Violation::Rule;
 const char* clause_of(Rule rule) {
   switch (rule) {
     case Rule::rows_per_rank:
-    case Rule::synchronous:
     case Rule::one_pipeline:
     case Rule::all_stages:
     case Rule::stage_on_a_rank:

@@ -24,9 +24,10 @@ inline constexpr std::uint32_t kSchedulerInterface = 2;
 /// F forward, B whole backward, I input gradient, W weight gradient.
 enum class ComputeKind : std::uint16_t { forward, backward, backward_input, backward_weight };
 
-/// One pass of a microbatch on a stage. `replica` and `slice` are reserved: the number of a second pipeline that runs
-/// through the same ranks in the other direction, and the number of a part of the sequence. The verifier refuses values
-/// other than 0.
+/// One pass of a microbatch on a stage. `replica` and `slice` are the number of a second pipeline that runs through the
+/// same ranks in the other direction, and the number of a part of the sequence. Schedules of the field and their CSV
+/// files have both, so an action can name them and a report can show them. No program runs them: the verifier refuses
+/// values other than 0.
 struct Action {
   ComputeKind kind = ComputeKind::forward;
   std::int16_t replica = 0;
@@ -81,10 +82,6 @@ class TRIAX_API Schedule {
   /// stage_rank()[replica][stage]; one replica.
   const std::vector<std::vector<int>>& stage_rank() const { return stage_rank_; }
 
-  /// Reserved: the number of steps by which the weights of a pass lag behind. The verifier refuses values other than 0,
-  /// so schedules are synchronous: the gradients of all microbatches of a step are of the same weights.
-  int delay = 0;
-
  private:
   std::vector<std::vector<Action>> rows_;
   std::vector<std::vector<int>> stage_rank_;
@@ -117,7 +114,7 @@ class TRIAX_API Scheduler : public Extensible {
 // [S2] supports() and rows() depend on the options and the shape only. All calls, objects and threads get the same
 //      answer, because every rank computes the schedule of all ranks.
 // [S3] A schedule has a row for each pipeline rank and one pipeline (replica 0); its stage map gives each stage a rank
-//      in [0, p), and each rank at least one stage. Its delay is 0.
+//      in [0, p), and each rank at least one stage.
 // [S4] Each stage has F of every microbatch once, and either B once, or I and W once each, all in the row of its rank.
 //      Microbatches of a stage may differ in that. Actions name the whole sequence (slice 0).
 // [S5] A row is executed in its order: F of a microbatch is before its B or I, and I before W. On each stage, the input

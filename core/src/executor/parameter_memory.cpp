@@ -174,6 +174,13 @@ void Parameters::share_accumulators(std::span<const StageAccumulator> stages) {
   slots_.resize(static_cast<std::size_t>(slots));
 }
 
+std::size_t Parameters::shared_accumulator_bytes() const {
+  std::size_t out = 0;
+  for (const TensorView& slot : slots_) out += Arena::aligned(slot.bytes());
+  return out;
+}
+
+/// The shared accumulators come first: zeroing the others before a step is one fill.
 void Parameters::assign_gradients(RankMemory& memory) {
   for (TensorView& slot : slots_) slot = memory.gradients.tensor(types_.master, {slot_elements_});
   for (OfLayer& of : layers_)

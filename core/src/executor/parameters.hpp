@@ -144,6 +144,8 @@ class Parameters {
   TensorView shared_accumulator(int slot) const {
     return shares_accumulators() ? slots_.at(static_cast<std::size_t>(slot)) : TensorView{};
   }
+  /// With which the arena of gradients begins.
+  std::size_t shared_accumulator_bytes() const;
 
   void assign_memory(RankMemory& memory);
   /// Weights only, without gradients and the optimizer's state.

@@ -73,8 +73,10 @@ std::vector<std::vector<std::string>> RankState::communicator_axes(const Layout&
 }
 
 TensorView RankState::gradients() const {
-  const auto elements = static_cast<std::int64_t>(memory_.gradients.used() / bytes_of(master_));
-  return elements == 0 ? TensorView{} : TensorView(memory_.gradients.data(), master_, {elements});
+  const std::size_t shared = parameters_->shared_accumulator_bytes();
+  const auto elements = static_cast<std::int64_t>((memory_.gradients.used() - shared) / bytes_of(master_));
+  auto* const begin = static_cast<std::byte*>(memory_.gradients.data());
+  return elements == 0 ? TensorView{} : TensorView(begin + shared, master_, {elements});
 }
 
 void RankState::assign_memory(RankMemory& memory) {

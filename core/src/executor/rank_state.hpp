@@ -51,7 +51,8 @@ class RankState {
   std::vector<std::vector<std::string>> communicator_axes(const Layout& layout) const;
   Batches& batches() { return batches_; }
   StepReductions& values() { return *values_; }
-  /// All accumulators of the rank, flat, with the arena's padding between them. Empty if it has no parameters.
+  /// All accumulators of the rank but the shared ones, flat, with the arena's padding between them. Empty if there are
+  /// none.
   TensorView gradients() const;
   /// The parameters that this rank updates: all, or those of a stage. Tied ones belong to the stage of their first
   /// layer on this rank. The views into `state` are valid until the memory is assigned anew.

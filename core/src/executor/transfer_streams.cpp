@@ -19,7 +19,7 @@ TransferStreams::TransferStreams(Device& device, const Groups& groups,
   reductions_ = make_stream("gradient reduction");
   const bool serial = assumptions.edges.order == Order::serial;
   Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // of all serial ones
-  Stream* const one = !serial ? nullptr : queue ? queue : make_stream("pipeline");
+  Stream* const one = !serial ? nullptr : queue ? queue : make_stream(std::string(kPipelineAxis));
   for (const schedule::Program* program : programs) {
     TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,
                   "the program of pipeline rank {} posts its transfers in sets, which is not supported here",

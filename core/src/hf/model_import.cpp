@@ -17,6 +17,7 @@
 #include "os/folder_access.hpp"
 #include "os/path_names.hpp"
 #include "plugin/option_text.hpp"
+#include "triax/layout.hpp"
 #include "triax/version.h"
 
 namespace triax::hf {
@@ -111,7 +112,8 @@ checkpoint::Manifest ModelImport::manifest() const {
   out.created = checkpoint::creation_time();
   out.engine = TRIAX_VERSION;
   out.plugins = {{"model", text("{} {}", plugin_.name, plugin_.library->descriptor->version)}};
-  out.layout = {{"data", 1}, {"pipeline", 1}, {"tensor", 1}};
+  const Layout one_rank = Layout::ptd(1, 1, 1);
+  for (const Axis& axis : one_rank.axes()) out.layout[axis.name] = axis.size;
   out.config = {{"model.plugin", plugin::to_toml(plugin_.name)},
                 {"train.precision", plugin::to_toml(std::string("fp32"))}};
   for (const auto& [option, value] : options_)

@@ -6,6 +6,7 @@
 
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
+#include "triax/layout.hpp"
 #include "triax/model.hpp"
 #include "triax/optimizer.hpp"
 #include "triax/planner.hpp"
@@ -16,7 +17,7 @@ namespace triax::plugin {
 namespace {
 
 // A test compares them with the tables of the config module.
-constexpr std::string_view kCommKeys[] = {"tensor", "pipeline", "data"}; // tables inside [comm]
+constexpr std::string_view kCommKeys[] = {kTensorAxis, kPipelineAxis, kDataAxis}; // tables inside [comm]
 constexpr std::string_view kModelKeys[] = {"vocab"};
 constexpr std::string_view kOptimizerKeys[] = {"lr", "weight_decay", "shard", "prefetch"};
 

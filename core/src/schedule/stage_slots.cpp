@@ -63,6 +63,8 @@ void StageSlots::check_accumulator(std::size_t at, const ProgramAction& action, 
   const int held = slot_of(accumulators_, action.stage);
   if (held < 0) {
     if (!reduces) take(accumulators_, action.accumulator, at, action, violations); // else Rule::before refuses it
+  } else if (!reduces && action.accumulator == held) {                             // would fill the sum with zeros
+    violations.push_back(violation(Rule::slot_free, at, Pool::accumulator, held, action.stage));
   } else if (action.accumulator != held && (reduces || action.accumulator >= 0)) {
     violations.push_back(violation(Rule::slot_filled, at, Pool::accumulator, action.accumulator));
   } else if (reduces) {

@@ -140,7 +140,6 @@ class RowsCheck {
   bool shape_fits() {
     if (schedule_.ranks() != shape_.pipeline)
       violations_.push_back({.rule = Rule::rows_per_rank, .has = schedule_.ranks(), .wanted = shape_.pipeline});
-    if (schedule_.delay != 0) violations_.push_back({.rule = Rule::synchronous, .has = schedule_.delay});
     if (schedule_.stage_rank().size() != 1) {
       violations_.push_back({.rule = Rule::one_pipeline, .has = static_cast<int>(schedule_.stage_rank().size())});
       return false;

@@ -53,7 +53,6 @@ class Words {
   std::string all() const {
     switch (of_.rule) {
       case Rule::rows_per_rank:
-      case Rule::synchronous:
       case Rule::one_pipeline:
       case Rule::all_stages:
       case Rule::stage_on_a_rank:
@@ -80,8 +79,6 @@ class Words {
     switch (of_.rule) {
       case Rule::rows_per_rank:
         return text("the schedule has {} rows for parallel.pipeline = {}", of_.has, of_.wanted);
-      case Rule::synchronous:
-        return text("the schedule lets weights lag {} steps behind: this version runs synchronous schedules", of_.has);
       case Rule::one_pipeline:
         return text("the schedule has {} replicas: this version runs one", of_.has);
       case Rule::all_stages:

@@ -47,7 +47,6 @@ struct Violation {
   enum class Rule : std::uint8_t {
     // the schedule or its programs as a whole; the fields that each rule uses are listed
     rows_per_rank,     // has: rows, wanted: ranks
-    synchronous,       // has: steps of delay
     one_pipeline,      // has: replicas
     all_stages,        // has: stages, wanted: stages
     stage_on_a_rank,   // at.stage; has: its rank, wanted: number of ranks

@@ -16,7 +16,7 @@ void RankGroups::join(RankPlugins& plugins, Device& device, std::span<const std:
                       Store& store, double timeout_s, StepTrace* trace) {
   std::set<std::string> started; // by table: axes may share a backend
   for (const std::vector<std::string>& of : axes) {
-    const std::string& slowest = of.back(); // its table serves a product of axes
+    const std::string slowest = Layout::slowest_axis(Layout::product_name(of)); // its table serves a product of axes
     CommBackend& backend = plugins.comm(slowest);
     const config::PluginChoice& choice = run_.comm.at(slowest);
     if (started.insert(choice.table).second) call_plugin("start", choice.name.c_str(), [&] { backend.start(device); });

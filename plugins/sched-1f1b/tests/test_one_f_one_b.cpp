@@ -23,7 +23,6 @@ TEST_F(OneForwardOneBackward, DrawsTheFigureOfThePaper) {
                                                "2F0 2F1 2B0 2F2 2B1 2F3 2B2 2F4 2B3 2F5 2B4 2F6 2B5 2F7 2B6 2B7",
                                                "3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3 3F4 3B4 3F5 3B5 3F6 3B6 3F7 3B7"));
   EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 2, 3}}));
-  EXPECT_EQ(schedule.delay, 0);
 }
 
 TEST_F(OneForwardOneBackward, OneStageHasNoWarmUp) {

@@ -20,7 +20,6 @@ TEST_F(BreadthFirst, AllMicrobatchesOfAChunkBeforeTheNext) {
   EXPECT_THAT(row_texts(schedule), ElementsAre("0F0 0F1 0F2 2F0 2F1 2F2 2B0 2B1 2B2 0B0 0B1 0B2",
                                                "1F0 1F1 1F2 3F0 3F1 3F2 3B0 3B1 3B2 1B0 1B1 1B2"));
   EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 0, 1}}));
-  EXPECT_EQ(schedule.delay, 0);
 }
 
 TEST_F(BreadthFirst, OneRankOrOneMicrobatch) {

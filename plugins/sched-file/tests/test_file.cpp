@@ -35,7 +35,6 @@ TEST_F(File, HasTheRowsOfTheFile) {
   const Schedule schedule = scheduler->rows({2, 2, 1});
   EXPECT_THAT(row_texts(schedule), ElementsAre("0F0 3F0 3B0 0B0", "1F0 2F0 2I0 1B0 2W0"));
   EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 1, 0}}));
-  EXPECT_EQ(schedule.delay, 0);
 }
 
 TEST_F(File, RefusesAFileOfAnotherShape) {

@@ -19,7 +19,6 @@ TEST_F(GPipe, AllForwardsThenAllBackwardsInAscendingOrder) {
   const Schedule schedule = scheduler_->rows({2, 1, 3});
   EXPECT_THAT(row_texts(schedule), ElementsAre("0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"));
   EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1}}));
-  EXPECT_EQ(schedule.delay, 0);
 }
 
 TEST_F(GPipe, OneStageOneMicrobatch) {

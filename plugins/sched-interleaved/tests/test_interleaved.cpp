@@ -32,7 +32,6 @@ TEST_F(Interleaved, DrawsTheFigureOfThePaper) {
                           "7F0 7B0 7F1 7B1 7F2 7B2 7F3 7B3 3F4 3B0 3F5 3B1 3F6 3B2 3F7 3B3 7F4 7B4 7F5 7B5 7F6 7B6 7F7 "
                           "7B7 3B4 3B5 3B6 3B7"));
   EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 2, 3, 0, 1, 2, 3}}));
-  EXPECT_EQ(schedule.delay, 0);
 }
 
 TEST_F(Interleaved, OneRankTakesAMicrobatchThroughAllChunksAtOnce) {

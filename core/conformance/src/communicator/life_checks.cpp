@@ -25,8 +25,13 @@ std::string refusals_text(const Refusals& refusals) {
 
 void same_answers(const CommunicatorSubject& subject, Report& report) {
   run_ranks(subject.setup, 2, report, [&subject](Rank& rank) {
-    const CommRequest requests[] = {{DeviceKind::host, {DType::f32}, {"tensor"}, !subject.setup.processes},
-                                    {DeviceKind::cuda, {DType::bf16, DType::f32}, {"pipeline", "data"}, false, false}};
+    const CommRequest requests[] = {
+        {DeviceKind::host, {DType::f32}, {std::string(kTensorAxis)}, !subject.setup.processes},
+        {DeviceKind::cuda,
+         {DType::bf16, DType::f32},
+         {std::string(kPipelineAxis), std::string(kDataAxis)},
+         false,
+         false}};
     const auto answers = [&](CommBackend& backend) {
       std::string out = traits_text(backend.traits());
       for (const CommRequest& request : requests) out += "; " + refusals_text(backend.supports(request));
@@ -106,13 +111,13 @@ void joined_again(const CommunicatorSubject& subject, Report& report) {
 /// The groups of three axes, and of the world: each member is in four groups, and has calls in all of them.
 void groups_side_by_side(const CommunicatorSubject& subject, Report& report) {
   run_ranks(subject.setup, Layout::ptd(2, 2, 2), report, [](Rank& rank) {
-    const char* const axes[] = {"tensor", "data", "pipeline", "world"};
+    const std::string axes[] = {std::string(kTensorAxis), std::string(kDataAxis), std::string(kPipelineAxis), "world"};
     std::vector<Communicator*> comms;
     std::vector<std::unique_ptr<Stream>> streams;
     std::vector<TensorView> views;
     std::vector<Work> works;
-    for (const char* axis : axes) {
-      const bool is_world = std::string(axis) == "world";
+    for (const std::string& axis : axes) {
+      const bool is_world = axis == "world";
       comms.push_back(is_world ? &rank.join_world() : &rank.join(axis));
       streams.push_back(rank.device().make_stream(axis));
       views.push_back(number(rank, 1 << rank.index()));

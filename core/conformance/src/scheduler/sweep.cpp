@@ -62,7 +62,6 @@ int check_refusals(const Scheduler& scheduler, const std::string& options, Repor
 std::string schedule_difference(const Schedule& a, const Schedule& b) {
   if (a.ranks() != b.ranks()) return text("{} and {} rows", a.ranks(), b.ranks());
   if (a.stage_rank() != b.stage_rank()) return "the stage maps differ";
-  if (a.delay != b.delay) return text("the delays are {} and {}", a.delay, b.delay);
   for (int rank = 0; rank < a.ranks(); ++rank) {
     const std::vector<Action>&one = a.row(rank), &other = b.row(rank);
     if (one.size() != other.size()) return text("rank {} has {} and {} actions", rank, one.size(), other.size());
