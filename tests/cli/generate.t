@@ -208,6 +208,8 @@ It is there after an import, too, and so are vocab.json and merges.txt of a GPT-
   > END
   $ rm model/tokenizer.json; generated && tokens prompt < out
   [260, 258]
+  $ sed -i '/"model_type"/d' model/config.json; generated && tokens prompt < out
+  [260, 258]
   $ generated "the ab" --tokenizer gpt2 --vocab model/vocab.json --merges model/merges.txt && tokens prompt < out
   [260, 258]
 

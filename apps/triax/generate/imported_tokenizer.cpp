@@ -21,8 +21,11 @@ bool has_file(const fs::path& folder, const char* name) {
   return fs::exists(folder / name, unreadable);
 }
 
+/// config.json may have the type, the architecture, or both.
 bool is_gpt2(const fs::path& folder) {
-  return has_file(folder, hf::kConfigFile) && hf::read_model_config(folder).model_type == "gpt2";
+  if (!has_file(folder, hf::kConfigFile)) return false;
+  const hf::ModelConfig config = hf::read_model_config(folder);
+  return config.model_type == "gpt2" || config.architectures == std::vector<std::string>{"GPT2LMHeadModel"};
 }
 
 } // namespace
