@@ -4,7 +4,8 @@
 
   make-choices-reference.py                       writes tests/hf/reference/choices.json: for models of that folder, the
                                                   log-likelihoods of the endings of choices.jsonl and last_words.jsonl,
-                                                  whose tokens are bytes, and whether each token is the most probable
+                                                  whose tokens are bytes, and of byte_pairs.jsonl, with the tokenizer
+                                                  byte_pairs.json; and whether each token is the most probable
   make-choices-reference.py --compare MODEL FILE  compares the object of `triax evaluate MODEL --choices FILE --json` on
                                                   standard input with that; needs neither transformers nor PyTorch
 
@@ -28,7 +29,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--compare", nargs=2, metavar=("MODEL", "FILE"))
 ARGUMENTS = parser.parse_args()
 MODELS = ("gpt2-odd", "llama-scaled")
-FILES = ("choices.jsonl", "last_words.jsonl")
+FILES = ("choices.jsonl", "last_words.jsonl", "byte_pairs.jsonl")
 TOLERANCE = 1e-4  # of a log-likelihood; both compute in float32, in another order
 
 
@@ -80,6 +81,7 @@ if ARGUMENTS.compare:
     sys.exit(0)
 
 try:
+    import tokenizers
     import torch
     import transformers
     from transformers import AutoModelForCausalLM
@@ -89,9 +91,19 @@ except ImportError as missing:
     sys.exit(77)
 
 
-def scored(model, context, ending):
-    tokens = list((context + ending).encode())
-    first = len(context.rstrip(" \t\n\v\f\r").encode())
+def encoder_of(file):
+    """A text's token ids."""
+    if file != "byte_pairs.jsonl":
+        return lambda text: list(text.encode())
+    tokenizer = tokenizers.Tokenizer.from_file(str(ROOT / "byte_pairs.json"))
+    return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def scored(model, encode, context, ending):
+    stripped = context.rstrip(" \t\n\v\f\r")
+    before = [] if stripped else [model.generation_config.eos_token_id]
+    tokens = before + encode(context + ending)
+    first = len(before + encode(stripped))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([tokens[:-1]])).logits[0].double()
     probabilities = logits.log_softmax(-1)
@@ -105,7 +117,10 @@ torch.set_num_threads(1)
 models = {}
 for name in MODELS:
     model = AutoModelForCausalLM.from_pretrained(ROOT / name, dtype=torch.float32).eval()
-    models[name] = {file: [[scored(model, example["context"], ending) for ending in example["endings"]]
-                           for example in examples_of(file)] for file in FILES}
+    models[name] = {}
+    for file in FILES:
+        encode = encoder_of(file)
+        models[name][file] = [[scored(model, encode, example["context"], ending) for ending in example["endings"]]
+                              for example in examples_of(file)]
 made_by = f"scripts/make-choices-reference.py, transformers {transformers.__version__}, PyTorch {torch.__version__}"
 (ROOT / "choices.json").write_text(json.dumps({"made_by": made_by, "models": models}) + "\n", encoding="utf-8")

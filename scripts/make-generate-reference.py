@@ -78,12 +78,13 @@ def sampling():
 
 def greedy():
     out = {}
-    for folder in sorted((ROOT / "tests" / "hf" / "reference").glob("gpt2-*")):
+    for config in sorted((ROOT / "tests" / "hf" / "reference").glob("*/config.json")):
+        folder = config.parent
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
         prompt = [3, 1, 4]
         # All positions of the model; no token ends a text.
-        tokens = model.generate(torch.tensor([prompt]), max_length=model.config.n_positions, do_sample=False,
-                                eos_token_id=None, pad_token_id=0)[0].tolist()
+        tokens = model.generate(torch.tensor([prompt]), max_length=model.config.max_position_embeddings,
+                                do_sample=False, eos_token_id=None, pad_token_id=0)[0].tolist()
         out[folder.name] = {"prompt": prompt, "tokens": tokens[len(prompt):]}
     return {"transformers": transformers.__version__, "models": out}
 

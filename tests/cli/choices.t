@@ -97,6 +97,30 @@ An empty context is the token that separates documents:
   $ triax evaluate run.toml --choices empty.jsonl 2> /dev/null
   accuracy 1.0000, normalised by length 1.0000: 1 example
 
+The ending begins after as many tokens as the context has alone, also where both meet inside of a token, or where a
+token has the space between them. An empty context is the model's end token:
+
+  $ for model in gpt2-odd llama-scaled; do
+  >   triax evaluate $reference/$model --choices $reference/byte_pairs.jsonl --tokenizer $reference/byte_pairs.json \
+  >     --sequences 3 --json 2> log | python3 $SOURCE/scripts/make-choices-reference.py --compare $model byte_pairs.jsonl || cat log
+  > done
+  gpt2-odd: the choices of transformers
+  llama-scaled: the choices of transformers
+  $ cp -r $reference/gpt2-odd own; chmod -R u+w own; cp $reference/byte_pairs.json own/tokenizer.json
+  $ echo '{"context": "xt", "endings": ["he"]}' > merged.jsonl
+  $ triax evaluate own --choices merged.jsonl
+  merged.jsonl:1: endings[0] adds no token to the context
+    write an ending that is a text of its own
+  [2]
+
+The end token must be in the vocabulary:
+
+  $ sed -i 's/"eos_token_id": 0/"eos_token_id": 900/' own/generation_config.json
+  $ triax evaluate own --choices merged.jsonl
+  {folder}/own/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 900
+    write the id of the token that ends a text, or null
+  [2]
+
 ## Refusals
 
   $ refused() { cat > broken.jsonl; triax evaluate run.toml --choices broken.jsonl "$@"; }

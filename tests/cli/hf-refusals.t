@@ -266,6 +266,10 @@ Masks of early versions may have any type:
   bad: pytorch_model.bin is a pickled file, which can run any program when it is loaded; Triax reads safetensors only
     if you trust its author, convert it with transformers: python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').save_pretrained('NEW_DIR')"
   [2]
+  $ rm bad/pytorch_model.bin; mkfifo bad/pytorch_model.bin; timeout 30 "$TRIAX" import hf bad --output out --run out.toml > log 2>&1
+  [2]
+  $ grep -o 'bad: pytorch_model.bin is a pickled file' log
+  bad: pytorch_model.bin is a pickled file
   $ faulty; sed -i 's/model-00001-of-00004.safetensors/pytorch_model-00001.bin/' bad/*.index.json; import
   bad: pytorch_model-00001.bin is a pickled file, which can run any program when it is loaded; Triax reads safetensors only
     if you trust its author, convert it with transformers: python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').save_pretrained('NEW_DIR')"
@@ -274,6 +278,12 @@ Masks of early versions may have any type:
   bad: has no model.safetensors, and model.gguf is of a format that Triax does not read
     convert it with transformers' save_pretrained()
   [2]
+
+A pickled file is not opened: a program that opens this one waits. Beside safetensors, it has no effect:
+
+  $ faulty; mkfifo bad/pytorch_model.bin; timeout 30 "$TRIAX" import hf bad --output beside --run beside.toml > log; head -1 log
+  beside: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
+  $ rm -r beside beside.toml
 
 Nothing was written:
 

@@ -207,6 +207,30 @@ Several files, of another type:
   $ grep torch_dtype shards/config.json
     "torch_dtype": "bfloat16"
 
+A file has as many bytes as those of the hub's own tools:
+
+  $ triax export hf --help | grep -o -- '--max-shard-size .*'
+  --max-shard-size SIZE=5GB   most bytes of tensors in a file, such as 5GB
+
+A weight that the type cannot hold is refused:
+
+  $ cp -r $reference/gpt2-odd large; chmod -R u+w large; python3 - << 'END'
+  > import struct
+  > path = "large/model.safetensors"
+  > data = bytearray(open(path, "rb").read())
+  > data[-4:] = struct.pack("<f", 1e5)
+  > open(path, "wb").write(data)
+  > END
+  $ triax import hf large --output large-imported --run large.toml > /dev/null
+  $ triax export hf large-imported x --dtype f16
+  embedding/tokens.weight (master) has values that are too large for f16
+    choose a type with a larger range: --dtype bf16, f32 or f64
+  [1]
+  $ ls -A | grep -E '^(\.|x)'
+  [1]
+  $ triax export hf large-imported large-bf16 --dtype bf16 | head -1
+  large-bf16: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 14.1 kB
+
 Tokenizer files come from the checkpoint, or from another folder:
 
   $ triax export hf run trained
@@ -444,3 +468,44 @@ A window, or another way to scale positions, is refused:
   windowed/config.json: sliding_window = 4 is not supported by model-llama, which has null
     use another model, or choose a model plugin that supports it with --model
   [2]
+
+## Models of other plugins
+
+A folder of plugins is searched with --path:
+
+  $ [ -e "$BUILD/tests/hf/plugins/model-grouped.so" ] || exit 80
+  $ mkdir own grouped; cp "$BUILD/tests/hf/plugins/model-grouped.so" own
+  $ python3 - << 'END'
+  > import json, struct
+  > config = {"architectures": ["GroupedForCausalLM"], "vocab_size": 6, "hidden_size": 8, "num_hidden_layers": 1,
+  >           "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 5}
+  > json.dump(config, open("grouped/config.json", "w"))
+  > block = "model.layers.0."
+  > shapes = {"model.embed_tokens.weight": [6, 8], block + "self_attn.q_proj.weight": [8, 8],
+  >           block + "self_attn.k_proj.weight": [4, 8], block + "self_attn.v_proj.weight": [4, 8],
+  >           block + "mlp.gate_proj.weight": [5, 8], block + "mlp.up_proj.weight": [5, 8],
+  >           block + "mlp.down_proj.weight": [8, 5], "model.norm.weight": [8], "lm_head.weight": [6, 8]}
+  > header, data = {}, b""
+  > for number, (name, shape) in enumerate(shapes.items()):
+  >     begin = len(data)
+  >     data += struct.pack("<f", number + 1) * (shape[0] * (shape[1] if len(shape) > 1 else 1))
+  >     header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, len(data)]}
+  > text = json.dumps(header).encode()
+  > open("grouped/model.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
+  > END
+  $ triax import hf grouped --output of-own --run of-own.toml 2>&1 | head -1
+  grouped/config.json: no model plugin has the architecture GroupedForCausalLM
+  $ triax import hf grouped --output of-own --run of-own.toml --path own | head -1
+  of-own: GroupedForCausalLM as model-grouped, 352 parameters in 9 tensors, 1.89 kB
+  $ grep -A 1 '^\[plugins\]' of-own.toml
+  [plugins]
+  path = ["own"]
+  $ triax export hf of-own of-own-hf
+  plugin "model-grouped" was not found
+    looked in: {plugins}
+  [2]
+  $ triax export hf of-own of-own-hf --path own | head -1
+  of-own-hf: GroupedForCausalLM, 352 parameters in 9 tensors, 1.41 kB
+  $ triax import hf of-own-hf --output of-own-again --run of-own-again.toml --path own > /dev/null
+  $ triax checkpoint diff of-own of-own-again | tail -1
+  bit-equal: 6 tensors, and the state of training

@@ -124,6 +124,29 @@ TEST_F(OnGpus, OfKernelsCublas) {
   expect_bits(cases, kNccl);
 }
 
+/// Grouped heads, all of Qwen's options and scaled rotary positions. Options of another plugin in the file do not
+/// count.
+constexpr const char* kLlama =
+    " model.plugin=model-llama model.hidden=16 model.heads=4 model.kv_heads=2 model.head_size=8 model.sequence=8 "
+    "model.qkv_bias=true model.qk_norm=true model.tied=true model.rope_scaling=llama3 model.rope_original_sequence=16";
+
+/// A wrong rotation is the same in every layout, so the first loss is also that of kernels-cpu.
+TEST_F(OnGpus, OfLlama) {
+  const Case run{2, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-fused", 2};
+  const std::string fp32 = kLlama + std::string(" train.steps=3 eval.every=3");
+  expect_bits({run, with_cublas(run)}, kNccl, fp32);
+  expect_bits({run}, kNccl, fp32 + " train.precision=bf16");
+  if (!has_gpus_for(run)) return;
+  Case on_cpu = run;
+  on_cpu.kernels = "kernels-cpu";
+  const std::vector<nlohmann::json>& cpu = expected(on_cpu, "comm-local", fp32);
+  for (const Case& gpu : {run, with_cublas(run)}) {
+    const std::vector<nlohmann::json>& steps = expected(gpu, kNccl, fp32);
+    ASSERT_FALSE(steps.empty() || cpu.empty());
+    EXPECT_NEAR(steps.front().at("loss").get<double>(), cpu.front().at("loss").get<double>(), 1e-5) << to_text(gpu);
+  }
+}
+
 TEST_F(OnGpus, InBf16) {
   expect_bits(mixed_cases(), kNccl, " train.precision=bf16");
   expect_bits({with_cublas(kThreeAxes)}, kNccl, " train.precision=bf16");

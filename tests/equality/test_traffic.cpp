@@ -44,10 +44,47 @@ Moved times(std::int64_t count, const Moved& one) {
   return {count * one.ops, count * one.bytes};
 }
 
+/// Elements of the parameters on a tensor rank, in the model's order and without the tied table, which the embedding
+/// and the head share.
+struct Parameters {
+  std::vector<std::int64_t> block, embedding, head;
+  /// Those whose gradients are partial on each tensor rank.
+  std::vector<std::int64_t> partial_block = {}, partial_embedding = {}, partial_head = {};
+};
+
+/// norm; qkv, projection; norm; up, down. Weights and biases. With divided positions, each rank has a part of those of
+/// the norms and of the positions.
+Parameters gpt_parameters(const Case& run) {
+  const std::int64_t h = kHidden, part = kHidden / run.tensor, positions = run.sequence * kHidden;
+  Parameters out{
+      {h, h, 3 * part * h, 3 * part, h * part, h, h, h, 4 * part * h, 4 * part, h * 4 * part, h}, {positions}, {h, h}};
+  if (run.sequence_parallel) {
+    out.partial_block = {h, h, h, h};
+    out.partial_embedding = out.embedding;
+    out.partial_head = out.head;
+  }
+  return out;
+}
+
+/// norm; qkv with its bias, norms of q and k, projection; norm; up, down (TinyRun::use_llama). The heads of a tensor
+/// rank have a part of the gradients of their norms.
+Parameters llama_parameters(const Case& run) {
+  const std::int64_t h = kHidden, t = run.tensor, d = 4, queries = 2 * kHeads * d, inner = 12;
+  const std::int64_t rows = queries + 2 * kHeads * d; // of q, k and v
+  Parameters out{{h, rows / t * h, rows / t, d, d, h * queries / t, h, 2 * inner / t * h, h * inner / t}, {}, {h}};
+  if (t > 1) out.partial_block = {d, d};
+  if (run.sequence_parallel) {
+    out.partial_block = {h, d, d, h};
+    out.partial_head = out.head;
+  }
+  return out;
+}
+
 /// Traffic of one rank in its groups, from its coordinates.
 class Formulas {
  public:
-  Formulas(const Case& run, int rank) : run_(run) {
+  Formulas(const Case& run, int rank, const std::string& model = "model-gpt")
+      : run_(run), model_(model), of_(model == "model-gpt" ? gpt_parameters(run) : llama_parameters(run)) {
     const Layout layout = Layout::ptd(run.pipeline, run.tensor, run.data);
     pipeline_ = layout.coordinate(rank, "pipeline");
     tensor_ = layout.coordinate(rank, "tensor");
@@ -70,7 +107,7 @@ class Formulas {
     if (has_head_) microbatch += times(3, row); // largest logit, sum of exponentials, the target's logit
     Moved out = times(run_.microbatches, microbatch);
     if (run_.scatter_gather) out += times(run_.microbatches * boundaries_, all_gather(boundary_bytes(), run_.tensor));
-    if (run_.sequence_parallel) out += partial_gradients();
+    if (!of_.partial_block.empty()) out += partial_gradients();
     out += all_reduce(1, run_.tensor, tensor_, kDouble); // a request
     out += all_gather(squares_bytes(), run_.tensor);
     return out;
@@ -87,9 +124,9 @@ class Formulas {
 
   /// Without divided positions, whose partial gradients are added over a product of axes.
   Moved data() const {
-    Moved out = times(blocks_, gradients(block_parameters()));
-    if (has_embedding_) out += gradients({run_.sequence * kHidden});
-    if (has_head_) out += gradients({kHidden, kHidden});
+    Moved out = times(blocks_, gradients(of_.block));
+    if (has_embedding_) out += gradients(of_.embedding);
+    if (has_head_) out += gradients(of_.head);
     out += times(has_embedding_ + has_head_, gradients({table()})); // tied: alone
     out += all_reduce(all_parameters(), run_.data, data_, kDouble); // squares
     out += all_gather(losses_bytes(), run_.data);
@@ -111,9 +148,9 @@ class Formulas {
       const int stage = chunk * run_.pipeline + pipeline_;
       const bool first = stage == 0, last = stage == run_.stages() - 1;
       const std::int64_t blocks = run_.layers / run_.stages() + (stage < run_.layers % run_.stages());
-      Moved of_stage = times(blocks, gathered(block_parameters()));
-      if (first) of_stage += gathered({run_.sequence * kHidden});
-      if (last) of_stage += gathered({kHidden, kHidden});
+      Moved of_stage = times(blocks, gathered(of_.block));
+      if (first) of_stage += gathered(of_.embedding);
+      if (last) of_stage += gathered(of_.head);
       if (first || last) of_stage += gathered({table()});
       out += times(chunk + 2 < run_.chunks ? 2 : 1, of_stage);
     }
@@ -121,14 +158,14 @@ class Formulas {
   }
   /// Each rank sends its part of each bucket to the others; of a tied table, which it stores once, as well.
   Moved gathered_parameters() const {
-    Moved out = times(blocks_, gathered(block_parameters()));
-    if (has_embedding_) out += gathered({run_.sequence * kHidden});
-    if (has_head_) out += gathered({kHidden, kHidden});
+    Moved out = times(blocks_, gathered(of_.block));
+    if (has_embedding_) out += gathered(of_.embedding);
+    if (has_head_) out += gathered(of_.head);
     if (has_embedding_ || has_head_) out += gathered({table()});
     return out;
   }
   Moved gathered(const std::vector<std::int64_t>& parameters) const {
-    return all_gather(part_bytes(parameters), run_.data);
+    return parameters.empty() ? Moved{} : all_gather(part_bytes(parameters), run_.data);
   }
   std::int64_t part_bytes(const std::vector<std::int64_t>& parameters) const {
     const std::int64_t part = (bucket_elements(parameters) + run_.data - 1) / run_.data;
@@ -136,6 +173,7 @@ class Formulas {
   }
   /// The sum of a bucket over the data ranks. A reduce-scatter sends each other rank its part.
   Moved gradients(const std::vector<std::int64_t>& parameters) const {
+    if (parameters.empty()) return {};
     if (!scatters()) return bucket(parameters, run_.data, data_);
     return {1, (run_.data - 1) * part_bytes(parameters)};
   }
@@ -163,11 +201,11 @@ class Formulas {
     if (run_.sequence_parallel) out += times(2, all_gather(part * kFloat, run_.tensor)); // inputs of qkv and up, again
     return out;
   }
-  /// With one data rank: norms and positions, and their squares.
+  /// With one data rank: partial gradients, and their squares.
   Moved partial_gradients() const {
-    Moved out = times(blocks_, bucket(std::vector<std::int64_t>(4, kHidden), run_.tensor, tensor_));
-    if (has_embedding_) out += bucket({run_.sequence * kHidden}, run_.tensor, tensor_);
-    if (has_head_) out += bucket({kHidden, kHidden}, run_.tensor, tensor_);
+    Moved out = times(blocks_, bucket(of_.partial_block, run_.tensor, tensor_));
+    if (has_embedding_ && !of_.partial_embedding.empty()) out += bucket(of_.partial_embedding, run_.tensor, tensor_);
+    if (has_head_ && !of_.partial_head.empty()) out += bucket(of_.partial_head, run_.tensor, tensor_);
     return out += all_reduce(all_parameters(), run_.tensor, tensor_, kDouble);
   }
   /// Reduce-scatter, in which a rank sends the others their slices, then all-gather, in which it sends its own to each.
@@ -180,11 +218,6 @@ class Formulas {
 
   /// Elements of the token table on this tensor rank; rows are padded to a multiple of 64 (triax/parallel.hpp).
   std::int64_t table() const { return ((kVocab + run_.tensor - 1) / run_.tensor + 63) / 64 * 64 * kHidden; }
-  /// Elements on this tensor rank, in the model's order: norm; qkv, projection; norm; up, down.
-  std::vector<std::int64_t> block_parameters() const {
-    const std::int64_t h = kHidden, part = kHidden / run_.tensor;
-    return {h, h, 3 * part * h, 3 * part, h * part, h, h, h, 4 * part * h, 4 * part, h * 4 * part, h};
-  }
   /// The gradients of a layer, each at an aligned offset, are reduced in one call.
   static Moved bucket(const std::vector<std::int64_t>& parameters, std::int64_t members, std::int64_t index) {
     return all_reduce(bucket_elements(parameters), members, index);
@@ -196,21 +229,24 @@ class Formulas {
     return bytes / kFloat;
   }
   /// Of the model; tied ones once.
-  std::int64_t all_parameters() const { return 12 * run_.layers + 4; }
+  std::int64_t all_parameters() const { return count(run_.layers, true, true); }
   /// Largest number on a pipeline rank; ranks with fewer parameters send as much.
   std::int64_t most_parameters() const {
     std::int64_t most = 0;
     for (int rank = 0; rank < run_.pipeline; ++rank)
-      most = std::max(most, Formulas(run_, rank * run_.tensor * run_.data).parameters());
+      most = std::max(most, Formulas(run_, rank * run_.tensor * run_.data, model_).parameters());
     return most;
   }
-  std::int64_t parameters() const {
-    const std::int64_t of_blocks = 12 * blocks_;
-    if (has_embedding_ && has_head_) return of_blocks + 2 + 2;
-    return of_blocks + (has_embedding_ ? 2 : 0) + (has_head_ ? 3 : 0);
+  std::int64_t parameters() const { return count(blocks_, has_embedding_, has_head_); }
+  std::int64_t count(std::int64_t blocks, bool embedding, bool head) const {
+    const auto size = [](const auto& list) { return static_cast<std::int64_t>(list.size()); };
+    return size(of_.block) * blocks + (embedding ? size(of_.embedding) : 0) + (head ? size(of_.head) : 0) +
+           (embedding || head ? 1 : 0); // the table
   }
 
   Case run_;
+  std::string model_;
+  Parameters of_;
   int pipeline_ = 0, tensor_ = 0, data_ = 0;
   bool has_embedding_ = false, has_head_ = false;
   std::int64_t blocks_ = 0, boundaries_ = 0;
@@ -273,7 +309,7 @@ void expect_formulas(const Case& run, const Training& training) {
   const std::string& of_pipeline = training.pipeline_comm.empty() ? training.comm : training.pipeline_comm;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     SCOPED_TRACE(text("rank {}", rank));
-    const Formulas formulas(run, static_cast<int>(rank));
+    const Formulas formulas(run, static_cast<int>(rank), training.model);
     expect_moved(ranks[rank], "tensor", run.tensor, formulas.tensor(), training.comm);
     expect_moved(ranks[rank], "pipeline", run.pipeline, formulas.pipeline(), of_pipeline);
     expect_moved(ranks[rank], "data", run.data, formulas.data(), training.comm);
@@ -303,6 +339,18 @@ TEST(Traffic, FollowsTheFormulas) {
       {.data = 3, .chunks = 5, .scheduler = "sched-breadth-first", .layers = 6, .shard = "parameters"},
   };
   for (const Case& run : cases) expect_formulas(run, {.steps = 2});
+}
+
+TEST(Traffic, OfLlama) {
+  const Case cases[] = {
+      {1, 2, 1, 1, "sched-gpipe", 1, 4, "kernels-reference", 3},
+      {2, 4, 1, 1, "sched-1f1b", 2, 4, "kernels-cpu", 4},
+      {2, 1, 3, 1, "sched-1f1b", 1, 2, "kernels-cpu", 3},
+      {.pipeline = 2, .tensor = 2, .scheduler = "sched-1f1b", .layers = 3, .sequence_parallel = true, .sequence = 8},
+      {.pipeline = 2, .data = 2, .scheduler = "sched-1f1b", .layers = 3, .shard = "gradients"},
+      {.data = 3, .chunks = 4, .scheduler = "sched-breadth-first", .layers = 5, .shard = "parameters"},
+  };
+  for (const Case& run : cases) expect_formulas(run, {.model = "model-llama", .steps = 2});
 }
 
 #ifdef TRIAX_WITH_UCX

@@ -67,8 +67,7 @@ TEST_P(GreedyTokens, AreThoseOfTransformers) {
   EXPECT_EQ(found, want);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpt2, GreedyTokens, ::testing::Values("gpt2-odd", "gpt2-inner", "gpt2-sharded"),
-                         [](const auto& one) { return std::string(one.param).substr(5); });
+INSTANTIATE_TEST_SUITE_P(Of, GreedyTokens, ::testing::ValuesIn(kReferences), test_name);
 
 } // namespace
 } // namespace triax::hf

@@ -34,24 +34,57 @@ class LlamaConfig : public ::testing::Test {
   std::vector<std::string> refused_;
 };
 
+/// Of LlamaConfig, MistralConfig, Qwen2Config and Qwen3Config of transformers.
 TEST_F(LlamaConfig, AbsentKeysHaveTheValuesOfTransformers) {
-  const auto value = [&](const char* architecture, const char* option) {
-    const OptionTexts options =
-        read(architecture, architecture == std::string("MistralForCausalLM") ? R"({"sliding_window": null})" : "{}");
-    EXPECT_THAT(refused_, IsEmpty());
-    const auto found = options.find(option);
-    return found == options.end() ? std::string("default") : found->second;
+  const OptionTexts of_all = {{"layers", "32"},        {"heads", "32"},       {"hidden", "4096"},
+                              {"tied", "false"},       {"norm_eps", "1e-06"}, {"rope_theta", "10000.0"},
+                              {"rope_scaling", "none"}};
+  struct Architecture {
+    const char *name, *json;
+    OptionTexts options;
   };
-  EXPECT_EQ(value("LlamaForCausalLM", "kv_heads"), "0");
-  EXPECT_EQ(value("MistralForCausalLM", "kv_heads"), "8");
-  EXPECT_EQ(value("Qwen2ForCausalLM", "kv_heads"), "32");
-  EXPECT_EQ(value("LlamaForCausalLM", "head_size"), "0");
-  EXPECT_EQ(value("Qwen3ForCausalLM", "head_size"), "128");
-  EXPECT_EQ(value("LlamaForCausalLM", "norm_eps"), "1e-06");
-  EXPECT_EQ(value("LlamaForCausalLM", "rope_scaling"), "none");
-  EXPECT_EQ(value("LlamaForCausalLM", "rope_factor"), "default");
-  EXPECT_EQ(value("Qwen2ForCausalLM", "qkv_bias"), "true");
-  EXPECT_EQ(value("Qwen3ForCausalLM", "qk_norm"), "true");
+  const Architecture architectures[] = {{"LlamaForCausalLM",
+                                         "{}",
+                                         {{"vocab", "32000"},
+                                          {"inner", "11008"},
+                                          {"sequence", "2048"},
+                                          {"kv_heads", "0"},
+                                          {"head_size", "0"},
+                                          {"qkv_bias", "false"},
+                                          {"qk_norm", "false"}}},
+                                        {"MistralForCausalLM",
+                                         R"({"sliding_window": null})",
+                                         {{"vocab", "32000"},
+                                          {"inner", "14336"},
+                                          {"sequence", "131072"},
+                                          {"kv_heads", "8"},
+                                          {"head_size", "0"},
+                                          {"qkv_bias", "false"},
+                                          {"qk_norm", "false"}}},
+                                        {"Qwen2ForCausalLM",
+                                         "{}",
+                                         {{"vocab", "151936"},
+                                          {"inner", "22016"},
+                                          {"sequence", "32768"},
+                                          {"kv_heads", "32"},
+                                          {"head_size", "0"},
+                                          {"qkv_bias", "true"},
+                                          {"qk_norm", "false"}}},
+                                        {"Qwen3ForCausalLM",
+                                         "{}",
+                                         {{"vocab", "151936"},
+                                          {"inner", "22016"},
+                                          {"sequence", "32768"},
+                                          {"kv_heads", "32"},
+                                          {"head_size", "128"},
+                                          {"qkv_bias", "false"},
+                                          {"qk_norm", "true"}}}};
+  for (const Architecture& architecture : architectures) {
+    OptionTexts expected = of_all;
+    expected.insert(architecture.options.begin(), architecture.options.end());
+    EXPECT_EQ(read(architecture.name, architecture.json), expected) << architecture.name;
+    EXPECT_THAT(refused_, IsEmpty()) << architecture.name;
+  }
 }
 
 TEST_F(LlamaConfig, ReadsKeysOfVersion4) {
@@ -115,6 +148,33 @@ TEST(LlamaExport, HasTheArchitectureThatTheWeightsCameFrom) {
                 export_model(folder / "imported", {.folder = folder / "biased", .architecture = "Qwen2ForCausalLM"});
               }),
               HasSubstr("model.qkv_bias = false cannot be stored as Qwen2ForCausalLM, which has true"));
+}
+
+/// Exports a model, and imports it again.
+Json exported_config(const std::string& name) {
+  const test::TempFolder folder;
+  import_model(reference(name), folder / "imported");
+  export_model(folder / "imported", {.folder = folder / "exported"});
+  import_model(folder / "exported", folder / "again");
+  const auto config_of = [](const std::filesystem::path& checkpoint) {
+    return checkpoint::read_manifest(checkpoint / checkpoint::kManifestFile).config;
+  };
+  EXPECT_EQ(config_of(folder / "imported"), config_of(folder / "again")) << name;
+  return read_json_file(folder / "exported" / kConfigFile, 1 << 20);
+}
+
+/// Programs that know only version 4 would compute with theta 10000 and no scaling, without an error.
+TEST(LlamaExport, WritesTheKeysOfVersion4) {
+  const Json scaled = exported_config("llama-scaled");
+  EXPECT_EQ(scaled["rope_theta"], scaled["rope_parameters"]["rope_theta"]);
+  Json scaling = scaled["rope_parameters"];
+  scaling.erase("rope_theta");
+  EXPECT_EQ(scaling["rope_type"], "llama3");
+  EXPECT_EQ(scaled["rope_scaling"], scaling);
+  const Json other_base = exported_config("qwen2-biased");
+  EXPECT_EQ(other_base["rope_theta"], 1e6);
+  EXPECT_FALSE(other_base.contains("rope_scaling")); // early versions refuse the type "default"
+  EXPECT_FALSE(exported_config("qwen3-normed").contains("rope_theta"));
 }
 
 /// Llama 3.1's files and those of earlier versions give the same checkpoint.

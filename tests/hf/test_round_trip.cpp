@@ -26,6 +26,11 @@ class RoundTrip : public ::testing::TestWithParam<const char*> {
                               again_ = folder_ / "again";
 };
 
+/// As transformers and the hub's own tools write. `triax export hf` shows it as its default.
+TEST(ExportDefaults, ShardsHaveAtMostFiveGigabytes) {
+  EXPECT_EQ(ExportRequest{}.shard_bytes, 5'000'000'000U);
+}
+
 TEST_P(RoundTrip, KeepsAllBits) {
   const ExportedModel made = export_model(imported_, {.folder = exported_});
   EXPECT_EQ(made.shards, 1u);

@@ -120,6 +120,8 @@ TEST(TableChecks, RefuseWrongAlternatives) {
               HasSubstr("k is an alternative of no key"));
   EXPECT_THAT(with_key({.key = "k", .option = "tied", .alternative = true}),
               HasSubstr("k is an alternative of no key"));
+  EXPECT_THAT(with_key({.key = "k", .option = "tied", .absent = "true", .also_written = true}),
+              HasSubstr("k is also_written, and not an alternative"));
   EXPECT_THAT(with_key({.key = "k", .option = "base", .absent = "1", .alternative = true}),
               HasSubstr("k is an alternative, and has a value of files without it"));
 }

@@ -138,6 +138,8 @@ constexpr Case kCases[] = {
     {"cpu_sgd", "kernels-cpu", "fp32", "float32", 1, 1e-6, 1e-5, 1e-5},
     {"double_adamw", "kernels-reference", "fp64", "float64", 0, 1e-12, 1e-11, 1e-7},
     {"double_sgd", "kernels-reference", "fp64", "float64", 1, 1e-12, 1e-11, 1e-7},
+    {"llama_reference_adamw", "kernels-reference", "fp32", "float32", 0, 1e-6, 1e-5, 1e-5, "model-llama"},
+    {"llama_reference_sgd", "kernels-reference", "fp32", "float32", 1, 1e-6, 1e-5, 1e-5, "model-llama"},
     {"llama_cpu_adamw", "kernels-cpu", "fp32", "float32", 0, 1e-6, 1e-5, 1e-5, "model-llama"},
     {"llama_cpu_sgd", "kernels-cpu", "fp32", "float32", 1, 1e-6, 1e-5, 1e-5, "model-llama"},
     {"llama_double_adamw", "kernels-reference", "fp64", "float64", 0, 1e-12, 1e-11, 1e-7, "model-llama"},

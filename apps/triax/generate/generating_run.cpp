@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "config/core_keys.hpp"
 #include "config/run_files.hpp"
-#include "data/tokenizer/json_location.hpp"
-#include "data/tokenizer/tokenizer_json.hpp"
-#include "hf/carried_files.hpp"
+#include "generate/imported_tokenizer.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
 
@@ -55,23 +53,6 @@ std::vector<fs::path> corpora_named_by(const std::string& name, const Manifest& 
   return out;
 }
 
-/// eos_token_id of generation_config.json: a number, a list of numbers, or absent.
-std::vector<std::int32_t> ends_of_imported(const fs::path& file) {
-  if (!is_present(file)) return {};
-  const std::string hint = "remove it, or restore it from the imported model";
-  const nlohmann::json json = data::parse_json(file, data::read_whole(file, hint), hint);
-  if (!json.is_object()) throw Error("is not a JSON object", file.string(), hint);
-  if (!json.contains("eos_token_id") || json["eos_token_id"].is_null()) return {};
-  nlohmann::json ids = json["eos_token_id"];
-  if (!ids.is_array()) ids = nlohmann::json::array({ids});
-  std::vector<std::int32_t> out;
-  for (const nlohmann::json& id : ids) {
-    if (!id.is_number_integer()) throw Error("eos_token_id is not a token id", file.string(), hint);
-    out.push_back(id.get<std::int32_t>());
-  }
-  return out;
-}
-
 } // namespace
 
 config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifest& manifest,
@@ -101,23 +82,24 @@ config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifes
   return out;
 }
 
-data::TextTokenizer tokenizer_of(const fs::path& checkpoint, const Manifest& manifest,
-                                 const data::TokenizerChoice& given) {
-  if (!given.name.empty()) return data::make_text_tokenizer(data::open_tokenizer(given), "--tokenizer " + given.name);
-  const fs::path imported = checkpoint / hf::kCarriedFolder, file = imported / "tokenizer.json";
-  if (is_present(file))
-    return data::make_text_tokenizer(data::read_tokenizer_json(file), file.string(),
-                                     ends_of_imported(imported / "generation_config.json"));
+data::TextTokenizer tokenizer_of(const TokenizerSource& source, const data::TokenizerChoice& given) {
+  std::vector<std::int32_t> ends = read_end_tokens(source.model_folder, source.vocab);
+  if (!given.name.empty())
+    return data::make_text_tokenizer(data::open_tokenizer(given), "--tokenizer " + given.name, std::move(ends));
+  ImportedTokenizer imported = read_imported_tokenizer(source.model_folder);
+  if (imported.tokenizer)
+    return data::make_text_tokenizer(std::move(imported.tokenizer), imported.from, std::move(ends));
   std::vector<fs::path> corpora;
   for (const char* key : {"path", "paths", "validation", "validation_paths"})
-    for (const fs::path& corpus : corpora_named_by(key, manifest, run_folder_of(checkpoint))) corpora.push_back(corpus);
+    for (const fs::path& corpus : corpora_named_by(key, source.manifest, run_folder_of(source.checkpoint)))
+      corpora.push_back(corpus);
   for (const fs::path& corpus : corpora)
     if (is_present(data::beside(corpus, ".json"))) return data::open_text_tokenizer_of(corpus);
-  const std::string looked = corpora.empty() ? std::string("the manifest names no data")
-                                             : text("{} does not exist", data::beside(corpora.front(), ".json"));
-  throw Error(
-      text("the tokenizer is not known: the checkpoint has no {}/tokenizer.json, and {}", hf::kCarriedFolder, looked),
-      {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
+  const std::string looked =
+      corpora.empty() ? std::string() : text(", and {} does not exist", data::beside(corpora.front(), ".json"));
+  throw Error(text("the tokenizer is not known: {} has neither tokenizer.json nor GPT-2's vocab.json and merges.txt{}",
+                   source.model_folder, looked),
+              {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
 }
 
 } // namespace triax::app

@@ -5,6 +5,7 @@
 // are in LoadResult::refusals.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -24,9 +25,16 @@ config::LoadResult load_generating_run(const std::filesystem::path& checkpoint, 
                                        const std::vector<config::Override>& overrides, std::optional<int> world,
                                        plugin::FirstLoad first_load);
 
-/// `given`: by flags; without a name: that of the imported model (hf/tokenizer.json in the checkpoint), else that of
-/// the training data, which must be there.
-data::TextTokenizer tokenizer_of(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
-                                 const data::TokenizerChoice& given);
+/// Where the tokenizer of a checkpoint may be.
+struct TokenizerSource {
+  std::filesystem::path checkpoint;
+  const checkpoint::Manifest& manifest;
+  std::filesystem::path model_folder; // of transformers: the folder itself, or `hf` in the checkpoint
+  std::int64_t vocab;                 // of the model
+};
+
+/// `given`: by flags; without a name: that of the imported model, else that of the training data, which must be there.
+/// An imported model's end tokens come with each of them.
+data::TextTokenizer tokenizer_of(const TokenizerSource& source, const data::TokenizerChoice& given);
 
 } // namespace triax::app

@@ -6,6 +6,7 @@
 #include "checkpoint/manifest.hpp"
 #include "common/refuse.hpp"
 #include "generate/prompts.hpp"
+#include "hf/carried_files.hpp"
 #include "report/units.hpp"
 #include "train/find_checkpoint.hpp"
 #include "train/train_files.hpp"
@@ -105,7 +106,10 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
     prepared.loaded =
         load_generating_run(prepared.checkpoint, manifest, arguments.overrides, ranks.world, ranks.first_load);
     if (!prepared.loaded.run) return prepared.loaded.refusals;
-    prepared.tokenizer = tokenizer_of(prepared.checkpoint, manifest, arguments.tokenizer);
+    const std::filesystem::path model_folder =
+        prepared.imported ? prepared.imported->model() : prepared.checkpoint / hf::kCarriedFolder;
+    prepared.tokenizer =
+        tokenizer_of({prepared.checkpoint, manifest, model_folder, prepared.run().vocab}, arguments.tokenizer);
     if (std::vector<config::Diagnostic> refused = check_tokenizer(prepared); !refused.empty()) return refused;
     if (!arguments.choices.empty()) return load_choices(arguments, prepared);
     prepared.prompt = given_prompt(arguments);

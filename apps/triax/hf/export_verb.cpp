@@ -23,7 +23,8 @@ namespace triax::app {
 namespace {
 
 struct ExportArguments {
-  std::string checkpoint, folder, dtype, shard_size = "5GB", files, architecture;
+  std::string checkpoint, folder, dtype, files, architecture;
+  std::string shard_size = text("{}GB", hf::kMaxShardBytes / 1'000'000'000);
   std::vector<std::string> paths;
 };
 

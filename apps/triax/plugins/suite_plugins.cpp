@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "plugin/option_text.hpp"
+#include "plugin/probe.hpp"
 #include "plugins/locate_plugin.hpp"
 #include "plugins/suite_object.hpp"
 

@@ -39,12 +39,15 @@ struct HfKey {
   /// Values that have another text as the option. A fixed key allows only these, and export writes the first.
   std::vector<HfValue> values = {};
   bool only_values = false; // an option, too, allows only `values`
-  /// Another name of the key with the same option, such as that of earlier versions: read if it is there, and not
-  /// written. Files with both must have equal values. It has no `absent`.
+  /// Another name of the key with the same option, such as that of earlier versions: read if it is there, and
+  /// only written with `also_written`. Files with both must have equal values. It has no `absent`.
   bool alternative = false;
   /// An option and its value, as --set takes it, that another key sets: with other values of that option, this key is
   /// neither read nor written. {"rope_scaling", "llama3"} for the factor of a scaling.
   std::pair<std::string, std::string> only_with = {};
+  /// Of an alternative: export writes it too, for programs that read only this name. It leaves the key out where the
+  /// value is that of files without it.
+  bool also_written = false;
 };
 
 /// A tensor that repeats another one, such as a tied head. It may be absent; import requires the same bits. Both names

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of a model's folder that Triax does not read, and that go with the weights: those of the tokenizer and of
-// generating. A checkpoint has them in its folder "hf".
+// Files of a model's folder that import and export copy and do not read: those of the tokenizer and of generating. A
+// checkpoint has them in its folder "hf".
 //
 // Threads: pure functions. Blocking: copies files. Errors: Error with the file.
 #pragma once

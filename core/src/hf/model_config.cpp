@@ -243,6 +243,13 @@ class ConfigReading {
   std::map<std::string, Source> set_; // by option
 };
 
+/// Whether files without the key that `alternative` is another name of have this value.
+bool is_absent_value(const std::string& json, const HfKey& alternative, const HfArchitecture& architecture) {
+  const auto main = std::ranges::find_if(
+      architecture.keys, [&](const HfKey& other) { return !other.alternative && other.option == alternative.option; });
+  return main != architecture.keys.end() && !main->absent.empty() && is_same_json(main->absent, json);
+}
+
 /// Sets "a.b" in an object of the key "a".
 void put(Json& out, const std::string& key, const Json& value) {
   const std::size_t dot = key.find('.');
@@ -300,7 +307,7 @@ std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& op
     if (value_of(option, options.at(option)) != value_of(option, implied)) refuse(option, implied);
   std::vector<std::pair<std::string, std::string>> out;
   for (const HfKey& key : architecture.keys) {
-    if (key.alternative) continue;
+    if (key.alternative && !key.also_written) continue;
     const auto& [other, wanted] = key.only_with;
     if (!other.empty() && value_of(other, options.at(other)) != value_of(other, wanted)) continue;
     if (key.option.empty()) {
@@ -314,9 +321,10 @@ std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& op
         key.values, [&](const HfValue& each) { return value_of(key.option, each.option) == value; });
     if (listed == key.values.end() && key.only_values) {
       refuse(key.option, "other values");
-    } else {
-      out.emplace_back(key.key, listed != key.values.end() ? listed->json : json_of(value));
+      continue;
     }
+    const std::string json = listed != key.values.end() ? listed->json : json_of(value);
+    if (!key.alternative || !is_absent_value(json, key, architecture)) out.emplace_back(key.key, json);
   }
   return out;
 }

@@ -73,11 +73,12 @@ class ArchitectureCheck {
       refuse(
           text("{} has {}", key.key, key.only_values ? "only_values and no values" : "neither an option nor values"));
     if (key.alternative) check_alternative(key);
+    if (key.also_written && !key.alternative) refuse(text("{} is also_written, and not an alternative", key.key));
     if (!key.only_with.first.empty()) check_text(key.key, key.only_with.second, row_of(key.only_with.first, key.key));
     if (!key.option.empty()) check_option_of(key);
   }
 
-  /// It is not written, so another key must be.
+  /// Export writes the option under the name of another key.
   void check_alternative(const HfKey& key) {
     const auto is_written = [&](const HfKey& other) { return !other.alternative && other.option == key.option; };
     if (key.option.empty() || std::ranges::none_of(architecture_.keys, is_written))

@@ -19,13 +19,14 @@ HfKey fixed(std::string key, std::string value) {
 }
 
 /// A key of the rotary positions: in rope_parameters, and in rope_scaling of version 4 of transformers. Without either
-/// the option cannot be known.
+/// the option cannot be known. Programs that know only version 4 would compute without a scaling that is not there.
 void add_of_scaling(std::vector<HfKey>& keys, const std::string& key, const std::string& option) {
   for (const bool is_earlier : {false, true})
     keys.push_back({.key = (is_earlier ? "rope_scaling." : "rope_parameters.") + key,
                     .option = option,
                     .alternative = is_earlier,
-                    .only_with = {"rope_scaling", "llama3"}});
+                    .only_with = {"rope_scaling", "llama3"},
+                    .also_written = is_earlier});
 }
 
 std::vector<HfKey> common_keys(const Absent& absent) {
@@ -40,16 +41,18 @@ std::vector<HfKey> common_keys(const Absent& absent) {
       {.key = "rms_norm_eps", .option = "norm_eps", .absent = "1e-6"},
       {.key = "tie_word_embeddings", .option = "tied", .absent = "false"},
       {.key = "rope_parameters.rope_theta", .option = "rope_theta", .absent = "10000.0"},
-      {.key = "rope_theta", .option = "rope_theta", .alternative = true}}; // of version 4
+      {.key = "rope_theta", .option = "rope_theta", .alternative = true, .also_written = true}}; // of version 4
   const std::vector<HfValue> types = {{"\"default\"", "none"}, {"\"llama3\"", "llama3"}};
   for (const char* key : {"rope_parameters.rope_type", "rope_scaling.rope_type", "rope_scaling.type"}) {
-    const bool is_earlier = std::string_view(key).starts_with("rope_scaling.");
+    const std::string_view name = key;
+    const bool is_earlier = name.starts_with("rope_scaling.");
     keys.push_back({.key = key,
                     .option = "rope_scaling",
                     .absent = is_earlier ? "" : "\"default\"",
                     .values = types,
                     .only_values = true,
-                    .alternative = is_earlier});
+                    .alternative = is_earlier,
+                    .also_written = name == "rope_scaling.rope_type"});
   }
   add_of_scaling(keys, "factor", "rope_factor");
   add_of_scaling(keys, "low_freq_factor", "rope_low_freq_factor");

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/imported_tokenizer.hpp"
+
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/printable.hpp"
+#include "data/tokenizer/json_location.hpp"
+#include "data/tokenizer/tokenizer_json.hpp"
+#include "hf/model_config.hpp"
+#include "triax/error.hpp"
+
+namespace triax::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_file(const fs::path& folder, const char* name) {
+  std::error_code unreadable;
+  return fs::exists(folder / name, unreadable);
+}
+
+/// config.json may have the type, the architecture, or both.
+bool is_gpt2(const fs::path& folder) {
+  if (!has_file(folder, hf::kConfigFile)) return false;
+  const hf::ModelConfig config = hf::read_model_config(folder);
+  return config.model_type == "gpt2" || config.architectures == std::vector<std::string>{"GPT2LMHeadModel"};
+}
+
+} // namespace
+
+ImportedTokenizer read_imported_tokenizer(const fs::path& folder) {
+  const fs::path tokenizer = folder / "tokenizer.json", vocab = folder / "vocab.json";
+  if (has_file(folder, "tokenizer.json")) return {data::read_tokenizer_json(tokenizer), tokenizer.string()};
+  if (has_file(folder, "vocab.json") && has_file(folder, "merges.txt") && is_gpt2(folder))
+    return {data::read_gpt2_files(vocab, folder / "merges.txt"), vocab.string()};
+  return {};
+}
+
+std::vector<std::int32_t> read_end_tokens(const fs::path& folder, std::int64_t vocab) {
+  const char* const name = has_file(folder, "generation_config.json") ? "generation_config.json" : hf::kConfigFile;
+  if (!has_file(folder, name)) return {};
+  const fs::path file = folder / name;
+  const std::string restore = "restore it from the imported model";
+  const nlohmann::json json = data::parse_json(file, data::read_whole(file, restore), restore);
+  if (!json.is_object()) throw Error("is not a JSON object", file.string(), restore);
+  if (!json.contains("eos_token_id") || json["eos_token_id"].is_null()) return {};
+  nlohmann::json ids = json["eos_token_id"];
+  if (!ids.is_array()) ids = nlohmann::json::array({ids});
+  std::vector<std::int32_t> out;
+  for (const nlohmann::json& id : ids) {
+    // Compared as JSON: a number may be larger than any integer type.
+    if (!id.is_number_integer() || id < 0 || id >= vocab)
+      throw Error(text("eos_token_id must be a token id from 0 to {}, or a list of them, got {}", vocab - 1,
+                       shortened(id.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))),
+                  file.string(), "write the id of the token that ends a text, or null");
+    out.push_back(id.get<std::int32_t>());
+  }
+  return out;
+}
+
+} // namespace triax::app
