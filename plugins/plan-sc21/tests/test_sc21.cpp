@@ -26,10 +26,13 @@ class KnownMemory final : public PlanEvaluator {
   }
   const PlanSpace& space() const override { return space_; }
   std::optional<PlanBounds> bounds(const TrainingPlan&) override { return PlanBounds{}; }
-  std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override {
-    PlanEvaluation out{plan.pipeline * plan.tensor >= ranks_of_model_, 10, {}};
-    out.time.compute = static_cast<double>(plan.microbatches(space_.batch) * (1 + plan.micro));
+  std::optional<PlanTime> time(const TrainingPlan& plan) override {
+    PlanTime out;
+    out.compute = static_cast<double>(plan.microbatches(space_.batch) * (1 + plan.micro));
     return out;
+  }
+  std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override {
+    return PlanEvaluation{plan.pipeline * plan.tensor >= ranks_of_model_, 10, time(plan).value()};
   }
   std::uint64_t memory_limit() const override { return 50; }
   bool stops() override { return false; }

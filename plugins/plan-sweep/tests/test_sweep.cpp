@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order and the pruning of plan-sweep, with an evaluator whose answers are known.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -25,18 +26,23 @@ class KnownTimes final : public PlanEvaluator {
   }
   const PlanSpace& space() const override { return space_; }
   std::optional<PlanBounds> bounds(const TrainingPlan& plan) override {
-    return PlanBounds{times_.at(plan.micro) - 0.5, plan.micro == 8 ? std::uint64_t{100} : 1};
+    return PlanBounds{times_.at(plan.micro) - below, plan.micro == 8 ? std::uint64_t{100} : 1};
+  }
+  std::optional<PlanTime> time(const TrainingPlan& plan) override {
+    timed.push_back(plan.micro);
+    PlanTime out;
+    out.compute = times_.at(plan.micro);
+    return out;
   }
   std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override {
     evaluated.push_back(plan.micro);
-    PlanEvaluation out{plan.micro != 4, 10, {}};
-    out.time.compute = times_.at(plan.micro);
-    return out;
+    return PlanEvaluation{plan.micro != 4, 10, time(plan).value()};
   }
   std::uint64_t memory_limit() const override { return 50; }
   bool stops() override { return false; }
 
-  std::vector<std::int64_t> evaluated;
+  double below = 0.5; // of the bounds
+  std::vector<std::int64_t> timed, evaluated;
 
  private:
   PlanSpace space_;
@@ -57,6 +63,15 @@ std::vector<std::int64_t> found(KnownTimes& times, int count) {
 TEST(PlanSweep, EvaluatesInTheOrderOfBoundsUntilNoneCanBeBetter) {
   KnownTimes times;
   EXPECT_EQ(found(times, 1), (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(times.evaluated, (std::vector<std::int64_t>{4, 2}));
+}
+
+// The bound of 1 is that of a better plan than 2.
+TEST(PlanSweep, CountsTheMemoryOfNoPlanThatIsTooSlow) {
+  KnownTimes times;
+  times.below = 2.5;
+  EXPECT_EQ(found(times, 1), (std::vector<std::int64_t>{2}));
+  EXPECT_THAT(times.timed, ::testing::Contains(1));
   EXPECT_EQ(times.evaluated, (std::vector<std::int64_t>{4, 2}));
 }
 
