@@ -125,9 +125,8 @@ const std::vector<ManualText>& manual_texts() {
       {"triax plugins",
        {"Plugins are shared libraries. They are searched for in the folders of --path, then in TRIAX_PLUGIN_PATH, then "
         "among the installed plugins.",
-        "A new plugin begins as a copy of a template: a folder with a source file that builds, loads and trains, and "
-        "with "
-        "a test. Its README has the next steps.",
+        "A new plugin begins as a copy of a template: a folder with a source file that builds and loads, a run "
+        "that uses it, and a test. Its README has the next steps.",
         "triax plugins doctor makes every check that a plugin must pass, and continues after the first problem. Its "
         "exit status is 0 if the plugin is healthy, 1 if it has a problem or was not found, and 2 if the command is "
         "used wrongly."},

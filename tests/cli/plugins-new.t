@@ -41,13 +41,14 @@ As CSV, for sched-file:
 
 The other kinds:
 
-  $ for kind in communicator:comm kernels:kernels model:model optimizer:optim; do
+  $ for kind in communicator:comm kernels:kernels model:model optimizer:optim planner:plan; do
   >   triax plugins new ${kind%:*} ${kind#*:}-mine --dir "new/${kind%:*}" | head -1
   > done
   comm-mine: wrote new/communicator: CMakeLists.txt README.md run.toml src/plugin.cpp src/unix_transport.cpp src/unix_transport.hpp
   kernels-mine: wrote new/kernels: CMakeLists.txt README.md run.toml src/kernels.cpp
   model-mine: wrote new/model: CMakeLists.txt README.md run.toml src/layers.cpp src/layers.hpp src/model.cpp
   optim-mine: wrote new/optimizer: CMakeLists.txt README.md run.toml src/optimizer.cpp
+  plan-mine: wrote new/planner: CMakeLists.txt README.md run.toml src/planner.cpp
   $ triax plugins new kernels kernels-mine --cuda --dir new/cuda | head -1
   kernels-mine: wrote new/cuda: CMakeLists.txt README.md run.toml src/add.cu src/kernels.hpp src/plugin.cpp
   $ grep -rn 'template_\|-template\|_template' new
@@ -112,10 +113,6 @@ Names:
 
 Kinds and flags:
 
-  $ triax plugins new planner planner-mine
-  planner: there is no template of a planner
-    begin with plugins/plan-sc21 of the source tree; docs/plugins/planners.md describes it
-  [2]
   $ triax plugins new scheduler
   triax: NAME is required
     more: triax plugins new --help

@@ -14,6 +14,7 @@
 #include "triax/conformance/kernels.hpp"
 #include "triax/conformance/model.hpp"
 #include "triax/conformance/optimizer.hpp"
+#include "triax/conformance/planner.hpp"
 #include "triax/conformance/scheduler.hpp"
 
 namespace {
@@ -32,7 +33,7 @@ std::vector<std::string> lines_of(const fs::path& file) {
 std::vector<Check> all_checks() {
   std::vector<Check> out = communicator_checks({});
   for (const std::vector<Check>& more :
-       {scheduler_checks({}), model_checks({}), kernel_checks({}), optimizer_checks({})})
+       {scheduler_checks({}), model_checks({}), kernel_checks({}), optimizer_checks({}), planner_checks({})})
     out.insert(out.end(), more.begin(), more.end());
   return out;
 }

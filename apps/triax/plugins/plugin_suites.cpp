@@ -5,11 +5,13 @@
 #include "plugins/kernel_suite.hpp"
 #include "plugins/model_suite.hpp"
 #include "plugins/optimizer_suite.hpp"
+#include "plugins/planner_suite.hpp"
 #include "plugins/scheduler_suite.hpp"
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
 #include "triax/optimizer.hpp"
+#include "triax/planner.hpp"
 #include "triax/scheduler.hpp"
 
 namespace triax::app {
@@ -22,6 +24,7 @@ constexpr KindOfSuite kKinds[] = {
     {.kind = Model::kKind, .make = model_suite, .settings = small_model_settings, .uses_kernels = true},
     {.kind = Optimizer::kKind, .make = optimizer_suite},
     {.kind = KernelSet::kKind, .make = kernel_suite},
+    {.kind = Planner::kKind, .make = planner_suite},
 };
 
 } // namespace

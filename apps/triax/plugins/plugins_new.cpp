@@ -20,7 +20,6 @@
 #include "plugins/plugin_template.hpp"
 #include "plugins/plugins_verbs.hpp"
 #include "triax/error.hpp"
-#include "triax/planner.hpp"
 
 namespace triax::app {
 
@@ -93,9 +92,6 @@ fs::path destination(const NewArguments& arguments) {
 
 /// The name of the template's folder.
 std::string variant(const NewArguments& arguments) {
-  if (arguments.kind == Planner::kKind)
-    throw Error("there is no template of a planner", arguments.kind,
-                "begin with plugins/plan-sc21 of the source tree; docs/plugins/planners.md describes it");
   if (arguments.csv && arguments.kind != "scheduler")
     throw Error(text("a plugin of the kind {} cannot be written as CSV", arguments.kind), "--csv",
                 "use it with the kind scheduler");
@@ -151,7 +147,7 @@ int create(const NewArguments& arguments) {
 void add_plugins_new(CLI::App& plugins, int& status) {
   const auto arguments = std::make_shared<NewArguments>();
   CLI::App* const verb = plugins.add_subcommand(
-      "new", "writes the folder of a new plugin, which builds, loads and trains: change it into yours");
+      "new", "writes the folder of a new plugin, which builds, loads and passes its test: change it into yours");
   std::vector<std::string> kinds;
   for (const plugin::PluginKind& kind : plugin::plugin_kinds()) kinds.emplace_back(kind.name);
   verb->add_option("KIND", arguments->kind, plugin::plugin_kind_names())

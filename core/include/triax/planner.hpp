@@ -7,11 +7,7 @@
 // The core gives a planner the space of plans and an evaluator, which knows the model, the schedules and the cluster.
 // The planner decides which plans it evaluates. What it returns is evaluated again by the core, so a planner cannot
 // report a time or a size that is not that of the plan.
-//
-// What a planner must do:
-// - return plans of the space only, each once, that fit into memory, fastest first;
-// - return what it has found so far soon after PlanEvaluator::stops() is true;
-// - return equal plans for equal spaces and answers, if it is not stopped.
+// The contract is at the end of this file.
 #pragma once
 
 #include <compare>
@@ -43,8 +39,8 @@ struct TrainingPlan {
   std::int64_t microbatches(std::int64_t batch) const { return batch / micro / data; }
 };
 
-/// The values that each setting may take, and the sizes of the run. Numbers are ascending; other values have the order
-/// of the search's request.
+/// The values that each setting may take, at least one, and the sizes of the run. Numbers are ascending; other values
+/// have the order of the search's request.
 struct PlanSpace {
   int ranks = 1;
   std::int64_t batch = 1;   // sequences of a step over all ranks, B
@@ -163,3 +159,19 @@ void for_each_plan(const PlanSpace& space, Visit visit) {
 }
 
 } // namespace triax
+
+// Contract
+//
+// [P1] search() returns at most `count` plans, each once, and each one that for_each_plan() visits for the space.
+// [P2] It calls bounds(), time() and evaluate() for such plans only.
+// [P3] evaluate() says of each returned plan that it fits.
+// [P4] A plan for which bounds(), time() or evaluate() has an empty answer is not returned. An empty answer is not an
+//      error.
+// [P5] The returned plans are in ascending order of PlanTime::step().
+// [P6] search() returns no plan, and does not throw, if the space has no plan or none fits.
+// [P7] If each setting has one value and this plan fits, search() returns it.
+// [P8] All calls and objects return equal plans for an equal space, count and answers, if they are not stopped.
+// [P9] search() calls bounds(), time() and evaluate() each at most as often as the space has plans.
+// [P10] After stops() has become true, search() calls bounds() at most 1024 times, and time() and evaluate() together
+//       at most 16 times. It returns plans by P1 to P5, and at least one if evaluate() has found one that fits.
+// [P11] After its destruction, a planner has no thread and no open file left.

@@ -18,9 +18,9 @@
 namespace {
 using namespace triax;
 
-/// A plan that fits, and its time by equation 1.
+/// A plan that fits, its time by equation 1, and that of its step.
 struct Judged {
-  double seconds = 0;
+  double seconds = 0, step_s = 0;
   TrainingPlan plan;
 };
 
@@ -39,19 +39,28 @@ int schedule_of(const PlanSpace& space) {
 class Sc21 final : public Planner {
  public:
   std::vector<TrainingPlan> search(PlanEvaluator& evaluator, int count) override {
-    std::vector<TrainingPlan> out;
     for (const auto& [model_ranks, tensors] : layouts(evaluator.space())) {
       for (const int tensor : tensors) {
-        if (evaluator.stops()) return out;
-        for (const Judged& of : judged(evaluator, tensor, static_cast<int>(model_ranks / tensor)))
-          if (out.size() < static_cast<std::size_t>(count)) out.push_back(of.plan);
-        if (!out.empty()) return out; // fewer tensor ranks, or more ranks of the model, cost time
+        if (evaluator.stops()) return {};
+        std::vector<Judged> found = judged(evaluator, tensor, static_cast<int>(model_ranks / tensor));
+        if (found.empty()) continue;
+        // Fewer tensor ranks, or more ranks of the model, cost time.
+        found.resize(std::min(found.size(), static_cast<std::size_t>(count)));
+        return fastest_first(std::move(found));
       }
     }
-    return out;
+    return {};
   }
 
  private:
+  static std::vector<TrainingPlan> fastest_first(std::vector<Judged> found) {
+    std::ranges::stable_sort(found, {}, &Judged::step_s);
+    std::vector<TrainingPlan> out;
+    out.reserve(found.size());
+    for (const Judged& of : found) out.push_back(of.plan);
+    return out;
+  }
+
   /// By tensor x pipeline ranks, ascending: the numbers of tensor ranks of one node, most first.
   static std::map<std::int64_t, std::vector<int>> layouts(const PlanSpace& space) {
     std::map<std::int64_t, std::vector<int>> out;
@@ -80,7 +89,7 @@ class Sc21 final : public Planner {
       const std::optional<PlanBounds> bounds = evaluator.bounds(plan);
       if (!bounds || bounds->bytes > evaluator.memory_limit()) return true;
       const std::optional<PlanEvaluation> found = evaluator.evaluate(plan);
-      if (found && found->fits) out.push_back({equation_1(plan, *found, space.batch), plan});
+      if (found && found->fits) out.push_back({equation_1(plan, *found, space.batch), found->time.step(), plan});
       return true;
     });
     std::ranges::stable_sort(out, {}, &Judged::seconds);
