@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NCCL stand-in: what calls compute, and each check with a planted fault. Ranks are threads with a device each.
 #include <nccl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -12,8 +16,18 @@
 namespace triax::test {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::Each;
 using ::testing::HasSubstr;
+
+/// Reports of calls that wait come after a tenth of a second.
+struct ReportSoon {
+  ReportSoon() { setenv("TRIAX_GPU_NCCL_REPORT_S", "0.1", 1); }
+  ~ReportSoon() { unsetenv("TRIAX_GPU_NCCL_REPORT_S"); }
+  ReportSoon(const ReportSoon&) = delete;
+  ReportSoon& operator=(const ReportSoon&) = delete;
+};
 
 class Nccl : public RuntimeTest {
  protected:
@@ -82,6 +96,17 @@ class Nccl : public RuntimeTest {
     run_one(0);
     second.join();
     return ::testing::internal::GetCapturedStderr();
+  }
+
+  /// While run() captures stderr: waits until a message has `text`.
+  static void wait_for_message(const std::string& text) {
+    std::string printed;
+    while (printed.find(text) == std::string::npos) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::stringstream all;
+      all << std::ifstream("/proc/self/fd/2").rdbuf(); // the file of the capture, from its begin
+      printed = all.str();
+    }
   }
 
   static float* filled(std::size_t count, float value) {
@@ -182,7 +207,35 @@ TEST_F(Nccl, AReceiveOfAnotherSizeFails) {
     rank.finish();
     EXPECT_EQ(rank.state(), ncclRemoteError);
   });
-  EXPECT_THAT(printed, HasSubstr("rank 0 sends 32 bytes, and rank 1 receives 64"));
+  EXPECT_THAT(printed, HasSubstr("rank 0 sends 32 bytes, and rank 1 receives 64 bytes"));
+}
+
+TEST_F(Nccl, AReceiveOfAnotherTypeFails) {
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(16, 1);
+    EXPECT_EQ(rank.number == 0 ? ncclSend(data, 8, ncclFloat, 1, rank.comms[0], rank.streams[0])
+                               : ncclRecv(data, 16, ncclBfloat16, 0, rank.comms[0], rank.streams[0]),
+              ncclSuccess);
+    rank.finish();
+    EXPECT_EQ(rank.state(), ncclRemoteError);
+  });
+  EXPECT_THAT(printed, HasSubstr("rank 0 sends float32, and rank 1 receives bfloat16"));
+}
+
+TEST_F(Nccl, SendsOutsideOfAGroupWaitForEachOther) {
+  constexpr std::size_t kCount = 300000;
+  const ReportSoon soon;
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(kCount, 1);
+    const int peer = 1 - rank.number;
+    EXPECT_EQ(ncclSend(data, kCount, ncclFloat, peer, rank.comms[0], rank.streams[0]), ncclSuccess);
+    EXPECT_EQ(ncclRecv(data, kCount, ncclFloat, peer, rank.comms[0], rank.streams[0]), ncclSuccess);
+    wait_for_message("ncclSend with rank " + std::to_string(peer) + " is not done");
+    EXPECT_EQ(cudaStreamQuery(rank.streams[0]), cudaErrorNotReady);
+    rank.abort();
+    rank.finish();
+  });
+  EXPECT_THAT(printed, HasSubstr("NCCL: ncclSend of communicator"));
 }
 
 TEST_F(Nccl, TwoCommunicatorsInOneOrderDoNotWaitForEachOther) {
@@ -206,21 +259,80 @@ TEST_F(Nccl, TwoCommunicatorsInDifferentOrdersAreADeadlock) {
       if (rank.comms[static_cast<std::size_t>(of)]) rank.abort(of);
   });
   EXPECT_GE(failed, 1);
-  EXPECT_THAT(printed, HasSubstr("deadlock: GPU"));
-  EXPECT_THAT(printed, HasSubstr("Call communicators in the same order on all ranks"));
+  EXPECT_THAT(printed, ContainsRegex("cudaErrorLaunchTimeout.*deadlock: GPU [0-9]+ calls communicator .* before "
+                                     "communicator .*; rank [01] of .* calls .* before it[.] "
+                                     "Call communicators in the same order on all ranks"));
 }
 
 TEST_F(Nccl, AMemberThatDoesNotComeIsNamed) {
-  setenv("TRIAX_GPU_NCCL_REPORT_S", "0.1", 1);
+  const ReportSoon soon;
   const std::string printed = run(1, [](Rank& rank) {
     float* data = filled(4, 1);
-    if (rank.number == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    if (rank.number == 1) wait_for_message("rank 1 of");
     EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
     ok(rank.finish());
   });
-  unsetenv("TRIAX_GPU_NCCL_REPORT_S");
-  EXPECT_THAT(printed, HasSubstr("NCCL: ncclAllReduce of communicator"));
-  EXPECT_THAT(printed, HasSubstr("has not called it"));
+  EXPECT_THAT(printed,
+              ContainsRegex("NCCL: ncclAllReduce of communicator .* waits for .*; rank 1 of .* has not called"));
+}
+
+TEST_F(Nccl, AMemberThatDoesNotJoinIsNamed) {
+  const ReportSoon soon;
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ::testing::internal::CaptureStderr();
+  const auto join = [&](int number) {
+    ok(cudaSetDevice(devices_[static_cast<std::size_t>(number)]));
+    ncclComm_t comm = nullptr;
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, number, nullptr), ncclSuccess);
+    ncclComm_t half = nullptr;
+    if (number == 1) wait_for_message("rank 1 has not called it");
+    EXPECT_EQ(ncclCommSplit(comm, 0, 0, &half, nullptr), ncclSuccess);
+    for (const ncclComm_t each : {half, comm}) EXPECT_EQ(ncclCommDestroy(each), ncclSuccess);
+  };
+  std::thread first(join, 0);
+  wait_for_message("; rank 1 has not joined");
+  join(1);
+  first.join();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(ContainsRegex("NCCL: communicator .*, rank 0 of 2 on GPU .* waits for .*; rank 1 has not joined"),
+                    ContainsRegex("NCCL: ncclCommSplit of communicator .*; rank 1 has not called it")));
+}
+
+/// Members are processes here. The second one ends while the first one waits for it.
+TEST_F(Nccl, AMemberWhoseProcessEndsIsNamed) {
+  constexpr const char* kId = "TRIAX_TEST_NCCL_ID"; // set in the second process
+  const auto join = [&](const ncclUniqueId& id, int number) {
+    Rank rank;
+    rank.number = number;
+    rank.comms.push_back(nullptr);
+    EXPECT_EQ(ncclCommInitRankConfig(rank.comms.data(), 2, id, number, nullptr), ncclSuccess);
+    rank.streams.push_back(make_stream());
+    EXPECT_EQ(all_reduce(rank, filled(4, 1), 4), ncclSuccess);
+    return rank;
+  };
+  ncclUniqueId id{};
+  if (const char* text = std::getenv(kId)) {
+    std::strncpy(id.internal, text, sizeof id.internal - 1);
+    join(id, 1).finish();
+    _exit(0);
+  }
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ::testing::internal::CaptureStderr();
+  std::thread second([&id] {
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string command =
+        std::string(kId) + "=" + id.internal + " '" + program + "' --gtest_filter=Nccl.AMemberWhoseProcessEndsIsNamed";
+    EXPECT_EQ(std::system((command + " > /dev/null").c_str()), 0);
+  });
+  Rank rank = join(id, 0);
+  rank.finish(); // all_reduce() of both
+  if (rank.comms[0]) all_reduce(rank, filled(4, 1), 4);
+  rank.finish();
+  second.join();
+  EXPECT_EQ(rank.last_state, ncclRemoteError);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ContainsRegex("NCCL: communicator .*: the process of rank 1 \\(pid [0-9]+\\) has ended"));
 }
 
 TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
@@ -294,6 +406,7 @@ TEST_F(Nccl, RefusesInvalidArguments) {
     ncclUniqueId id;
     EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
     EXPECT_EQ(ncclCommInitRankConfig(&made, 2, id, 2, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommInitRankConfig(&made, 17, id, 2, nullptr), ncclInvalidArgument);
     ok(cudaSetDevice(devices_[1]));
     const cudaStream_t other = make_stream();
     ok(cudaSetDevice(devices_[0]));
@@ -305,9 +418,66 @@ TEST_F(Nccl, RefusesInvalidArguments) {
     rank.comms.clear();
   });
   EXPECT_THAT(printed, HasSubstr("ncclCommInitRankConfig: rank 2 of 2"));
+  EXPECT_THAT(printed, HasSubstr("ncclCommInitRankConfig: a communicator of 17; the stand-in supports 1 to 16"));
   EXPECT_THAT(printed, HasSubstr("ncclAllReduce: the stream is not one of GPU"));
   EXPECT_THAT(printed, HasSubstr("ncclGroupEnd: ncclGroupStart() was not called"));
   EXPECT_THAT(printed, HasSubstr("the handle is not a communicator's, or that was destroyed"));
+}
+
+/// A call of the first rank each, and what its refusal says.
+TEST_F(Nccl, RefusesWhatItDoesNotKnow) {
+  run(1, [](Rank& rank) {
+    if (rank.number == 1) return;
+    float* data = filled(4, 1);
+    const ncclComm_t comm = rank.comms[0];
+    const cudaStream_t stream = rank.streams[0];
+    const auto refused = [&](const std::string& text, ncclResult_t result) {
+      EXPECT_EQ(result, ncclInvalidArgument) << text;
+      EXPECT_THAT(ncclGetLastError(comm), HasSubstr(text));
+    };
+    refused("the stand-in does not know type " + std::to_string(ncclNumTypes),
+            ncclAllReduce(data, data, 4, ncclNumTypes, ncclSum, comm, stream));
+    refused("the stand-in does not know reduction " + std::to_string(ncclNumOps),
+            ncclAllReduce(data, data, 4, ncclFloat, static_cast<ncclRedOp_t>(ncclNumOps), comm, stream));
+    refused("root 2 is not a rank of communicator", ncclBroadcast(data, data, 4, ncclFloat, 2, comm, stream));
+    refused("peer 2 is not a rank of communicator", ncclSend(data, 4, ncclFloat, 2, comm, stream));
+    refused("sendbuff: 20 bytes are not in one allocation", ncclSend(data, 5, ncclFloat, 1, comm, stream));
+    refused("recvbuff: 20 bytes are not in one allocation", ncclRecv(data, 5, ncclFloat, 1, comm, stream));
+    void* handle = nullptr;
+    refused("ncclCommRegister: 17 bytes are not in one allocation", ncclCommRegister(comm, data, 17, &handle));
+    EXPECT_EQ(ncclCommRegister(comm, data, 16, &handle), ncclSuccess);
+    EXPECT_EQ(ncclCommDeregister(comm, handle), ncclSuccess);
+    EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess);
+    int version = 0;
+    EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
+    EXPECT_EQ(version, NCCL_VERSION_CODE);
+    EXPECT_STREQ(ncclGetErrorString(ncclInProgress), "NCCL operation in progress");
+    EXPECT_STREQ(ncclGetErrorString(ncclNumResults), "unknown result code");
+  });
+}
+
+TEST_F(Nccl, RefusesFieldsOfTheConfigurationThatItDoesNotKnow) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  const auto refused = [&](const std::string& field, const std::function<void(ncclConfig_t&)>& change) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    change(config);
+    ncclComm_t comm = nullptr;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("the stand-in does not know ncclConfig_t::" + field + "\n"));
+  };
+  refused("cgaClusterSize", [](ncclConfig_t& c) { c.cgaClusterSize = 2; });
+  refused("minCTAs", [](ncclConfig_t& c) { c.minCTAs = 1; });
+  refused("splitShare", [](ncclConfig_t& c) { c.splitShare = 1; });
+  refused("netName", [](ncclConfig_t& c) { c.netName = "IB"; });
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = 1;
+  config.splitShare = 0;
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclSuccess);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
 } // namespace
