@@ -3,9 +3,13 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include <bit>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "runtime_harness.hpp"
+#include "triax/half.hpp"
 
 namespace triax::test {
 namespace {
@@ -66,9 +70,9 @@ class Blas : public BlasTest {
   cublasStatus_t gemm() {
     const float alpha = 2, beta = 0.5f;
     return cublasGemmStridedBatchedEx_64(handle_, transposed_ ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, kM, kN, kK,
-                                         &alpha, a_, CUDA_R_32F, leading_a_, kM * kK, b_, CUDA_R_32F, kK, kK * kN,
-                                         &beta, c_, CUDA_R_32F, kM, stride_c_, kBatch, CUBLAS_COMPUTE_32F,
-                                         CUBLAS_GEMM_DEFAULT);
+                                         has_alpha_ ? &alpha : nullptr, a_, CUDA_R_32F, leading_a_, kM * kK, b_,
+                                         type_b_, kK, kK * kN, &beta, c_, CUDA_R_32F, kM, stride_c_, batch_, compute_,
+                                         algorithm_);
   }
   std::vector<float> expected() const {
     std::vector<float> out(host_c_.size());
@@ -92,7 +96,11 @@ class Blas : public BlasTest {
   cublasHandle_t handle_ = nullptr;
   float *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
   bool transposed_ = false;
-  std::int64_t leading_a_ = kM, stride_c_ = kM * kN;
+  std::int64_t leading_a_ = kM, stride_c_ = kM * kN, batch_ = kBatch;
+  bool has_alpha_ = true;
+  cudaDataType type_b_ = CUDA_R_32F;
+  cublasComputeType_t compute_ = CUBLAS_COMPUTE_32F;
+  cublasGemmAlgo_t algorithm_ = CUBLAS_GEMM_DEFAULT;
 };
 
 TEST_F(Blas, AProductIsThatOfPlainLoops) {
@@ -131,12 +139,39 @@ TEST_F(Blas, WrongPointersAreRefused) {
   a_ = right + 1;
   refused(CUBLAS_STATUS_INVALID_VALUE, "A: 60 bytes are not in one allocation", [this] { return gemm(); });
   a_ = c_;
-  refused(CUBLAS_STATUS_INVALID_VALUE, "A", [this] { return gemm(); });
+  refused(CUBLAS_STATUS_INVALID_VALUE, "the output overlaps A: byte 0 of", [this] { return gemm(); });
   a_ = nullptr;
   refused(CUBLAS_STATUS_INVALID_VALUE, "A is null", [this] { return gemm(); });
   a_ = right;
   ok(cudaFree(b_));
   refused(CUBLAS_STATUS_INVALID_VALUE, "which was freed", [this] { return gemm(); });
+}
+
+TEST_F(Blas, OtherWrongArgumentsAreRefused) {
+  const auto refuse = [this](cublasStatus_t status, const std::string& text, auto& argument, auto value) {
+    const auto right = std::exchange(argument, value);
+    refused(status, text, [this] { return gemm(); });
+    argument = right;
+  };
+  refuse(CUBLAS_STATUS_INVALID_VALUE, "a size is negative", batch_, -1);
+  refuse(CUBLAS_STATUS_INVALID_VALUE, "alpha or beta is null", has_alpha_, false);
+  refuse(CUBLAS_STATUS_NOT_SUPPORTED, "does not know compute type 64", compute_, CUBLAS_COMPUTE_16F);
+  refuse(CUBLAS_STATUS_NOT_SUPPORTED, "no product of CUDA_R_32F and CUDA_R_16F to CUDA_R_32F", type_b_, CUDA_R_16F);
+  refuse(CUBLAS_STATUS_NOT_SUPPORTED, "does not know algorithm 3", algorithm_, CUBLAS_GEMM_ALGO3);
+  EXPECT_EQ(gemm(), CUBLAS_STATUS_SUCCESS);
+}
+
+TEST_F(Blas, ModesAreKnownOrRefused) {
+  for (const int mode :
+       {int{CUBLAS_DEFAULT_MATH}, CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION,
+        int{CUBLAS_TF32_TENSOR_OP_MATH}, int{CUBLAS_PEDANTIC_MATH}})
+    EXPECT_EQ(cublasSetMathMode(handle_, static_cast<cublasMath_t>(mode)), CUBLAS_STATUS_SUCCESS) << mode;
+  refused(CUBLAS_STATUS_NOT_SUPPORTED, "cublasSetMathMode: the stand-in does not know math mode 7",
+          [this] { return cublasSetMathMode(handle_, static_cast<cublasMath_t>(7)); });
+  for (const cublasAtomicsMode_t mode : {CUBLAS_ATOMICS_ALLOWED, CUBLAS_ATOMICS_NOT_ALLOWED})
+    EXPECT_EQ(cublasSetAtomicsMode(handle_, mode), CUBLAS_STATUS_SUCCESS);
+  refused(CUBLAS_STATUS_NOT_SUPPORTED, "cublasSetAtomicsMode: the stand-in does not know atomics mode 2",
+          [this] { return cublasSetAtomicsMode(handle_, std::bit_cast<cublasAtomicsMode_t>(2)); });
 }
 
 TEST_F(Blas, AHandleIsOfItsDeviceUntilItIsDestroyed) {
@@ -146,6 +181,8 @@ TEST_F(Blas, AHandleIsOfItsDeviceUntilItIsDestroyed) {
   ASSERT_EQ(cublasCreate(&other), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(cublasDestroy(other), CUBLAS_STATUS_SUCCESS);
   refused(CUBLAS_STATUS_NOT_INITIALIZED, "was not created, or was destroyed", [&] { return cublasDestroy(other); });
+  refused(CUBLAS_STATUS_NOT_INITIALIZED, "was not created, or was destroyed",
+          [&] { return cublasSetMathMode(other, CUBLAS_DEFAULT_MATH); });
 }
 
 /// D = A B + epilogue, with a workspace of 1024 bytes.
@@ -174,9 +211,9 @@ class BlasLt : public BlasTest {
     cublasLtMatmulDescDestroy(product_);
     cublasLtDestroy(handle_);
   }
-  static cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns) {
+  static cublasLtMatrixLayout_t layout(std::int64_t rows, std::int64_t columns, cudaDataType type = CUDA_R_32F) {
     cublasLtMatrixLayout_t out = nullptr;
-    EXPECT_EQ(cublasLtMatrixLayoutCreate(&out, CUDA_R_32F, static_cast<std::uint64_t>(rows),
+    EXPECT_EQ(cublasLtMatrixLayoutCreate(&out, type, static_cast<std::uint64_t>(rows),
                                          static_cast<std::uint64_t>(columns), rows),
               CUBLAS_STATUS_SUCCESS);
     return out;
@@ -190,33 +227,43 @@ class BlasLt : public BlasTest {
     EXPECT_EQ(cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value, sizeof value),
               CUBLAS_STATUS_SUCCESS);
   }
-  cublasStatus_t choose() {
+  cublasStatus_t choose(int wanted = 1) {
     int count = 0;
-    return cublasLtMatmulAlgoGetHeuristic(handle_, product_, layout_a_, layout_b_, layout_d_, layout_d_, preference_, 1,
-                                          &chosen_, &count);
+    return cublasLtMatmulAlgoGetHeuristic(handle_, product_, layout_a_, layout_b_, layout_d_, layout_d_, preference_,
+                                          wanted, &chosen_, &count);
   }
   cublasStatus_t multiply(std::size_t workspace_bytes = 1024) {
     const float alpha = 1, beta = 0;
     return cublasLtMatmul(handle_, product_, &alpha, a_, layout_a_, b_, layout_b_, &beta, d_, layout_d_, d_, layout_d_,
                           &chosen_.algo, workspace_, workspace_bytes, stream_);
   }
-  /// A B plus the bias of each row.
-  std::vector<float> sums() const {
+  /// A B, and the bias of each row.
+  std::vector<float> sums(bool with_bias = true) const {
     std::vector<float> out;
     for (std::size_t n = 0; n < kN; ++n)
       for (std::size_t m = 0; m < kM; ++m) {
-        float sum = host_bias_[m];
+        float sum = with_bias ? host_bias_[m] : 0;
         for (std::size_t k = 0; k < kK; ++k) sum += host_a_[k * kM + m] * host_b_[n * kK + k];
         out.push_back(sum);
       }
     return out;
   }
-  void use_gelu() {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias_));
+  void use_gelu(cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+    use_bias(epilogue);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, static_cast<void*>(aux_));
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, kM);
   }
+  void use_bias(cublasLtEpilogue_t epilogue) {
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias_));
+  }
+  /// Chooses, multiplies, and gives D.
+  std::vector<float> product() {
+    EXPECT_EQ(choose(), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(multiply(), CUBLAS_STATUS_SUCCESS);
+    return values_of(d_, kM * kN);
+  }
+  static float gelu(float x) { return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))); }
 
   const std::vector<float> host_a_ = counted(kM * kK, -1), host_b_ = counted(kK * kN, 0.5f),
                            host_bias_ = counted(kM, 1);
@@ -234,8 +281,111 @@ TEST_F(BlasLt, GeluOfBiasAndProductKeepsTheValuesBefore) {
   EXPECT_EQ(multiply(), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(values_of(aux_, kM * kN), sums());
   std::vector<float> want;
-  for (const float x : sums()) want.push_back(0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))));
+  for (const float x : sums()) want.push_back(gelu(x));
   EXPECT_THAT(values_of(d_, kM * kN), Pointwise(FloatNear(1e-5f), want));
+}
+
+TEST_F(BlasLt, EpiloguesWithoutGelu) {
+  EXPECT_EQ(product(), sums(false));
+  use_bias(CUBLASLT_EPILOGUE_BIAS);
+  EXPECT_EQ(product(), sums());
+  use_bias(CUBLASLT_EPILOGUE_BGRADB); // the sum of each column of B
+  EXPECT_EQ(product(), sums(false));
+  std::vector<float> want(kN);
+  for (std::size_t n = 0; n < host_b_.size(); ++n) want[n / kK] += host_b_[n];
+  EXPECT_EQ(values_of(bias_, kN), want);
+}
+
+TEST_F(BlasLt, GeluWithoutABias) {
+  use_gelu(CUBLASLT_EPILOGUE_GELU_AUX);
+  std::vector<float> want;
+  for (const float x : sums(false)) want.push_back(gelu(x));
+  EXPECT_THAT(product(), Pointwise(FloatNear(1e-5f), want));
+  EXPECT_EQ(values_of(aux_, kM * kN), sums(false));
+}
+
+TEST_F(BlasLt, TheGradientOfGeluIsOfTheValuesBefore) {
+  const std::vector<float> before = counted(kM * kN, -1);
+  aux_ = placed(before);
+  use_gelu(CUBLASLT_EPILOGUE_DGELU);
+  std::vector<float> want = sums(false);
+  for (std::size_t n = 0; n < want.size(); ++n) {
+    const float step = 1e-2f, x = before[n];
+    want[n] *= (gelu(x + step) - gelu(x - step)) / (2 * step);
+  }
+  EXPECT_THAT(product(), Pointwise(FloatNear(2e-3f), want)); // the error of the difference quotient
+}
+
+TEST_F(BlasLt, MatricesOf16BitsGiveTheirProductIn32) {
+  const auto check = [this]<class T>(cudaDataType type, T) {
+    for (const auto& [layout_of, rows, columns] : {std::tuple(&layout_a_, kM, kK), std::tuple(&layout_b_, kK, kN)}) {
+      cublasLtMatrixLayoutDestroy(*layout_of);
+      *layout_of = layout(rows, columns, type);
+    }
+    const auto placed_as = [](const std::vector<float>& values) {
+      std::vector<T> rounded;
+      for (const float value : values) rounded.push_back(T(value)); // exact: multiples of 1/4
+      T* out = allocate<T>(rounded.size());
+      ok(cudaMemcpy(out, rounded.data(), rounded.size() * sizeof(T), cudaMemcpyHostToDevice));
+      return reinterpret_cast<float*>(out);
+    };
+    a_ = placed_as(host_a_);
+    b_ = placed_as(host_b_);
+    EXPECT_EQ(product(), sums(false)) << type;
+  };
+  check(CUDA_R_16BF, Bf16());
+  check(CUDA_R_16F, F16());
+}
+
+TEST_F(BlasLt, WrongDescriptorsAreRefused) {
+  const auto invalid = [](const std::string& text, const std::function<cublasStatus_t()>& call) {
+    refused(CUBLAS_STATUS_INVALID_VALUE, text, call);
+  };
+  const auto unknown = [](const std::string& text, const std::function<cublasStatus_t()>& call) {
+    refused(CUBLAS_STATUS_NOT_SUPPORTED, text, call);
+  };
+  invalid("the count of algorithms is 0", [this] { return choose(0); });
+  cublasLtMatmulDesc_t made = nullptr;
+  unknown("compute type 64", [&] { return cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_16F, CUDA_R_32F); });
+  unknown("scale of CUDA_R_16F", [&] { return cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_16F); });
+  cublasLtMatrixLayout_t other = nullptr;
+  unknown("matrices of type 3", [&] { return cublasLtMatrixLayoutCreate(&other, CUDA_R_8I, 1, 1, 1); });
+  const std::int64_t wide = 0;
+  invalid("CUBLASLT_MATMUL_DESC_TRANSA has 4 bytes, got 8",
+          [&] { return cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &wide, sizeof wide); });
+  unknown("of preferences", [&] {
+    return cublasLtMatmulPreferenceSetAttribute(preference_, CUBLASLT_MATMUL_PREF_SEARCH_MODE, &wide, 4);
+  });
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_RELU);
+  unknown("epilogue 2", [this] { return choose(); });
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+  set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_C);
+  unknown("operation 2", [this] { return choose(); });
+  set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N);
+  cublasLtMatrixLayoutDestroy(layout_b_);
+  layout_b_ = layout(kK, kN, CUDA_R_16F);
+  unknown("no product of CUDA_R_32F and CUDA_R_16F and CUDA_R_32F to CUDA_R_32F", [this] { return choose(); });
+  cublasLtMatrixLayoutDestroy(layout_b_);
+  layout_b_ = layout(0, kN);
+  invalid("a matrix is 0 x 2", [this] { return choose(); });
+  cublasLtMatrixLayoutDestroy(layout_b_);
+  layout_b_ = layout(kK, kN);
+}
+
+TEST_F(BlasLt, CallsNeedAllTheirArguments) {
+  ASSERT_EQ(choose(), CUBLAS_STATUS_SUCCESS);
+  const float one = 1;
+  const auto call = [&](const float* alpha, const cublasLtMatmulAlgo_t* algorithm) {
+    return cublasLtMatmul(handle_, product_, alpha, a_, layout_a_, b_, layout_b_, &one, d_, layout_d_, d_, layout_d_,
+                          algorithm, workspace_, 1024, stream_);
+  };
+  refused(CUBLAS_STATUS_INVALID_VALUE, "alpha or beta is null", [&] { return call(nullptr, &chosen_.algo); });
+  refused(CUBLAS_STATUS_NOT_SUPPORTED, "products without an algorithm", [&] { return call(&one, nullptr); });
+  EXPECT_EQ(call(&one, &chosen_.algo), CUBLAS_STATUS_SUCCESS);
+  RuntimeTest::SetUp(); // the next device is current
+  refused(CUBLAS_STATUS_INVALID_VALUE, "and the current device is GPU", [&] { return call(&one, &chosen_.algo); });
+  stream_ = make_stream();
+  refused(CUBLAS_STATUS_INVALID_VALUE, "the handle is GPU", [&] { return call(&one, &chosen_.algo); });
 }
 
 TEST_F(BlasLt, EpiloguesNeedTheirPointers) {
