@@ -25,8 +25,7 @@ struct PlainRows {
     return reload<Mapping>(row, column);
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t, Row, std::int64_t,
-                                                          const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t, Row, std::int64_t, const Vecs<T, kLoaded>& loaded) const {
     return loaded;
   }
   template <class Mapping>
