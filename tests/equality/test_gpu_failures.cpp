@@ -13,6 +13,7 @@
 namespace triax::equality {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class Failures : public GpuRun {
@@ -22,27 +23,46 @@ class Failures : public GpuRun {
     if (IsSkipped()) return;
     if (gpus_ < 4) GTEST_SKIP() << "needs 4 GPUs, and there are " << gpus_;
     if (!test::is_gpu_stand_in(*cuda::make_device({}))) GTEST_SKIP() << "failures are planned with the GPU stand-in";
-    want_ = records(kKeys);
-    ASSERT_EQ(want_.size(), 2u);
+    use(kKeys, 2);
+  }
+
+  /// The keys of the runs, which have `steps` steps.
+  void use(const std::string& keys, std::size_t steps) {
+    keys_ = keys;
+    want_ = records(keys);
+    ASSERT_EQ(want_.size(), steps);
   }
 
   /// Lets the k-th `call` of rank 1 fail, for k = 1, 2, ... until no call fails; with `sampled`, k grows by half.
   void fail_each(const std::string& call, bool sampled) {
     for (std::int64_t k = 1;; k += sampled && !all_asked() ? 1 + k / 2 : 1) {
-      const std::string run_folder = text("{}-{}", call, k);
-      const test::Outcome run = test::run_command(
-          text("cd '{}' && TRIAX_GPU_FAIL={}:{}@1 timeout 100 '{}' {} 2>&1", folder().path().string(), call, k,
-               (test::installation() / "bin/triax").string(), train_arguments(kKeys, run_folder)));
-      SCOPED_TRACE(text("{} {} of rank 1 fails: exit status {}\n{}", call, k, run.status, run.text));
-      if (run.status == 0) {
-        EXPECT_EQ(records_in(run_folder), want_);
+      if (!fails(call, k)) {
         EXPECT_GT(k, 1) << "no call failed";
         return;
       }
-      expect_failure(run, run_folder);
       if (HasFailure()) return;
       ASSERT_LT(k, 100'000);
     }
+  }
+  /// Lets the k-th `call` of rank 1 fail; with scripts/equality --all each.
+  void fail_one(const std::string& call, std::int64_t k) {
+    if (all_asked()) return fail_each(call, false);
+    EXPECT_TRUE(fails(call, k)) << "no call failed";
+  }
+
+  /// False: the run has fewer calls, and is as without a failure.
+  bool fails(const std::string& call, std::int64_t k) {
+    const std::string run_folder = text("{}-{}", call, k);
+    const test::Outcome run = test::run_command(
+        text("cd '{}' && TRIAX_GPU_FAIL={}:{}@1 timeout 100 '{}' {} 2>&1", folder().path().string(), call, k,
+             (test::installation() / "bin/triax").string(), train_arguments(keys_, run_folder)));
+    SCOPED_TRACE(text("{} {} of rank 1 fails: exit status {}\n{}", call, k, run.status, run.text));
+    if (run.status != 0) {
+      expect_failure(run, run_folder);
+      return true;
+    }
+    EXPECT_EQ(records_in(run_folder), want_);
+    return false;
   }
 
   /// The run failed on rank 1, said so, and lost nothing.
@@ -64,6 +84,7 @@ class Failures : public GpuRun {
   static constexpr const char* kKeys =
       "parallel.pipeline=2 parallel.data=1 schedule.plugin=sched-1f1b model.layers=2 "
       "train.steps=2 eval.every=2 batch.global=2";
+  std::string keys_;
   std::vector<nlohmann::json> want_;
 };
 
@@ -87,6 +108,23 @@ TEST_F(Failures, OfAnEvent) {
 }
 TEST_F(Failures, OfACallOfNccl) {
   for (const char* call : {"ncclCommInitRankConfig", "ncclSend", "ncclRecv", "ncclGroupEnd"}) fail_each(call, true);
+}
+
+TEST_F(Failures, OfAProduct) {
+  fail_one("cublasLtMatmul", 9);
+  use(text("{} kernels.plugin=kernels-cublas", kKeys), 2);
+  fail_one("cublasGemmStridedBatchedEx", 9);
+}
+TEST_F(Failures, OfACollective) {
+  use("parallel.data=2 model.layers=1 train.steps=2 eval.every=2 batch.global=2", 2);
+  fail_one("ncclAllReduce", 2);
+}
+TEST_F(Failures, OfACapturedStep) {
+  use("parallel.pipeline=2 schedule.plugin=sched-1f1b model.layers=2 train.steps=4 eval.every=4 batch.global=2 "
+      "train.cuda_graph=true",
+      4);
+  fail_one("cudaGraphLaunch", 2);
+  fail_one("cudaGraphInstantiate", 1);
 }
 
 /// The host does not wait for the optimizer of a step, and no step follows the last one.
@@ -121,7 +159,9 @@ TEST_F(Failures, OfAKilledRank) {
   const test::Outcome run = test::run_command(text("timeout 100 sh '{}'", (folder() / "kill-a-rank.sh").string()));
   const std::string output = test::read_file(folder() / "out");
   EXPECT_EQ(run.status, 1) << output;
-  EXPECT_THAT(output, HasSubstr("killed by signal 9"));
+  EXPECT_THAT(output, ContainsRegex("rank [0-3]( |:).*killed by signal 9"));
+  const nlohmann::json failure = nlohmann::json::parse(test::read_file(folder() / "killed" / "failure.json"));
+  EXPECT_THAT(output, HasSubstr(text("rank {}", failure.at("rank").get<int>())));
   EXPECT_FALSE(records_in("killed").empty());
 }
 

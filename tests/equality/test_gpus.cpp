@@ -12,6 +12,10 @@ namespace triax::equality {
 namespace {
 
 constexpr const char* kNccl = "comm-nccl";
+constexpr const char* kUcx = "comm-ucx";
+constexpr const char* kBf16 = " train.precision=bf16";
+/// The first steps overflow, and are skipped in every layout.
+constexpr const char* kFp16 = " train.precision=fp16 loss_scale.initial=67108864 loss_scale.hysteresis=1";
 
 class OnGpus : public GpuRun {
  protected:
@@ -70,14 +74,26 @@ std::vector<Case> cases_of(int tensor, int data) {
   return out;
 }
 
+std::vector<Case> with_cublas(std::vector<Case> cases) {
+  for (Case& run : cases) run.kernels = "kernels-cublas";
+  return cases;
+}
+
 struct Sizes {
   int tensor, data;
 };
 class AnyPipeline : public OnGpus, public ::testing::WithParamInterface<Sizes> {};
 
 TEST_P(AnyPipeline, ChunksAndScheduleChangeNoBit) {
-  expect_bits(cases_of(GetParam().tensor, GetParam().data), kNccl,
-              " train.steps=3 eval.every=3 eval.sample=line eval.sample_tokens=3");
+  const std::string keys = " train.steps=3 eval.every=3 eval.sample=line eval.sample_tokens=3";
+  const std::vector<Case> cases = cases_of(GetParam().tensor, GetParam().data);
+  expect_bits(cases, kNccl, keys);
+  if (!all_asked()) return;
+  expect_bits(with_cublas(cases), kNccl, keys);
+#ifdef TRIAX_WITH_UCX
+  expect_bits(cases, kUcx, keys);
+  expect_bits(with_cublas(cases), kUcx, keys);
+#endif
 }
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, AnyPipeline,
@@ -113,15 +129,8 @@ std::vector<Case> mixed_cases() {
   return out;
 }
 
-Case with_cublas(Case run) {
-  run.kernels = "kernels-cublas";
-  return run;
-}
-
 TEST_F(OnGpus, OfKernelsCublas) {
-  std::vector<Case> cases = mixed_cases();
-  std::ranges::transform(cases, cases.begin(), with_cublas);
-  expect_bits(cases, kNccl);
+  expect_bits(with_cublas(mixed_cases()), kNccl);
 }
 
 /// Grouped heads, all of Qwen's options and scaled rotary positions. Options of another plugin in the file do not
@@ -148,20 +157,19 @@ TEST_F(OnGpus, OfLlama) {
 }
 
 TEST_F(OnGpus, InBf16) {
-  expect_bits(mixed_cases(), kNccl, " train.precision=bf16");
-  expect_bits({with_cublas(kThreeAxes)}, kNccl, " train.precision=bf16");
+  expect_bits(mixed_cases(), kNccl, kBf16);
+  expect_bits(with_cublas({kThreeAxes}), kNccl, kBf16);
 }
 
 TEST_F(OnGpus, WithDividedPositionsAndRecomputation) {
-  expect_bits({kDividedPositions}, kNccl, " train.precision=bf16", " train.cuda_graph=true");
+  expect_bits({kDividedPositions}, kNccl, kBf16, " train.cuda_graph=true");
 }
 
-/// The first steps overflow, and are skipped in every layout.
 TEST_F(OnGpus, InFp16) {
-  const std::string fp16 = " train.precision=fp16 loss_scale.initial=67108864 loss_scale.hysteresis=1";
-  expect_bits(mixed_cases(), kNccl, fp16);
+  expect_bits(mixed_cases(), kNccl, kFp16);
+  expect_bits(with_cublas({kThreeAxes}), kNccl, kFp16);
   if (!has_gpus_for(kThreeAxes)) return;
-  const std::vector<nlohmann::json>& steps = expected(kThreeAxes, kNccl, fp16);
+  const std::vector<nlohmann::json>& steps = expected(kThreeAxes, kNccl, kFp16);
   ASSERT_FALSE(steps.empty());
   EXPECT_TRUE(steps.front().at("skipped").get<bool>());
 }
@@ -191,12 +199,20 @@ TEST_F(OnGpus, WithDividedParameters) {
 
 #ifdef TRIAX_WITH_UCX
 TEST_F(OnGpus, OverUcx) {
-  expect_bits(mixed_cases(), "comm-ucx");
+  expect_bits(mixed_cases(), kUcx);
+  expect_bits(with_cublas({kThreeAxes}), kUcx, kBf16);
+  if (!all_asked()) return;
+  expect_bits(with_cublas(mixed_cases()), kUcx);
+  for (const char* precision : {kBf16, kFp16}) expect_bits(mixed_cases(), kUcx, precision);
 }
 
 /// Tensor and data groups use the GPUs' streams; the pipeline's edges are staged through the host.
 TEST_F(OnGpus, OverNcclAndUcx) {
-  expect_bits(mixed_cases(), kNccl, "", " comm.pipeline.plugin=comm-ucx");
+  const std::string edges = " comm.pipeline.plugin=comm-ucx";
+  expect_bits(mixed_cases(), kNccl, "", edges);
+  if (!all_asked()) return;
+  expect_bits(with_cublas(mixed_cases()), kNccl, "", edges);
+  for (const char* precision : {kBf16, kFp16}) expect_bits(mixed_cases(), kNccl, precision, edges);
 }
 #endif
 

@@ -21,8 +21,8 @@ TRIAX_HD constexpr int delta_rows(int head_dim) { // rows per warp at a time
   return static_cast<int>(kWarpSize) / delta_lanes<T>(head_dim);
 }
 
-/// Several rows per warp: 1 to 32 lanes per query of each head.
-/// Several lanes per query of each head. They take the same elements whether or not these are read in vectors.
+/// One group of 1 to 32 lanes per query of a head; a warp has delta_rows() groups. Lanes take the same elements whether
+/// or not these are read in vectors.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize)
     attention_backward_delta(const __grid_constant__ Attention attention,

@@ -30,24 +30,26 @@ __device__ __forceinline__ float2 statistics_of_lane(const float* statistics, in
   return *reinterpret_cast<const float2*>(statistics + Config::statistic(8 * mma_n + lane_index() % 4 * 2, k));
 }
 
-/// Replaces P (in scores) by dropout(P) without its scale, and dP = dout v^T by dS.
+/// Replaces P (in scores) by dropout(P) without its scale, and dP = dout v^T (in dp_to_ds) by dS.
 template <class Config, bool kDrops>
 __device__ __forceinline__ void score_gradients(Fragment<Config::kMmaM, Config::kBlockN>& scores,
-                                                Fragment<Config::kMmaM, Config::kBlockN>& dp, const float* statistics,
-                                                const std::uint16_t* bits, int row, float keep_scale) {
+                                                Fragment<Config::kMmaM, Config::kBlockN>& dp_to_ds,
+                                                const float* statistics, const std::uint16_t* bits, int row,
+                                                float keep_scale) {
 #pragma unroll
   for (int i = 0; i < Config::kMmaM * Config::kBlockN / 4; ++i) { // two rows of one column
     const FragmentIndex upper{i / (Config::kBlockN / 4), i / 2 % (Config::kBlockN / 8), i % 2};
     const int query = upper.column();
     const float2 delta = statistics_of_lane<Config>(statistics, upper.mma_n, 1);
     const float delta_of_query = upper.reg == 0 ? delta.x : delta.y;
+    // Rows are keys: the number (row + 16 mma_m) / 16 of the query, and of that, bit lane / 4 + 8 half.
     int kept = 0;
     if constexpr (kDrops)
       kept = bits[query * Config::kBitsStride + row / kKeptTogether + upper.mma_m] >> (lane_index() / 4);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float& p = scores[upper.mma_m][upper.mma_n][upper.reg + 2 * half];
-      float& ds = dp[upper.mma_m][upper.mma_n][upper.reg + 2 * half];
+      float& ds = dp_to_ds[upper.mma_m][upper.mma_n][upper.reg + 2 * half];
       if constexpr (kDrops) {
         const bool keeps = (kept >> (8 * half) & 1) != 0;
         ds = p * ((keeps ? ds * keep_scale : 0.0f) - delta_of_query);
@@ -114,10 +116,11 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     cp_async_wait_all();
     __syncthreads();
     const int stage = step & 1;
-    const std::int64_t begin = (pass.first_tile + loaded_tile) * Config::kBlockN; // of this step
+    // loaded_tile is of this step until load_next_stage() below.
+    const std::int64_t begin = (pass.first_tile + loaded_tile) * Config::kBlockN;
     if (step + 1 < pass.steps) load_next_stage(stage ^ 1);
     const float* statistics = Shared::statistics(stage);
-    Fragment<Config::kMmaM, Config::kBlockN> scores{}, dp{};
+    Fragment<Config::kMmaM, Config::kBlockN> scores{}, dp_to_ds{};
     mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0));
     for_each_element<Config::kMmaM, Config::kBlockN>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
@@ -127,14 +130,15 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     });
     const TileMask mask = tile_mask(attention.mask, begin, first, visible);
     if (!mask.is_full(Config::kBlockM)) mask_scores<Config, true>(scores, mask, row, 0);
-    mma_abt<Config>(dp, Shared::resident(1) + Config::offset(row, 0), Shared::streamed(stage, 1));
+    mma_abt<Config>(dp_to_ds, Shared::resident(1) + Config::offset(row, 0), Shared::streamed(stage, 1));
     if (drops) {
-      score_gradients<Config, true>(scores, dp, statistics, Shared::streamed_bits(stage), row, attention.drop.scale);
+      score_gradients<Config, true>(scores, dp_to_ds, statistics, Shared::streamed_bits(stage), row,
+                                    attention.drop.scale);
     } else {
-      score_gradients<Config, false>(scores, dp, statistics, nullptr, row, 1);
+      score_gradients<Config, false>(scores, dp_to_ds, statistics, nullptr, row, 1);
     }
     mma_ab<Config>(dv, scores, Shared::streamed(stage, 1) + part);
-    mma_ab<Config>(dk, dp, Shared::streamed(stage, 0) + part);
+    mma_ab<Config>(dk, dp_to_ds, Shared::streamed(stage, 0) + part);
   }
   float dv_scale[Config::kMmaM][2], dk_scale[Config::kMmaM][2];
 #pragma unroll

@@ -40,7 +40,8 @@ struct SharedMemory {
   __device__ __forceinline__ static T* streamed(int stage, int k) {
     return at_byte<T>(Config::streamed(kResident, stage, k));
   }
-  // In the padding of rows, Config::kBitsStride apart: a query's bits of a stage, if queries are resident or streamed.
+  // Dropout bits of queries, Config::kBitsStride apart, in the padding of the tile whose rows are queries: resident
+  // tile 0 (forward and dq; both stages side by side), or streamed tile 0 of the stage (dk and dv).
   __device__ __forceinline__ static std::uint16_t* resident_bits(int stage) {
     return reinterpret_cast<std::uint16_t*>(resident(0) + Config::kHeadDim) + stage * (Config::kBlockN / kKeptTogether);
   }

@@ -72,6 +72,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     }
     __syncthreads();
     for (int i = static_cast<int>(warp); i < valid_elements<T>(terms.n, column); i += kWarps) {
+      // Warp w adds element w of each lane's vector over all warps.
       float of_plain = 0, of_normed = 0;
 #pragma unroll
       for (unsigned other = 0; other < kWarps; ++other) {

@@ -16,7 +16,7 @@ struct SortedTokens {
   std::int32_t *tokens, *rows;
 };
 
-/// One warp per token, of `count`.
+/// One warp per occurrence of a token, of `count`.
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     sort_tokens(SortedTokens sorted, const std::int32_t* tokens, std::int64_t count) {
   using Warp = RowMapping<kWarpSize, 0>;

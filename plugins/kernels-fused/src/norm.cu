@@ -25,8 +25,7 @@ struct PlainRows {
     return reload<Mapping>(row, column);
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> compute_and_store(std::int64_t, Row, std::int64_t,
-                                                          const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t, Row, std::int64_t, const Vecs<T, kLoaded>& loaded) const {
     return loaded;
   }
   template <class Mapping>
@@ -37,6 +36,7 @@ struct PlainRows {
 
 /// One warp or block per row.
 /// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_out: null for rms; bias: may be null.
+/// Input: PlainRows, or ResidualRows, which lists its functions.
 template <class T, class Mapping, class Input>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_out,
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     for_each_vec<T, Mapping, Input::kInFlight>(
         n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
         [&](int number, std::int64_t column, const Vecs<T, Input::kLoaded>& loaded) {
-          const Vecs<T, 1> vecs = input.template compute_and_store<Mapping>(row, row_state, column, loaded);
+          const Vecs<T, 1> vecs = input.template finish<Mapping>(row, row_state, column, loaded);
           x_of_row.put(number, vecs);
           const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     for_each_vec<T, Mapping, kBatch>(
         input.n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
         [&](int, std::int64_t column, const Vecs<T, ResidualRows<T>::kLoaded>& loaded) {
-          input.template compute_and_store<Mapping>(row, drop_row, column, loaded);
+          input.template finish<Mapping>(row, drop_row, column, loaded);
         });
   });
 }

@@ -58,7 +58,7 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
 }
 
 /// Rows [rows, n] of residual + dropout(x + bias). As the input of a kernel: load() reads the operands of a vector, for
-/// at most kInFlight vectors at a time; compute_and_store() computes residual + dropout(x + bias), stores it to y and
+/// at most kInFlight vectors at a time; finish() computes residual + dropout(x + bias), stores it to y and
 /// returns it, rounded; reload() reads y again.
 template <class T>
 struct ResidualRows {
@@ -83,8 +83,8 @@ struct ResidualRows {
             residual ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> compute_and_store(std::int64_t row, Row drop_row, std::int64_t column,
-                                                          const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t row, Row drop_row, std::int64_t column,
+                                               const Vecs<T, kLoaded>& loaded) const {
     const int valid = valid_in_row<T, Mapping>(n, column);
     Floats<T> sum = to_floats(loaded.of[0]);
     if (bias) {

@@ -97,25 +97,27 @@ __device__ __forceinline__ Vecs<T, kRows> kept_in_type(Vecs<T, kRows> vecs) {
   return vecs;
 }
 
-/// A position in 32 bits, if the row is kept in registers.
+/// A count of elements, in 32 bits if the row is kept in registers.
 template <class Mapping>
-__device__ __forceinline__ auto position(std::int64_t column) {
+__device__ __forceinline__ auto in_32_bits(std::int64_t count) {
   if constexpr (Mapping::kVecs > 0) {
-    return static_cast<int>(column);
+    return static_cast<int>(count);
   } else {
-    return column;
+    return count;
   }
 }
 
-/// use(number, column, vecs) for each vector of the thread, in order: its number among those kept, its first element,
-/// and load(column), of type Vecs. At most kInFlight vectors are loaded before the first is used.
+/// use(number, column, vecs) for each vector of the thread, in order: its number among those kept (0 where none is
+/// kept), its first element, and load(column), of type Vecs. At most kInFlight vectors are loaded before the first is
+/// used.
 template <class T, class Mapping, int kInFlight = 8, class Load, class Use>
 __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
+  // Vectors that are loaded together where no row is kept: 4, or 1 where elements are loaded one by one.
   constexpr int kOfThread = Mapping::kVecs > 0 ? Mapping::kVecs : Mapping::kAligned ? 4 : 1;
   constexpr int kBatch = kOfThread < kInFlight ? kOfThread : kInFlight;
   static_assert(Mapping::kVecs % kBatch == 0);
   const auto load_then_use = [&](int number, std::int64_t begin) {
-    const auto left = position<Mapping>(n - begin);
+    const auto left = in_32_bits<Mapping>(n - begin);
     decltype(load(begin)) loaded[kBatch]{};
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
@@ -149,7 +151,7 @@ class RowRegisters {
   __device__ __forceinline__ void for_each(std::int64_t n, Load load, Use use) const {
     if constexpr (Mapping::kVecs > 0) {
       const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
-      const auto left = position<Mapping>(n - first);
+      const auto left = in_32_bits<Mapping>(n - first);
 #pragma unroll
       for (int number = 0; number < Mapping::kVecs; ++number) {
         if (number * kStride<T, Mapping> < left) use(first + number * kStride<T, Mapping>, kept_in_type(vecs_[number]));

@@ -27,7 +27,7 @@ namespace triax::test {
 
 // The environment is read at the first CUDA call of the process.
 inline const bool kEnvironmentIsSet = [] {
-  setenv("TRIAX_GPU_DEVICES", "64", 1);
+  setenv("TRIAX_GPU_DEVICES", "128", 1);
   setenv("TRIAX_GPU_MEMORY", "64M", 1);
   for (const char* name : {"TRIAX_GPU_SEED", "TRIAX_GPU_FAIL", "TRIAX_GPU_LOG"}) unsetenv(name);
   return true;

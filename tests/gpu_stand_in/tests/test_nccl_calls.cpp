@@ -1,107 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NCCL stand-in: what calls compute, and each check with a planted fault. Ranks are threads with a device each.
-#include <nccl.h>
-
-#include <atomic>
-#include <chrono>
-#include <thread>
-#include <utility>
-
-#include "runtime_harness.hpp"
+// The NCCL stand-in: what calls compute, and what they refuse.
+#include "nccl_harness.hpp"
 
 namespace triax::test {
 namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-class Nccl : public RuntimeTest {
- protected:
-  struct Rank {
-    int number = 0;
-    std::vector<ncclComm_t> comms;
-    std::vector<cudaStream_t> streams; // one for each communicator
-    ncclResult_t last_state = ncclSuccess;
-
-    ncclResult_t state(int of = 0) {
-      const ncclComm_t comm = comms[static_cast<std::size_t>(of)];
-      if (comm) {
-        EXPECT_EQ(ncclCommGetAsyncError(comm, &last_state), ncclSuccess);
-      }
-      return last_state;
-    }
-    /// Waits for the streams. A communicator with an error is aborted, because its calls may never end.
-    cudaError_t finish() {
-      cudaError_t first = cudaSuccess;
-      for (const cudaStream_t each : streams) {
-        cudaError_t error = cudaErrorNotReady;
-        while ((error = cudaStreamQuery(each)) == cudaErrorNotReady) {
-          abort_failed();
-          std::this_thread::sleep_for(std::chrono::microseconds(100));
-        }
-        if (first == cudaSuccess) first = error;
-      }
-      return first;
-    }
-    void abort_failed() {
-      for (int of = 0; of < static_cast<int>(comms.size()); ++of)
-        if (comms[static_cast<std::size_t>(of)] && state(of) != ncclSuccess) abort(of);
-    }
-    void abort(int of = 0) {
-      EXPECT_EQ(ncclCommAbort(std::exchange(comms[static_cast<std::size_t>(of)], nullptr)), ncclSuccess);
-    }
-  };
-
-  void SetUp() override {
-    for (int& each : devices_) {
-      RuntimeTest::SetUp();
-      each = device_;
-    }
-  }
-
-  /// Runs two ranks in `count` communicators; returns what was printed.
-  std::string run(int count, const std::function<void(Rank&)>& body) {
-    std::vector<ncclUniqueId> ids(static_cast<std::size_t>(count));
-    for (ncclUniqueId& id : ids) EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-    ::testing::internal::CaptureStderr();
-    const auto run_one = [&](int number) {
-      ok(cudaSetDevice(devices_[static_cast<std::size_t>(number)]));
-      Rank rank;
-      rank.number = number;
-      for (const ncclUniqueId& id : ids) {
-        ncclComm_t comm = nullptr;
-        EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, number, nullptr), ncclSuccess);
-        rank.comms.push_back(comm);
-        rank.streams.push_back(make_stream());
-      }
-      body(rank);
-      for (const ncclComm_t comm : rank.comms)
-        if (comm) ncclCommDestroy(comm);
-    };
-    std::thread second(run_one, 1);
-    run_one(0);
-    second.join();
-    return ::testing::internal::GetCapturedStderr();
-  }
-
-  static float* filled(std::size_t count, float value) {
-    auto* out = allocate<float>(count);
-    const std::vector<float> host(count, value);
-    ok(cudaMemcpy(out, host.data(), count * sizeof(float), cudaMemcpyHostToDevice));
-    return out;
-  }
-  static std::vector<float> values_of(const float* from, std::size_t count) {
-    std::vector<float> out(count);
-    ok(cudaMemcpy(out.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost));
-    return out;
-  }
-  static ncclResult_t all_reduce(Rank& rank, float* data, std::size_t count, int of = 0) {
-    const auto at = static_cast<std::size_t>(of);
-    return ncclAllReduce(data, data, count, ncclFloat, ncclSum, rank.comms[at], rank.streams[at]);
-  }
-
-  std::array<int, 2> devices_{};
-};
 
 TEST_F(Nccl, CollectivesMoveAndAddTheDataOfAllMembers) {
   constexpr std::size_t kCount = 100000; // more than one chunk
@@ -182,45 +87,19 @@ TEST_F(Nccl, AReceiveOfAnotherSizeFails) {
     rank.finish();
     EXPECT_EQ(rank.state(), ncclRemoteError);
   });
-  EXPECT_THAT(printed, HasSubstr("rank 0 sends 32 bytes, and rank 1 receives 64"));
+  EXPECT_THAT(printed, HasSubstr("rank 0 sends 32 bytes, and rank 1 receives 64 bytes"));
 }
 
-TEST_F(Nccl, TwoCommunicatorsInOneOrderDoNotWaitForEachOther) {
-  const std::string printed = run(2, [](Rank& rank) {
-    float* data = filled(8, 1);
-    for (const int of : {1, 0}) EXPECT_EQ(all_reduce(rank, data, 4, of), ncclSuccess);
-    ok(rank.finish());
-  });
-  EXPECT_EQ(printed, "");
-}
-
-TEST_F(Nccl, TwoCommunicatorsInDifferentOrdersAreADeadlock) {
-  std::atomic<int> failed = 0; // one rank finds it; its abort ends the calls of the other
-  const std::string printed = run(2, [&failed](Rank& rank) {
-    float* first = filled(4, 1);
-    float* second = filled(4, 1);
-    EXPECT_EQ(all_reduce(rank, first, 4, rank.number), ncclSuccess);
-    EXPECT_EQ(all_reduce(rank, second, 4, 1 - rank.number), ncclSuccess);
-    failed += rank.finish() != cudaSuccess ? 1 : 0;
-    for (int of = 0; of < 2; ++of)
-      if (rank.comms[static_cast<std::size_t>(of)]) rank.abort(of);
-  });
-  EXPECT_GE(failed, 1);
-  EXPECT_THAT(printed, HasSubstr("deadlock: GPU"));
-  EXPECT_THAT(printed, HasSubstr("Call communicators in the same order on all ranks"));
-}
-
-TEST_F(Nccl, AMemberThatDoesNotComeIsNamed) {
-  setenv("TRIAX_GPU_NCCL_REPORT_S", "0.1", 1);
+TEST_F(Nccl, AReceiveOfAnotherTypeFails) {
   const std::string printed = run(1, [](Rank& rank) {
-    float* data = filled(4, 1);
-    if (rank.number == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
-    ok(rank.finish());
+    float* data = filled(16, 1);
+    EXPECT_EQ(rank.number == 0 ? ncclSend(data, 8, ncclFloat, 1, rank.comms[0], rank.streams[0])
+                               : ncclRecv(data, 16, ncclBfloat16, 0, rank.comms[0], rank.streams[0]),
+              ncclSuccess);
+    rank.finish();
+    EXPECT_EQ(rank.state(), ncclRemoteError);
   });
-  unsetenv("TRIAX_GPU_NCCL_REPORT_S");
-  EXPECT_THAT(printed, HasSubstr("NCCL: ncclAllReduce of communicator"));
-  EXPECT_THAT(printed, HasSubstr("has not called it"));
+  EXPECT_THAT(printed, HasSubstr("rank 0 sends float32, and rank 1 receives bfloat16"));
 }
 
 TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
@@ -235,37 +114,6 @@ TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
   });
   EXPECT_THAT(printed, HasSubstr("ncclAllReduce: sendbuff"));
   EXPECT_THAT(printed, HasSubstr("never written"));
-}
-
-TEST_F(Nccl, AbortEndsACallThatThePeerNeverPosts) {
-  run(1, [](Rank& rank) {
-    if (rank.number == 1) return;
-    float* data = filled(4, 1);
-    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(cudaStreamQuery(rank.streams[0]), cudaErrorNotReady);
-    rank.abort();
-    rank.finish();
-  });
-}
-
-TEST_F(Nccl, AnAbortDoesNotEndTheCallsOfOtherMembers) {
-  std::atomic<bool> posted = false;
-  run(1, [&posted](Rank& rank) {
-    if (rank.number == 1) {
-      while (!posted) std::this_thread::yield();
-      return rank.abort();
-    }
-    float* data = filled(4, 1);
-    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
-    posted = true;
-    while (rank.state() == ncclSuccess) std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(rank.state(), ncclRemoteError);
-    EXPECT_EQ(cudaStreamQuery(rank.streams[0]), cudaErrorNotReady);
-    rank.abort();
-    EXPECT_EQ(rank.finish(), cudaSuccess);
-  });
 }
 
 TEST_F(Nccl, SplitMakesOneCommunicatorForEachColor) {
@@ -294,6 +142,7 @@ TEST_F(Nccl, RefusesInvalidArguments) {
     ncclUniqueId id;
     EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
     EXPECT_EQ(ncclCommInitRankConfig(&made, 2, id, 2, nullptr), ncclInvalidArgument);
+    EXPECT_EQ(ncclCommInitRankConfig(&made, 17, id, 2, nullptr), ncclInvalidArgument);
     ok(cudaSetDevice(devices_[1]));
     const cudaStream_t other = make_stream();
     ok(cudaSetDevice(devices_[0]));
@@ -305,9 +154,66 @@ TEST_F(Nccl, RefusesInvalidArguments) {
     rank.comms.clear();
   });
   EXPECT_THAT(printed, HasSubstr("ncclCommInitRankConfig: rank 2 of 2"));
+  EXPECT_THAT(printed, HasSubstr("ncclCommInitRankConfig: a communicator of 17; the stand-in supports 1 to 16"));
   EXPECT_THAT(printed, HasSubstr("ncclAllReduce: the stream is not one of GPU"));
   EXPECT_THAT(printed, HasSubstr("ncclGroupEnd: ncclGroupStart() was not called"));
   EXPECT_THAT(printed, HasSubstr("the handle is not a communicator's, or that was destroyed"));
+}
+
+/// A call of the first rank each, and what its refusal says.
+TEST_F(Nccl, RefusesWhatItDoesNotKnow) {
+  run(1, [](Rank& rank) {
+    if (rank.number == 1) return;
+    float* data = filled(4, 1);
+    const ncclComm_t comm = rank.comms[0];
+    const cudaStream_t stream = rank.streams[0];
+    const auto refused = [&](const std::string& text, ncclResult_t result) {
+      EXPECT_EQ(result, ncclInvalidArgument) << text;
+      EXPECT_THAT(ncclGetLastError(comm), HasSubstr(text));
+    };
+    refused("the stand-in does not know type " + std::to_string(ncclNumTypes),
+            ncclAllReduce(data, data, 4, ncclNumTypes, ncclSum, comm, stream));
+    refused("the stand-in does not know reduction " + std::to_string(ncclNumOps),
+            ncclAllReduce(data, data, 4, ncclFloat, static_cast<ncclRedOp_t>(ncclNumOps), comm, stream));
+    refused("root 2 is not a rank of communicator", ncclBroadcast(data, data, 4, ncclFloat, 2, comm, stream));
+    refused("peer 2 is not a rank of communicator", ncclSend(data, 4, ncclFloat, 2, comm, stream));
+    refused("sendbuff: 20 bytes are not in one allocation", ncclSend(data, 5, ncclFloat, 1, comm, stream));
+    refused("recvbuff: 20 bytes are not in one allocation", ncclRecv(data, 5, ncclFloat, 1, comm, stream));
+    void* handle = nullptr;
+    refused("ncclCommRegister: 17 bytes are not in one allocation", ncclCommRegister(comm, data, 17, &handle));
+    EXPECT_EQ(ncclCommRegister(comm, data, 16, &handle), ncclSuccess);
+    EXPECT_EQ(ncclCommDeregister(comm, handle), ncclSuccess);
+    EXPECT_EQ(ncclCommFinalize(comm), ncclSuccess);
+    int version = 0;
+    EXPECT_EQ(ncclGetVersion(&version), ncclSuccess);
+    EXPECT_EQ(version, NCCL_VERSION_CODE);
+    EXPECT_STREQ(ncclGetErrorString(ncclInProgress), "NCCL operation in progress");
+    EXPECT_STREQ(ncclGetErrorString(ncclNumResults), "unknown result code");
+  });
+}
+
+TEST_F(Nccl, RefusesFieldsOfTheConfigurationThatItDoesNotKnow) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  const auto refused = [&](const std::string& field, const std::function<void(ncclConfig_t&)>& change) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    change(config);
+    ncclComm_t comm = nullptr;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+                HasSubstr("the stand-in does not know ncclConfig_t::" + field + "\n"));
+  };
+  refused("cgaClusterSize", [](ncclConfig_t& c) { c.cgaClusterSize = 2; });
+  refused("minCTAs", [](ncclConfig_t& c) { c.minCTAs = 1; });
+  refused("splitShare", [](ncclConfig_t& c) { c.splitShare = 1; });
+  refused("netName", [](ncclConfig_t& c) { c.netName = "IB"; });
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = 1;
+  config.splitShare = 0;
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclSuccess);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
 } // namespace

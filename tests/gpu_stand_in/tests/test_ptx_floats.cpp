@@ -114,11 +114,18 @@ TEST(PtxFloats, FtzFlushesOperandsAndResults) {
   check<float>("mul.ftz.f32", 2, [](float a, float b, float) { return flushed(flushed(a) * flushed(b)); });
   check<float>("fma.rn.ftz.f32", 3,
                [](float a, float b, float c) { return flushed(std::fma(flushed(a), flushed(b), flushed(c))); });
+  check<float>("sub.ftz.f32", 2, [](float a, float b, float) { return flushed(flushed(a) - flushed(b)); });
+  check<float>("div.rn.ftz.f32", 2, [](float a, float b, float) { return flushed(flushed(a) / flushed(b)); });
+  const std::vector<Row> rows = {{bits(kTiny), bits(1.0f), 0, 0}, {bits(-kTiny), bits(-1.0f), 0, 0}};
+  EXPECT_EQ(evaluate("min.ftz.f32 $d, $1, $2", "f32", {"f32", "f32"}, rows), (Bits{0, bits(-1.0f)}));
+  EXPECT_EQ(evaluate("max.ftz.f32 $d, $1, $2", "f32", {"f32", "f32"}, rows), (Bits{bits(1.0f), bits(-0.0f)}));
 }
 
 TEST(PtxFloats, SatClampsToOneAndNanToZero) {
   auto clamped = [](float x) { return x > 0 ? std::min(x, 1.0f) : 0.0f; };
   check<float>("add.sat.f32", 2, [=](float a, float b, float) { return clamped(a + b); });
+  check<float>("sub.sat.f32", 2, [=](float a, float b, float) { return clamped(a - b); });
+  check<float>("mul.sat.f32", 2, [=](float a, float b, float) { return clamped(a * b); });
   check<float>("fma.rn.sat.f32", 3, [=](float a, float b, float c) { return clamped(std::fma(a, b, c)); });
 }
 
@@ -175,6 +182,20 @@ TEST(PtxFloats, ApproximationsAreNear) {
   EXPECT_EQ(evaluate("ex2.approx.ftz.f32 $d, $1", "f32", {"f32"},
                      {{bits(-kInf), 0, 0, 0}, {bits(-130.0f), 0, 0, 0}, {bits(kInf), 0, 0, 0}}),
             (Bits{0, 0, bits(kInf)}));
+}
+
+TEST(PtxFloats, ApproximateQuotientsAreNear) {
+  std::vector<Row> rows;
+  for (const float x : {0.1f, 1.0f, -3.0f, 1e10f})
+    for (const float y : {0.7f, -1.0f, 3.0f, 1e-10f}) rows.push_back({bits(x), bits(y), 0, 0});
+  for (const std::string op : {"div.approx.f32", "div.approx.ftz.f32", "div.full.f32", "div.full.ftz.f32"}) {
+    const auto got = evaluate(op + " $d, $1, $2", "f32", {"f32", "f32"}, rows);
+    for (std::size_t n = 0; n < rows.size(); ++n) {
+      const auto value = [](std::uint64_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x)); };
+      const double expected = double{value(rows[n][0])} / double{value(rows[n][1])};
+      EXPECT_NEAR(value(got[n]), expected, 2.4e-7 * std::abs(expected)) << op << n; // 2 ulp
+    }
+  }
 }
 
 TEST(PtxFloats, ReciprocalOfF64IsGross) {

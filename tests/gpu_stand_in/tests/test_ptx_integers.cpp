@@ -150,7 +150,11 @@ TEST(PtxIntegers, CarriesOfAdditions) {
   const auto chained =
       evaluate(unpack + "add.cc.u32 %l, %al, %bl; addc.cc.u32 %h, %ah, %bh; addc.u32 %h, 0, 0; mov.b64 $d, {%h, %h}; }",
                "b64", {"b64", "b64"}, rows);
+  const auto borrows =
+      evaluate(unpack + "sub.cc.u32 %l, %al, %bl; subc.cc.u32 %h, %ah, %bh; subc.u32 %h, 0, 0; mov.b64 $d, {%h, %h}; }",
+               "b64", {"b64", "b64"}, rows);
   for (std::size_t n = 0; n < rows.size(); ++n) {
+    EXPECT_EQ(borrows[n] & 0xFFFFFFFF, rows[n][0] < rows[n][1] ? 0xFFFFFFFF : 0u);
     EXPECT_EQ(sums[n], rows[n][0] + rows[n][1]);
     EXPECT_EQ(differences[n], rows[n][0] - rows[n][1]);
     EXPECT_EQ(chained[n] & 0xFFFFFFFF, rows[n][0] + rows[n][1] < rows[n][0] ? 1u : 0u);
@@ -162,8 +166,15 @@ TEST(PtxIntegers, CarriesOfProducts) {
   const auto got =
       evaluate("{ .reg .b32 %l, %h; mad.lo.cc.u32 %l, $1, $2, $3; madc.hi.u32 %h, $1, $2, $3; mov.b64 $d, {%l, %h}; }",
                "b64", {"b32", "b32", "b32"}, rows);
-  for (std::size_t n = 0; n < rows.size(); ++n)
+  const auto low = evaluate(
+      "{ .reg .b32 %l, %h; mad.lo.cc.u32 %l, $1, $2, $3; madc.lo.cc.u32 %h, $1, $2, $3; mov.b64 $d, {%l, %h}; }", "b64",
+      {"b32", "b32", "b32"}, rows);
+  for (std::size_t n = 0; n < rows.size(); ++n) {
     EXPECT_EQ(got[n], rows[n][0] * rows[n][1] + (rows[n][2] << 32) + rows[n][2]);
+    const std::uint64_t sum = (rows[n][0] * rows[n][1] & 0xFFFFFFFF) + rows[n][2];
+    EXPECT_EQ(low[n] & 0xFFFFFFFF, sum & 0xFFFFFFFF);
+    EXPECT_EQ(low[n] >> 32, (sum + (sum >> 32)) & 0xFFFFFFFF);
+  }
 }
 
 } // namespace triax::test

@@ -179,4 +179,18 @@ TEST(PtxMemoryChecks, LocalMemoryAndParametersEnd) {
   EXPECT_THAT(param.error_of("k", {1}, {1}, {0, 0}), HasSubstr("parameters (16 bytes)"));
 }
 
+TEST(PtxMemoryChecks, VariablesNeedMemoryAndLaunchesAKernel) {
+  Machine m(
+      ".global .b32 large[33554432];\n.visible .entry k(.param .u64 p)\n{\n.reg .b64 %x;\nmov.u64 %x, "
+      "large;\nret;\n}\n");
+  EXPECT_THAT(m.error_of("k", {1}, {1}, {0}),
+              HasSubstr("no device memory is left for variable large")); // 128 MiB of 64
+  try {
+    gsi::run({}, m.memory);
+    ADD_FAILURE();
+  } catch (const gsi::MachineError& e) {
+    EXPECT_STREQ(e.what(), "launch without a kernel");
+  }
+}
+
 } // namespace triax::test

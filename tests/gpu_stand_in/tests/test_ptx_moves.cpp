@@ -81,9 +81,43 @@ TEST(PtxMoves, AddressesOfSharedMemoryConvertBothWays) {
   for (std::uint32_t l = 0; l < kLanes; ++l) EXPECT_EQ(got[l], l + 7);
 }
 
+TEST(PtxMoves, AddressesOfLocalMemoryConvertBothWays) {
+  const auto got =
+      run(".local .align 4 .b8 own[64];\nmov.u64 %x0, own;\ncvta.local.u64 %x1, %x0;\nadd.u32 %r1, %l, 7;\n"
+          "st.u32 [%x1+60], %r1;\ncvta.to.local.u64 %x2, %x1;\nld.local.u32 %r0, [%x2+60];");
+  for (std::uint32_t l = 0; l < kLanes; ++l) EXPECT_EQ(got[l], l + 7);
+}
+
+// Each instruction is refused when it runs, and says why.
+TEST(PtxMoves, RefusesAddressesAndSizes) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"cp.async.ca.shared.global [%s], [%in], 5;", "cp.async of 5 bytes; 4, 8 and 16 are allowed"},
+      {"cp.async.ca.shared.global [%s], [%in], 4, 8;", "cp.async reads more bytes than it writes"},
+      {"cp.async.ca.shared.global [%s+2], [%in], 4;", "must be multiples of 4"},
+      {"cp.async.ca.shared.global [%s], [%in+4], 8;", "must be multiples of 8"},
+      {"cp.async.ca.shared.global [%s+1024], [%in], 4;", "writes 4 bytes at shared address 1024"},
+      {"st.param.u32 [in], %l;", "writes to the parameters of the kernel"},
+      {"ld.param.u32 %r0, [in+2];", "address 2 is not a multiple of 4"},
+      {"setp.eq.u32 %p0, %l, 0;\ncvt.u64.u32 %x0, %s;\ncvta.shared.u64 %x0, %x0;\n@%p0 mov.u64 %x0, %in;\n"
+       "ld.u32 %r0, [%x0];",
+       "lanes of one generic access address different spaces"}};
+  for (const auto& [body, text] : cases) {
+    try {
+      run(body);
+      ADD_FAILURE() << body;
+    } catch (const gsi::MachineError& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr(text)) << body;
+    }
+  }
+}
+
 TEST(PtxMoves, CacheModifiersAndFencesDoNotChangeValues) {
-  for (const std::string load : {"ld.global.ca.u32", "ld.global.cg.u32", "ld.global.cs.u32", "ld.global.nc.u32"})
-    EXPECT_THAT(run(load + " %r0, [%in];"), Each(100u)) << load;
+  for (const std::string load : {"ca", "cg", "cs", "nc", "lu", "cv", "L1::no_allocate", "L1::evict_last",
+                                 "L1::evict_first", "L2::64B", "L2::128B", "L2::256B", "nc.L1::no_allocate.L2::128B"})
+    EXPECT_THAT(run("ld.global." + load + ".u32 %r0, [%in];"), Each(100u)) << load;
+  const std::string own = "mul.wide.u32 %x0, %l, 4;\nadd.s64 %x0, %in, %x0;\n";
+  for (const std::string store : {"wb", "cg", "cs", "wt", "L1::no_allocate"})
+    EXPECT_THAT(run(own + "st.global." + store + ".u32 [%x0], 7;\nld.global.u32 %r0, [%x0];"), Each(7u)) << store;
   for (const std::string fence : {"membar.gl;", "membar.cta;", "fence.acq_rel.gpu;", "fence.sc.sys;"})
     EXPECT_THAT(run("ld.global.u32 %r0, [%in];\n" + fence), Each(100u)) << fence;
 }

@@ -91,7 +91,14 @@ TEST(PtxSharedChecks, SharedAtomics) {
   const std::string start =
       "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\nbar.sync 0;\n";
   EXPECT_EQ(error_of(start + "red.shared.add.u32 [%r0], 1;\nbar.sync 0;\nld.shared.u32 %r1, [%r0];"), "");
-  EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0], 1;\nld.shared.u32 %r1, [%r0];"), HasSubstr("no"));
+  EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0], 1;\nld.shared.u32 %r1, [%r0];"),
+              HasSubstr("reads what was written by an atomic at shared address 0, and no barrier lies between"));
+  // Warp 0 accesses its words, and the atomics of warp 1 are there.
+  const std::string plain = "st.shared.u32 [%s], %t;\nbar.sync 0;\nsetp.eq.u32 %p0, %w, 0;\nxor.b32 %r1, %s, 128;\n";
+  const std::string add = "@!%p0 red.shared.add.u32 [%r1], 1;";
+  EXPECT_THAT(error_of(plain + "@%p0 st.shared.u32 [%s], 7;\n" + add), HasSubstr("atomic where was written by warp 0"));
+  EXPECT_THAT(error_of(plain + "@%p0 ld.shared.u32 %r2, [%s];\n" + add), HasSubstr("atomic where was read by warp 0"));
+  EXPECT_EQ(error_of(plain + "@%p0 ld.shared.u32 %r2, [%s];\nbar.sync 0;\n" + add), "");
   EXPECT_THAT(error_of("mov.u32 %r0, memory;\nred.shared.add.u32 [%r0], 1;"), HasSubstr("nothing wrote"));
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+2], 1;"), HasSubstr("not a multiple of 4"));
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+4096], 1;"), HasSubstr("shared memory"));
@@ -106,7 +113,7 @@ TEST(PtxSharedChecks, AsyncCopies) {
   // wait_group 1 leaves the last group pending.
   const std::string next =
       "cp.async.ca.shared.global [%s+1024], [%x], 4;\ncp.async.commit_group;\ncp.async.wait_group 1;\n";
-  EXPECT_EQ(error_of(copy + next + store), "");
+  EXPECT_EQ(error_of(copy + next + store + "\ncp.async.wait_all;"), "");
   EXPECT_THAT(error_of(copy + next + "ld.shared.u32 %r1, [%s+1024];"), HasSubstr("before its wait"));
   // A wait is this thread's alone.
   EXPECT_NE(error_of(copy + "cp.async.wait_all;\nxor.b32 %r0, %s, 128;\nld.shared.u32 %r1, [%r0];"), "");
@@ -115,18 +122,24 @@ TEST(PtxSharedChecks, AsyncCopies) {
   EXPECT_THAT(error_of("add.s64 %x, %x, 8192;\n" + copy), HasSubstr("behind the end"));
 }
 
-TEST(PtxSharedChecks, AsyncCopyFillsWithZerosAndPendingOnesAreCounted) {
+TEST(PtxSharedChecks, AsyncCopyFillsWithZeros) {
   Machine m(
       kernel("st.shared.u32 [%s], 77;\nbar.sync 0;\ncp.async.ca.shared.global [%s], [%x], 4, "
              "0;\ncp.async.wait_all;\nld.shared.u32 %r1, [%s];\nst.global.u32 [%x], %r1;"));
   const auto out = m.buffer(std::vector<std::uint32_t>(1024, 3));
   EXPECT_EQ(m.error_of("k", {1}, {32}, {out}), "");
   EXPECT_EQ(m.read<std::uint32_t>(out, 1)[0], 0u);
-  EXPECT_EQ(m.counts.pending_copies, 0u);
-  Machine pending(kernel("cp.async.ca.shared.global [%s], [%x], 4;"));
-  const auto in = pending.buffer(std::vector<std::uint32_t>(1024, 3));
-  EXPECT_EQ(pending.error_of("k", {1}, {32}, {in}), "");
-  EXPECT_EQ(pending.counts.pending_copies, 1u);
+}
+
+TEST(PtxSharedChecks, AThreadThatEndsWaitsForItsAsyncCopies) {
+  const std::string copy = "cp.async.ca.shared.global [%s], [%x], 4;\n";
+  const std::string ends = "ends before a wait for this cp.async";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(copy, 32, &kind), AllOf(HasSubstr(ends), HasSubstr("cp.async.ca.shared.global [%s], [%x], 4")));
+  EXPECT_EQ(kind, ErrorKind::kHazard);
+  EXPECT_THAT(error_of(copy + "setp.eq.u32 %p0, %l, 5;\n@%p0 exit;\ncp.async.wait_all;"),
+              AllOf(HasSubstr(ends), HasSubstr("lane 5")));
+  EXPECT_EQ(error_of(copy + "cp.async.wait_all;"), "");
 }
 
 TEST(PtxSharedChecks, BarrierThatNotAllReach) {
@@ -153,6 +166,19 @@ TEST(PtxSharedChecks, NamedBarriersOrderTheirWarps) {
   // bar.arrive: a producer does not wait.
   EXPECT_EQ(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbar.arrive 3, "
                      "64;\nret;\nUSE:\nbar.sync 3, 64;\nld.shared.u32 %r1, [%s+128];"),
+            "");
+}
+
+// Without .aligned, lanes of a warp may come from different places.
+TEST(PtxSharedChecks, BarriersOfEachName) {
+  const std::string store = "st.shared.u32 [%s], %t;\n", read = "\nxor.b32 %r0, %s, 128;\nld.shared.u32 %r1, [%r0];";
+  for (const std::string barrier :
+       {"bar.cta.sync 0;", "barrier.sync 0;", "barrier.sync.aligned 0;", "barrier.cta.sync 0;",
+        "barrier.cta.sync.aligned 2, 64;", "barrier.cta.red.popc.aligned.u32 %r2, 0, %p0;",
+        "setp.lt.u32 %p0, %l, 7;\n@%p0 bra OTHER;\nbarrier.sync 0;\nbra END;\nOTHER:\nbarrier.sync 0;\nEND:"})
+    EXPECT_EQ(error_of(store + "setp.eq.u32 %p0, %t, 0;\n" + barrier + read), "") << barrier;
+  EXPECT_EQ(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbarrier.cta.arrive 3, 64;\n"
+                     "ret;\nUSE:\nbarrier.cta.sync 3, 64;\nld.shared.u32 %r1, [%s+128];"),
             "");
 }
 

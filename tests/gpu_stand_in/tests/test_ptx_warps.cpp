@@ -100,6 +100,33 @@ TEST(PtxWarps, SpecialRegisters) {
   for (int n = 0; n < 6; ++n) EXPECT_EQ(got[7 * 8 + n], last[n]) << n;
 }
 
+TEST(PtxWarps, SpecialRegistersOfTheThirdDimension) {
+  Machine m(
+      kernel("mov.u32 %r0, %ctaid.z;\nmov.u32 %r1, %tid.z;\nmov.u32 %r2, %nctaid.z;\nmov.u32 %r3, %ntid.z;\n"
+             "mad.lo.u32 %r6, %r0, %r3, %r1;\nmul.wide.u32 %x1, %r6, 16;\nld.param.u64 %out, [result];\n"
+             "add.s64 %out, %out, %x1;\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};"));
+  const auto in = m.buffer(Words(1, 0)), out = m.unwritten(16 * 6);
+  EXPECT_EQ(m.error_of("k", {1, 1, 2}, {1, 1, 3}, {in, out}), "");
+  const auto got = m.read<std::uint32_t>(out, 24);
+  for (std::uint32_t block = 0; block < 2; ++block)
+    for (std::uint32_t thread = 0; thread < 3; ++thread)
+      EXPECT_EQ(Words(got.begin() + 4 * (3 * block + thread), got.begin() + 4 * (3 * block + thread + 1)),
+                (Words{block, thread, 2, 3}));
+}
+
+TEST(PtxWarps, MasksOfLanes) {
+  const std::pair<std::string, std::uint32_t (*)(std::uint32_t)> masks[] = {
+      {"lt", [](std::uint32_t bit) { return bit - 1; }},
+      {"le", [](std::uint32_t bit) { return bit | (bit - 1); }},
+      {"gt", [](std::uint32_t bit) { return ~(bit | (bit - 1)); }},
+      {"ge", [](std::uint32_t bit) { return ~(bit - 1); }},
+      {"eq", [](std::uint32_t bit) { return bit; }}};
+  for (const auto& [name, of_bit] : masks) {
+    const auto got = run("mov.u32 %r0, %lanemask_" + name + ";\nst.global.u32 [%out], %r0;");
+    for (std::uint32_t l = 0; l < 32; ++l) EXPECT_EQ(got[l], of_bit(1u << l)) << name << l;
+  }
+}
+
 TEST(PtxWarps, LoadsExtendAndVectorsKeepTheirOrder) {
   Machine m(
       kernel("ld.global.s8 %r0, [%in+3];\nld.global.u8 %r1, [%in+3];\nld.global.s16 %r2, [%in+2];\nld.global.u16 %r3, "
@@ -121,6 +148,21 @@ TEST(PtxWarps, LoadsExtendAndVectorsKeepTheirOrder) {
   EXPECT_EQ(got[6], 0x55667788u);
   EXPECT_EQ(got[8], 2u);
   EXPECT_EQ(got[10], 1u);
+}
+
+// What an atomic leaves at [%r8] in shared memory, or at [%in]. There is values[0] before; %x1 and %r1 are values[1],
+// %x2 and %r2 values[2].
+std::uint64_t shared_atomic(const std::string& atomic, const std::vector<std::uint64_t>& values,
+                            bool is_global = false) {
+  Machine m(
+      kernel("mov.u32 %r8, place;\nld.global.b64 %x0, [%in];\nst.shared.b64 [%r8], %x0;\n"
+             "ld.global.b64 %x1, [%in+8];\nld.global.b64 %x2, [%in+16];\nld.global.b32 %r1, [%in+8];\n"
+             "ld.global.b32 %r2, [%in+16];\n" +
+                 atomic + "bar.sync 0;\nld.shared.b64 %x0, [%r8];\nst.global.b64 [%out], %x0;",
+             ".shared .align 8 .b8 place[8];\n"));
+  const auto in = m.buffer(values), out = m.unwritten(8);
+  EXPECT_EQ(m.error_of("k", {1}, {1}, {in, out}), "") << atomic;
+  return m.read<std::uint64_t>(is_global ? in : out, 1)[0];
 }
 
 TEST(PtxWarps, AtomicsOfEachKind) {
@@ -152,6 +194,7 @@ TEST(PtxWarps, AtomicsOfEachKind) {
                {"or.b32", 12, 10, 0, 14, false},
                {"xor.b32", 12, 10, 0, 6, false},
                {"exch.b64", 4, ~0ull, 0, ~0ull, true}};
+  const auto is_of_red = [](const std::string& op) { return !op.starts_with("cas") && !op.starts_with("exch"); };
   for (const auto& c : cases) {
     const std::string reg = c.wide ? "%x1" : "%r1", third = c.wide ? "%x2" : "%r2", result = c.wide ? "%x3" : "%r3",
                       n = c.wide ? "64" : "32";
@@ -164,6 +207,17 @@ TEST(PtxWarps, AtomicsOfEachKind) {
     EXPECT_EQ(m.error_of("k", {1}, {1}, {in, out}), "") << c.op;
     EXPECT_EQ(m.read<std::uint64_t>(in, 1)[0], c.expected) << c.op;
     EXPECT_EQ(m.read<std::uint64_t>(out, 1)[0], c.old) << c.op;
+    const std::string operands = ", " + reg + third_text + ";\n";
+    EXPECT_EQ(shared_atomic("atom.shared." + c.op + " " + result + ", [%r8]" + operands, {c.old, c.b, c.c}), c.expected)
+        << c.op;
+    if (!is_of_red(c.op)) continue;
+    for (const std::string space : {"shared", "global"}) {
+      const std::string address = space == "shared" ? "[%r8]" : "[%in]";
+      EXPECT_EQ(
+          shared_atomic("red." + space + "." + c.op + " " + address + operands, {c.old, c.b, c.c}, space == "global"),
+          c.expected)
+          << space << c.op;
+    }
   }
 }
 
@@ -243,6 +297,41 @@ TEST(PtxWarps, MatrixProducts) {
     }
     EXPECT_EQ(m.counts.mma, 1u);
   }
+}
+
+// A stride of 4 bytes: 4 sectors of 32 bytes, and no bank twice; of 128 bytes: a sector and a word of one bank for each
+// lane.
+TEST(PtxWarps, ProfileCountsSectorsAndConflicts) {
+  for (const std::uint64_t stride : {4, 128}) {
+    Machine m(kernel("mul.lo.u32 %r0, %l, " + std::to_string(stride) +
+                         ";\nmov.u32 %r1, words;\nadd.u32 %r1, %r1, %r0;\nst.shared.u32 [%r1], %l;\n"
+                         "ld.param.u64 %x1, [result];\ncvt.u64.u32 %x2, %r0;\nadd.s64 %x1, %x1, %x2;\n"
+                         "st.global.u32 [%x1], %l;",
+                     ".shared .align 128 .b8 words[4096];\n"));
+    m.launch.profile = true;
+    const auto out = m.unwritten(4096);
+    EXPECT_EQ(m.error_of("k", {1}, {32}, {out, out}), "");
+    EXPECT_EQ(m.counts.requests, 1u);
+    EXPECT_EQ(m.counts.sectors, stride == 4 ? 4u : 32u);
+    EXPECT_EQ(m.counts.ideal_sectors, 4u);
+    EXPECT_EQ(m.counts.accesses, 1u);
+    EXPECT_EQ(m.counts.wavefronts, stride == 4 ? 1u : 32u);
+    EXPECT_EQ(m.counts.ideal_wavefronts, 1u);
+  }
+}
+
+TEST(PtxWarps, ProfileCountsInstructionsAndTheirLanes) {
+  Machine m(
+      kernel("setp.lt.u32 %p0, %l, 5;\n@%p0 bra END;\nshfl.sync.idx.b32 %r0, %l, 5, 31, 0xFFFFFFE0;\nEND:\n"
+             "bar.sync 0;"));
+  const auto out = m.unwritten(128);
+  EXPECT_EQ(m.error_of("k", {3}, {32}, {out, out}), "");
+  EXPECT_EQ(m.counts.launches, 1u);
+  EXPECT_EQ(m.counts.blocks, 3u);
+  EXPECT_EQ(m.counts.divergent, 3u);
+  EXPECT_EQ(m.counts.shuffles, 3u);
+  EXPECT_EQ(m.counts.barriers, 3u);
+  EXPECT_LT(m.counts.lanes, 32 * m.counts.instructions);
 }
 
 TEST(PtxWarps, CallsAreExpanded) {

@@ -19,6 +19,26 @@ TEST_F(RuntimeCopies, GoBetweenHostAndDevices) {
   EXPECT_EQ(back, (std::vector<std::uint32_t>{0, 0, 3, 4}));
 }
 
+TEST_F(RuntimeCopies, FillsFollowTheirStream) {
+  std::uint32_t *gate = allocate_pinned(1), *pinned = allocate_pinned(1);
+  std::uint32_t* p = allocate(2);
+  const cudaStream_t stream = make_stream();
+  ok(cudaMemset(p, 0, 8));
+  hold(stream, gate);
+  ok(cudaMemsetAsync(p + 1, 0x11, 4, stream));
+  ok(cudaMemsetAsync(pinned, 0x22, 4, stream));
+  EXPECT_EQ(value_at(p + 1), 0u);
+  open(gate);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_EQ(value_at(p), 0u);
+  EXPECT_EQ(value_at(p + 1), 0x11111111u);
+  EXPECT_EQ(*pinned, 0x22222222u);
+  std::uint32_t own = 0;
+  refused(cudaErrorInvalidValue, "cannot fill pageable host memory",
+          [&] { return cudaMemsetAsync(&own, 0, 4, stream); });
+  refused(cudaErrorInvalidValue, "the range", [&] { return cudaMemsetAsync(p, 0, 9, stream); });
+}
+
 TEST_F(RuntimeCopies, TakeRowsWithPitches) {
   std::vector<std::uint32_t> values{1, 2, 3, 4, 5, 6}, back(4);
   std::uint32_t* p = allocate(6);

@@ -2,6 +2,7 @@
 // The runtime stand-in's choice of PTX and machine code in fat binaries.
 #include <elf.h>
 
+#include "../runtime/src/fat_binary.hpp"
 #include "runtime_harness.hpp"
 
 namespace triax::test {
@@ -55,6 +56,18 @@ TEST_F(RuntimeFatBinary, PtxBesideMachineCodeRuns) {
   EXPECT_EQ(a.sharedSizeBytes, 512u);
 }
 
+TEST_F(RuntimeFatBinary, LaunchesThatNeedMoreThanABlockHasAreRefused) {
+  LoadedKernels many(FatBinaryBuilder().add(kCubin, 80, cubin_of("write", 72, 0)).add(kPtx, 80, writer(7)));
+  p_ = allocate(1);
+  refused(cudaErrorLaunchOutOfResources,
+          "1024 threads of 72 registers need 73728 registers, and a block can have 65536",
+          [&] { return many.launch("write", 1, 1024, 0, nullptr, p_); });
+  ok(many.launch("write", 1, 512, 0, nullptr, p_));
+  LoadedKernels large(FatBinaryBuilder().add(kCubin, 80, cubin_of("write", 24, 49153)).add(kPtx, 80, writer(7)));
+  refused(cudaErrorInvalidValue, "49153 bytes of shared memory (0 dynamic), and a block can have 49152",
+          [&] { return large.launch("write", 1, 1, 0, nullptr, p_); });
+}
+
 TEST_F(RuntimeFatBinary, WithoutMachineCodeRegistersAreNotKnown) {
   LoadedKernels kernels(FatBinaryBuilder().add(kCubin, 90, cubin_of("write", 24, 0)).add(kPtx, 80, writer(7)));
   ok(write(kernels));
@@ -81,6 +94,24 @@ TEST_F(RuntimeFatBinary, CompressedPtxIsRefused) {
     LoadedKernels kernels(FatBinaryBuilder().add(kPtx, 80, writer(7), flag));
     refused(cudaErrorNoKernelImageForDevice, "--no-compress", [&] { return write(kernels); });
   }
+}
+
+TEST_F(RuntimeFatBinary, UnknownFormatsAreRefused) {
+  std::string file = FatBinaryBuilder().add(kPtx, 80, writer(7)).bytes();
+  const auto refuse = [](const std::string& bytes, const std::string& text) {
+    try {
+      gpu_stand_in::read_fat_binary(reinterpret_cast<const std::byte*>(bytes.data()), 80);
+      ADD_FAILURE() << text;
+    } catch (const gpu_stand_in::FatBinaryError& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr(text));
+    }
+  };
+  std::string other = file;
+  other[0] = 'x';
+  refuse(other, "of unknown format (magic number and version)");
+  file[16 + 8] = '\x7F'; // the low byte of the size of the entry, behind the header of the file
+  file[16 + 9] = '\x7F';
+  refuse(file, "of unknown format (an entry is longer than the file)");
 }
 
 TEST_F(RuntimeFatBinary, RelocatableCodeIsRefused) {

@@ -227,5 +227,24 @@ TEST_F(RuntimeGraphs, StatusIsReported) {
   cudaGetLastError();
 }
 
+TEST_F(RuntimeGraphs, OfSeveralDevicesAndWithFlagsAreRefused) {
+  begin();
+  ok(cudaEventRecord(event, a));
+  const int own = device_;
+  RuntimeTest::SetUp(); // the next device is current
+  const cudaStream_t other = make_stream();
+  refused(cudaErrorNotSupported, "does not know graphs of several devices",
+          [&] { return cudaStreamWaitEvent(other, event, 0); });
+  ok(cudaSetDevice(own));
+  append(1, a);
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(a, &graph));
+  cudaGraphExec_t exec = nullptr;
+  refused(cudaErrorNotSupported, "the stand-in knows no flags of graphs",
+          [&] { return cudaGraphInstantiate(&exec, graph, 1); });
+  ok(cudaGraphInstantiate(&exec, graph, 0));
+  refused(cudaErrorInvalidResourceHandle, "'s, and stream", [&] { return cudaGraphLaunch(exec, other); });
+}
+
 } // namespace
 } // namespace triax::test

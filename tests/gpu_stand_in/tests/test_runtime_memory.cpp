@@ -30,6 +30,28 @@ TEST_F(RuntimeMemory, IsLimitedByTheCapacity) {
   ok(cudaMalloc(&more, total));
 }
 
+TEST_F(RuntimeMemory, DevicesHaveDifferentAddressesOnTheBus) {
+  char first[32] = {}, second[32] = {};
+  ok(cudaDeviceGetPCIBusId(first, sizeof first, 0));
+  ok(cudaDeviceGetPCIBusId(second, sizeof second, 1));
+  EXPECT_STREQ(first, "0000:00:00.0");
+  EXPECT_STREQ(second, "0000:01:00.0");
+  EXPECT_EQ(cudaDeviceGetPCIBusId(first, sizeof first, 128), cudaErrorInvalidDevice);
+}
+
+TEST_F(RuntimeMemory, PinnedCallsRefuseWhatIsNotPinned) {
+  std::uint32_t *p = allocate(1), *pinned = allocate_pinned(2);
+  void* found = nullptr;
+  refused(cudaErrorNotSupported, "does not know flags 4", [&] { return cudaHostAlloc(&found, 4, 4); });
+  refused(cudaErrorInvalidValue, "the address is not pinned memory: byte 0 of cudaMalloc",
+          [&] { return cudaHostGetDevicePointer(&found, p, 0); });
+  refused(cudaErrorInvalidValue, "flags must be 0, got 1", [&] { return cudaHostGetDevicePointer(&found, pinned, 1); });
+  ok(cudaHostGetDevicePointer(&found, pinned, 0));
+  EXPECT_EQ(found, pinned);
+  refused(cudaErrorInvalidValue, "no pinned allocation begins there", [&] { return cudaFreeHost(pinned + 1); });
+  ok(cudaFreeHost(pinned));
+}
+
 TEST_F(RuntimeMemory, FreeRefusesPointersThatDoNotBeginAnAllocation) {
   std::uint32_t* p = allocate(64);
   refused(cudaErrorInvalidValue, "byte 4 of cudaMalloc", [&] { return cudaFree(p + 1); });

@@ -3,6 +3,11 @@
 // own, because the environment is read once.
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
 #include "../runtime/src/settings.hpp"
 #include "runtime_harness.hpp"
 
@@ -175,6 +180,140 @@ TEST_F(RuntimeSettingsDeathTest, ASeedBringsAboutOrdersThatNothingForbids) {
         std::exit(require({copy_on_two_streams(true) == std::vector<std::uint32_t>{2}}));
       },
       ::testing::ExitedWithCode(0), "");
+}
+
+// The values that two branches of a graph leave, of which each appends a digit.
+std::set<std::uint32_t> orders_of_two_nodes() {
+  LoadedKernels kernels(kSetAndAppend);
+  cudaStream_t streams[2];
+  cudaEvent_t events[2];
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  void* p = nullptr;
+  for (auto& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  for (auto& event : events) cudaEventCreate(&event);
+  cudaMalloc(&p, 4);
+  cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeRelaxed);
+  cudaEventRecord(events[0], streams[0]);
+  cudaStreamWaitEvent(streams[1], events[0], 0);
+  for (std::uint32_t n = 0; n < 2; ++n) kernels.launch("append", 1, 1, 0, streams[n], p, n + 1);
+  cudaEventRecord(events[1], streams[1]);
+  cudaStreamWaitEvent(streams[0], events[1], 0);
+  cudaStreamEndCapture(streams[0], &graph);
+  cudaGraphInstantiate(&exec, graph, 0);
+  std::set<std::uint32_t> seen;
+  for (int n = 0; n < 40; ++n) {
+    std::uint32_t value = 0;
+    cudaMemset(p, 0, 4);
+    cudaDeviceSynchronize();
+    cudaGraphLaunch(exec, streams[0]);
+    cudaDeviceSynchronize();
+    cudaMemcpy(&value, p, 4, cudaMemcpyDeviceToHost);
+    seen.insert(value);
+  }
+  return seen;
+}
+
+// For each of 64 blocks, how many blocks ran before it.
+std::vector<std::uint32_t> turns_of_blocks(LoadedKernels& kernels) {
+  constexpr unsigned kBlocks = 64;
+  std::vector<std::uint32_t> turns(kBlocks + 1);
+  void* p = nullptr;
+  cudaMalloc(&p, turns.size() * 4);
+  cudaMemset(p, 0, turns.size() * 4);
+  kernels.launch("turns", kBlocks, 1, 0, nullptr, p);
+  cudaMemcpy(turns.data(), p, turns.size() * 4, cudaMemcpyDeviceToHost);
+  return {turns.begin() + 1, turns.end()}; // the first is the counter
+}
+
+constexpr const char* kTurns = R"(
+.visible .entry turns(.param .u64 p) {
+  .reg .u64 %rd<4>; .reg .u32 %r<3>;
+  ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+  atom.global.add.u32 %r2, [%rd1], 1; st.global.u32 [%rd3+4], %r2; ret;
+}
+)";
+
+TEST_F(RuntimeSettingsDeathTest, ASeedChoosesOrdersOfGraphNodesAndBlocks) {
+  const auto seed = [](const char* text) {
+    setenv("TRIAX_GPU_SEED", text, 1);
+    setenv("TRIAX_GPU_THREADS", "1", 1);
+  };
+  EXPECT_EXIT(
+      {
+        seed("7");
+        LoadedKernels kernels(kTurns);
+        const auto first = turns_of_blocks(kernels);
+        const auto second = turns_of_blocks(kernels);
+        std::exit(require({orders_of_two_nodes() == std::set<std::uint32_t>{12, 21}, !std::ranges::is_sorted(first),
+                           !std::ranges::is_sorted(second), first != second,
+                           std::set(first.begin(), first.end()).size() == first.size()}));
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        seed("0");
+        LoadedKernels kernels(kTurns);
+        const auto first = turns_of_blocks(kernels);
+        std::exit(require({orders_of_two_nodes() == std::set<std::uint32_t>{21}, std::ranges::is_sorted(first)}));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RuntimeSettingsDeathTest, ADriverCanLackWaitsForValues) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_WAIT_VALUES", "0", 1);
+        void* found = nullptr;
+        cudaDriverEntryPointQueryResult state{};
+        cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000, cudaEnableDefault, &state);
+        std::exit(require({found == nullptr, state == cudaDriverEntryPointSymbolNotFound}));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RuntimeSettingsDeathTest, TheLogNamesLaunches) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_LOG", "1", 1);
+        LoadedKernels kernels(kSetAndAppend);
+        void* p = nullptr;
+        cudaMalloc(&p, 4);
+        kernels.launch("set", dim3(2, 1, 1), dim3(32, 1, 1), 16, nullptr, p, 1u);
+        cudaDeviceSynchronize();
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "GPU 0, .*: set<<<\\(2, 1, 1\\), \\(32, 1, 1\\), 16>>>");
+}
+
+// Each kind of exit, because triax ends with _Exit(), which runs no exit handlers.
+TEST_F(RuntimeSettingsDeathTest, CountsAndProfileAreWrittenAtEachKindOfExit) {
+  constexpr const char* kName = "TRIAX_GPU_PROFILE";
+  const bool is_child = std::getenv(kName) != nullptr; // the process of a death test runs this test from its begin
+  const std::string file =
+      is_child ? std::getenv(kName) : ::testing::TempDir() + "gpu-stand-in-profile-" + std::to_string(getpid());
+  setenv(kName, file.c_str(), 1);
+  using End = void (*)(int);
+  for (const End end : {End{std::_Exit}, End{std::exit}}) {
+    EXPECT_EXIT(
+        {
+          setenv("TRIAX_GPU_COUNTS", "1", 1);
+          LoadedKernels kernels(kSetAndAppend);
+          void* p = nullptr;
+          cudaMalloc(&p, 4);
+          kernels.launch("set", 1, 1, 0, nullptr, p, 1u);
+          cudaDeviceSynchronize();
+          end(3);
+        },
+        ::testing::ExitedWithCode(3), "1 launches, 1 blocks, 4 warp instructions, 0 mma instructions");
+    if (is_child) continue;
+    std::stringstream text;
+    text << std::ifstream(file).rdbuf();
+    EXPECT_THAT(text.str(), ::testing::StartsWith("{\"kernel\": \"set\", \"launches\": 1, \"blocks\": 1, "));
+    EXPECT_EQ(std::ranges::count(text.str(), '\n'), 1) << text.str();
+    std::filesystem::remove(file);
+  }
+  unsetenv(kName);
 }
 
 } // namespace

@@ -172,5 +172,11 @@ TEST_F(RuntimeStreams, WorkAfterAnErrorDoesNotRun) {
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorIllegalAddress);
 }
 
+TEST_F(RuntimeStreams, AreMadeWithKnownFlagsOnly) {
+  cudaStream_t stream = nullptr;
+  refused(cudaErrorInvalidValue, "the pointer to the stream is null", [] { return cudaStreamCreate(nullptr); });
+  refused(cudaErrorInvalidValue, "flags 8 are not known", [&] { return cudaStreamCreateWithFlags(&stream, 8); });
+}
+
 } // namespace
 } // namespace triax::test

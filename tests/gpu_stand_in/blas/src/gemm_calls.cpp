@@ -199,13 +199,24 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std
   });
 }
 
-// Modes change speed and rounding on a GPU. The sums here are in double, in one order.
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) {
-  return blas_call("cublasSetMathMode", [&] { get(handle); });
+// The known modes change speed and rounding on a GPU. The sums here are in double, in one order.
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  return blas_call("cublasSetMathMode", [&] {
+    get(handle);
+    const int kind = mode & ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    if (kind != CUBLAS_DEFAULT_MATH && kind != CUBLAS_PEDANTIC_MATH && kind != CUBLAS_TF32_TENSOR_OP_MATH) {
+      unknown("math mode " + std::to_string(mode));
+    }
+  });
 }
 
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t) {
-  return blas_call("cublasSetAtomicsMode", [&] { get(handle); });
+cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode) {
+  return blas_call("cublasSetAtomicsMode", [&] {
+    get(handle);
+    if (mode != CUBLAS_ATOMICS_NOT_ALLOWED && mode != CUBLAS_ATOMICS_ALLOWED) {
+      unknown("atomics mode " + std::to_string(mode));
+    }
+  });
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t operation_a,
@@ -215,12 +226,15 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                                              cudaDataType type_b, std::int64_t leading_b, long long stride_b,
                                              const void* beta, void* c, cudaDataType type_c, std::int64_t leading_c,
                                              long long stride_c, std::int64_t batch, cublasComputeType_t compute,
-                                             cublasGemmAlgo_t) {
+                                             cublasGemmAlgo_t algorithm) {
   return blas_call("cublasGemmStridedBatchedEx", [&] {
     const Blas& blas = get(handle);
     check_stream(blas.stream);
     if (m < 0 || n < 0 || k < 0 || batch < 0) invalid("a size is negative");
     if (!alpha || !beta) invalid("alpha or beta is null");
+    if (algorithm != CUBLAS_GEMM_DEFAULT && algorithm != CUBLAS_GEMM_DEFAULT_TENSOR_OP) {
+      unknown("algorithm " + std::to_string(algorithm));
+    }
     const Gemm g{operand_of(operation_a, a, type_a, m, k, leading_a, stride_a),
                  operand_of(operation_b, b, type_b, k, n, leading_b, stride_b),
                  {{c, type_c, m, n, leading_c}, false, stride_c},

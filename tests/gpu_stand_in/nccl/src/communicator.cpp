@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cstdlib>
 #include <map>
 #include <thread>
 
@@ -22,7 +23,19 @@ Table& table() {
 
 thread_local std::string last_message;
 
+double report_after_s() {
+  const char* text = std::getenv("TRIAX_GPU_NCCL_REPORT_S");
+  return text ? std::atof(text) : 60.0;
+}
+
 } // namespace
+
+void WaitReport::check(const std::string& what, const std::function<std::string()>& missing) {
+  const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  if (is_reported_ || waited < report_after_s()) return;
+  is_reported_ = true;
+  report("NCCL: " + what + " waits for " + std::to_string(waited) + " s" + missing());
+}
 
 std::string Communicator::text() const {
   return "communicator " + name + ", rank " + std::to_string(rank) + " of " + std::to_string(size) + " on GPU " +
@@ -62,9 +75,16 @@ void Communicator::join() {
   own().process = getpid();
   if (aborted) shared->aborted = 1;
   ++shared->joined;
+  WaitReport late;
   while (static_cast<int>(shared->joined) < size && !is_over()) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     check_members();
+    late.check(text(), [&] {
+      std::string missing;
+      for (int n = 0; n < size; ++n)
+        if (shared->members[n].process == 0) missing += "; rank " + std::to_string(n) + " has not joined";
+      return missing;
+    });
   }
   unlink_segment(name);
   state = is_over() ? ncclRemoteError : ncclSuccess;

@@ -24,6 +24,17 @@ struct NcclError : std::runtime_error {
   ncclResult_t result;
 };
 
+// Reports once if a wait takes longer than TRIAX_GPU_NCCL_REPORT_S.
+class WaitReport {
+ public:
+  // "NCCL: `what` waits for 60.0 s`missing`".
+  void check(const std::string& what, const std::function<std::string()>& missing);
+
+ private:
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  bool is_reported_ = false;
+};
+
 struct Communicator {
   std::string name; // of the segment
   int rank = 0, size = 1, device = 0;

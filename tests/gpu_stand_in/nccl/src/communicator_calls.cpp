@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "communicator.hpp"
 
@@ -14,7 +16,37 @@ namespace {
 
 constexpr int kFewBlocks = 8; // with at most so many, kernels of two communicators run beside each other
 
+// The numbers that the stand-in does not follow. The later ones are not in all versions of NCCL.
+template <class Config>
+std::vector<std::pair<const char*, int>> unknown_numbers(const Config& c) {
+  std::vector<std::pair<const char*, int>> out = {{"cgaClusterSize", c.cgaClusterSize}, {"minCTAs", c.minCTAs}};
+  if (c.splitShare != 0) out.emplace_back("splitShare", c.splitShare);
+  if constexpr (requires { c.trafficClass; }) out.emplace_back("trafficClass", c.trafficClass);
+  if constexpr (requires { c.collnetEnable, c.CTAPolicy, c.shrinkShare, c.nvlsCTAs; }) {
+    out.insert(out.end(), {{"collnetEnable", c.collnetEnable},
+                           {"CTAPolicy", c.CTAPolicy},
+                           {"shrinkShare", c.shrinkShare},
+                           {"nvlsCTAs", c.nvlsCTAs}});
+  }
+  if constexpr (requires { c.nChannelsPerNetPeer, c.nvlinkCentricSched; }) {
+    out.insert(out.end(),
+               {{"nChannelsPerNetPeer", c.nChannelsPerNetPeer}, {"nvlinkCentricSched", c.nvlinkCentricSched}});
+  }
+  return out;
+}
+
+void check_config(const ncclConfig_t& config) {
+  const auto refuse = [](const char* field) {
+    throw NcclError(ncclInvalidArgument, std::string("the stand-in does not know ncclConfig_t::") + field);
+  };
+  for (const auto& [field, value] : unknown_numbers(config)) {
+    if (value != NCCL_CONFIG_UNDEF_INT) refuse(field);
+  }
+  if (config.netName != NCCL_CONFIG_UNDEF_PTR) refuse("netName");
+}
+
 CommunicatorPtr make_communicator(const ncclConfig_t* config) {
+  if (config) check_config(*config);
   auto c = std::make_shared<Communicator>();
   c->device = current_device();
   c->is_concurrent = config && config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs <= kFewBlocks;
@@ -44,10 +76,13 @@ void place(Communicator& c, const Communicator& parent, const SplitEntry* entrie
 
 void split(const CommunicatorPtr& parent, const CommunicatorPtr& c, int number, int color) {
   const SplitEntry* entries = parent->segment.load()->splits[number];
+  WaitReport late;
   for (int n = 0; n < parent->size; ++n) {
     while (entries[n].is_there == 0 && !parent->is_over()) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       parent->check_members();
+      late.check("ncclCommSplit of " + parent->text(),
+                 [n] { return "; rank " + std::to_string(n) + " has not called it"; });
     }
   }
   if (parent->is_over()) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <list>
 #include <map>
 
@@ -67,12 +66,6 @@ DeviceQueue& queue_of(int device) {
   static auto& queues = *new std::map<int, DeviceQueue>;
   std::lock_guard lock(mutex);
   return queues[device];
-}
-
-// Seconds after which a call that does not move is reported.
-double report_after() {
-  const char* text = std::getenv("TRIAX_GPU_NCCL_REPORT_S");
-  return text ? std::atof(text) : 60.0;
 }
 
 class GroupRun {
@@ -151,9 +144,7 @@ class GroupRun {
     for (const CommunicatorPtr& each : group_->communicators) each->check_members();
     const double waited = std::chrono::duration<double>(now - begun_).count();
     if (started_ && !group_->is_captured) find_deadlock(waited);
-    if (waited < report_after() || reported_) return;
-    reported_ = true;
-    report("NCCL: " + group_->text() + " waits for " + std::to_string(waited) + " s" + missing());
+    late_.check(group_->text(), [this] { return missing(); });
   }
 
   // Two members wait for each other, because they use two communicators in different orders.
@@ -200,7 +191,8 @@ class GroupRun {
   const Clock::time_point begun_;
   Clock::time_point checked_;
   std::map<std::tuple<const Communicator*, int, int>, Lane> lanes_;
-  bool started_ = false, finished_ = false, reported_ = false;
+  WaitReport late_;
+  bool started_ = false, finished_ = false;
 };
 
 struct Pending {

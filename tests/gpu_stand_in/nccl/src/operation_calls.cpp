@@ -72,6 +72,7 @@ void point_to_point(const char* name, bool sends, void* buffer, std::size_t coun
   const std::size_t bytes = count * width_of(type);
   check_buffer(c, buffer, bytes, sends ? "sendbuff" : "recvbuff");
   request.name = name;
+  request.call.type = type;
   request.sends = sends;
   request.peer = peer;
   (sends ? request.input_bytes : request.output_bytes) = bytes;

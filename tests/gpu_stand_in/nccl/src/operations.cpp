@@ -154,6 +154,7 @@ class SendRun : public Operation {
       std::memcpy(channel.data, data_to_send(from, bytes), bytes);
       channel.bytes = bytes;
       channel.message_bytes = request_.input_bytes;
+      channel.type = request_.call.type;
       at_ += bytes;
       channel.posted.store(++c_.sent[request_.peer], std::memory_order_release);
     }
@@ -179,7 +180,10 @@ class ReceiveRun : public Operation {
     Channel& channel = c_.segment.load()->channels[request_.peer][c_.rank];
     while (at_ < request_.output_bytes) {
       if (channel.posted.load(std::memory_order_acquire) == c_.received[request_.peer]) return false;
-      if (channel.message_bytes != request_.output_bytes) refuse(channel.message_bytes);
+      if (channel.message_bytes != request_.output_bytes) {
+        refuse(std::to_string(channel.message_bytes) + " bytes", std::to_string(request_.output_bytes) + " bytes");
+      }
+      if (channel.type != request_.call.type) refuse(type_name(channel.type), type_name(request_.call.type));
       auto* to = static_cast<std::byte*>(request_.output) + at_;
       std::memcpy(data_to_write(c_.device, to, channel.bytes, "ncclRecv: recvbuff"), channel.data, channel.bytes);
       copy_state(to, channel.written, channel.bytes, true);
@@ -190,10 +194,10 @@ class ReceiveRun : public Operation {
   }
 
  private:
-  [[noreturn]] void refuse(std::uint64_t sent) {
-    const std::string why = "rank " + std::to_string(request_.peer) + " sends " + std::to_string(sent) +
-                            " bytes, and rank " + std::to_string(c_.rank) + " receives " +
-                            std::to_string(request_.output_bytes);
+  static std::string type_name(int type) { return name_of(static_cast<ncclDataType_t>(type)); }
+  [[noreturn]] void refuse(const std::string& sent, const std::string& received) {
+    const std::string why = "rank " + std::to_string(request_.peer) + " sends " + sent + ", and rank " +
+                            std::to_string(c_.rank) + " receives " + received;
     c_.fail(why);
     throw StreamError(cudaErrorLaunchFailure, c_.text() + ": " + why);
   }

@@ -15,7 +15,7 @@ struct Request {
   CommunicatorPtr communicator;
   std::string name; // "ncclAllReduce"
   bool is_collective = false;
-  CollectiveCall call; // collectives
+  CollectiveCall call; // of a send or receive, the type only
   bool sends = false;  // point to point
   int peer = 0;
   const void* input = nullptr;

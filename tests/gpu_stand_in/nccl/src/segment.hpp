@@ -29,6 +29,7 @@ struct CollectiveCall {
 struct Channel {
   std::atomic<std::uint64_t> posted, taken; // chunks
   std::uint64_t bytes, message_bytes;       // of the chunk; of the whole send
+  int type;                                 // ncclDataType_t of the send
   std::byte data[kChunkBytes];
   std::uint8_t written[kChunkBytes]; // whether the sender's byte was ever written
 };

@@ -53,8 +53,6 @@ std::byte* shared_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
              " bytes of shared memory");
   }
   const auto offset = static_cast<std::uint32_t>(address);
-  // An atomic access has its own mark in the place of the warp: ordered by barriers only, and not against its like.
-  constexpr std::uint32_t kAtomicWarp = 62;
   const std::uint32_t limit = ordered_limit(w);
   for (std::uint32_t g = offset / 2; g < (offset + sizeof(T)) / 2; ++g) {
     std::uint32_t& written = b.write_tags[g];

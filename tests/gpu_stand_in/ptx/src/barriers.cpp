@@ -95,12 +95,6 @@ void begin_clock(Block& b) {
   begin_at(b, b.clock + 1);
 }
 
-void end_clock(Block& b) {
-  for (const Warp& w : b.warps)
-    for (const PendingCopy& copy : w.copies)
-      std::fill_n(b.write_tags.begin() + copy.to / 2, copy.bytes / 2, 0); // kPending is of any block
-}
-
 void forget_clock(Block& b) {
   b.clock = kMaxFirstClock + 1;
 }

@@ -38,7 +38,7 @@ void begin_copy(Warp& w, const Instruction& i, std::uint32_t lanes) {
     check_shared_write(w, i, l, offset, bytes, bytes, nullptr);
     std::memset(b.shared_at(offset), 0xFF, bytes);
     for (std::uint32_t g = 0; g < bytes / 2; ++g) b.write_tags[offset / 2 + g] = kPending;
-    w.copies.push_back({offset, bytes, source, from, static_cast<std::uint8_t>(l), w.groups[l]});
+    w.copies.push_back({offset, bytes, source, from, static_cast<std::uint8_t>(l), w.groups[l], &i});
   }
 }
 

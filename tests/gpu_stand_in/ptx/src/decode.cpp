@@ -250,7 +250,6 @@ std::unique_ptr<Kernel> decode_kernel(const ModuleText& module, const Function& 
   if (!function.params.empty()) kernel->param_bytes = function.params.back().offset + function.params.back().bytes;
   kernel->max_threads = function.max_threads;
   kernel->required_threads = function.required_threads;
-  kernel->min_blocks_per_sm = function.min_blocks_per_sm;
   Decoder decoder{module, *kernel, *code};
   code->carry = code->register_bytes;
   code->register_bytes += 32;

@@ -54,7 +54,6 @@ Execute choose_fma(const Instruction& i) {
 // Signs and bits, for which NaN needs no special case.
 template <class F32, class F64>
 Execute by_bits(const Instruction& i, F32, F64) {
-  if (i.ftz) return nullptr;
   if (i.type == Type::kF32) return each<F32{}, std::uint32_t, std::uint32_t>;
   if (i.type == Type::kF64) return each<F64{}, std::uint64_t, std::uint64_t>;
   return nullptr;

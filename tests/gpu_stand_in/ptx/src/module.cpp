@@ -167,9 +167,7 @@ Function read_function(const Tokens& t, std::size_t& at) {
       f.max_threads = read_dim3(t, at);
     else if (token.text == ".reqntid")
       f.required_threads = read_dim3(t, at);
-    else if (token.text == ".minnctapersm")
-      f.min_blocks_per_sm = static_cast<unsigned>(read_integer(at_or_end(t, at++)));
-    else if (token.text == ".maxnreg")
+    else if (token.text == ".minnctapersm" || token.text == ".maxnreg") // for ptxas
       ++at;
     else if (token.text == ".noreturn") {
     } else
@@ -255,13 +253,6 @@ const Kernel* ModuleText::find(std::string_view name) const {
   if (function == functions.end() || !function->second.entry) return nullptr;
   auto kernel = decode_kernel(*this, function->second);
   return (decoded_[std::string(name)] = std::move(kernel)).get();
-}
-
-std::vector<std::string> ModuleText::kernel_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, function] : functions)
-    if (function.entry) names.push_back(name);
-  return names;
 }
 
 std::shared_ptr<const Module> read_module(std::string_view ptx) {

@@ -23,14 +23,12 @@ struct Function {
   std::vector<Param> results, params;
   Token body; // with its braces; empty: declared only
   Dim3 max_threads{0, 0, 0}, required_threads{0, 0, 0};
-  unsigned min_blocks_per_sm = 0, line = 0;
+  unsigned line = 0;
 };
 
 struct ModuleText : Module {
   explicit ModuleText(std::string_view ptx);
   const Kernel* find(std::string_view name) const override;
-  std::vector<std::string> kernel_names() const override;
-  const std::vector<GlobalVariable>& globals() const override { return variables; }
 
   std::string text;
   std::map<std::string, Function, std::less<>> functions;

@@ -52,9 +52,9 @@ void count_access(Warp& w, Space space, const std::uint64_t* addresses, std::uin
 
 Profile& Profile::operator+=(const Profile& o) {
   launches += o.launches, blocks += o.blocks, instructions += o.instructions, lanes += o.lanes, mma += o.mma;
-  floats += o.floats, shuffles += o.shuffles, barriers += o.barriers, requests += o.requests, sectors += o.sectors;
+  shuffles += o.shuffles, barriers += o.barriers, requests += o.requests, sectors += o.sectors;
   ideal_sectors += o.ideal_sectors, accesses += o.accesses, wavefronts += o.wavefronts;
-  ideal_wavefronts += o.ideal_wavefronts, divergent += o.divergent, pending_copies += o.pending_copies;
+  ideal_wavefronts += o.ideal_wavefronts, divergent += o.divergent;
   return *this;
 }
 

@@ -259,7 +259,7 @@ void run_block(Block& b) {
       }
       all_ended &= w.live == 0;
     }
-    if (all_ended) return end_clock(b);
+    if (all_ended) return;
     if (!open_barriers(b)) fail_deadlock(b);
   }
 }

@@ -84,8 +84,10 @@ void wait_at_barrier(Warp& w, const Instruction& i, const Group& g, std::uint32_
 
 void end_lanes(Warp& w, std::uint32_t lanes) {
   w.live &= ~lanes;
-  const auto pending = [&](const PendingCopy& c) { return (lanes >> c.lane & 1) != 0; };
-  if (std::any_of(w.copies.begin(), w.copies.end(), pending)) w.counts.pending_copies = 1;
+  for (const PendingCopy& copy : w.copies) {
+    if (lanes >> copy.lane & 1)
+      fail(w, *copy.instruction, copy.lane, ErrorKind::kHazard, "the thread ends before a wait for this cp.async");
+  }
 }
 
 std::uint32_t enabled(const Warp& w, const Instruction& i, std::uint32_t lanes) {

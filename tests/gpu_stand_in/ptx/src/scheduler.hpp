@@ -12,9 +12,8 @@ void run_block(Block& block);
 // Runs a warp until all of its lanes have ended or wait at a barrier.
 void run_warp(Warp& warp);
 
-// Intervals of shared memory: of a block that begins, of one that has ended, and of one that an error has ended.
+// Intervals of shared memory: of a block that begins, and of one that an error has ended.
 void begin_clock(Block& block);
-void end_clock(Block& block);
 void forget_clock(Block& block);
 
 // Adds the lanes to a barrier at their warp's `barrier`, once all live lanes of the warp wait there.

@@ -13,6 +13,8 @@
 namespace triax::gpu_stand_in::STAND_IN_ISA {
 
 inline constexpr std::uint32_t kManyLanes = 63, kManyWarps = 63, kWarpBits = 63 << 6;
+// The mark of atomic accesses in the place of the warp: ordered by barriers only, and not against its like.
+inline constexpr std::uint32_t kAtomicWarp = 62;
 
 // No access of this block.
 inline bool is_unwritten(const Block& b, std::uint32_t tag) {
@@ -35,10 +37,11 @@ inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
 [[noreturn]] inline void shared_hazard(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
                                        std::uint32_t other, const char* what) {
   const std::uint32_t warp = other >> 6 & 63, their = other & 63;
-  const std::string who = warp == w.index      ? (their == kManyLanes ? "other lanes of this warp"
-                                                                      : "lane " + std::to_string(their) + " of this warp")
-                          : warp == kManyWarps ? "other warps"
-                                               : "warp " + std::to_string(warp);
+  const std::string who = warp == w.index       ? (their == kManyLanes ? "other lanes of this warp"
+                                                                       : "lane " + std::to_string(their) + " of this warp")
+                          : warp == kManyWarps  ? "other warps"
+                          : warp == kAtomicWarp ? "an atomic"
+                                                : "warp " + std::to_string(warp);
   fail(w, i, lane, ErrorKind::kHazard,
        std::string(what) + who + " at shared address " + std::to_string(offset) +
            (warp == w.index ? ", and no bar.warp.sync or barrier lies between" : ", and no barrier lies between"));

@@ -33,6 +33,7 @@ struct PendingCopy {
   std::uint64_t from = 0;
   std::uint8_t lane = 0;
   std::uint32_t group = 0; // of its lane; the open group has the highest number
+  const Instruction* instruction = nullptr;
 };
 
 struct Warp {

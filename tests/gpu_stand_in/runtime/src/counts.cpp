@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of what kernels did, printed when the process ends.
+// Counts of what kernels did, printed when the process ends, by exit() or by _Exit().
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "launch.hpp"
 #include "settings.hpp"
@@ -13,7 +19,9 @@ namespace triax::gpu_stand_in {
 namespace {
 
 struct Totals {
-  std::mutex mutex;
+  std::timed_mutex mutex;
+  std::atomic<pid_t> process = 0; // that counts; a child after fork() does not
+  bool are_printed = false;
   std::map<std::string, Profile> of_kernel;
 };
 Totals& totals() {
@@ -38,7 +46,6 @@ void append_profile() {
                                                             {"instructions", c.instructions},
                                                             {"lanes", c.lanes},
                                                             {"mma", c.mma},
-                                                            {"floats", c.floats},
                                                             {"shuffles", c.shuffles},
                                                             {"barriers", c.barriers},
                                                             {"requests", c.requests},
@@ -47,8 +54,7 @@ void append_profile() {
                                                             {"accesses", c.accesses},
                                                             {"wavefronts", c.wavefronts},
                                                             {"ideal_wavefronts", c.ideal_wavefronts},
-                                                            {"divergent", c.divergent},
-                                                            {"pending_copies", c.pending_copies}};
+                                                            {"divergent", c.divergent}};
     std::string line = "{\"kernel\": \"" + name + "\"";
     for (const auto& [key, value] : values) line += ", \"" + std::string(key) + "\": " + std::to_string(value);
     line += "}\n";
@@ -58,7 +64,11 @@ void append_profile() {
 }
 
 void print_at_exit() {
-  std::lock_guard lock(totals().mutex);
+  Totals& all = totals();
+  if (all.process != getpid()) return;
+  // A signal handler that ends the process may have interrupted add_counts().
+  const std::unique_lock lock(all.mutex, std::chrono::seconds(1));
+  if (!lock || std::exchange(all.are_printed, true)) return;
   if (settings().counts) print_totals();
   if (!settings().profile_file.empty()) append_profile();
 }
@@ -69,8 +79,14 @@ void add_counts(const std::string& kernel, const Profile& counts) {
   if (!settings().counts && settings().profile_file.empty()) return;
   Totals& all = totals();
   std::lock_guard lock(all.mutex);
-  static const int registered = std::atexit(print_at_exit);
-  if (registered == 0) all.of_kernel[kernel] += counts;
+  if (all.process.exchange(getpid()) == 0) std::atexit(print_at_exit);
+  all.of_kernel[kernel] += counts;
 }
 
 } // namespace triax::gpu_stand_in
+
+// Takes the place of the C library's, which runs no exit handlers: triax ends with it.
+extern "C" [[noreturn]] void _Exit(int status) noexcept {
+  triax::gpu_stand_in::print_at_exit();
+  for (;;) syscall(SYS_exit_group, status);
+}

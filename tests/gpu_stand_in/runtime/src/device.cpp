@@ -9,7 +9,7 @@ namespace triax::gpu_stand_in {
 
 namespace {
 
-constexpr int kMaxDevices = 64;
+constexpr int kMaxDevices = 128;
 std::atomic<GpuDevice*> devices[kMaxDevices];
 thread_local int current = 0;
 
@@ -60,10 +60,6 @@ int device_count() {
 cudaError_t sticky_error(int number) {
   GpuDevice* found = find_device(number);
   return found ? found->sticky() : cudaSuccess;
-}
-
-void fail_device(int number, cudaError_t error, const std::string& message) {
-  device(number).fail(error, message);
 }
 
 DeviceMemory& memory_of(int number) {

@@ -13,7 +13,7 @@ namespace triax::gpu_stand_in {
 
 namespace {
 
-constexpr int kMaxDevices = 64;
+constexpr int kMaxDevices = 128;
 
 std::uint64_t parse_number(std::string_view text, std::uint64_t max = std::numeric_limits<std::uint64_t>::max()) {
   std::uint64_t number = 0;

@@ -58,10 +58,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return make_stream("cudaStreamCreateWithFlags", stream, flags);
 }
 
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return make_stream("cudaStreamCreateWithPriority", stream, flags);
-}
-
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return call("cudaStreamDestroy", Check::kNone, [&] { remove_stream(stream); });
 }

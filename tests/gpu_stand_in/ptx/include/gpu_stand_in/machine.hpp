@@ -57,7 +57,6 @@ struct Kernel {
   std::size_t local_bytes = 0; // of a thread
   Dim3 max_threads{0, 0, 0};   // .maxntid; zeros: not given
   Dim3 required_threads{0, 0, 0};
-  unsigned min_blocks_per_sm = 0;
   std::shared_ptr<const KernelCode> code;
 };
 
@@ -74,8 +73,6 @@ class Module {
   virtual ~Module() = default;
   // Null if there is no such kernel. Throws PtxError if the kernel holds what is not known.
   virtual const Kernel* find(std::string_view name) const = 0;
-  virtual std::vector<std::string> kernel_names() const = 0;
-  virtual const std::vector<GlobalVariable>& globals() const = 0;
 };
 
 // Throws PtxError.
@@ -83,11 +80,10 @@ std::shared_ptr<const Module> read_module(std::string_view ptx);
 
 // What a launch did, for counts that a profiler would give.
 struct Profile {
-  std::uint64_t launches = 0, blocks = 0, instructions = 0, lanes = 0, mma = 0, floats = 0, shuffles = 0, barriers = 0;
+  std::uint64_t launches = 0, blocks = 0, instructions = 0, lanes = 0, mma = 0, shuffles = 0, barriers = 0;
   std::uint64_t requests = 0, sectors = 0, ideal_sectors = 0;       // global memory: sectors of 32 bytes
   std::uint64_t accesses = 0, wavefronts = 0, ideal_wavefronts = 0; // shared memory: 32 banks of 4 bytes
   std::uint64_t divergent = 0;                                      // branches that split a warp
-  std::uint64_t pending_copies = 0;                                 // blocks that ended with a cp.async not waited for
   Profile& operator+=(const Profile& other);
 };
 

@@ -46,8 +46,6 @@ std::optional<int> device_of(cudaStream_t stream); // nullopt if there is no suc
 bool is_capturing(cudaStream_t stream);
 // cudaSuccess, or what an earlier kernel or copy of the device made all later calls return.
 cudaError_t sticky_error(int device);
-// Gives the device a sticky error and prints the message. The first error stays.
-void fail_device(int device, cudaError_t error, const std::string& message);
 
 // Memory of a device, which is created at the first call.
 DeviceMemory& memory_of(int device);
