@@ -113,12 +113,12 @@ Names:
 Kinds and flags:
 
   $ triax plugins new planner planner-mine
-  planner: there is no template of a planner
-    begin with plugins/plan-sc21 of the source tree; docs/plugins/planners.md describes it
+  triax plugins new has no template for planners
+    copy plugins/plan-sc21 of the source tree; see docs/plugins/planners.md
   [2]
   $ triax plugins new scheduler
   triax: NAME is required
-    more: triax plugins new --help
+    see: triax plugins new --help
   [2]
   $ triax plugins new model model-mine --csv
   --csv: a plugin of the kind model cannot be written as CSV
@@ -134,7 +134,7 @@ Kinds and flags:
   [2]
   $ triax plugins new scheduler sched-other --csv --cuda
   triax: --cuda excludes --csv
-    more: triax plugins new --help
+    see: triax plugins new --help
   [2]
   $ triax plugins new scheduler sched-$(printf 'x%.0s' $(seq 60))
   a name has at most 64 characters, got 66

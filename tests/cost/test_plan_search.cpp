@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The search of plans: memory is that of triax check, bounds are bounds, the sweep is brute force, and a faster cluster
 // is never slower.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 #include "cost/cluster_file.hpp"
 #include "plan/plan_search.hpp"
 #include "plan/plan_space.hpp"
+#include "support/error_of.hpp"
 #include "train/preflight.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -215,7 +218,7 @@ TEST_F(PlanSearch, TheHeuristicsAreNoBetterThanTheSweep) {
 TEST_F(PlanSearch, APlanThatIsStoppedIsTheBestSoFar) {
   const SearchRequest asked = request(4, kEverything);
   PlanCosts costs(asked, code_, null_log());
-  costs.set_stops([&] { return costs.evaluations() >= 3; });
+  costs.set_is_interrupted([&] { return costs.evaluations() >= 3; });
   const SearchResult result = search_plans(costs, LoadedPlanner("sweep", plugin::search_folders({}), null_log()), 10);
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.plans.size(), 3U);
@@ -229,8 +232,30 @@ TEST_F(PlanSearch, AnAlternativeWhoseSearchIsStoppedIsLeftOut) {
   ASSERT_EQ(result.plans.size(), 1U);
   EXPECT_GT(alternatives(costs, planner, result.plans.front().plan).size(), 5U);
   int asks = 0;
-  costs.set_stops([&] { return ++asks > 1; }); // after the first search has begun
+  costs.set_is_interrupted([&] { return ++asks > 1; }); // after the first search has begun
   EXPECT_TRUE(alternatives(costs, planner, result.plans.front().plan).empty());
+}
+
+TEST_F(PlanSearch, APlannerThatReturnsAnInvalidPlanIsRefusedWithThePlan) {
+  const std::filesystem::path file = std::filesystem::path(TEST_PLUGINS) / "plan-faulty.so";
+  const auto refusal = [&](const char* fault, std::uint64_t limit) {
+    const SearchRequest asked = request(4, limit);
+    PlanCosts costs(asked, code_, null_log());
+    ::setenv("PLAN_FAULT", fault, 1);
+    const LoadedPlanner planner(file.string(), plugin::search_folders({}), null_log());
+    return test::error_of([&] { search_plans(costs, planner, 2); });
+  };
+  EXPECT_EQ(refusal("none", kEverything), "no error");
+  EXPECT_EQ(refusal("many", kEverything),
+            "plan-faulty: search() returned 3 plans; at most 2 were requested\n"
+            "  report this to the author of the planner");
+  EXPECT_THAT(
+      refusal("outside", kEverything),
+      testing::HasSubstr("search() returned a plan outside the space: parallel.pipeline = 1, parallel.tensor = 3"));
+  EXPECT_THAT(refusal("refused", kEverything),
+              testing::HasSubstr("search() returned a plan that the model or the scheduler refuses: "));
+  EXPECT_THAT(refusal("none", 1),
+              testing::ContainsRegex("returned a plan that needs at least [0-9]+ bytes; the limit is 1"));
 }
 
 TEST_F(PlanSearch, TheLeastMemoryIsThatOfBruteForce) {

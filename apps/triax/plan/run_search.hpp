@@ -18,7 +18,7 @@ inline constexpr int kMaxGpus = 1 << 20;
 inline constexpr const char* kNoReserve = "0";
 
 struct SearchArguments {
-  std::string file; // RUN.toml
+  std::string file, cluster; // RUN.toml, CLUSTER.toml
   std::vector<config::Override> overrides;
   std::optional<int> gpus; // empty: those of the run's layout
   int top = 10;

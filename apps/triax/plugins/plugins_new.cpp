@@ -94,8 +94,8 @@ fs::path destination(const NewArguments& arguments) {
 /// The name of the template's folder.
 std::string variant(const NewArguments& arguments) {
   if (arguments.kind == Planner::kKind)
-    throw Error("there is no template of a planner", arguments.kind,
-                "begin with plugins/plan-sc21 of the source tree; docs/plugins/planners.md describes it");
+    throw Error("triax plugins new has no template for planners", {},
+                "copy plugins/plan-sc21 of the source tree; see docs/plugins/planners.md");
   if (arguments.csv && arguments.kind != "scheduler")
     throw Error(text("a plugin of the kind {} cannot be written as CSV", arguments.kind), "--csv",
                 "use it with the kind scheduler");

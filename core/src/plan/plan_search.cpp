@@ -42,7 +42,7 @@ class OtherPlans final : public PlanEvaluator {
     return has_same_(plan) ? std::nullopt : all_.evaluate(plan);
   }
   std::uint64_t memory_limit() const override { return all_.memory_limit(); }
-  bool stops() override { return all_.stops(); }
+  bool is_interrupted() override { return all_.is_interrupted(); }
 
  private:
   PlanEvaluator& all_;
@@ -54,14 +54,23 @@ auto same_as(const TrainingPlan& best, Value TrainingPlan::*setting) {
   return [value = best.*setting, setting](const TrainingPlan& plan) { return plan.*setting == value; };
 }
 
+/// The sizes; schedule and shard are indexes that may not exist.
+std::string to_text(const TrainingPlan& plan) {
+  return text(
+      "parallel.pipeline = {}, parallel.tensor = {}, parallel.data = {}, parallel.chunks = {}, batch.micro = {}, "
+      "schedule {}, shard {}",
+      plan.pipeline, plan.tensor, plan.data, plan.chunks, plan.micro, plan.schedule, plan.shard);
+}
+
 std::vector<RankedPlan> searched(PlanEvaluator& evaluator, const LoadedPlanner& planner, int count) {
   const std::vector<TrainingPlan> found =
       plugin::guarded_call(planner.name(), "search", [&] { return (*planner).search(evaluator, count); });
   std::vector<RankedPlan> out;
-  const auto refuse = [&planner](const char* what) {
-    throw Error(text("it returns {}", what), text("{}, search()", planner.name()), "report this to its author");
+  const auto refuse = [&planner](const std::string& what) {
+    throw Error(text("search() returned {}", what), planner.name(), "report this to the author of the planner");
   };
-  if (found.size() > static_cast<std::size_t>(count)) refuse("more plans than were asked for");
+  if (found.size() > static_cast<std::size_t>(count))
+    refuse(text("{} plans; at most {} were requested", found.size(), count));
   for (const TrainingPlan& plan : found) {
     const auto in = [](const auto& values, auto value) { return std::ranges::find(values, value) != values.end(); };
     const PlanSpace& space = evaluator.space();
@@ -71,9 +80,11 @@ std::vector<RankedPlan> searched(PlanEvaluator& evaluator, const LoadedPlanner& 
                            plan.schedule >= 0 && plan.schedule < static_cast<int>(space.schedules.size()) &&
                            plan.shard >= 0 && plan.shard < static_cast<int>(space.shards.size()) &&
                            std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks;
-    if (!is_inside) refuse("a plan that is not in the space");
+    if (!is_inside) refuse(text("a plan outside the space: {}", to_text(plan)));
     const std::optional<PlanEvaluation> evaluation = evaluator.evaluate(plan);
-    if (!evaluation || !evaluation->fits) refuse("a plan that does not fit");
+    if (!evaluation) refuse(text("a plan that the model or the scheduler refuses: {}", to_text(plan)));
+    if (!evaluation->fits)
+      refuse(text("a plan that needs at least {} bytes; the limit is {}", evaluation->bytes, evaluator.memory_limit()));
     out.push_back({plan, *evaluation});
   }
   std::ranges::stable_sort(out, {}, [](const RankedPlan& plan) { return plan.evaluation.time.step(); });
@@ -131,7 +142,7 @@ SearchResult search_plans(PlanCosts& costs, const LoadedPlanner& planner, int co
   SearchResult out;
   out.plans = searched(costs, planner, count);
   out.evaluated = costs.evaluations();
-  out.stopped = costs.stops();
+  out.stopped = costs.is_interrupted();
   return out;
 }
 
@@ -152,10 +163,10 @@ std::vector<Alternative> alternatives(PlanCosts& costs, const LoadedPlanner& pla
                    {"optimizer.shard", space.shards.size(), same_as(best, &TrainingPlan::shard)}};
   std::vector<Alternative> out;
   for (const auto& of : kSettings) {
-    if (of.values < 2 || costs.stops()) continue;
+    if (of.values < 2 || costs.is_interrupted()) continue;
     OtherPlans others(costs, of.has_same);
     const std::vector<RankedPlan> found = searched(others, planner, 1);
-    if (costs.stops()) break; // the search of this setting is not complete
+    if (costs.is_interrupted()) break; // the search of this setting is not complete
     out.push_back({of.setting, found.empty() ? std::nullopt : std::optional(found.front())});
   }
   return out;
@@ -165,12 +176,12 @@ std::optional<RankedPlan> least_memory(PlanCosts& costs) {
   std::vector<std::pair<std::uint64_t, TrainingPlan>> bounded;
   for_each_plan(costs.space(), [&](const TrainingPlan& plan) {
     if (const std::optional<PlanBounds> bounds = costs.bounds(plan)) bounded.emplace_back(bounds->bytes, plan);
-    return !costs.stops();
+    return !costs.is_interrupted();
   });
   std::ranges::stable_sort(bounded, {}, &std::pair<std::uint64_t, TrainingPlan>::first);
   std::optional<RankedPlan> out;
   for (const auto& [bytes, plan] : bounded) {
-    if (costs.stops() || (out && bytes >= out->evaluation.bytes)) break;
+    if (costs.is_interrupted() || (out && bytes >= out->evaluation.bytes)) break;
     const std::optional<std::uint64_t> exact = costs.exact_bytes(plan);
     if (exact && (!out || *exact < out->evaluation.bytes)) out = RankedPlan{plan, {false, *exact, {}}};
   }

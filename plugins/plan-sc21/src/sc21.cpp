@@ -42,7 +42,7 @@ class Sc21 final : public Planner {
     std::vector<TrainingPlan> out;
     for (const auto& [model_ranks, tensors] : layouts(evaluator.space())) {
       for (const int tensor : tensors) {
-        if (evaluator.stops()) return out;
+        if (evaluator.is_interrupted()) return out;
         for (const Judged& of : judged(evaluator, tensor, static_cast<int>(model_ranks / tensor)))
           if (out.size() < static_cast<std::size_t>(count)) out.push_back(of.plan);
         if (!out.empty()) return out; // fewer tensor ranks, or more ranks of the model, cost time
@@ -75,7 +75,7 @@ class Sc21 final : public Planner {
     const int schedule = schedule_of(space);
     std::vector<Judged> out;
     for_each_plan(papers, [&](const TrainingPlan& plan) {
-      if (evaluator.stops()) return false;
+      if (evaluator.is_interrupted()) return false;
       if (plan.schedule != schedule) return true;
       const std::optional<PlanBounds> bounds = evaluator.bounds(plan);
       if (!bounds || bounds->bytes > evaluator.memory_limit()) return true;

@@ -32,7 +32,7 @@ class KnownMemory final : public PlanEvaluator {
     return out;
   }
   std::uint64_t memory_limit() const override { return 50; }
-  bool stops() override { return false; }
+  bool is_interrupted() override { return false; }
 
  private:
   PlanSpace space_;

@@ -34,7 +34,7 @@ class KnownTimes final : public PlanEvaluator {
     return out;
   }
   std::uint64_t memory_limit() const override { return 50; }
-  bool stops() override { return false; }
+  bool is_interrupted() override { return false; }
 
   std::vector<std::int64_t> evaluated;
 
