@@ -108,10 +108,10 @@ def train_engine(triax, run, work, before=()):
 
 def train_pytorch(run, before=()):
     """Seconds of each measured step, and PyTorch's version."""
-    told = finished([*before, sys.executable, __file__, json.dumps(dataclasses.asdict(run))], "PyTorch's side",
+    output = finished([*before, sys.executable, __file__, json.dumps(dataclasses.asdict(run))], "PyTorch's side",
                     env={**os.environ, "OMP_NUM_THREADS": str(run.threads)})
-    told = json.loads(told.splitlines()[-1])
-    return told["seconds"], told["version"]
+    output = json.loads(output.splitlines()[-1])
+    return output["seconds"], output["version"]
 
 
 def pytorch_side(run):

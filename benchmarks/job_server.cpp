@@ -24,7 +24,7 @@ using control::test::SimulatedRanks;
 using Kind = Message::Kind;
 
 constexpr int kBarriers = 10;
-constexpr int kTells = 8; // per rank
+constexpr int kMessages = 8; // per rank
 
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
@@ -122,11 +122,11 @@ class Measurement {
 
   void send_messages() {
     ranks_.forget();
-    for (int turn = 0; turn < kTells; ++turn)
+    for (int turn = 0; turn < kMessages; ++turn)
       ranks_.send_to_all([&](int) { return message(Kind::worker_message, ++id_, "result", std::string(500, 'r')); });
-    ranks_.until_each(Kind::done, kTells, deadline());
+    ranks_.until_each(Kind::done, kMessages, deadline());
     std::size_t taken = job_.server->drain_worker_messages().size();
-    const auto expected = static_cast<std::size_t>(ranks_.world()) * kTells;
+    const auto expected = static_cast<std::size_t>(ranks_.world()) * kMessages;
     if (taken != expected) throw std::runtime_error(text("{} of {} messages arrived", taken, expected));
   }
 
@@ -173,9 +173,9 @@ class Measurement {
     ranks_.until_each(Kind::failed, 1, deadline());
     ranks_.forget();
     ranks_.send_to_all([&](int) {
-      Message knows = message(Kind::beat, 0, "", "step 118, 0B3");
-      knows.number = 1;
-      return knows;
+      Message seen = message(Kind::beat, 0, "", "step 118, 0B3");
+      seen.number = 1;
+      return seen;
     });
     ranks_.until_each(Kind::beat, 1, deadline());
   }
@@ -199,7 +199,7 @@ int main(int count, char** arguments) {
   try {
     for (const int world : worlds) {
       const rlim_t wanted = 2 * static_cast<rlim_t>(world) + 256; // both ends are in this process
-      if (raise_open_files(wanted) < wanted) {
+      if (os::raise_open_file_limit(wanted) < wanted) {
         std::printf("%d ranks: left out: %lu open files are needed (ulimit -n)\n", world,
                     static_cast<unsigned long>(wanted));
         continue;

@@ -67,7 +67,7 @@ void make_verify_simulate(benchmark::State& state, const Made& made) {
     Made::require(schedule::verify(rows, made.shape));
     const std::vector<schedule::Program> programs = schedule::lower(rows, made.shape);
     Made::require(schedule::verify(programs, {made.shape}, kMin));
-    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).time_span.cost);
+    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).time_span.active);
     state.PauseTiming();
     Made::count(state, programs);
     state.ResumeTiming();
@@ -89,7 +89,7 @@ void more_chunks(benchmark::State& state, const char* scheduler, int pipeline) {
 void simulated(benchmark::State& state, const char* scheduler, int chunks) {
   const Made made(scheduler, {kPipeline, chunks, static_cast<int>(state.range(0))});
   const std::vector<schedule::Program> programs = schedule::lower(made.rows(), made.shape);
-  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).time_span.cost);
+  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).time_span.active);
   Made::count(state, programs);
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes small models with Hugging Face's transformers, and their logits: tests/hf/reference.
 
-The models, of GPT-2 and of the Llama family, are random, with sizes that are not powers of two: an MLP of its own
+The models, of GPT-2 and of the Llama family, are random, with sizes that are not powers of two: a separate MLP
 width, other values of eps, grouped heads, several files. Every parameter is random, biases and norms too, so that no mistake is hidden by zeros and ones.
 
   make-hf-reference.py                       writes the folders of the models, and logits.json

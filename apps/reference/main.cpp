@@ -58,7 +58,7 @@ void check_examples(const ManualText& page) {
   }
 }
 
-void write_all(const fs::path& output, const ManualDate& made, const fs::path& bash_functions) {
+void write_all(const fs::path& output, const ManualVersion& version, const fs::path& bash_functions) {
   int status = 0;
   const Command program = read_command(*triax::app::make_command_line(status), "triax");
   if (manual_texts().size() != program.subcommands.size() + 1)
@@ -67,7 +67,7 @@ void write_all(const fs::path& output, const ManualDate& made, const fs::path& b
   for (const ManualText& page : manual_texts()) {
     check_examples(page);
     write_file(output / "man/man1" / (page_name(page.path) + ".1"),
-               manual_page(command_of(program, page.path), page, made));
+               manual_page(command_of(program, page.path), page, version));
   }
   const std::vector<Key> keys = read_keys();
   write_file(output / "bash-completion/completions/triax", bash_completion(program, keys, read_file(bash_functions)));

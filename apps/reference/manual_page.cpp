@@ -97,7 +97,7 @@ std::string usage(const Command& command) {
   return out + "\n";
 }
 
-/// Of a subcommand with further subcommands: their lines.
+/// The SYNOPSIS lines: one, or one for each nested subcommand.
 std::string synopsis(const Command& command) {
   if (command.path == "triax" || command.subcommands.empty()) return usage(command);
   std::string out;
@@ -112,7 +112,7 @@ std::string options(const Command& command) {
   return out;
 }
 
-/// Of the program: the names of their pages; else all of their flags.
+/// The SUBCOMMANDS section: page names for triax itself, all flags for other commands.
 std::string subcommands(const Command& command) {
   std::string out = ".SH SUBCOMMANDS\n";
   for (const Command& verb : command.subcommands) {
@@ -157,10 +157,10 @@ std::string page_name(const std::string& path) {
   return out;
 }
 
-std::string manual_page(const Command& command, const ManualText& text, const ManualDate& made) {
+std::string manual_page(const Command& command, const ManualText& text, const ManualVersion& version) {
   const std::string name = page_name(command.path);
   std::string out = "." + std::string("\\\" SPDX-License-Identifier: Apache-2.0\n");
-  out += ".TH " + troff(upper(name)) + " 1 " + made.date + " \"triax " + made.version + "\" \"Triax\"\n";
+  out += ".TH " + troff(upper(name)) + " 1 " + version.date + " \"triax " + version.version + "\" \"Triax\"\n";
   out += ".nh\n.ad l\n.SH NAME\n" + troff(name) + " \\- " + troff(summary(command.doc)) + "\n.SH SYNOPSIS\n" +
          synopsis(command);
   out += ".SH DESCRIPTION\n";

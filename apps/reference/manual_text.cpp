@@ -64,7 +64,7 @@ const std::vector<ManualText>& manual_texts() {
         "and data files together, and when there are none, those of the layout and plugins. Nothing is trained, and no "
         "file is written."},
        {{"Check a run:", "triax check run.toml"},
-        {"Plan a run for GPUs that this machine does not have:", "triax check run.toml --no-device --memory 80GiB"}}},
+        {"Check a run for GPUs that this machine does not have:", "triax check run.toml --no-device --memory 80GiB"}}},
       {"triax fit",
        {"Plans the run with and without sequence parallelism, ZeRO and recomputation, and prints the largest "
         "microbatch of "

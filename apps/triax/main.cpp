@@ -139,7 +139,7 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
     if (!missing.empty()) what = required_text(missing);
   }
   const std::string meant = suggestion(program);
-  const std::string more = (meant.empty() ? "" : meant + " ") + "more: " + command_of(innermost(program)) + " --help";
+  const std::string more = (meant.empty() ? "" : meant + " ") + "see: " + command_of(innermost(program)) + " --help";
   print_problem("triax: " + what + "\n  " + more, as_json);
   return kRefused;
 }

@@ -129,7 +129,7 @@ class OpenFileLimit {
 };
 
 TEST_F(TensorFiles, MoreFilesThanMayBeOpenAreRead) {
-  Boxes elements; // each in a file of its own
+  Boxes elements; // each in a separate file
   for (std::int64_t i = 0; i < 6; ++i)
     for (std::int64_t j = 0; j < 4; ++j)
       for (std::int64_t k = 0; k < 5; ++k) elements.push_back({{{i, j, k}, {1, 1, 1}}});

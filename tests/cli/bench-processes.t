@@ -38,7 +38,7 @@ Threads, because the other side needs that:
 An option that is out of range, and one that does not exist:
 
   $ triax bench comm --plugin comm-ucx --set-b comm.wait=sometimes --set-b comm.rndv_treshold=64K
-  --set-b comm.wait = "sometimes" is not one of yield|spin|event
+  --set-b comm.wait must be one of yield, spin or event, got "sometimes"
   --set-b comm.rndv_treshold: comm-ucx has no such option
     did you mean comm.rndv_threshold? triax plugins describe comm-ucx lists its options
   [2]

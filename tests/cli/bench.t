@@ -12,11 +12,11 @@ Without a subcommand, and without a plugin:
 
   $ triax bench
   triax: missing subcommand; use one of: comm, kernels
-    more: triax bench --help
+    see: triax bench --help
   [2]
   $ triax bench comm
   triax: --plugin is required
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
 
 One side:
@@ -57,7 +57,9 @@ A measurement that is refused keeps an older file. A file that cannot be written
 
   $ triax bench comm --plugin comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
   --plugin: plugin "comm-locla" was not found; nearest: comm-local
-    looked in: {plugins}; installed communicators: {names}
+    looked in: {plugins}
+    installed communicators: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   $ triax bench comm --plugin ./mine.so
   --plugin: ./mine.so: no such file
     triax plugins list shows the plugins that are found by name; installed communicators: {names}
@@ -68,11 +70,11 @@ A measurement that is refused keeps an older file. A file that cannot be written
   [2]
   $ triax bench comm --plugin comm-local --op all_reduse
   triax: --op must be all_reduce, reduce_scatter, all_gather, all_to_all, broadcast, exchange or send, got "all_reduse"
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --ranks 1
   triax: --ranks must be an integer in [2, 1024], got "1"
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --sizes 4Q
   --sizes: "4Q" is not a size
@@ -110,23 +112,23 @@ A measurement that is refused keeps an older file. A file that cannot be written
   [2]
   $ triax bench comm --plugin comm-local --set wait=spin
   triax: --set must be comm.KEY=VALUE, got "wait=spin"
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --sizes 4K --sizes 8K
   triax: --sizes is given 2 times, and has one value
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --vs ""
   triax: --vs must not be empty
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --output ""
   triax: --output must not be empty
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --rounds 0
   triax: --rounds must be an integer in [1, 1000], got "0"
-    more: triax bench comm --help
+    see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --output none/out.json
   --output: folder "none" does not exist
@@ -154,7 +156,9 @@ A measurement that is refused keeps an older file. A file that cannot be written
   [2]
   $ triax bench comm --plugin comm-local --kernels kernels-gpu
   --kernels: plugin "kernels-gpu" was not found; nearest: kernels-cpu, kernels-sim
-    looked in: {plugins}; installed kernel sets: {names}
+    looked in: {plugins}
+    installed kernel sets: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
   $ triax bench comm --plugin comm-local --vs comm-local --json
   the two sides are equal: both are comm-local with the same options
@@ -265,7 +269,9 @@ As one JSON object:
 
   $ triax bench kernels --plugin kernels-cup
   --plugin: plugin "kernels-cup" was not found; nearest: kernels-cpu, kernels-sim
-    looked in: {plugins}; installed kernel sets: {names}
+    looked in: {plugins}
+    installed kernel sets: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
   $ triax bench kernels --plugin kernels-sim
   --plugin kernels-sim: it models the time of operations, and does not compute them
@@ -296,5 +302,5 @@ As one JSON object:
     name another plugin with --vs, or give side B another option with --set-b kernels.KEY=VALUE; with --same, equal sides show how much this machine varies
   [2]
   $ triax bench kernels none.toml --plugin kernels-cpu
-  none.toml: cannot be read: No such file or directory
+  none.toml: does not exist
   [2]

@@ -123,7 +123,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    {folder}/text training 100.00 % 1,001 0.93
   
   model: 34,720 parameters, 139 kB of weights in fp32
-  step: 4 sequences = 1 data rank x 2 microbatches of 2
+  step: 4 sequences = 1 data rank x 2 microbatches of 2 sequences
   
   base.toml: ready to train
 
@@ -140,7 +140,7 @@ Data that are not here, without the vocabulary:
   $ triax check base.toml --no-device --set data.path=elsewhere
   --set: data.path: {folder}/elsewhere.bin does not exist
     prepare it with: triax data prepare --input FILE... --output {folder}/elsewhere --tokenizer byte
-    or set model.vocab, which otherwise comes from the tokenizer file, to plan without data
+    or set model.vocab, which otherwise comes from the tokenizer file, to check the run without data
   [2]
 
 ## Many ranks
@@ -154,13 +154,13 @@ Of many ranks, the summary comes first:
   layout: pipeline 24 x data 1 x tensor 1 = 24 ranks ...
   
   model: 314,208 parameters, 1.26 MB of weights in fp32
-  step: 48 sequences = 1 data rank x 48 microbatches of 1
+  step: 48 sequences = 1 data rank x 48 microbatches of 1 sequence
   
   memory: rank 23 needs most, 6.14 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
   communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.41 MB
   per rank: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
-  uneven stages: the step is 35.5 % longer (ranks idle 50.1 % instead of 32.4 %; by FLOPs, without transfers); set parallel.split to move layers
+  uneven stages: the step is 35.5 % longer than with equal stages (idle 50.1 % instead of 32.4 %; estimated from FLOPs, without transfers); move layers with parallel.split
   
     ranks  first rank  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch    total
         1          23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  61.7 kB  16.6 kB  6.14 MB
@@ -171,7 +171,7 @@ Of many ranks, the summary comes first:
   
   base.toml: configuration is valid; the devices and memory of this machine were not checked
   $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
-  uneven stages: the step is 26.8 % longer (ranks idle 46.7 % instead of 32.4 %; by FLOPs, without transfers); set parallel.split to move layers
+  uneven stages: the step is 26.8 % longer than with equal stages (idle 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); move layers with parallel.split
   $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
   [model]
       11        11     0       0  block 11
@@ -192,15 +192,15 @@ Of data and tensor ranks, those with the same layers share a line:
   $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
   memory: rank 0 and 1 other rank need 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
-  --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 996 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
+  --memory 100KiB: rank 0 needs 1.1 MB, 996 kB too much; largest: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
     use memory.recompute = "full", a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
   [2]
   $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
-  --memory 100KiB (102 kB): rank 0 needs 872 kB, 770 kB more than its device has: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
-    use optimizer.shard = "states", which divides optimizer state over the data ranks, or a larger parallel.tensor or parallel.pipeline, which divide weights and gradients too
+  --memory 100KiB: rank 0 needs 872 kB, 770 kB too much; largest: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
+    use optimizer.shard = "states", which shards optimizer state over the data ranks, or a larger parallel.tensor or parallel.pipeline, which divide weights and gradients too
   [2]
 
-Data ranks that divide the optimizer's state, and gradients that no schedule with one stage per rank can divide:
+Data ranks that shard the optimizer's state, and gradients that no schedule with one stage per rank can shard:
 
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=states --memory 1GiB | grep '^memory:'
   memory: rank 0 and 1 other rank need 965 kB each; each fits in --memory 1GiB, 1.07 GB free
@@ -219,31 +219,31 @@ A size that is not one:
   >   triax check base.toml --no-device --memory "$size" || echo "[$?]"
   > done
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "GiB"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "0GiB"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "-1GiB"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80gib"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "nanGB"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "1e30GB"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80GiBs"
-    more: triax check --help
+    see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got ""
-    more: triax check --help
+    see: triax check --help
   [2]
 
 A model that is larger than the machine is refused, unless the machine is left out:
@@ -355,6 +355,7 @@ Control characters of a file are escaped:
     keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   odd.toml:5:10: schedule.plugin "x\u000D" was not found
     looked in: {plugins}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
   [2]
 

@@ -265,7 +265,7 @@ A file is not replaced unless you ask for that:
   [2]
   $ triax checkpoint convert run new.safetensors --dtype int8
   triax: --dtype must be f32, bf16, f16 or f64, got "int8"
-    more: triax checkpoint convert --help
+    see: triax checkpoint convert --help
   [2]
 
 An error leaves nothing behind:
@@ -328,6 +328,16 @@ A run can begin with it, but not continue from it:
     checkpoint.load = "all" is the default
     add --set checkpoint.load=weights
   [2]
+  $ mkdir unsaved
+  $ triax check run.toml --set checkpoint.from=unsaved --set run.dir=newer
+  --set: checkpoint.from: {folder}/unsaved: is not a checkpoint: it has no manifest.json
+    name a folder step-N; a save that was interrupted has no manifest.json
+  [2]
+  $ triax check run.toml --set checkpoint.from=gone --set run.dir=newer
+  --set: checkpoint.from: {folder}/gone: does not exist
+    name a folder step-N of a run's checkpoints
+  [2]
+  $ rmdir unsaved
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer --set optimizer.plugin=optim-sgd
   --set: {folder}/mean is a mean of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
@@ -342,7 +352,7 @@ What cannot be averaged:
   [2]
   $ triax checkpoint average no --last 2 run other
   triax: with --last, name one run; got 2
-    more: triax checkpoint average --help
+    see: triax checkpoint average --help
   [2]
   $ triax checkpoint average $(printf 'x%.0s' $(seq 300)) run 2>&1 | cut -c290- | head -n 1
   xxxxxxxxxxx: cannot be created: File name too long
@@ -374,11 +384,11 @@ What cannot be averaged:
 
   $ triax checkpoint
   triax: missing subcommand; use one of: list, show, verify, diff, convert, average
-    more: triax checkpoint --help
+    see: triax checkpoint --help
   [2]
   $ triax checkpoint show
   triax: CHECKPOINT is required
-    more: triax checkpoint show --help
+    see: triax checkpoint show --help
   [2]
   $ triax checkpoint list ''
   the name of a checkpoint or run is empty

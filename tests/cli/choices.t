@@ -189,7 +189,7 @@ The end token must be in the vocabulary:
   [2]
   $ { echo "$good"; echo '{"context": "a", "endings": ["b"]}'; } | refused
   broken.jsonl:2: has 1 ending, and line 1 has 2
-    evaluate examples with one ending in a file of their own
+    evaluate examples with one ending in a separate file
   [2]
   $ { echo "$good"; echo '{"context": "a context that is long", "endings": ["b", "cd"], "label": 0}'; } | refused
   broken.jsonl:2: context and endings[0] have 23 tokens, and the model has 16 positions
@@ -202,18 +202,18 @@ The end token must be in the vocabulary:
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ triax evaluate run.toml --choices none.jsonl
-  none.jsonl: cannot be read: No such file or directory
+  none.jsonl: does not exist
   [2]
   $ triax evaluate run.toml --choices .
   .: is a folder, not a file of choices
   [2]
   $ triax evaluate run.toml --choices last.jsonl --data text
   triax: --data excludes --choices
-    more: triax evaluate --help
+    see: triax evaluate --help
   [2]
   $ triax evaluate run.toml --tokenizer byte
   triax: --tokenizer requires --choices
-    more: triax evaluate --help
+    see: triax evaluate --help
   [2]
   $ echo '{"context": "a", "endings": []}' | refused --json
   broken.jsonl:1: endings is empty

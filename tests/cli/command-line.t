@@ -10,50 +10,50 @@ Without a verb:
 
   $ triax 
   triax: missing subcommand; use one of: train, evaluate, generate, compare, report, check, fit, plan, checkpoint, import, export, schedule, simulate, plugins, data, bench
-    more: triax --help
+    see: triax --help
   [2]
 
 A misspelled verb:
 
   $ triax chekc run.toml
   triax: unknown subcommand chekc; use one of: train, evaluate, generate, compare, report, check, fit, plan, checkpoint, import, export, schedule, simulate, plugins, data, bench
-    did you mean check? more: triax --help
+    did you mean check? see: triax --help
   [2]
 
 A misspelled flag:
 
   $ triax check base.toml --no-devise
   triax: unexpected argument: --no-devise
-    did you mean --no-device? more: triax check --help
+    did you mean --no-device? see: triax check --help
   [2]
 
 Keys are not flags:
 
   $ triax train base.toml --steps 5 --global-batch=3
   triax: unexpected arguments: --steps 5 --global-batch=3
-    did you mean --set train.steps=...? more: triax train --help
+    did you mean --set train.steps=...? see: triax train --help
   [2]
 
 Values that a flag does not allow:
 
   $ triax train base.toml --max-restarts x
   triax: --max-restarts must be an integer in [0, 1000000], got "x"
-    more: triax train --help
+    see: triax train --help
   [2]
   $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --cap 0
   triax: --cap must be an integer in [1, 1073741824], got "0"
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
   $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --format svgz
   triax: --format must be table, csv, svg, json or trace, got "svgz"
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A verb takes one run:
 
   $ triax train base.toml more.toml
   triax: unexpected argument: more.toml
-    more: triax train --help
+    see: triax train --help
   [2]
 
 The version, and help:
@@ -78,7 +78,7 @@ The version, and help:
 A variable that nothing reads is reported:
 
   $ TRIAX_PLUGIN_PTAH=/x TRIAX_GPU_DEVICE=1 TRIAX_SPEED=2 TRIAX_GPU_LOG=0 triax plugins describe 2>&1 | LC_ALL=C sort
-    more: triax plugins describe --help
+    see: triax plugins describe --help
   note: TRIAX_GPU_DEVICE is set, but Triax does not read it; did you mean TRIAX_GPU_DEVICES?
   note: TRIAX_PLUGIN_PTAH is set, but Triax does not read it; did you mean TRIAX_PLUGIN_PATH?
   note: TRIAX_SPEED is set, but Triax does not read it
@@ -89,7 +89,7 @@ A variable that nothing reads is reported:
 
   $ RANK=1 TRIAX_SPEED=2 triax plugins describe
   triax: plugin is required
-    more: triax plugins describe --help
+    see: triax plugins describe --help
   [2]
 
 A result for a closed output is a failure:

@@ -46,6 +46,7 @@ A communicator that is not installed:
   --b: comm.tensor.plugin "comm-processes" was not found
     looked in: {plugins}
     installed communicators: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
 
 Too few steps or rounds, and flags that are not well formed:
@@ -56,19 +57,19 @@ Too few steps or rounds, and flags that are not well formed:
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --rounds 3
   triax: --rounds must be an integer in [4, 100000], got "3"
-    more: triax compare --help
+    see: triax compare --help
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --block-s soon
   triax: --block-s must be a number in [0, 1e+06], got "soon"
-    more: triax compare --help
+    see: triax compare --help
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --env-b =1
   triax: --env-b must be NAME=VALUE, got "=1"
-    more: triax compare --help
+    see: triax compare --help
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --env-b UCX_TLS
   triax: --env-b must be NAME=VALUE, got "UCX_TLS"
-    more: triax compare --help
+    see: triax compare --help
   [2]
   $ triax compare run.toml --b other.toml --rounds 4
   --b: "other.toml" does not exist
@@ -86,6 +87,7 @@ Too few steps or rounds, and flags that are not well formed:
   --b: schedule.plugin "sched-1f2b" was not found; nearest: sched-1f1b
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
   $ triax compare <(cat run.toml) --b schedule.plugin=sched-1f1b
   /dev/fd/63: is standard input or a pipe, and each side reads the TOML
@@ -129,7 +131,7 @@ The result, without its figures:
   5 sections, 7 figures, 3 tables
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --html nowhere/compare.html
   triax: --html: folder "nowhere" does not exist
-    more: triax compare --help
+    see: triax compare --help
   [2]
   $ ls runs/run-compare runs/run-compare/a
   runs/run-compare:

@@ -11,21 +11,21 @@ A run is a TOML file. If it cannot be read or parsed, the message says where, an
 A file that does not exist:
 
   $ triax check bsae.toml
-  bsae.toml: cannot be read: No such file or directory
+  bsae.toml: does not exist
     did you mean base.toml?
   [2]
 
 The same for another verb:
 
   $ triax train bsae.toml
-  bsae.toml: cannot be read: No such file or directory
+  bsae.toml: does not exist
     did you mean base.toml?
   [2]
 
 A name without its ending:
 
   $ triax check base
-  base: cannot be read: No such file or directory
+  base: does not exist
     did you mean base.toml?
   [2]
 
@@ -54,20 +54,23 @@ An empty file lacks everything:
 
   $ > run.toml
   $ triax check run.toml
-  run.toml: [model] needs the key plugin; it has no default
+  run.toml: model.plugin is missing
     installed models: model-gpt, model-llama; write plugin = "..." below [model]
-  run.toml: [batch] lacks global (B: sequences per step, over all ranks)
-  run.toml: [schedule] needs the key plugin; it has no default
+  run.toml: batch.global is missing (B: sequences per step, over all ranks)
+    add it below [batch]
+  run.toml: schedule.plugin is missing
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v; write plugin = "..." below [schedule]
-  run.toml: [comm] needs the key plugin; it has no default
+  run.toml: comm.plugin is missing
     installed communicators: {names}; write plugin = "..." below [comm]
-  run.toml: [kernels] needs the key plugin; it has no default
+  run.toml: kernels.plugin is missing
     installed kernel sets: {names}; write plugin = "..." below [kernels]
-  run.toml: [optimizer] needs the key plugin; it has no default
+  run.toml: optimizer.plugin is missing
     installed optimizers: optim-adamw, optim-sgd; write plugin = "..." below [optimizer]
-  run.toml: [optimizer] lacks lr (learning rate after the warm-up)
-  run.toml: [train] lacks steps (optimizer steps)
-  run.toml: [data] lacks path (token files to train on), or paths (several of them)
+  run.toml: optimizer.lr is missing (learning rate after the warm-up)
+    add it below [optimizer]
+  run.toml: train.steps is missing (optimizer steps)
+    add it below [train]
+  run.toml: data.path is missing (token files to train on; data.paths: several)
     prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 

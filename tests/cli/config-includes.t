@@ -12,7 +12,7 @@ A file that does not exist:
   > include = ["bsae.toml"]
   > END
   $ triax check run.toml
-  run.toml:1:12: include "bsae.toml" cannot be read: No such file or directory
+  run.toml:1:12: include "bsae.toml" does not exist
     did you mean base.toml?
   [2]
 
@@ -64,8 +64,9 @@ Mistakes in included files:
   $ triax check run.toml
   broken.toml:4:8: not valid TOML: every has no value
     write every = VALUE, or remove the line
-  middle.toml:1:40: include "gone.toml" cannot be read: No such file or directory
-  middle.toml:1:53: include "borken.toml" cannot be read: No such file or directory
+  middle.toml:1:40: include "gone.toml" does not exist
+    correct the path
+  middle.toml:1:53: include "borken.toml" does not exist
     did you mean broken.toml?
   middle.toml:1:68: include has an empty name
     name a file, or leave it out
@@ -93,7 +94,7 @@ Values of several files:
     use batch.global 3 or 6, or batch.micro 2
   more.toml:5:1: [lr] has no key "decya"; did you mean "decay"?
     keys of [lr]: decay, warmup_steps, min
-  run.toml:3:9: train.steps = -3 is below 1
+  run.toml:3:9: train.steps must be at least 1, got -3
   [2]
 
 All mistakes are reported at once, in the order of files and lines:
@@ -118,9 +119,9 @@ All mistakes are reported at once, in the order of files and lines:
   > every = 5
   > END
   $ triax check run.toml --set optimizer.beta2=2 --set lr.min=1 --set lr.decay=linear
-  base.toml:23:6: lr.min = 1 is above optimizer.lr = 0.003: the learning rate would rise
+  base.toml:23:6: lr.min must be at most optimizer.lr = 0.003, got 1: the learning rate would rise
     lr.min is set by --set
-  log.toml:2:9: log.every = 0 is below 1
+  log.toml:2:9: log.every must be at least 1, got 0
   run.toml:5:10: batch.global = 5 is not divisible by parallel.data = 1 x batch.micro = 2: each data rank runs whole microbatches
     parallel.data = 1 is derived
     batch.micro is set at base.toml:10:9
@@ -135,5 +136,5 @@ All mistakes are reported at once, in the order of files and lines:
   run.toml:13:9: eval.every = 5 needs data.validation: the token files to evaluate on
     data.validation = "" is the default
     name them, or write eval.every = 0
-  --set: optimizer.beta2 = 2 is outside 0..0.999999
+  --set: optimizer.beta2 must be in [0, 0.999999], got 2
   [2]

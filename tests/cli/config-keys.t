@@ -8,7 +8,8 @@ A misspelled key of Triax:
 
   $ sed 's/steps/step/' base.toml > run.toml
   $ triax check run.toml
-  run.toml:25:2: [train] lacks steps (optimizer steps)
+  run.toml:25:2: train.steps is missing (optimizer steps)
+    add it below [train]
   run.toml:26:1: [train] has no key "step"; did you mean "steps"?
     keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   [2]
@@ -105,15 +106,23 @@ Keys and plugins that are not given:
   > plugin = "kernels-reference"
   > END
   $ triax check run.toml
-  run.toml:1:2: [model] lacks hidden (width of the residual stream, h), heads (attention heads, a; each takes h/a columns), sequence (tokens per sample, s)
-  run.toml:4:2: [optimizer] needs the key plugin; it has no default
+  run.toml:1:2: model.hidden is missing (width of the residual stream, h)
+    add it below [model]
+  run.toml:1:2: model.heads is missing (attention heads, a; each takes h/a columns)
+    add it below [model]
+  run.toml:1:2: model.sequence is missing (tokens per sample, s)
+    add it below [model]
+  run.toml:4:2: optimizer.plugin is missing
     installed optimizers: optim-adamw, optim-sgd; write plugin = "..." below [optimizer]
-  run.toml:4:2: [optimizer] lacks lr (learning rate after the warm-up)
-  run.toml:6:2: [schedule] needs the key plugin; it has no default
+  run.toml:4:2: optimizer.lr is missing (learning rate after the warm-up)
+    add it below [optimizer]
+  run.toml:6:2: schedule.plugin is missing
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v; write plugin = "..." below [schedule]
-  run.toml: [batch] lacks global (B: sequences per step, over all ranks)
-  run.toml: [train] lacks steps (optimizer steps)
-  run.toml: [data] lacks path (token files to train on), or paths (several of them)
+  run.toml: batch.global is missing (B: sequences per step, over all ranks)
+    add it below [batch]
+  run.toml: train.steps is missing (optimizer steps)
+    add it below [train]
+  run.toml: data.path is missing (token files to train on; data.paths: several)
     prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 

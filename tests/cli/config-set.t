@@ -8,21 +8,21 @@ A key without a value:
 
   $ triax check base.toml --set train.steps
   triax: --set must be TABLE.KEY=VALUE, got "train.steps"
-    more: triax check --help
+    see: triax check --help
   [2]
 
 Nothing:
 
   $ triax check base.toml --set
   triax: --set needs a value: TABLE.KEY=VALUE
-    more: triax check --help
+    see: triax check --help
   [2]
 
 Half of a key:
 
   $ triax check base.toml --set train.=5
   triax: --set must be TABLE.KEY=VALUE, got "train.=5"
-    more: triax check --help
+    see: triax check --help
   [2]
 
 Unknown keys:
@@ -72,7 +72,7 @@ Lists and numbers:
   --set: optimizer.lr = 1e999 is not a number
   --set: optimizer.weight_decay = 0,5 is not a number
   --set: train.steps = "" is not an integer
-  --set: lr.decay = "cos" is not one of constant|cosine|linear
+  --set: lr.decay must be one of constant, cosine or linear, got "cos"
     did you mean "cosine"?
   [2]
 
@@ -82,6 +82,7 @@ Plugins:
   --set: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   --set: comm.data.plugin "model-gpt" is a model, not a communicator
     installed communicators: {names}
   [2]

@@ -137,9 +137,9 @@ Values out of range:
   > decay = "cosin"
   > END
   $ triax check run.toml
-  run.toml:3:11: model.dropout = 1.5 is outside 0..0.99
-  run.toml:5:9: batch.micro = 0 is outside 1..16777216
-  run.toml:7:9: lr.decay = "cosin" is not one of constant|cosine|linear
+  run.toml:3:11: model.dropout must be in [0, 0.99], got 1.5
+  run.toml:5:9: batch.micro must be in [1, 16777216], got 0
+  run.toml:7:9: lr.decay must be one of constant, cosine or linear, got "cosin"
     did you mean "cosine"?
   [2]
 
@@ -177,26 +177,26 @@ Negative sizes:
   > every = 0
   > END
   $ triax check run.toml
-  run.toml:3:10: model.layers = -2 is outside 1..4096
-  run.toml:4:10: model.hidden = 0 is outside 1..1000000
-  run.toml:5:9: model.heads = -1 is outside 1..1000000
-  run.toml:6:12: model.sequence = 0 is outside 1..1000000000
-  run.toml:7:11: model.dropout = -0.1 is outside 0..0.99
-  run.toml:9:12: parallel.pipeline = 0 is outside 1..65536
-  run.toml:10:10: parallel.tensor = -1 is outside 1..65536
-  run.toml:11:10: parallel.chunks = 0 is outside 1..65536
-  run.toml:12:9: parallel.split = -1 is outside 0..65536
-  run.toml:14:10: batch.global = 0 is outside 1..16777216
-  run.toml:16:6: optimizer.lr = -1 is outside 0..1e+30
-  run.toml:17:16: optimizer.weight_decay = -0.1 is outside 0..1e+30
-  run.toml:19:16: lr.warmup_steps = -1 is below 0
-  run.toml:20:7: lr.min = -1 is outside 0..1e+30
-  run.toml:22:9: train.steps = 0 is below 1
-  run.toml:23:8: train.seed = -1 is below 0
-  run.toml:24:13: train.clip_grad = -1 is below 0
-  run.toml:25:19: train.stall_timeout_s = 0 is outside 1..1e+08
-  run.toml:27:9: eval.every = -1 is below 0
-  run.toml:29:9: log.every = 0 is below 1
+  run.toml:3:10: model.layers must be in [1, 4096], got -2
+  run.toml:4:10: model.hidden must be in [1, 1000000], got 0
+  run.toml:5:9: model.heads must be in [1, 1000000], got -1
+  run.toml:6:12: model.sequence must be in [1, 1000000000], got 0
+  run.toml:7:11: model.dropout must be in [0, 0.99], got -0.1
+  run.toml:9:12: parallel.pipeline must be in [1, 65536], got 0
+  run.toml:10:10: parallel.tensor must be in [1, 65536], got -1
+  run.toml:11:10: parallel.chunks must be in [1, 65536], got 0
+  run.toml:12:9: parallel.split must be in [0, 65536], got -1
+  run.toml:14:10: batch.global must be in [1, 16777216], got 0
+  run.toml:16:6: optimizer.lr must be in [0, 1e+30], got -1
+  run.toml:17:16: optimizer.weight_decay must be in [0, 1e+30], got -0.1
+  run.toml:19:16: lr.warmup_steps must be at least 0, got -1
+  run.toml:20:7: lr.min must be in [0, 1e+30], got -1
+  run.toml:22:9: train.steps must be at least 1, got 0
+  run.toml:23:8: train.seed must be at least 0, got -1
+  run.toml:24:13: train.clip_grad must be at least 0, got -1
+  run.toml:25:19: train.stall_timeout_s must be in [1, 1e+08], got 0
+  run.toml:27:9: eval.every must be at least 0, got -1
+  run.toml:29:9: log.every must be at least 1, got 0
   [2]
 
 Values of [log] and [launch] out of range:
@@ -210,19 +210,19 @@ Values of [log] and [launch] out of range:
   > start_timeout_s = 0
   > END
   $ triax check run.toml
-  run.toml:3:9: log.level = "verbose" is not one of trace|debug|info|warn|error
-  run.toml:5:8: launch.port = 70000 is outside 0..65535
-  run.toml:6:19: launch.start_timeout_s = 0 is outside 1..1e+08
+  run.toml:3:9: log.level must be one of trace, debug, info, warn or error, got "verbose"
+  run.toml:5:8: launch.port must be in [0, 65535], got 70000
+  run.toml:6:19: launch.start_timeout_s must be in [1, 1e+08], got 0
   [2]
 
 A level by another name:
 
   $ triax check base.toml --set log.level=warning
-  --set: log.level = "warning" is not one of trace|debug|info|warn|error
+  --set: log.level must be one of trace, debug, info, warn or error, got "warning"
     did you mean "warn"?
   [2]
   $ triax check base.toml --set log.level=err
-  --set: log.level = "err" is not one of trace|debug|info|warn|error
+  --set: log.level must be one of trace, debug, info, warn or error, got "err"
     did you mean "error"?
   [2]
 
@@ -246,17 +246,17 @@ Huge sizes:
   > micro = 1000000000000000000
   > END
   $ triax check run.toml
-  run.toml:3:10: model.layers = 1000000000000000000 is outside 1..4096
-  run.toml:4:10: model.hidden = 1000000000000000000 is outside 1..1000000
-  run.toml:5:9: model.heads = 1000000000000000000 is outside 1..1000000
-  run.toml:6:12: model.sequence = 1000000000000000000 is outside 1..1000000000
-  run.toml:7:9: model.vocab = 1000000000000000000 is outside 1..2147483647
-  run.toml:9:12: parallel.pipeline = 1000000000000000000 is outside 1..65536
-  run.toml:10:10: parallel.tensor = 1000000000000000000 is outside 1..65536
-  run.toml:11:8: parallel.data = 1000000000000000000 is outside 1..65536
-  run.toml:12:10: parallel.chunks = 1000000000000000000 is outside 1..65536
-  run.toml:14:10: batch.global = 1000000000000000000 is outside 1..16777216
-  run.toml:15:9: batch.micro = 1000000000000000000 is outside 1..16777216
+  run.toml:3:10: model.layers must be in [1, 4096], got 1000000000000000000
+  run.toml:4:10: model.hidden must be in [1, 1000000], got 1000000000000000000
+  run.toml:5:9: model.heads must be in [1, 1000000], got 1000000000000000000
+  run.toml:6:12: model.sequence must be in [1, 1000000000], got 1000000000000000000
+  run.toml:7:9: model.vocab must be in [1, 2147483647], got 1000000000000000000
+  run.toml:9:12: parallel.pipeline must be in [1, 65536], got 1000000000000000000
+  run.toml:10:10: parallel.tensor must be in [1, 65536], got 1000000000000000000
+  run.toml:11:8: parallel.data must be in [1, 65536], got 1000000000000000000
+  run.toml:12:10: parallel.chunks must be in [1, 65536], got 1000000000000000000
+  run.toml:14:10: batch.global must be in [1, 16777216], got 1000000000000000000
+  run.toml:15:9: batch.micro must be in [1, 16777216], got 1000000000000000000
   [2]
 
 Numbers that are not finite:
@@ -295,8 +295,8 @@ Loss scales out of range:
   > hysteresis = 1.5
   > END
   $ triax check run.toml
-  run.toml:5:11: loss_scale.initial = 0 is outside 1e-09..1e+30
-  run.toml:6:16: loss_scale.window_steps = 0 is outside 1..2147483647
+  run.toml:5:11: loss_scale.initial must be in [1e-09, 1e+30], got 0
+  run.toml:6:16: loss_scale.window_steps must be in [1, 2147483647], got 0
   run.toml:7:14: loss_scale.hysteresis = 1.5 is not an integer
   [2]
 
@@ -311,7 +311,7 @@ A minimum above the first value:
   > min = 128
   > END
   $ triax check run.toml
-  run.toml:6:7: loss_scale.min = 128 is above loss_scale.initial = 64
+  run.toml:6:7: loss_scale.min must be at most loss_scale.initial = 64, got 128
     loss_scale.initial is set at run.toml:5:11
     use a smaller min, or a larger initial
   [2]

@@ -44,11 +44,12 @@ All that can be refused is refused at once, and nothing is written:
   $ triax data prepare --input text missing text --output made/no --tokenizer bpe
   --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe
   missing: does not exist
+    --input needs text files; correct the path
   text: is given twice
   [2]
   $ triax data prepare --output made/no --tokenizer byte
   triax: --input is required
-    more: triax data prepare --help
+    see: triax data prepare --help
   [2]
 
 No document is left for validation:
@@ -61,13 +62,13 @@ No document is left for validation:
 With `--json`, errors are one object on stdout:
 
   $ triax data prepare --input text missing --output made/no --tokenizer bpe --json 2> /dev/null
-  {"errors":[{"code":"invalid-value","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: does not exist","hint":""}]}
+  {"errors":[{"code":"invalid-value","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: does not exist","hint":"--input needs text files; correct the path"}]}
   [2]
   $ $prepare --output made/no --validation-fraction 0.1 --json 2> /dev/null
   {"problem":"--validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty\n  use another fraction, or cut the text into documents with --separator"}
   [1]
   $ $prepare --output made/no --json --nonsense 2> /dev/null
-  {"problem":"triax: unexpected argument: --nonsense\n  more: triax data prepare --help"}
+  {"problem":"triax: unexpected argument: --nonsense\n  see: triax data prepare --help"}
   [2]
   $ ls made | grep no
   [1]
@@ -77,7 +78,7 @@ With `--json`, errors are one object on stdout:
   $ triax data train-tokenizer --input text --vocab 259 --min-count 1 --output made/t.json
   made/t.json: 259 tokens, 2 merges, from 6 different words of 25 B
   $ triax data train-tokenizer --input text --vocab 10 --output made/t.json
-  --vocab must be from 257 to 16777216, got 10
+  --vocab must be in [257, 16777216], got 10
     256 bytes and 1 special tokens are in every vocabulary
   made/t.json: already exists
     add --force to replace it

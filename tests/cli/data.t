@@ -148,21 +148,21 @@ Nothing given:
 
   $ triax data prepare
   triax: --input, --output and --tokenizer are required
-    more: triax data prepare --help
+    see: triax data prepare --help
   [2]
 
 No output given:
 
   $ triax data prepare --input text.txt --tokenizer byte
   triax: --output is required
-    more: triax data prepare --help
+    see: triax data prepare --help
   [2]
 
 A flag that needs another:
 
   $ triax data prepare --input text.txt --output made --tokenizer text-tokenizer.json --eod-token '<end>'
   triax: --eod-token requires --append-eod
-    more: triax data prepare --help
+    see: triax data prepare --help
   [2]
 
 All mistakes are reported at once, before anything is written:
@@ -172,6 +172,7 @@ All mistakes are reported at once, before anything is written:
   --validation-fraction must be in [0, 1), got 1.5
     use for example 0.05, which puts every twentieth document into the validation dataset
   nothing.txt: does not exist
+    --input needs text files; correct the path
   .: is a folder; an input is a text file
     name its files: --input ./*
   text.bin: already exists

@@ -156,15 +156,15 @@ A kernel set that models time has no loss:
   [2]
   $ triax evaluate
   triax: RUN.toml is required
-    more: triax evaluate --help
+    see: triax evaluate --help
   [2]
   $ triax evaluate run.toml --checkpoint ''
   triax: --checkpoint must not be empty
-    more: triax evaluate --help
+    see: triax evaluate --help
   [2]
 
 More samples than can be counted are refused:
 
   $ triax evaluate run.toml --set eval.batches=9223372036854775807
-  --set: eval.batches = 9223372036854775807 is outside 0..2147483647
+  --set: eval.batches must be in [0, 2147483647], got 9223372036854775807
   [2]

@@ -12,7 +12,7 @@ It fits as it is written, or with larger microbatches:
   $ triax fit run.toml --memory 80GiB
   as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 61.8 GB
   
-  the largest batch.micro in --memory 80GiB; idle is the mean of the ranks by FLOPs, without transfers
+  the largest batch.micro in --memory 80GiB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
     parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs     free    idle
     false              none             none                        1  61.8 GB  24.1 GB  13.3 %
     true               none             none                        4  75.1 GB  10.8 GB  33.1 %
@@ -32,7 +32,7 @@ It fits with another setting. `triax check` accepts the run with it:
   $ triax fit run.toml --memory 35GB
   as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 61.8 GB
   
-  the largest batch.micro in --memory 35GB; idle is the mean of the ranks by FLOPs, without transfers
+  the largest batch.micro in --memory 35GB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
     parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs  free            idle
     false              none             none                        1  61.8 GB  does not fit  13.3 %
     true               none             none                        1  44.9 GB  does not fit  13.3 %
@@ -81,7 +81,7 @@ With several, and a smaller microbatch, if no others suffice:
 A schedule that restricts the number of microbatches leaves some out:
 
   $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-interleaved --set parallel.chunks=2 --set parallel.pipeline=2 --set model.layers=4 --set batch.global=12 | sed -n '3,6p'
-  the largest batch.micro in --memory 1GB; idle is the mean of the ranks by FLOPs, without transfers
+  the largest batch.micro in --memory 1GB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
     parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free    idle
     false              none             none                        6  2.69 MB  997 MB  25.6 %
     false              none             full                        6  1.83 MB  998 MB  24.4 %
@@ -91,7 +91,7 @@ With sched-breadth-first and many chunks, `gradients` saves memory:
   $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-breadth-first --set parallel.chunks=8 --set parallel.data=4 --set model.layers=16 --set batch.micro=1
   as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 4.74 MB
   
-  the largest batch.micro in --memory 1GB; idle is the mean of the ranks by FLOPs, without transfers
+  the largest batch.micro in --memory 1GB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
     parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  idle
     false              none             none                        1  4.74 MB  995 MB     -
     false              states           none                        1  3.46 MB  997 MB     -
@@ -171,11 +171,11 @@ Errors:
 
   $ triax fit base.toml
   triax: --memory is required
-    more: triax fit --help
+    see: triax fit --help
   [2]
   $ triax fit base.toml --memory 80
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80"
-    more: triax fit --help
+    see: triax fit --help
   [2]
   $ triax fit base.toml --memory 1GB --set model.heads=5
   base.toml:4:10: model.hidden = 32 is not divisible by model.heads = 5: each head has hidden / heads columns

@@ -286,7 +286,7 @@ It must be in the vocabulary:
     write the prompt as --prompt TEXT, or - for standard input
   [2]
   $ triax generate run.toml --file none.txt
-  none.txt: cannot be read: No such file or directory
+  none.txt: does not exist
   [2]
   $ triax generate run.toml --file .
   .: is a folder, not a prompt
@@ -313,11 +313,11 @@ It must be in the vocabulary:
   [2]
   $ triax generate run.toml --prompt a --temperature -1
   triax: --temperature must be a number in [0, 1000], got "-1"
-    more: triax generate --help
+    see: triax generate --help
   [2]
   $ triax generate run.toml --prompt a --stop ""
   triax: --stop must not be empty
-    more: triax generate --help
+    see: triax generate --help
   [2]
   $ triax generate run.toml --prompt a --set parallel.data=2 --set parallel.chunks=2 --set parallel.sequence=true
   --set: parallel.data = 2: one copy of the model generates text

@@ -121,7 +121,7 @@ What the model cannot do is refused key by key:
   $ faulty; config '{"activation_function": "relu", "tie_word_embeddings": false, "n_layer": "3", "attn_pdrop": 0.5, "n_head": 0, "sliding_window": 4, "scale_attn_by_inverse_layer_idx": true}'; import
   bad/config.json: n_layer = "3" is not an integer
     the file is of another model, or was damaged
-  bad/config.json: n_head = 0 is outside 1..1000000
+  bad/config.json: n_head must be in [1, 1000000], got 0
   bad/config.json: resid_pdrop = 0.1 and attn_pdrop = 0.5 differ: model-gpt has one value for both, model.dropout
     change the file so that they are equal, if you can do without the difference
   bad/config.json: activation_function = "relu" is not supported by model-gpt, which has "gelu_new" or "gelu_pytorch_tanh"

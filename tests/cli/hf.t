@@ -112,7 +112,7 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
 A run without data says what it needs:
 
   $ triax check odd.toml
-  odd.toml: [data] lacks path (token files to train on), or paths (several of them)
+  odd.toml: data.path is missing (token files to train on; data.paths: several)
     prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 
@@ -274,11 +274,11 @@ An export names the folder of a tokenizer that a run's checkpoint does not have:
 
   $ triax import
   triax: missing subcommand; use one of: hf
-    more: triax import --help
+    see: triax import --help
   [2]
   $ triax import hf $reference/gpt2-odd
   triax: --output and --run are required
-    more: triax import hf --help
+    see: triax import hf --help
   [2]
   $ triax import hf missing --output x --run x.toml
   missing: does not exist
@@ -345,11 +345,11 @@ An export names the folder of a tokenizer that a run's checkpoint does not have:
   [2]
   $ triax import hf "" --output x --run x.toml
   triax: DIR must not be empty
-    more: triax import hf --help
+    see: triax import hf --help
   [2]
   $ triax import hf model --output "" --run ""
   triax: --output must not be empty
-    more: triax import hf --help
+    see: triax import hf --help
   [2]
   $ triax import hf model --output x --run x.toml --ignore my_nte --ignore n_head
   model/config.json: --ignore my_nte: the file does not have this key
@@ -395,14 +395,14 @@ An export names the folder of a tokenizer that a run's checkpoint does not have:
   [2]
   $ triax export hf odd x --dtype i8
   triax: --dtype must be f32, bf16, f16 or f64, got "i8"
-    more: triax export hf --help
+    see: triax export hf --help
   [2]
   $ triax export hf odd x --max-shard-size 5
   triax: --max-shard-size must be a size above 0 with a unit (such as 80GiB), got "5"
-    more: triax export hf --help
+    see: triax export hf --help
   [2]
   $ triax export hf odd x --architecture LlamaForCausalLM
-  --architecture LlamaForCausalLM is not one of model-gpt
+  --architecture must be an architecture of model-gpt, got LlamaForCausalLM
     use GPT2LMHeadModel
   [2]
   $ triax export hf odd x --files missing
@@ -417,7 +417,7 @@ Nothing was written:
 
 ## The Llama family
 
-Llama, Mistral, Qwen2 and Qwen3 are models of one plugin. A head of its own, grouped heads and scaled positions:
+Llama, Mistral, Qwen2 and Qwen3 are models of one plugin. A separate head, grouped heads and scaled positions:
 
   $ triax import hf $reference/llama-scaled --output llama --run llama.toml | head -1
   llama: LlamaForCausalLM as model-llama, 16,620 parameters in 21 tensors, 67.8 kB

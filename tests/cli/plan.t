@@ -42,10 +42,11 @@ The units of one run, and one that has no prediction:
 
   $ triax plan --cluster $cluster
   triax: RUN.toml or --predict is required
-    more: triax plan --help
+    see: triax plan --help
   [2]
   $ triax plan --cluster $cluster --predict no.csv
-  no.csv: cannot be read: No such file or directory
+  no.csv: does not exist
+    correct the path
   [2]
   $ echo id,unit > bad.csv; triax plan --cluster $cluster --predict bad.csv
   bad.csv:1: column set is missing; column layers is missing; column hidden is missing; column heads is missing; column seq is missing; column vocab is missing; column p is missing; column t is missing; column d is missing; column b is missing; column B is missing; column v is missing; column recompute is missing; column sp is missing; column sg is missing; column fused is missing; column code is missing; column ddp is missing
@@ -96,27 +97,40 @@ Pipelines that are too long, and too many ranks:
 ## Refused clusters
 
   $ triax plan --cluster no.toml --predict runs.csv
-  no.toml: cannot be read: No such file or directory
+  no.toml: does not exist
+    correct the path; examples are in clusters/
+  [2]
+  $ triax check no.toml --json 2>/dev/null | grep -o '"code": .*'
+  "code": "not-found",
+  $ echo '[model]' > bad.toml; triax plan --cluster bad.toml --predict runs.csv
+  bad.toml: not a cluster file: it has no [cluster] table
+    use one of clusters/, such as clusters/a100-dgx.toml
+  [2]
+  $ sed 's/^memory_bytes/memory_byts/' $cluster > bad.toml; triax plan --cluster bad.toml --predict runs.csv
+  bad.toml:9:2: device.memory_bytes is missing
+    write memory_bytes = { value = ..., origin = "...", width = ... }; units are bytes, seconds, FLOP/s; shares are fractions
+  bad.toml:13:1: unknown key device.memory_byts
+    did you mean device.memory_bytes?
   [2]
   $ sed -e 's/value = 312e12/value = "fast"/' -e 's/origin = "fitted"/origin = "guess"/' -e 's/^cards = 8/card = 8/' $cluster > bad.toml; triax plan --cluster bad.toml --predict runs.csv
   bad.toml:11:16: device.peak_16bit.value must be in [1, 1e+30], got "fast"
     units are bytes, seconds, FLOP/s; shares are fractions
   bad.toml:18:32: device.gemm_share.origin must be measured, published, fitted or prior, got "guess"
-    say where the number comes from
+    use prior for a value that was not measured
   bad.toml:19:34: device.memory_share.origin must be measured, published, fitted or prior, got "guess"
-    say where the number comes from
+    use prior for a value that was not measured
   bad.toml:20:33: device.score_share.origin must be measured, published, fitted or prior, got "guess"
-    say where the number comes from
+    use prior for a value that was not measured
   bad.toml:21:32: device.narrow_head.origin must be measured, published, fitted or prior, got "guess"
-    say where the number comes from
+    use prior for a value that was not measured
   bad.toml:30:2: node.cards is missing
     write how many there are in a node
   bad.toml:32:1: unknown key node.card
     did you mean node.cards?
   bad.toml:34:39: node.card_bandwidth.origin must be measured, published, fitted or prior, got "guess"
-    say where the number comes from
+    use prior for a value that was not measured
   bad.toml:55:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
-    say where the number comes from
+    use prior for a value that was not measured
   [2]
 
 ## The fastest layout of a run
@@ -151,7 +165,7 @@ Pipelines that are too long, and too many ranks:
        1  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
        2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
        3  0.03296 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
-  
+  p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
 
 The plan is a run that the engine accepts and trains:
 
@@ -222,6 +236,7 @@ Restricted searches, another planner, reasons and JSON:
     plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard
        1  0.03499 s    3.66 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none
        2  0.03503 s    3.65 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
+  p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
   
     plan       step  compute  imbalance  bubble  tensor  pipeline   data  optimizer   fixed
        1  0.03499 s   12.6 %      0.1 %  12.5 %   0.0 %     0.1 %  0.3 %      0.0 %  74.4 %
@@ -302,7 +317,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
 
   $ printf '0F0,0F1,0B0,0B1\n1B0,1F0,1F1,1B1\n' > rows.csv
   $ triax plan run.toml --cluster $cluster --gpus 2 --set batch.global=2 --set batch.micro=1 --set parallel.pipeline=2 --set schedule.plugin=sched-file --set schedule.file=rows.csv --fix schedule=file
-  plan-sweep, search(), sched-file: its schedule of p = 2, v = 1, m = 2 is invalid: rank 1, position 1, 1B0: it needs 1F0, which comes later, at position 2
+  plan-sweep, search(), sched-file: its schedule of p = 2, v = 1, m = 2 is invalid: rank 1, action 1, 1B0: it needs 1F0, which comes later, at action 2
     name another scheduler with --fix schedule=NAME
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 2 --set batch.global=2 --set batch.micro=1 --set parallel.pipeline=2 --set schedule.plugin=sched-file --set schedule.file=rows.csv --fix schedule=1f1b > planned; echo $?
@@ -318,10 +333,10 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 84.9999GB
   no plan on 4 GPUs fits into 100 kB of each: the least is 367 kB, with parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
-    use more --gpus, a cluster with more memory per device, a smaller model, or fewer --fix
+    use more --gpus, a cluster with more memory per device or a smaller model
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 85GB
-  --reserve 85GB must be below the memory of a device, and device.memory_bytes is 85 GB
+  --reserve 85GB must be less than device.memory_bytes = 85 GB ({source}/clusters/a100-dgx.toml)
     use a smaller --reserve, such as 0
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 1 --reserve 0 --top 1 | head -1
@@ -337,16 +352,26 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     write --fix once for each setting
   [2]
   $ cat run.toml | triax plan /dev/stdin --cluster $cluster --gpus 4
-  /dev/stdin is a pipe, and a plan includes the file of its run
+  RUN.toml must be a file, got the pipe /dev/stdin: the printed plan includes it by path
     write the run to a file
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 5 --fix data=5
-  no plan of 5 GPUs has microbatches of whole sequences with batch.global = 8, and is accepted by the plugins of the run
-    use another --gpus or batch.global, or fewer --fix; triax check says why plugins refuse a layout
+  5 GPUs cannot share batch.global = 8: pipeline, tensor and data ranks must multiply to 5, and data ranks must divide 8
+    use another --gpus, or another batch.global, or fewer --fix
+  [2]
+  $ triax plan run.toml --cluster $cluster --gpus 7
+  the model or the scheduler refuses every plan on 7 GPUs; one of them: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
+    use another --gpus, or another batch.global
   [1]
+  $ triax plan run.toml --cluster $cluster --gpus 1048573
+  1048573 GPUs cannot share batch.global = 8: pipeline, tensor and data ranks must multiply to 1048573, and data ranks must divide 8
+    use --gpus 1048568 or 1048576, or another batch.global
+  [2]
   $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
   --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; nearest: sched-1f1b
     looked in: {plugins}
+    installed planners: plan-sc21, plan-sweep
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --set parallel.data=65536 --set parallel.pipeline=65536 --set batch.global=65536
   the run's layout has 4294967296 ranks, and at most 1048576 can be planned
@@ -355,14 +380,16 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   $ triax plan run.toml --cluster $cluster --planner nobody --gpus 2
   --planner nobody: plugin "plan-nobody" was not found
     looked in: {plugins}
+    installed planners: plan-sc21, plan-sweep
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --predict runs.csv
   triax: RUN.toml excludes --predict
-    more: triax plan --help
+    see: triax plan --help
   [2]
   $ triax plan --cluster $cluster --predict runs.csv --set batch.micro=2
   triax: --predict excludes --set
-    more: triax plan --help
+    see: triax plan --help
   [2]
 
 Ctrl-C ends the search (this planner sends it): the best plans so far are printed, if there are any.

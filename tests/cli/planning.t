@@ -14,13 +14,13 @@ A model of a paper is sized without data, GPUs and their plugins:
   layout: pipeline 12 x data 16 x tensor 8 = 1536 ranks as processes
   
   model: 174,615,846,912 parameters, 698 GB of weights in fp32
-  step: 1536 sequences = 16 data ranks x 96 microbatches of 1
+  step: 1536 sequences = 16 data ranks x 96 microbatches of 1 sequence
   
   memory: rank 0 and 127 other ranks need most, 61.8 GB each
   activations of rank 0: 27 GB = 12 microbatches x (8 blocks x 277 MB) + 245 MB of workspace + 3 x 50.3 MB of transfers
   communication of a step: a rank sends at most 283 GB over tensor (rank 1415), 14.4 GB over data (rank 24), 1.21 GB over pipeline (rank 128); all ranks send 453 TB
   per rank: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
-  uneven stages: the step is 3.4 % longer (ranks idle 13.3 % instead of 10.3 %; by FLOPs, without transfers); set parallel.split to move layers
+  uneven stages: the step is 3.4 % longer than with equal stages (idle 13.3 % instead of 10.3 %; estimated from FLOPs, without transfers); move layers with parallel.split
   
     ranks  first rank  pipeline  layers               weights  working weights  gradients  optimizer state  activations  batches  checkpoint staging    total
       128           0         0  embedding, 8 blocks  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  4.47 MB             1.44 GB  61.8 GB
@@ -54,7 +54,7 @@ To be trained, it needs all of them:
     a plugin is the shared library that triax_add_plugin() builds
   {source}/examples/gpt3-175b.toml:34:10: kernels.plugin "kernels-fused" cannot be used: {folder}/kernels-fused.so: is not a shared library (no ELF header)
     a plugin is the shared library that triax_add_plugin() builds
-  run.toml: [data] lacks path (token files to train on), or paths (several of them)
+  run.toml: data.path is missing (token files to train on; data.paths: several)
     prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 
@@ -66,6 +66,7 @@ A misspelled plugin is an error, not a plugin of another machine:
   --set: comm.plugin "comm-ncll" was not found; nearest: ...
     looked in: {folder} (plugins.path, run.toml:3), {plugins}
     installed communicators: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   --set: kernels.plugin "comm-nccl" cannot be used: {folder}/comm-nccl.so: is not a shared library (no ELF header)
     a plugin is the shared library that triax_add_plugin() builds
   [2]
@@ -88,8 +89,8 @@ The schedule needs the scheduler alone:
   $ triax simulate run.toml $times
   sched-1f1b: p = 12, m = 96, v = 1; F 10 ms, I 10 ms, W 10 ms, link 1 ms
   makespan 3406 ms, from the first start to the last end
-  cost 3406 ms, the longest active interval of a rank; work 2880 ms
-  bubble / cost 0.1544; bubble / work 0.1826
+  active time 3406 ms, the longest of a rank; work 2880 ms
+  bubble / active time 0.1544; bubble / work 0.1826
   peak of microbatches in flight, by rank: 12 11 10 9 8 7 6 5 4 3 2 1
   $ triax schedule run.toml --format csv | wc -l
   12

@@ -149,7 +149,7 @@ An option twice:
 A default out of range:
 
   $ triax plugins describe ./bad-default.so > /dev/null
-  {fixtures}/bad-default.so: its option table: the default depth = 9 is outside 1..8
+  {fixtures}/bad-default.so: its option table: the default depth must be in [1, 8], got 9
     correct its row of the table
   [1]
 

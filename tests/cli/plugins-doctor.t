@@ -131,11 +131,11 @@ Wrong use:
 
   $ triax plugins doctor
   triax: plugin is required
-    more: triax plugins doctor --help
+    see: triax plugins doctor --help
   [2]
   $ triax plugins doctor sched-gpipe --path nothing
   triax: --path: Directory does not exist: nothing
-    more: triax plugins doctor --help
+    see: triax plugins doctor --help
   [2]
 
 ## A file that is not a library for this machine
@@ -447,7 +447,7 @@ An older version of a library:
   {fixtures}/too-new.so has 1 problem
   [1]
 
-A symbol of its own:
+A separate symbol:
 
   $ broken missing-helper
     ok       search      {fixtures}/missing-helper.so
@@ -797,7 +797,7 @@ Several faults:
                          next: a plugin is found by its file's name: build it with triax_add_plugin(optim-other ...)
     problem  descriptor  its descriptor has no version
                          next: fill the descriptor with TRIAX_PLUGIN
-    problem  options     its option table: the default depth = 9 is outside 1..8
+    problem  options     its option table: the default depth must be in [1, 8], got 9
                          next: correct its row of the table
     problem  options     its option table: option "fast" is declared twice
                          next: remove or rename one of the two rows

@@ -41,8 +41,8 @@ Faults that the contract allows:
   [==========] 3 checks of comm-faulty, up to 3 ranks as threads
   [ RUN      ] Exchange.OfACycleCompletes
   [       OK ] Exchange.OfACycleCompletes (# ms)
-  [ RUN      ] Edge.TheKthSendMeetsTheKthReceive
-  [       OK ] Edge.TheKthSendMeetsTheKthReceive (# ms)
+  [ RUN      ] Edge.TheKthSendMatchesTheKthReceive
+  [       OK ] Edge.TheKthSendMatchesTheKthReceive (# ms)
   [ RUN      ] Edge.OrderIsThatOfThePosts
   [       OK ] Edge.OrderIsThatOfThePosts (# ms)
   [==========] 3 checks ran (# ms)
@@ -71,22 +71,22 @@ A lost call never completes:
 
 A flipped bit:
 
-  $ faulty corrupt --filter 'Broadcast.*:Edge.TheKthSendMeetsTheKthReceive' --set comm.rank=1 --set comm.at=1
+  $ faulty corrupt --filter 'Broadcast.*:Edge.TheKthSendMatchesTheKthReceive' --set comm.rank=1 --set comm.at=1
   status 1
   [==========] 2 checks of comm-faulty, up to 3 ranks as threads
   [ RUN      ] Broadcast.ComesFromEveryRoot
     rank 1: broadcast of 1 f32 in a group of 2 from member 0: element 0 is 5.03125, must be 5; 1 of 1 elements are wrong
     contract: [C18] broadcast gives the view of the root to all members. Every member may be the root. (triax/communicator.hpp:#)
   [  FAILED  ] Broadcast.ComesFromEveryRoot (# ms)
-  [ RUN      ] Edge.TheKthSendMeetsTheKthReceive
+  [ RUN      ] Edge.TheKthSendMatchesTheKthReceive
     rank 1: receive 0 of an edge got the data of send 536870912
-    contract: [C23] On a directed edge, which is (from, to, channel), the k-th posted send meets the k-th posted receive, on whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16. (triax/communicator.hpp:#)
-  [  FAILED  ] Edge.TheKthSendMeetsTheKthReceive (# ms)
+    contract: [C23] On an edge, which is (from, to, channel), the k-th posted send matches the k-th posted receive, on whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16. (triax/communicator.hpp:#)
+  [  FAILED  ] Edge.TheKthSendMatchesTheKthReceive (# ms)
   [==========] 2 checks ran (# ms)
   [  PASSED  ] 0 checks
   [  FAILED  ] 2 checks:
   [  FAILED  ] Broadcast.ComesFromEveryRoot [C18]
-  [  FAILED  ] Edge.TheKthSendMeetsTheKthReceive [C23]
+  [  FAILED  ] Edge.TheKthSendMatchesTheKthReceive [C23]
 
 A post that throws, and one that ends the process:
 
@@ -144,12 +144,14 @@ A post that throws, and one that ends the process:
 What cannot be wrapped is refused:
 
   $ triax plugins test comm-faulty
-  plugin {plugins}/comm-faulty.so: its option comm.inner is required
+  plugin {plugins}/comm-faulty.so: comm.inner is missing (the communicator that it wraps: a name, or the path of its file)
     add --set comm.inner=VALUE
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
   {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; nearest: comm-local
     looked in: {plugins}
+    installed communicators: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   $ triax plugins test comm-faulty --set comm.inner=sched-gpipe
   {plugins}/comm-faulty.so: comm-faulty could not be created: {plugins}/sched-gpipe.so: sched-gpipe is a plugin of kind scheduler; kind communicator is needed
     change its options, which triax plugins describe comm-faulty lists, or report this to its author
@@ -167,11 +169,11 @@ What cannot be wrapped is refused:
     triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["wait=often"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: wait = "often" is not one of yield|spin|event
+  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: wait must be one of yield, spin or event, got "often"
     triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["staging_bytes=-1"]'
-  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: staging_bytes = -1 is outside 0..1000000000000
+  {plugins}/comm-faulty.so: comm-faulty could not be created: comm-ucx: staging_bytes must be in [0, 1000000000000], got -1
     triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-ucx --set 'comm.inner_options=["staging_bytes=x"]'
@@ -226,3 +228,5 @@ In a run, refusals and errors name the table:
   $ triax check base.toml --set comm.plugin=comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/, comm-nccl$//'
   --set: comm.plugin "comm-faulty": {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; nearest: comm-local
     looked in: {plugins}
+    installed communicators: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH

@@ -115,7 +115,7 @@ Kinds and flags:
 
   $ triax plugins new scheduler
   triax: NAME is required
-    more: triax plugins new --help
+    see: triax plugins new --help
   [2]
   $ triax plugins new model model-mine --csv
   --csv: a plugin of the kind model cannot be written as CSV
@@ -131,7 +131,7 @@ Kinds and flags:
   [2]
   $ triax plugins new scheduler sched-other --csv --cuda
   triax: --cuda excludes --csv
-    more: triax plugins new --help
+    see: triax plugins new --help
   [2]
   $ triax plugins new scheduler sched-$(printf 'x%.0s' $(seq 60))
   a name has at most 64 characters, got 66

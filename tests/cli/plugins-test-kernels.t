@@ -12,7 +12,7 @@ The checks, and the clauses that they prove:
   $ triax plugins test kernels-cpu --list
   Request.IsAcceptedOrRefusedWithReasons [K1]
   Calls.AreRefusedWithReasons [K2]
-  Planning.NeedsNoMemory [K3]
+  DryRun.NeedsNoMemory [K3]
   Device.IsOfTheKind [K4]
   Memory.OnlyOutputsAreWritten [K5]
   Scratch.IsEnough [K6]
@@ -131,13 +131,13 @@ Every fault is found:
   refuses_silently
   status 1
   [  FAILED  ] Calls.AreRefusedWithReasons [K2]
-  $ fault plan_reads 'Planning.*'; fault scratch_by_address 'Planning.*'; fault no_threads 'Device.*'
+  $ fault plan_reads 'DryRun.*'; fault scratch_by_address 'DryRun.*'; fault no_threads 'Device.*'
   plan_reads
   status 1
-  [  FAILED  ] Planning.NeedsNoMemory [K3]
+  [  FAILED  ] DryRun.NeedsNoMemory [K3]
   scratch_by_address
   status 1
-  [  FAILED  ] Planning.NeedsNoMemory [K3]
+  [  FAILED  ] DryRun.NeedsNoMemory [K3]
   no_threads
   status 1
   [  FAILED  ] Device.IsOfTheKind [K4]

@@ -156,10 +156,10 @@ Every fault of an optimizer is found:
   not_ready
   status 1
   [  FAILED  ] Step.BeginsAfterItsStream [O13]
-  $ fault optim-planted optimizer.fault=reads_in_plan 'Planning.CallsTheSameOperations'
+  $ fault optim-planted optimizer.fault=reads_in_plan 'DryRun.CallsTheSameOperations'
   reads_in_plan
   status 1
-  [  FAILED  ] Planning.CallsTheSameOperations [O16]
+  [  FAILED  ] DryRun.CallsTheSameOperations [O16]
   $ fault optim-planted optimizer.fault=ignores_skip 'Skip.ChangesNothing:Skip.LeavesNoTrace'
   ignores_skip
   status 1

@@ -55,11 +55,11 @@ A model without a fault. Sizes that have no default are those of a small model:
   Passes.TakeEmptyViewsOutsideOfALife [M14]
   Passes.BeginAfterTheirStream [M19]
   SteadyState.DoesNotAllocate [M20]
-  Planning.DoesNotAllocate [M20]
+  DryRun.DoesNotAllocate [M20]
   Samples.DoNotDependOnOthers [M17]
   Samples.NumbersAreForDropoutOnly [M18]
   Samples.NumbersChangeDropout [M18]
-  Planning.CallsTheSameOperations [M21]
+  DryRun.CallsTheSameOperations [M21]
   Cost.IsTheCountedFlops [M22]
   Ranks.PostTheSameCollectives [M24]
   Ranks.EqualOneRank [M23]
@@ -104,6 +104,8 @@ What cannot run is refused:
   $ triax plugins test model-gpt --kernels kernels-nowhere
   --kernels kernels-nowhere: plugin "kernels-nowhere" was not found
     looked in: {plugins}
+    installed kernel sets: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
   $ triax plugins test "$planted" --set model.fault=crash 2>&1 | grep -o 'model-planted: .* crashed'
   model-planted: supports() [M1] crashed

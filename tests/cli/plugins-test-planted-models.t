@@ -37,8 +37,8 @@ Answers, descriptions and gradients:
   [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
   [  FAILED  ] Ranks.EqualOneRank [M23]
   [  FAILED  ] Generating.RanksGiveTheLogitsOfOne [M27]
-  $ fault parted 'Boundaries.AreTakenAsMade'
-  parted
+  $ fault sharded 'Boundaries.AreTakenAsMade'
+  sharded
   status 1
   [  FAILED  ] Boundaries.AreTakenAsMade [M7]
   $ fault input_gradient 'Gradients.OfEachLayerAreItsSlope:Gradients.OfTheModelAreTheSlopeOfTheLoss'
@@ -110,18 +110,18 @@ Orders, memory, samples and streams:
   not_ready
   status 1
   [  FAILED  ] Passes.BeginAfterTheirStream [M19]
-  $ fault allocates 'SteadyState.DoesNotAllocate:Planning.DoesNotAllocate'
+  $ fault allocates 'SteadyState.DoesNotAllocate:DryRun.DoesNotAllocate'
   allocates
   status 1
   [  FAILED  ] SteadyState.DoesNotAllocate [M20]
-  [  FAILED  ] Planning.DoesNotAllocate [M20]
+  [  FAILED  ] DryRun.DoesNotAllocate [M20]
 
 Plans, ranks, stages and generating:
 
-  $ fault plan 'Planning.CallsTheSameOperations:Cost.IsTheCountedFlops'
+  $ fault plan 'DryRun.CallsTheSameOperations:Cost.IsTheCountedFlops'
   plan
   status 1
-  [  FAILED  ] Planning.CallsTheSameOperations [M21]
+  [  FAILED  ] DryRun.CallsTheSameOperations [M21]
   [  FAILED  ] Cost.IsTheCountedFlops [M22]
   $ fault cost 'Cost.IsTheCountedFlops'
   cost

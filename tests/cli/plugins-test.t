@@ -54,6 +54,8 @@ What cannot run is refused:
   $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
   plugin "comm-locla" was not found; nearest: comm-local
     looked in: {plugins}
+    installed communicators: {names}
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   $ triax plugins test comm-local --processes
   comm-local: comm-local joins ranks that are threads of one process; this run's ranks are processes
   [2]
@@ -67,14 +69,14 @@ What cannot run is refused:
   [2]
   $ triax plugins test comm-local --set fast
   triax: --set must be TABLE.KEY=VALUE, got "fast"
-    more: triax plugins test --help
+    see: triax plugins test --help
   [2]
   $ triax plugins test comm-local --threads --processes
   triax: --threads excludes --processes
-    more: triax plugins test --help
+    see: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined
-  --set comm.fault = "imagined" is not one of none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|ignores_stream|allocates|throws_after_abort|barrier|deaf_barrier|buffered|early_event|mixed_types|joins_late|joined_traits|hang_traits
+  --set comm.fault must be one of none, throws, order, abort, out_of_turn, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, ignores_stream, allocates, throws_after_abort, barrier, deaf_barrier, buffered, early_event, mixed_types, joins_late, joined_traits or hang_traits, got "imagined"
   [2]
 
 Checks and their clauses:
@@ -213,12 +215,12 @@ Channels, counts and allocations:
     rank 1: channel 1 received what channel 6 sent
     rank 1: channel 2 received what channel 5 sent
     and 5 more
-    contract: [C23] On a directed edge, which is (from, to, channel), the k-th posted send meets the k-th posted receive, on whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16. (triax/communicator.hpp:#)
+    contract: [C23] On an edge, which is (from, to, channel), the k-th posted send matches the k-th posted receive, on whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16. (triax/communicator.hpp:#)
   [  FAILED  ] Channel.ReceivesWhatItSends (# ms)
   [ RUN      ] Channel.WaitsForNoOther
     rank 1: channels 3 and 15 received 20 and 10, must be 10 and 20
     rank 1: channels 3 and 15 received 20 and 10, must be 10 and 20
-    contract: [C25] Order::tagged: a transfer waits for no transfer of another channel or edge. Order::channel and serial: transfers run in the order of their posts, on an edge or on the device, and the verifier ensures that both ends have one order. (triax/communicator.hpp:#)
+    contract: [C25] Order::tagged: a transfer waits for no transfer of another edge. Order::channel and serial: transfers run in the order of their posts, on an edge or on the device, and the verifier ensures that both ends have one order. (triax/communicator.hpp:#)
   [  FAILED  ] Channel.WaitsForNoOther (# ms)
   [  PASSED  ] 0 checks
   [  FAILED  ] 2 checks:

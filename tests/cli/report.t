@@ -152,7 +152,7 @@ The scheduler of a run need not be installed here:
 
   $ triax report
   triax: RUN_DIR is required
-    more: triax report --help
+    see: triax report --help
   [2]
   $ triax report runs/nothing
   runs/nothing: does not exist
@@ -173,9 +173,9 @@ The scheduler of a run need not be installed here:
   [2]
   $ triax report runs/run --html nowhere/run.html
   triax: --html: folder "nowhere" does not exist
-    more: triax report --help
+    see: triax report --help
   [2]
   $ triax report runs/run --html runs
   triax: --html must name a file, got "runs"
-    more: triax report --help
+    see: triax report --help
   [2]

@@ -101,7 +101,7 @@ What cannot be is refused before anything starts:
     kernels.plugin is set by --set
     use another kernel set, or remove eval.sample
   $ triax check run.toml --set eval.sample_tokens=0
-  --set: eval.sample_tokens = 0 is outside 1..2147483647
+  --set: eval.sample_tokens must be in [1, 2147483647], got 0
   [2]
   $ triax check run.toml --set model.vocab=200
   base.toml:29:8: data.path: {folder}/text.bin: token 270 has the id 256, but model.vocab = 200 has the ids 0 to 199

@@ -36,7 +36,7 @@ A run of `kernels-sim`, which computes nothing, and writes the timeline of step 
 Before the run, there is no timeline:
 
   $ triax schedule run.toml --measured
-  {folder}/run/timeline-rank-0.json: cannot be read: No such file or directory
+  {folder}/run/timeline-rank-0.json: does not exist
     each rank of a run writes it after the step that log.timeline names
   [1]
 
@@ -49,15 +49,15 @@ Nothing was computed, and the result says so:
 
   $ triax schedule run.toml --measured --format csv
   triax: --measured cannot be written as csv; use --format table, svg, json or trace
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
   $ triax schedule run.toml --measured --forward-ms 1 --input-ms 1 --weight-ms 1 --format svg
   triax: --measured cannot be combined with pass times: it uses the times of the run
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
   $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --measured
   triax: --measured needs the TOML of the run that recorded a step
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 ## Runs that are not the one that was measured
@@ -88,7 +88,7 @@ The timeline of a rank is missing:
 
   $ mv run/timeline-rank-2.json .
   $ triax schedule run.toml --measured
-  {folder}/run/timeline-rank-2.json: cannot be read: No such file or directory
+  {folder}/run/timeline-rank-2.json: does not exist
     the folder has the files of 3 other ranks: copy this file from the machine of the rank, or train again with log.timeline, in a folder that all ranks share
   [1]
 
@@ -97,6 +97,6 @@ The timeline of an earlier run is not taken for this one's:
   $ mv timeline-rank-2.json run
   $ triax train run.toml --set log.timeline=0 > /dev/null 2>&1
   $ triax schedule run.toml --measured
-  {folder}/run/timeline-rank-0.json: cannot be read: No such file or directory
+  {folder}/run/timeline-rank-0.json: does not exist
     each rank of a run writes it after the step that log.timeline names
   [1]

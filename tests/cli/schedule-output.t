@@ -33,14 +33,14 @@ A folder that does not exist is found before anything is made:
 
   $ triax schedule $shape --format csv --output none/rows.csv
   triax: --output: folder "none" does not exist
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 The input is not replaced:
 
   $ triax schedule --file rows.csv --output ./rows.csv
   triax: --output: ./rows.csv is an input and would be overwritten; name another file
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
   $ cat rows.csv
   0F0,0F1,0B0,0B1
@@ -49,14 +49,14 @@ A name that is too long:
 
   $ triax schedule $shape --format svg --output "$(printf '%0300d' 0).svg"
   triax: --output: 000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000.svg cannot be written: File name too long
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A program that runs:
 
   $ triax schedule $shape --format svg --output "$TRIAX"
   triax: --output: {build}/bin/triax cannot be written: Text file busy
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 If the new file cannot be completed, the old one remains:
@@ -126,15 +126,15 @@ Options of a scheduler for tests, which makes faults:
   0F0,0B0,0F1,0B1
   1F0,1B0,1F1,1B1
   $ triax schedule $faulty --set schedule.fault=none --set schedule.limit=7 --set schedule.limit=1
-  --scheduler: schedule.plugin "sched-faulty": sched-faulty supports at most 1 microbatches, not 2
+  --scheduler: schedule.plugin "sched-faulty": sched-faulty supports at most m = 1, got 2
     use schedule.limit 2
   [2]
   $ triax schedule $faulty --set schedule.limit=0 --set schedule.limits=3
   --set: sched-faulty has no key schedule.limits
     with --scheduler, --set can set its keys in [schedule]: fault, limit
-  --scheduler: sched-faulty lacks schedule.fault (what is wrong with it)
+  --scheduler: schedule.fault is missing (what is wrong with it)
     add --set schedule.fault=...
-  --set: schedule.limit = 0 is outside 1..1000
+  --set: schedule.limit must be in [1, 1000], got 0
   [2]
 
 A scheduler that throws, at its creation and later:
@@ -153,8 +153,8 @@ A scheduler that throws, at its creation and later:
 A schedule that the verifier refuses is a failure, and nothing is drawn:
 
   $ triax schedule $faulty --set schedule.fault=deadlock --output drawn
-  --scheduler: sched-faulty: rank 0, position 2, 0B0: it waits for 1B0 at position 3 of rank 1, which is never reached
-  --scheduler: sched-faulty: rank 1, position 2, 1F1: it waits for 0F1 at position 3 of rank 0, which is never reached
+  --scheduler: sched-faulty: rank 0, action 2, 0B0: it waits for 1B0 at action 3 of rank 1, which is never reached
+  --scheduler: sched-faulty: rank 1, action 2, 1F1: it waits for 0F1 at action 3 of rank 0, which is never reached
   [1]
   $ test -e drawn
   [1]
@@ -192,11 +192,11 @@ A limit of the microbatches in flight:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 4 > /dev/null
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 3
-  --scheduler: sched-1f1b: rank 0, position 7, 0F3: more than 3 microbatch chunks are in flight on its rank
-  --scheduler: sched-1f1b: rank 0, position 11, 0F4: more than 3 microbatch chunks are in flight on its rank
-  --scheduler: sched-1f1b: rank 0, position 15, 0F5: more than 3 microbatch chunks are in flight on its rank
-  --scheduler: sched-1f1b: rank 0, position 19, 0F6: more than 3 microbatch chunks are in flight on its rank
-  --scheduler: sched-1f1b: rank 0, position 23, 0F7: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, action 7, 0F3: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, action 11, 0F4: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, action 15, 0F5: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, action 19, 0F6: more than 3 microbatch chunks are in flight on its rank
+  --scheduler: sched-1f1b: rank 0, action 23, 0F7: more than 3 microbatch chunks are in flight on its rank
   [1]
 
 ## Sizes

@@ -29,7 +29,8 @@ A schedule from a file, and no file:
   > plugin = "sched-file"
   > END
   $ triax check run.toml
-  base.toml:12:2: [schedule] lacks file (CSV of F, B, I and W: a line per pipeline rank, an action per cell)
+  base.toml:12:2: schedule.file is missing (CSV of F, B, I and W: a line per pipeline rank, an action per cell)
+    add it below [schedule]
   [2]
 
 A file with actions that no schedule has:
@@ -90,7 +91,7 @@ One violation:
   > file = "rows.csv"
   > END
   $ triax check run.toml
-  run.toml:9:10: schedule.plugin = "sched-file": rank 1, position 1, 1B0: it needs 1F0, which comes later, at position 2
+  run.toml:9:10: schedule.plugin = "sched-file": rank 1, action 1, 1B0: it needs 1F0, which comes later, at action 2
     "triax schedule RUN.toml", with the same --set, repeats this check without devices and data
   [2]
 

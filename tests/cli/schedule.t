@@ -25,70 +25,70 @@ Nothing given:
 
   $ triax schedule
   triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A format alone:
 
   $ triax schedule --format csv
   triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 No number of microbatches:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4
   triax: without RUN.toml or --file, --microbatches is required
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A size out of range:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 0 --microbatches 8
   triax: --pipeline must be an integer in [1, 4096], got "0"
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 An unknown format:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --format picture
   triax: --format must be table, csv, svg, json or trace, got "picture"
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A folder that does not exist:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --output not/there.csv
   triax: --output: folder "not" does not exist
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A table of the lowered program:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 --lowered
   triax: --lowered needs --format csv, not table
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A table with times:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1
   triax: --format: table has no time axis for the pass times; use svg, json or trace
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 Some of the times:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --format svg --forward-ms 1 --link-ms 1
   triax: with pass times, --input-ms and --weight-ms are required
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 Times that are all zero:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --format svg --forward-ms 0 --input-ms 0 --weight-ms 0
   triax: --forward-ms, --input-ms, --weight-ms are all 0: there is nothing to simulate
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 ## Scheduler and run
@@ -99,6 +99,7 @@ A misspelled scheduler:
   --scheduler: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
   [2]
 
 A plugin that is no scheduler:
@@ -148,7 +149,7 @@ A run, and a shape beside it:
 
   $ triax schedule run.toml --pipeline 4
   triax: --pipeline cannot be combined with RUN.toml; use --set parallel.pipeline=...
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 ## Files
@@ -156,7 +157,7 @@ A run, and a shape beside it:
 A file that does not exist:
 
   $ triax schedule --file rows.csv
-  rows.csv: cannot be read: No such file or directory
+  rows.csv: does not exist
     name a CSV file of a schedule
   [2]
 
@@ -167,7 +168,7 @@ A file and a run:
   > END
   $ triax schedule interleaved.toml --file rows.csv
   triax: RUN.toml cannot be combined with --file
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A file and a scheduler:
@@ -177,7 +178,7 @@ A file and a scheduler:
   > END
   $ triax schedule --file rows.csv --scheduler sched-1f1b
   triax: --scheduler cannot be combined with --file
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A file has no keys:
@@ -187,7 +188,7 @@ A file has no keys:
   > END
   $ triax schedule --file rows.csv --set schedule.group=3
   triax: --set cannot be combined with --file
-    more: triax schedule --help
+    see: triax schedule --help
   [2]
 
 A file of another shape:

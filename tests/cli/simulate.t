@@ -10,77 +10,77 @@ Nothing given:
 
   $ triax simulate
   triax: --forward-ms, --input-ms, --weight-ms and --link-ms are required; without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
-    more: triax simulate --help
+    see: triax simulate --help
   [2]
 
 Times alone:
 
   $ triax simulate --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
   triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
-    more: triax simulate --help
+    see: triax simulate --help
   [2]
 
 A time is missing:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --link-ms 0
   triax: --weight-ms is required
-    more: triax simulate --help
+    see: triax simulate --help
   [2]
 
 A negative time:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms -1 --input-ms 1 --weight-ms 1 --link-ms 0
-  triax: --forward-ms must be a time in ms from 0 to 1e+12, got "-1"
-    more: triax simulate --help
+  triax: --forward-ms must be a time in ms in [0, 1e+12], got "-1"
+    see: triax simulate --help
   [2]
 
 An infinite time:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms inf --link-ms 0
-  triax: --weight-ms must be a time in ms from 0 to 1e+12, got "inf"
-    more: triax simulate --help
+  triax: --weight-ms must be a time in ms in [0, 1e+12], got "inf"
+    see: triax simulate --help
   [2]
 
 A time that is NaN:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms nan --weight-ms 1 --link-ms 0
-  triax: --input-ms must be a time in ms from 0 to 1e+12, got "nan"
-    more: triax simulate --help
+  triax: --input-ms must be a time in ms in [0, 1e+12], got "nan"
+    see: triax simulate --help
   [2]
 
 A time with a unit:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 2ms --link-ms 0
-  triax: --weight-ms must be a time in ms from 0 to 1e+12, got "2ms"
-    more: triax simulate --help
+  triax: --weight-ms must be a time in ms in [0, 1e+12], got "2ms"
+    see: triax simulate --help
   [2]
 
 Times that are all zero:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 0 --input-ms 0 --weight-ms 0 --link-ms 5
   triax: --forward-ms, --input-ms, --weight-ms are all 0: there is nothing to simulate
-    more: triax simulate --help
+    see: triax simulate --help
   [2]
 
 Links of some edges only:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,2
-  triax: --link-ms: has 2 values, and 4 stages have 3 edges; give one value, or one for each edge
-    more: triax simulate --help
+  triax: --link-ms: has 2 values, and 4 stages have 3 links; give one value, or one for each link
+    see: triax simulate --help
   [2]
 
 A link that is not a time:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,x,1
-  triax: --link-ms must be a time in ms from 0 to 1e+12, got "x"
-    more: triax simulate --help
+  triax: --link-ms must be a time in ms in [0, 1e+12], got "x"
+    see: triax simulate --help
   [2]
 
 An empty link:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,,1
-  triax: --link-ms must be a time in ms from 0 to 1e+12, got ""
-    more: triax simulate --help
+  triax: --link-ms must be a time in ms in [0, 1e+12], got ""
+    see: triax simulate --help
   [2]
 
 ## Refused schedules
@@ -118,7 +118,7 @@ With `--json`, the refusal is one object on stdout:
   {"errors":[{"code":"unsupported","keys":["parallel.chunks"],"file":"--chunks","line":null,"column":null,"message":"parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks","hint":"use parallel.chunks 2, or sched-zb-h1"}]}
   [2]
   $ triax simulate --scheduler sched-zb-v --forward-ms nan --json 2> /dev/null
-  {"problem":"triax: --forward-ms must be a time in ms from 0 to 1e+12, got \"nan\"\n  more: triax simulate --help"}
+  {"problem":"triax: --forward-ms must be a time in ms in [0, 1e+12], got \"nan\"\n  see: triax simulate --help"}
   [2]
 
 A schedule with violations is a failure:
@@ -126,8 +126,8 @@ A schedule with violations is a failure:
   $ [ -d "$BUILD/tests/schedule/fixtures" ] || exit 80
   $ triax simulate --scheduler sched-faulty --path "$BUILD/tests/schedule/fixtures" --pipeline 2 --microbatches 2 \
   >   --set schedule.fault=deadlock $times
-  --scheduler: sched-faulty: rank 0, position 2, 0B0: it waits for 1B0 at position 3 of rank 1, which is never reached
-  --scheduler: sched-faulty: rank 1, position 2, 1F1: it waits for 0F1 at position 3 of rank 0, which is never reached
+  --scheduler: sched-faulty: rank 0, action 2, 0B0: it waits for 1B0 at action 3 of rank 1, which is never reached
+  --scheduler: sched-faulty: rank 1, action 2, 1F1: it waits for 0F1 at action 3 of rank 0, which is never reached
   [1]
 
 ## Times of a step
@@ -135,8 +135,8 @@ A schedule with violations is a failure:
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 $times
   sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, link 0 ms
   makespan 33 ms, from the first start to the last end
-  cost 33 ms, the longest active interval of a rank; work 24 ms
-  bubble / cost 0.2727; bubble / work 0.375
+  active time 33 ms, the longest of a rank; work 24 ms
+  bubble / active time 0.2727; bubble / work 0.375
   peak of microbatches in flight, by rank: 4 3 2 1
 
 With a slower link between two of the ranks, and the end of the step:
@@ -146,8 +146,8 @@ With a slower link between two of the ranks, and the end of the step:
   sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, links 0.1 ms, 2 ms, 0.1 ms
   makespan 49.6 ms, from the first start to the last end
   step 54.1 ms, with gradient reductions of 4 ms and optimizer steps of 0.5 ms per stage
-  cost 49.6 ms, the longest active interval of a rank; work 24 ms
-  bubble / cost 0.5161; bubble / work 1.0667
+  active time 49.6 ms, the longest of a rank; work 24 ms
+  bubble / active time 0.5161; bubble / work 1.0667
   peak of microbatches in flight, by rank: 4 3 2 1
 
 With gathers of divided weights, which passes hide but for the first:
@@ -157,29 +157,29 @@ With gathers of divided weights, which passes hide but for the first:
   sched-breadth-first: p = 1, m = 1, v = 2; F 1 ms, I 1 ms, W 1 ms, link 0 ms
   makespan 6 ms, from the first start to the last end
   step 6.5 ms, with gradient reductions of 0 ms and optimizer steps of 0 ms per stage, and gathers of parameters of 0.5 ms
-  cost 6 ms, the longest active interval of a rank; work 6 ms
-  bubble / cost 0; bubble / work 0
+  active time 6 ms, the longest of a rank; work 6 ms
+  bubble / active time 0; bubble / work 0
   peak of microbatch chunks in flight, by rank: 2
 
 Nothing to gather:
 
   $ triax simulate base.toml --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 --gather-ms 0.5
   triax: --gather-ms needs a run whose optimizer.shard is not "none"; leave it out
-    more: triax simulate --help
+    see: triax simulate --help
   [2]
 
 Without a bubble (the last rank starts three forwards later):
 
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --chunks 2 --microbatches 8 $times --json
-  {"makespan_ms":51.0,"step_ms":51.0,"cost_ms":48.0,"bubble_rate":0.0,"bubble_over_ideal":0.0,"peak_in_flight":[8,8,8,8]}
+  {"makespan_ms":51.0,"step_ms":51.0,"active_ms":48.0,"bubble_rate":0.0,"bubble_over_ideal":0.0,"peak_in_flight":[8,8,8,8]}
 
 With an option of the scheduler:
 
   $ interleaved="--scheduler sched-interleaved --pipeline 2 --chunks 2 --microbatches 6"
   $ triax simulate $interleaved $times --json
-  {"makespan_ms":39.0,"step_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[5,3]}
+  {"makespan_ms":39.0,"step_ms":39.0,"active_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[5,3]}
   $ triax simulate $interleaved $times --json --set schedule.group=3
-  {"makespan_ms":39.0,"step_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[6,4]}
+  {"makespan_ms":39.0,"step_ms":39.0,"active_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[6,4]}
 
 The schedule of a run:
 
@@ -194,7 +194,7 @@ The schedule of a run:
   > plugin = "sched-interleaved"
   > END
   $ triax simulate run.toml $times --json
-  {"makespan_ms":15.0,"step_ms":15.0,"cost_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
+  {"makespan_ms":15.0,"step_ms":15.0,"active_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
 
 A file takes as long as the scheduler that made it:
 

@@ -122,7 +122,7 @@ TEST_F(Check, JsonIsOneObjectAlsoOfARefusedRun) {
   EXPECT_EQ(refused.status, 2);
   const auto object = nlohmann::json::parse(refused.text);
   EXPECT_FALSE(object["accepted"]);
-  EXPECT_EQ(object["errors"][0]["message"], "train.steps = 0 is below 1");
+  EXPECT_EQ(object["errors"][0]["message"], "train.steps must be at least 1, got 0");
   EXPECT_EQ(object["errors"][0]["file"], "--set");
 }
 

@@ -76,13 +76,13 @@ TEST(Rendezvous, AValueThatDiffersIsNamedOnEveryMember) {
 }
 
 TEST(Rendezvous, OtherProtocolsAndGroupsAreRefused) {
-  const auto meet = [](Member& member) {
+  const auto exchange_versions = [](Member& member) {
     member.rendezvous.publish({});
     member.rendezvous.collect();
   };
-  const auto versions = run_two(meet, {.versions = {1, 2}});
+  const auto versions = run_two(exchange_versions, {.versions = {1, 2}});
   EXPECT_THAT(versions[0] + versions[1], HasSubstr("has protocol \"comm-test 2\""));
-  const auto groups = run_two(meet, {.seconds = 0.5, .sizes = {2, 3}});
+  const auto groups = run_two(exchange_versions, {.seconds = 0.5, .sizes = {2, 3}});
   EXPECT_THAT(groups[0] + groups[1], HasSubstr("the group has ranks 0, 2, 4 on rank 2, and 0, 2 on rank 0"));
 }
 
@@ -137,7 +137,7 @@ TEST(Rendezvous, TheDeadlineDoesNotCountTheTimeInWhichTheRankIsStopped) {
   EXPECT_EQ(first.rendezvous.collect().back().front(), "second");
 }
 
-TEST(Rendezvous, AGroupCanMeetAgain) {
+TEST(Rendezvous, AGroupCanJoinAgain) {
   control::LocalStore store;
   for (int times = 1; times <= 2; ++times) {
     Member member(store, 0, 1, 60, 1);

@@ -41,7 +41,7 @@ TEST(CrossChecks, RefusesAMinimumAboveTheLearningRate) {
   Workspace space;
   space.tables["lr"] = "min = 1.0\ndecay = \"linear\"\n";
   EXPECT_THAT(texts(space.load()),
-              ElementsAre(HasSubstr("lr.min = 1 is above optimizer.lr = 0.001: the learning rate would rise\n"
+              ElementsAre(HasSubstr("lr.min must be at most optimizer.lr = 0.001, got 1: the learning rate would rise\n"
                                     "  optimizer.lr is set at run.toml:")));
 }
 
@@ -115,9 +115,8 @@ TEST(CrossChecks, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
                                               HasSubstr("data.weights contains 0: a weight must be above 0"),
                                               HasSubstr("data.paths names ")));
   space.tables["data"] = "";
-  EXPECT_THAT(
-      texts(space.load()),
-      ElementsAre(HasSubstr("run.toml: [data] lacks path (token files to train on), or paths (several of them)")));
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre(HasSubstr("run.toml: data.path is missing (token files to train on; data.paths: several)")));
   space.tables["data"] = "paths = [\"text\", \"nothing\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin does not exist")));
 }
@@ -287,12 +286,12 @@ TEST(CrossChecks, AllRefusalsComeAtOnceInTheOrderOfTheFile) {
   space.tables.erase("kernels");
   const LoadResult loaded = space.load("include = [\"base.toml\"]\n", {{"data.paht", "x"}});
   EXPECT_FALSE(loaded.run);
-  EXPECT_THAT(
-      texts(loaded),
-      ElementsAre(HasSubstr("base.toml:2:9: log.level = \"loud\""), HasSubstr("run.toml:2:2: [batch] lacks global"),
-                  HasSubstr("run.toml:3:9: batch.micro = 0"), HasSubstr("train.steps = 1.5 is not"),
-                  HasSubstr("[train] has no key \"sed\""), HasSubstr("run.toml: [kernels] needs the key plugin"),
-                  HasSubstr("--set: [data] has no key \"paht\"")));
+  EXPECT_THAT(texts(loaded), ElementsAre(HasSubstr("base.toml:2:9: log.level must be one of trace, debug,"),
+                                         HasSubstr("run.toml:2:2: batch.global is missing"),
+                                         HasSubstr("run.toml:3:9: batch.micro must be in [1, 16777216], got 0"),
+                                         HasSubstr("train.steps = 1.5 is not"), HasSubstr("[train] has no key \"sed\""),
+                                         HasSubstr("run.toml: kernels.plugin is missing"),
+                                         HasSubstr("--set: [data] has no key \"paht\"")));
 }
 
 } // namespace

@@ -12,8 +12,8 @@ namespace {
 
 const char* const kErrorsIntroduction = R"(# Errors
 
-Triax reports all errors of a run before it starts. An error begins with the position of a configuration key: file, line
-and column, or the flag that sets the key. The other keys that the error depends on follow on lines of their own, then
+Triax reports all errors of a run before it starts. An error begins with the location of a configuration key: file, line
+and column, or the flag that sets the key. The other keys that the error depends on follow on separate lines, then
 what to do next:
 
 ```
@@ -23,13 +23,14 @@ run.toml:12:9: model.heads = 5 is not divisible by parallel.tensor = 2: each ten
 ```
 
 Triax prints the first 20 errors and the number of the others. With `--json`, the object on stdout has them as the list
-`errors`, and the number of the others as `more_errors`. The exit status is 2.
+`errors`, and the number of the others as `more_errors`. The exit status is 2,
+or 1 if the request is valid and has no result (`triax plan`, `triax fit`).
 
 | key | meaning |
 |---|---|
 | `code` | the kind of the error, one of the table below |
 | `keys` | the configuration keys that the error depends on; may be empty |
-| `file`, `line`, `column` | position of the first key that is set in a file. `file` is the flag if a flag sets it (`--set`); a value that does not exist is null |
+| `file`, `line`, `column` | location of the first key that is set in a file. `file` is the flag if a flag sets it (`--set`); a value that does not exist is null |
 | `message` | what is wrong |
 | `hint` | what to do next; may be empty |
 

@@ -110,7 +110,7 @@ TEST(Layers, ALinkToAFileIsAFileOfItsOwn) {
 TEST(Layers, AnIncludeThatCannotBeReadIsTheFaultOfItsLine) {
   Workspace space;
   EXPECT_THAT(texts(space.load("include = [\"missing.toml\"]\n")),
-              ElementsAre("run.toml:1:12: include \"missing.toml\" cannot be read: No such file or directory"));
+              ElementsAre("run.toml:1:12: include \"missing.toml\" does not exist\n  correct the path"));
 }
 
 TEST(Layers, IncludeTakesAListOfFiles) {

@@ -82,7 +82,7 @@ TEST(PluginTables, RefusesKeysAboveTheFirstTable) {
   space.tables.erase("train");
   EXPECT_THAT(texts(space.load("train = 5\n")),
               ElementsAre("run.toml:1:1: train is a table, not a key\n  write [train] and its keys",
-                          "run.toml: [train] lacks steps (optimizer steps)"));
+                          "run.toml: train.steps is missing (optimizer steps)\n  add it below [train]"));
 }
 
 TEST(PluginTables, ATableThatIsGivenAValueIsPointedToItsPluginOrItsKeys) {
@@ -105,9 +105,9 @@ TEST(PluginTables, RequiresAPluginInEachTable) {
   space.tables.erase("schedule");
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_THAT(all[0], HasSubstr("run.toml:3:2: [comm] needs the key plugin; it has no default\n"
+  EXPECT_THAT(all[0], HasSubstr("run.toml:3:2: comm.plugin is missing\n"
                                 "  installed communicators: comm-alpha, comm-beta"));
-  EXPECT_THAT(all[1], HasSubstr("run.toml: [schedule] needs the key plugin"));
+  EXPECT_THAT(all[1], HasSubstr("run.toml: schedule.plugin is missing"));
 }
 
 TEST(PluginTables, APluginOfAnotherKindIsRefused) {
@@ -220,7 +220,8 @@ TEST(PluginTables, RefusesAFileThatIsNotAPluginWithTheReason) {
 TEST(PluginTables, ARequiredOptionOfThePluginIsAskedFor) {
   Workspace space;
   space.tables["model"] = "plugin = \"model-toy\"\n";
-  EXPECT_THAT(texts(space.load()), ElementsAre("run.toml:9:2: [model] lacks layers (blocks)"));
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre("run.toml:9:2: model.layers is missing (blocks)\n  add it below [model]"));
 }
 
 TEST(PluginTables, AnAxisWithoutPluginInheritsAllOfComm) {

@@ -27,7 +27,7 @@ constexpr triax_option kOptions[] = {
     option_float("dropout", "0.0", 0, 0.99, "dropout rate"),
     option_string(
         "fault", "none",
-        "none|no_keys|any_layout|tie|std|same_site|cut|parted|input_gradient|no_loss_scale|overwrites|"
+        "none|no_keys|any_layout|tie|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "last_stash|old_bytes|beside|inputs|short_life|again|counts_calls|numbers|always_drops|never_drops|not_ready|"
         "allocates|plan|cost|no_sum|bits|padding|rank_padding|pipeline|rows|size_by_rank|size_by_object|size_by_call|"
         "crash|hang|throws|hang_constructor|hang_destructor",
@@ -74,7 +74,8 @@ class PlantedModel final : public Model {
 
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
-      return planted(make_embedding(sizes_, context), context, "old_bytes|numbers|rank_padding|std|parted|never_drops");
+      return planted(make_embedding(sizes_, context), context,
+                     "old_bytes|numbers|rank_padding|std|sharded|never_drops");
     if (index == count() - 1)
       return planted(make_head(context, model_gpt::head_options(sizes_), index), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});
@@ -92,7 +93,7 @@ class PlantedModel final : public Model {
   /// Faults of the embedding and of the head are in `own`; the others are in blocks.
   std::unique_ptr<Layer> planted(std::unique_ptr<Layer> layer, const LayerContext& context,
                                  std::string_view own) const {
-    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|rank_padding|std|parted|no_loss_scale";
+    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|rank_padding|std|sharded|no_loss_scale";
     const bool is_here =
         own.empty() ? kNotInBlocks.find(fault_) == std::string_view::npos : own.find(fault_) != std::string_view::npos;
     return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none", number_);

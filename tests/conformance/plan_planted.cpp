@@ -48,7 +48,7 @@ class PlantedPlanner final : public Planner {
     if (has("twice") && out.size() > 1) out[1] = out[0];
     if (has("outside") && !out.empty()) out[0].micro = 7;
     if (has("guesses") && out.empty()) out.push_back({});
-    if (has("empty_stop") && evaluator.stops()) out.clear();
+    if (has("empty_stop") && evaluator.is_interrupted()) out.clear();
     return out;
   }
 
@@ -63,7 +63,7 @@ class PlantedPlanner final : public Planner {
     std::vector<Timed> out;
     if (has("asks_outside")) evaluator.bounds({.micro = 7});
     for_each_plan(evaluator.space(), [&](const TrainingPlan& plan) {
-      if (evaluator.stops() && !has("ignores_stop")) return false;
+      if (evaluator.is_interrupted() && !has("ignores_stop")) return false;
       if (has("skips_one") && plan.schedule + plan.shard == 0 && plan.recompute) return true;
       if (has("asks_twice")) evaluator.evaluate(plan);
       const std::optional<PlanEvaluation> answer = evaluator.evaluate(plan);

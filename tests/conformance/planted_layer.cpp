@@ -62,7 +62,7 @@ void PlantedLayer::change_descriptions(int object) {
     for (ParamSpec& spec : params_)
       for (Cut& cut : spec.cuts)
         if (cut.begin > 0) --cut.begin, --cut.end;
-  if (has("parted")) outputs_[0].parted = true;
+  if (has("sharded")) outputs_[0].sharded = true;
   if (has("short_life"))
     for (StashSpec& spec : stash_)
       if (spec.life == Life::forward_to_weight) spec.life = Life::forward_to_input;

@@ -55,9 +55,9 @@ TEST_P(Ranks, ShareTheStore) {
                               rank.expect(rank.store().get(text("from {}/%", other), rank.deadline()) ==
                                               text("hello {}", other),
                                           "wrong value");
-                            rank.meet("here");
+                            rank.barrier("here");
                             rank.store().add("counter", rank.index());
-                            rank.meet("there");
+                            rank.barrier("there");
                             rank.expect(rank.store().add("counter", 0) == 3, "wrong count");
                           }),
               IsEmpty());
@@ -110,7 +110,7 @@ TEST(RankProcesses, ThatDieAsPlannedAreNotAFailure) {
 
 TEST(RankProcesses, CanBeStartedAgain) {
   for (int repeat = 0; repeat < 3; ++repeat)
-    EXPECT_THAT(failures_of(processes(), 2, [](Rank& rank) { rank.meet("here"); }), IsEmpty());
+    EXPECT_THAT(failures_of(processes(), 2, [](Rank& rank) { rank.barrier("here"); }), IsEmpty());
 }
 
 TEST(FolderStore, KeepsKeysApartAndTimesOut) {

@@ -215,12 +215,12 @@ TEST(Client, ItWaitsForAServerThatListensAndHasNotStarted) {
 }
 
 TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
-  const os::Address nobody = Server(server_of(1)).address();
-  ClientRequest request = client_of(nobody, 0, 1);
+  const os::Address unserved = Server(server_of(1)).address();
+  ClientRequest request = client_of(unserved, 0, 1);
   request.start_timeout_s = 0.1;
   EXPECT_EQ(
       error_of([&] { TestRank rank(request); }),
-      "cannot connect to the job server at " + to_text(nobody) +
+      "cannot connect to the job server at " + to_text(unserved) +
           " within 0.1 s: Connection refused\n"
           "  check that rank 0 runs there, and that this machine can reach that port (launch.interface, launch.port)");
   request.server.host = "no-such-host.invalid";

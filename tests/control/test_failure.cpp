@@ -89,10 +89,10 @@ TEST(Failure, WaitsEndWithItsReasonNowAndLater) {
   const auto zero = job.rank(0), one = job.rank(1);
   std::string get, barrier;
   std::thread getting([&] { get = error_of([&] { zero->client.get("hub", Deadline::max()); }); });
-  std::thread meeting([&] { barrier = error_of([&] { zero->client.barrier("end", Deadline::max()); }); });
+  std::thread waiting([&] { barrier = error_of([&] { zero->client.barrier("end", Deadline::max()); }); });
   one->flag.raise(1, "no memory");
   getting.join();
-  meeting.join();
+  waiting.join();
   EXPECT_EQ(get, "store, waiting for the key \"hub\": rank 1 failed: no memory");
   EXPECT_EQ(barrier, "barrier \"end\": rank 1 failed: no memory");
   EXPECT_THAT(error_of([&] { zero->client.set("k", "v"); }), HasSubstr("rank 1 failed: no memory"));

@@ -15,7 +15,7 @@ using State = RankStatus::State;
 constexpr int kWorld = 256;
 
 struct ScaleTest : ::testing::Test {
-  static void SetUpTestSuite() { raise_open_files(2 * kWorld + 256); } // both ends are in this process
+  static void SetUpTestSuite() { os::raise_open_file_limit(2 * kWorld + 256); } // both ends are in this process
   static Deadline soon() { return deadline_in(kLong); }
   void all(Kind kind, const std::string& key, Kind answer) {
     ranks.forget();

@@ -68,13 +68,30 @@ TEST(ClusterFile, NamesLineAndKeyOfWhatIsWrong) {
   EXPECT_THAT(refusal(changed("launch_s = {", "launch_s = 3 #")), HasSubstr("has no origin"));
   EXPECT_THAT(refusal(changed("[step]", "[step]\nspeed = 3")), HasSubstr("unknown key step.speed"));
   EXPECT_THAT(refusal(changed("[node]", "[node")), HasSubstr("c.toml:"));
-  EXPECT_THAT(refusal(read_cluster("no-such.toml")), HasSubstr("no-such.toml"));
+  const ClusterFile absent = read_cluster("no-such.toml");
+  EXPECT_EQ(absent.refusals.at(0).refusal.code, ErrorCode::kNotFound);
+  EXPECT_EQ(refusal(absent), "no-such.toml: does not exist\n  correct the path; examples are in clusters/");
+}
+
+TEST(ClusterFile, RefusesAnotherFileWithOneError) {
+  const ClusterFile file = parse_cluster("[model]\nplugin = \"model-gpt\"\nlayers = 2\n", "run.toml");
+  ASSERT_EQ(file.refusals.size(), 1u);
+  EXPECT_EQ(file.refusals[0].text,
+            "run.toml: not a cluster file: it has no [cluster] table\n"
+            "  use one of clusters/, such as clusters/a100-dgx.toml");
+}
+
+TEST(ClusterFile, AHintIsNoConstantThatCanBePasted) {
+  EXPECT_THAT(
+      refusal(changed("peak_16bit = { value = 312e12,", "peak_16bit = {")),
+      HasSubstr("device.peak_16bit.value is missing\n  write peak_16bit = { value = ..., origin = \"...\", width = "
+                "... }; units are bytes"));
 }
 
 TEST(ClusterFile, ReportsAllErrorsAndWhatWasMeant) {
   const ClusterFile file = changed("peak_16bit", "peak_16bits");
   ASSERT_EQ(file.refusals.size(), 2u);
-  EXPECT_THAT(file.refusals[0].text, HasSubstr("device.peak_16bit.value is missing"));
+  EXPECT_THAT(file.refusals[0].text, HasSubstr("device.peak_16bit is missing"));
   EXPECT_THAT(file.refusals[1].text, HasSubstr("unknown key device.peak_16bits\n  did you mean device.peak_16bit?"));
 }
 

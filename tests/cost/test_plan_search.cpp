@@ -240,7 +240,7 @@ TEST_F(PlanSearch, TheHeuristicsAreNoBetterThanTheSweep) {
 TEST_F(PlanSearch, APlanThatIsStoppedIsTheBestSoFar) {
   const SearchRequest asked = request(4, kEverything);
   PlanCosts costs(asked, code_, null_log());
-  costs.set_stops([&] { return costs.timed() >= 3; });
+  costs.set_is_interrupted([&] { return costs.timed() >= 3; });
   const SearchResult result = search_plans(costs, LoadedPlanner("sweep", plugin::search_folders({}), null_log()), 10);
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.plans.size(), 3U);
@@ -255,14 +255,14 @@ TEST_F(PlanSearch, APlannerThatBreaksItsContractIsNamed) {
   const SearchRequest asked = request(4, 3 * least); // some plans fit
   const std::pair<const char*, const char*> kFaults[] = {
       {"throws", "plan-wrong, search(): an exception: no idea"},
-      {"many", "plan-wrong, search(): it returns 3 plans, and 2 were asked for"},
-      {"twice", "plan-wrong, search(): it returns a plan twice: p = 1, t = "},
-      {"unfit", "plan-wrong, search(): it returns a plan that does not fit: p = "},
-      {"outside", "plan-wrong, search(): it returns a plan that is not in the space: p = "},
-      {"schedule", "plan-wrong, search(): it returns a plan that is not in the space: p = "},
-      {"bounds", "plan-wrong, search(): a plan that is not in the space is asked for: p = "},
-      {"time", "plan-wrong, search(): a plan that is not in the space is asked for: p = "},
-      {"evaluate", "plan-wrong, search(): a plan that is not in the space is asked for: p = "}};
+      {"many", "plan-wrong: search() returned 3 plans; at most 2 were requested"},
+      {"twice", "plan-wrong: search() returned a plan twice: p = 1, t = "},
+      {"unfit", "plan-wrong: search() returned a plan that does not fit: p = "},
+      {"outside", "plan-wrong: search() returned a plan outside the space: p = "},
+      {"schedule", "plan-wrong: search() returned a plan outside the space: p = "},
+      {"bounds", "plan-wrong, search(): a plan outside the space is asked for: p = "},
+      {"time", "plan-wrong, search(): a plan outside the space is asked for: p = "},
+      {"evaluate", "plan-wrong, search(): a plan outside the space is asked for: p = "}};
   for (const auto& [fault, message] : kFaults) {
     ::setenv("TRIAX_TEST_PLAN_WRONG", fault, 1);
     PlanCosts costs(asked, code_, null_log());
@@ -284,7 +284,7 @@ TEST_F(PlanSearch, AnAlternativeWhoseSearchIsStoppedIsLeftOut) {
   ASSERT_EQ(result.plans.size(), 1U);
   EXPECT_GT(alternatives(costs, planner, result.plans.front().plan).size(), 5U);
   int asks = 0;
-  costs.set_stops([&] { return ++asks > 1; }); // after the first search has begun
+  costs.set_is_interrupted([&] { return ++asks > 1; }); // after the first search has begun
   EXPECT_TRUE(alternatives(costs, planner, result.plans.front().plan).empty());
 }
 

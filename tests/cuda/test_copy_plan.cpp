@@ -67,7 +67,7 @@ TEST_F(CopyPlan, OtherStridesTakeMorePieces) {
   expect_copied({2, 2, 2, 3}, {24, 12, 6, 2}, {0, 1, 0, 3}, 24); // no dimension is contiguous
 }
 
-/// A row of any length is one copy; rows are a copy of their own where CUDA does not take their distance.
+/// A row of any length is one copy; rows are separate copies where CUDA does not take their distance.
 TEST_F(CopyPlan, NoPitchIsLargerThanCudaTakes) {
   const std::int64_t far = (kMaxPitchBytes + 1) / 4; // in floats
   const TensorView row(nullptr, DType::f32, {3 * far});

@@ -91,7 +91,7 @@ TEST_F(Gpu, ARecordingThatCannotBeginLeavesEveryStreamAsItWas) {
 
 /// Prints the error of a wait after a kernel wrote to an invalid address. CUDA is unusable in the process afterwards,
 /// so this runs in another process.
-[[noreturn]] void tell_of_an_illegal_write() {
+[[noreturn]] void report_an_illegal_write() {
   std::string message;
   {
     const auto device = make_device({});
@@ -121,7 +121,7 @@ TEST_F(Gpu, ARecordingThatCannotBeginLeavesEveryStreamAsItWas) {
 
 TEST_F(Gpu, ReportsAnIllegalWriteOfAKernelInAWait) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe"; // starts a new process: a fork could not use the GPU
-  EXPECT_EXIT(tell_of_an_illegal_write(), testing::ExitedWithCode(3),
+  EXPECT_EXIT(report_an_illegal_write(), testing::ExitedWithCode(3),
               "at or before 0F3 on stream \"compute\".*cudaErrorIllegalAddress");
 }
 

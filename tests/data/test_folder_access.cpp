@@ -17,10 +17,10 @@ namespace {
 using namespace triax::test;
 
 /// Root may write anywhere; during its lifetime, this process runs as an unprivileged user.
-class Nobody {
+class Unprivileged {
  public:
-  Nobody() : before_(::geteuid()) { became_ = before_ != 0 || ::seteuid(65534) == 0; }
-  ~Nobody() {
+  Unprivileged() : before_(::geteuid()) { became_ = before_ != 0 || ::seteuid(65534) == 0; }
+  ~Unprivileged() {
     if (::seteuid(before_) != 0) std::abort();
   }
   bool became() const { return became_; }
@@ -64,8 +64,8 @@ TEST(FolderAccess, RightsCount) {
   ASSERT_EQ(::mkdir(shut.c_str(), 0555), 0);
   ASSERT_EQ(::mkdir(hidden.c_str(), 0000), 0);
   {
-    const Nobody nobody;
-    if (!nobody.became()) GTEST_SKIP() << "this process may write anywhere, and cannot become one that may not";
+    const Unprivileged unprivileged;
+    if (!unprivileged.became()) GTEST_SKIP() << "this process may write anywhere, and cannot become one that may not";
     EXPECT_EQ(os::why_not_writable(shut), shut + ": Permission denied");
     EXPECT_EQ(os::why_not_writable(shut + "/a/b"), shut + ": Permission denied");
     EXPECT_EQ(os::why_not_writable(hidden + "/a"), hidden + "/a: Permission denied");
@@ -79,8 +79,8 @@ TEST(FileAccess, AFileWithoutPermissionHasANextStep) {
   write_file(file, "");
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
   ASSERT_EQ(::chmod(file.c_str(), 0000), 0);
-  const Nobody nobody;
-  if (!nobody.became()) GTEST_SKIP() << "this process may read anywhere, and cannot become one that may not";
+  const Unprivileged unprivileged;
+  if (!unprivileged.became()) GTEST_SKIP() << "this process may read anywhere, and cannot become one that may not";
   EXPECT_EQ(error_of([&] { os::InputFile opened(file, "prepare it"); }),
             file.string() +
                 ": cannot be opened: Permission denied\n  let this user read the file and search its folders "

@@ -45,8 +45,8 @@ TEST(Arena, MayBeFilledToTheLastByteAndNoFurther) {
   }
 }
 
-TEST(Arena, OfAPlanningDeviceRefusesToo) {
-  const std::unique_ptr<Device> device = make_plan_device(DeviceKind::host);
+TEST(Arena, OfADryRunRefusesToo) {
+  const std::unique_ptr<Device> device = make_dry_run_device(DeviceKind::host);
   Arena arena("plan", device->allocate(256, MemoryKind::device));
   EXPECT_EQ(arena.tensor(DType::f32, {4}).data(), nullptr);
   EXPECT_THROW(arena.tensor(DType::f32, {4}), Error);

@@ -81,13 +81,13 @@ TEST_F(FakeCudaMemory, PinnedIsReadAndWrittenByTheStream) {
   const TensorView staged = place(DType::i32, {1}, MemoryKind::pinned), far = place(DType::i32, {1});
   const TensorView back = place(DType::i32, {1}, MemoryKind::pinned);
   *staged.as<int>() = 1;
-  HostEvent gate;
-  stream->wait(gate.arm());
+  HostEvent blocker;
+  stream->wait(blocker.arm());
   device->upload(far, staged, *stream);
   device->download(back, far, *stream);
   *staged.as<int>() = 2;
   EXPECT_EQ(*back.as<int>(), -1);
-  gate.fire();
+  blocker.fire();
   stream->ready();
   EXPECT_EQ(*back.as<int>(), 2);
 }

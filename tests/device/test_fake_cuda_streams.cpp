@@ -52,8 +52,8 @@ TEST_F(FakeCudaStreams, ShowPoisonIfAWaitIsMissing) {
 
 /// As on a GPU: a library that uses the native stream directly runs ahead of host work.
 TEST_F(FakeCudaStreams, TheNativeStreamItselfKnowsNothingOfHostWork) {
-  HostEvent gate;
-  stream->wait(gate.arm());
+  HostEvent blocker;
+  stream->wait(blocker.arm());
   std::atomic<int> ran{0};
   static_cast<FakeCudaStream*>(stream->native())->enqueue([&] { ++ran; });
   const Deadline deadline = deadline_in(60);
@@ -63,7 +63,7 @@ TEST_F(FakeCudaStreams, TheNativeStreamItselfKnowsNothingOfHostWork) {
   const Event behind = stream->record();
   for (int i = 0; i < 100; ++i) device->progress();
   EXPECT_EQ(ran, 1);
-  gate.fire();
+  blocker.fire();
   device->wait(behind, deadline_in(60));
   EXPECT_EQ(ran, 2);
 }

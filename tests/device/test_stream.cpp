@@ -72,15 +72,15 @@ TEST_F(HostStream, ItemsRunInOrderAndRecordsFireBetweenThem) {
 }
 
 TEST_F(HostStream, WaitHoldsLaterWork) {
-  HostEvent gate;
+  HostEvent blocker;
   CountedTask task("a", 1, done);
-  stream->wait(gate.arm());
+  stream->wait(blocker.arm());
   const Event before = stream->record();
   stream->post(task);
   device->progress();
   EXPECT_TRUE(done.empty());
   EXPECT_FALSE(before.fired());
-  gate.fire();
+  blocker.fire();
   device->progress();
   EXPECT_THAT(done, ElementsAre("a"));
   EXPECT_TRUE(before.fired());
@@ -122,11 +122,11 @@ TEST_F(HostStream, ReadyPollsSourcesToo) {
 }
 
 TEST_F(HostStream, AFailedWaitAbortsTheRankAndHoldsTheQueue) {
-  HostEvent gate;
+  HostEvent blocker;
   CountedTask task("a", 1, done);
-  stream->wait(gate.arm());
+  stream->wait(blocker.arm());
   stream->post(task);
-  gate.fail("rank 1 went away");
+  blocker.fail("rank 1 went away");
   try {
     stream->ready();
     FAIL() << "ready() came back";
@@ -141,9 +141,9 @@ TEST_F(HostStream, AFailedWaitAbortsTheRankAndHoldsTheQueue) {
 }
 
 TEST_F(HostStream, WaitingForAFailedEventFails) {
-  HostEvent gate;
-  const Event event = gate.arm();
-  gate.fail("late");
+  HostEvent blocker;
+  const Event event = blocker.arm();
+  blocker.fail("late");
   stream->wait(event);
   EXPECT_THROW(stream->ready(), Error);
 }
@@ -154,17 +154,17 @@ TEST_F(HostStream, ReadyReadsTheAbort) {
 }
 
 TEST_F(HostStream, HoldsMoreItemsThanItsRingBeganWith) {
-  HostEvent gate;
+  HostEvent blocker;
   std::vector<CountedTask> tasks;
   tasks.reserve(500);
-  stream->wait(gate.arm());
+  stream->wait(blocker.arm());
   std::vector<std::string> expected;
   for (int i = 0; i < 500; ++i) {
     tasks.emplace_back(std::to_string(i), 1, done);
     stream->post(tasks.back());
     expected.push_back(std::to_string(i));
   }
-  gate.fire();
+  blocker.fire();
   stream->ready();
   EXPECT_EQ(done, expected);
 }
@@ -190,9 +190,9 @@ TEST_F(HostStream, ATaskMayPostAndRunTheProgressLoop) {
 }
 
 TEST_F(HostStream, CallsDroppedOfQueuedTasks) {
-  HostEvent gate;
+  HostEvent blocker;
   CountedTask task("a", 1, done);
-  stream->wait(gate.arm());
+  stream->wait(blocker.arm());
   stream->post(task);
   stream.reset();
   EXPECT_THAT(done, ElementsAre("a dropped"));

@@ -37,7 +37,7 @@ Case recomputed(Case of) {
   return of;
 }
 
-Case parted(Case of) {
+Case sequence_parallel(Case of) {
   of.sequence_parallel = true;
   of.sequence = kDivisibleSequence;
   return of;
@@ -121,19 +121,19 @@ const std::vector<Case>& sample() {
       recomputed({3, 1, 1, 1, k1F1B, 2, 6, kCpu}),
       recomputed({2, 2, 2, 1, kH1, 1, 4, kReference}),
       recomputed(scattered({2, 2, 1, 2, kV, 1, 4, kReference})),
-      parted({2, 2, 1, 1, k1F1B, 1, 4, kReference}),
-      parted({3, 2, 2, 1, kH2, 1, 6, kCpu}),
-      parted(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
-      parted(recomputed({2, 2, 1, 2, kInterleaved, 1, 4, kCpu})),
+      sequence_parallel({2, 2, 1, 1, k1F1B, 1, 4, kReference}),
+      sequence_parallel({3, 2, 2, 1, kH2, 1, 6, kCpu}),
+      sequence_parallel(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
+      sequence_parallel(recomputed({2, 2, 1, 2, kInterleaved, 1, 4, kCpu})),
       sharded({2, 1, 2, 2, kInterleaved, 1, 4, kReference}),
       sharded({1, 1, 3, 8, kBreadthFirst, 1, 2, kReference}, "gradients"), // stages share accumulators
       sharded(scattered({2, 2, 2, 1, kH2, 1, 4, kCpu})),
-      sharded(recomputed(parted({3, 2, 2, 1, k1F1B, 1, 4, kCpu})), "gradients"),
+      sharded(recomputed(sequence_parallel({3, 2, 2, 1, k1F1B, 1, 4, kCpu})), "gradients"),
       sharded({2, 1, 3, 2, kV, 1, 2, kReference}),
       sharded({1, 1, 2, 4, kBreadthFirst, 1, 4, kReference}, "parameters"),
       sharded({2, 1, 3, 3, kInterleaved, 1, 4, kReference}, "parameters"),
       sharded(recomputed(scattered({2, 2, 2, 2, kV, 1, 4, kCpu})), "parameters"),
-      sharded(parted({2, 2, 2, 1, kH2, 1, 4, kCpu}), "parameters"),
+      sharded(sequence_parallel({2, 2, 2, 1, kH2, 1, 4, kCpu}), "parameters"),
   };
   return cases;
 }
@@ -177,7 +177,7 @@ std::vector<Case> every_case() {
     out.push_back(recomputed(of));
     if (of.data > 1)
       for (const char* shard : {"states", "gradients", "parameters"}) out.push_back(sharded(of, shard));
-    if (of.tensor > 1) out.push_back(parted(of));
+    if (of.tensor > 1) out.push_back(sequence_parallel(of));
   }
   return out;
 }
@@ -190,7 +190,7 @@ std::vector<Case> every_rounding_case(const std::string& kernels) {
     for (const int micro : {1, 2, 3}) {
       const int microbatches = kSamples / (data * micro);
       out.push_back({pipeline, tensor, data, 1, k1F1B, micro, microbatches, kernels, kLayers});
-      if (tensor > 1 && micro == 1) out.push_back(parted(out.back()));
+      if (tensor > 1 && micro == 1) out.push_back(sequence_parallel(out.back()));
       if (microbatches % pipeline == 0 && pipeline > 1)
         out.push_back({pipeline, tensor, data, 2, kInterleaved, micro, microbatches, kernels, kLayers});
     }
@@ -208,8 +208,8 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
       {3, 2, 2, 1, k1F1B, 1, 6, kernels},
   };
   if (kernels == kCpu) out.resize(5);
-  out.push_back(parted({2, 2, 1, 1, k1F1B, 1, 12, kernels}));
-  out.push_back(parted({1, 4, 3, 1, kGpipe, 1, 4, kernels}));
+  out.push_back(sequence_parallel({2, 2, 1, 1, k1F1B, 1, 12, kernels}));
+  out.push_back(sequence_parallel({1, 4, 3, 1, kGpipe, 1, 4, kernels}));
   return out;
 }
 

@@ -14,7 +14,7 @@ namespace triax::equality {
 
 namespace {
 
-constexpr double kNobody = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
 
 double element(const KeptParameter& parameter, const std::vector<std::byte>& bytes, std::int64_t index) {
   const auto at = static_cast<std::size_t>(index);
@@ -46,7 +46,7 @@ std::int64_t global_index(const ParamSpec& spec, std::int64_t local) {
 
 void put(std::vector<double>& whole, const std::string& name, const KeptParameter& parameter,
          const std::vector<std::byte>& bytes) {
-  if (whole.empty()) whole.assign(static_cast<std::size_t>(parameter.spec.global.elements()), kNobody);
+  if (whole.empty()) whole.assign(static_cast<std::size_t>(parameter.spec.global.elements()), kUnset);
   for (std::int64_t local = 0; local < parameter.spec.local.elements(); ++local) {
     const double value = element(parameter, bytes, local);
     const std::int64_t index = global_index(parameter.spec, local);

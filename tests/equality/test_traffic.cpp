@@ -354,7 +354,7 @@ TEST(Traffic, OfLlama) {
 }
 
 #ifdef TRIAX_WITH_UCX
-/// Each axis counts the traffic of its own backend.
+/// Each axis counts the traffic of its backend.
 TEST(Traffic, OfAnAxisWithABackendOfItsOwn) {
   const Training mixed{.pipeline_comm = "comm-ucx", .steps = 2};
   for (const bool scattered : {false, true})

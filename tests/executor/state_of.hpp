@@ -45,12 +45,12 @@ class SampleRank {
 
   /// Runs every F, B, I and W of a program through the stages; model.notes records the calls.
   void walk(const schedule::Program& program) {
-    const Groups nobody;
+    const Groups no_groups;
     for (const schedule::ProgramAction& action : program.actions()) {
       if (!schedule::runs_layers(action.kind)) continue;
       const executor::MicrobatchViews& batch = state->batches().of(action.microbatch);
-      PlanKernels kernels(none);
-      state->stage(action.stage).run(action, {*device, kernels, *stream, {}, nobody, batch.samples}, batch);
+      DryRunKernels kernels(none);
+      state->stage(action.stage).run(action, {*device, kernels, *stream, {}, no_groups, batch.samples}, batch);
     }
   }
 

@@ -206,9 +206,9 @@ TEST(Stage, AGeneratingStageHasTheRowsOfACall) {
                                         .samples = {},
                                         .result = {logits.data(), DType::f32, {3, 2, 5}}};
   test::NoKernels none;
-  PlanKernels kernels(none);
-  const Groups nobody;
-  const LayerCall call{*device, kernels, *stream, {}, nobody, {}};
+  DryRunKernels kernels(none);
+  const Groups no_groups;
+  const LayerCall call{*device, kernels, *stream, {}, no_groups, {}};
   stage.set_rows(1);
   for (const int microbatch : {0, 1, 0})
     stage.run({.kind = schedule::Kind::forward, .stage = 0, .microbatch = microbatch}, call, batch);
@@ -283,8 +283,8 @@ TEST(Stage, LayersMustFitTogether) {
   model.specs[2].inputs[0].shape = {3, 2, 8};
   EXPECT_EQ(refusal(model), "brief makes \"x\" as f32[3, 2, 4], and mid takes it as f32[3, 2, 8]");
   model = sample_model();
-  model.specs[1].outputs[0].parted = true;
-  EXPECT_EQ(refusal(model), "of \"x\", one of brief and mid has parts (TensorSpec::parted)");
+  model.specs[1].outputs[0].sharded = true;
+  EXPECT_EQ(refusal(model), "of \"x\", one of brief and mid has parts (TensorSpec::sharded)");
   model = sample_model();
   model.specs[2].inputs.push_back({"y", {1}});
   EXPECT_EQ(refusal(model), "mid takes \"y\", which brief does not make");

@@ -23,12 +23,12 @@ Program one_pass(Program::Posts posts) {
 
 TEST(TransferStreams, TakeTransfersOneByOneAndNotInSets) {
   const std::unique_ptr<Device> device = make_host_device();
-  const Groups nobody;
+  const Groups no_groups;
   const Program ones = one_pass(Program::Posts::one_by_one), sets = one_pass(Program::Posts::sets);
-  EXPECT_NO_THROW(executor::TransferStreams(*device, nobody, std::array{&ones}, {}));
+  EXPECT_NO_THROW(executor::TransferStreams(*device, no_groups, std::array{&ones}, {}));
   EXPECT_THAT(
       [&] {
-        executor::TransferStreams(*device, nobody, std::array{&ones, &sets}, {});
+        executor::TransferStreams(*device, no_groups, std::array{&ones, &sets}, {});
       },
       testing::ThrowsMessage<Error>(testing::HasSubstr("posts its transfers in sets")));
 }

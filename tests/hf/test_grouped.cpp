@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of the Llama family in a plugin of its own: import and export need nothing but its tables.
+// A model of the Llama family in a separate plugin: import and export need nothing but its tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -88,7 +88,7 @@ TEST_F(Config, RefusesKeyByKey) {
       refused(R"({"num_attention_heads": "64", "num_key_value_heads": 65, "tie_word_embeddings": 1,
                           "rope_parameters": {"rope_type": "yarn", "factor": 4}, "hidden_act": "gelu"})"),
       ElementsAre(HasSubstr("vocab_size is missing"), HasSubstr("num_attention_heads = \"64\" is not an integer"),
-                  HasSubstr("num_key_value_heads = 65 is outside 0..64"),
+                  HasSubstr("num_key_value_heads must be in [0, 64], got 65"),
                   HasSubstr("tie_word_embeddings = 1 is not true or false"),
                   HasSubstr("rope_type = \"yarn\" is not supported by model-x, which has \"default\" or \"llama3\""),
                   HasSubstr("hidden_act = \"gelu\" is not supported by model-x, which has \"silu\""),

@@ -59,7 +59,7 @@ TEST(RowMap, ReordersGpt2Heads) {
   expect_inverse(row, 3 * kHidden);
 }
 
-/// q, k and v are tensors of their own; each group has the query heads that share a head of keys.
+/// q, k and v are separate tensors; each group has the query heads that share a head of keys.
 TEST(RowMap, JoinsGroupedQueries) {
   constexpr std::int64_t kHeads = 6, kKvHeads = 2, kDim = 2;
   const HfParameter row{.parameter = "qkv",

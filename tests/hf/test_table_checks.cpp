@@ -96,7 +96,7 @@ TEST(TableChecks, RefuseWrongOptions) {
   EXPECT_THAT(with_key({.key = "k", .option = "file"}), HasSubstr("\"file\", whose type config.json does not have"));
   EXPECT_THAT(with_key({.key = "k", .option = "heads", .values = {{"null", "many"}}}), HasSubstr("k: heads"));
   EXPECT_THAT(with_key({.key = "k", .option = "heads", .values = {{"null", "65"}}}),
-              HasSubstr("k: heads = 65 is outside 1..64"));
+              HasSubstr("k: heads must be in [1, 64], got 65"));
   EXPECT_THAT(with_key({.key = "k", .option = "heads", .absent = "null"}),
               HasSubstr("k = null of files without the key is not a value of the option \"heads\""));
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.keys.erase(a.keys.begin() + 1); }),

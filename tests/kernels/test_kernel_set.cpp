@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel set itself: names, counts, statistics, scratch, planning, and errors for missing operations.
+// The kernel set itself: names, counts, statistics, scratch, dry runs, and errors for missing operations.
 #include <gmock/gmock.h>
 
 #include "kernels/kit.hpp"
@@ -138,13 +138,13 @@ class Demanding final : public KernelSet {
 
 struct Plan {
   Demanding real;
-  PlanKernels plan{real};
-  std::unique_ptr<Device> device = make_plan_device(DeviceKind::host);
+  DryRunKernels plan{real};
+  std::unique_ptr<Device> device = make_dry_run_device(DeviceKind::host);
   std::unique_ptr<Stream> stream = device->make_stream("plan");
   OpContext context{*stream, {}};
 };
 
-TEST(Planning, AsksTheRealSetForWhatFusedCallsAreMadeOf) {
+TEST(DryRun, AsksTheRealSetForWhatFusedCallsAreMadeOf) {
   Plan p;
   p.plan.linear_fwd({.y = f32({4, 6}), .x = f32({4, 3}), .w = f32({6, 3}), .bias = f32({6})}, p.context);
   EXPECT_THAT(p.real.prepared, ElementsAre("linear_fwd", "gemm", "bias_add"));
@@ -156,7 +156,7 @@ TEST(Planning, AsksTheRealSetForWhatFusedCallsAreMadeOf) {
   EXPECT_EQ(p.plan.stats(Op::linear_fwd).calls, 1u);
 }
 
-TEST(Planning, AsksOnceForWhatIsTheSameForEverySample) {
+TEST(DryRun, AsksOnceForWhatIsTheSameForEverySample) {
   Plan p;
   const std::int64_t samples = 3;
   const TensorView x = f32({4, samples, 2, 4}), lse = f32({samples, 2, 4});
@@ -164,7 +164,7 @@ TEST(Planning, AsksOnceForWhatIsTheSameForEverySample) {
   EXPECT_THAT(p.real.prepared, ElementsAre("attention_fwd", "gemm", "softmax_fwd", "gemm"));
 }
 
-TEST(Planning, ListsEachRefusalOnce) {
+TEST(DryRun, ListsEachRefusalOnce) {
   Plan p;
   for (const std::int64_t k : {5, 6}) {
     p.plan.linear_fwd({.y = f32({4, 6}), .x = f32({4, k}), .w = f32({6, k})}, p.context);
@@ -176,11 +176,11 @@ TEST(Planning, ListsEachRefusalOnce) {
 }
 
 // Every case of every operation can be planned: the defaults of fused operations expand without memory.
-TEST(Planning, NeedsNoMemory) {
+TEST(DryRun, NeedsNoMemory) {
   LoadedKernels reference("kernels-reference");
-  const auto device = make_plan_device(DeviceKind::host);
+  const auto device = make_dry_run_device(DeviceKind::host);
   const auto stream = device->make_stream("plan");
-  PlanKernels plan(reference.set());
+  DryRunKernels plan(reference.set());
   for (const OperationCase& one : fused_cases(DType::f32)) {
     CaseViews views;
     for (const CaseTensor& t : one.tensors) {

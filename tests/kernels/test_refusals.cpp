@@ -108,7 +108,7 @@ TEST(Refusals, Dropout) {
     return drop;
   };
   expect_refused({
-      refusal(Dropout{x, x, with([](Drop& d) { d.p = 1; })}, "dropout: drop.p = 1 must be at least 0 and below 1"),
+      refusal(Dropout{x, x, with([](Drop& d) { d.p = 1; })}, "dropout: drop.p must be in [0, 1), got 1"),
       refusal(Dropout{x, x, with([](Drop& d) { d.samples = {}; })}, "dropout: drop.samples is missing"),
       refusal(Dropout{x, x, with([](Drop& d) { d.samples = of(DType::i32, {2}); })},
               "dropout: drop.samples i32[2] must be i64"),
@@ -195,13 +195,13 @@ TEST(Refusals, SoftmaxAndRope) {
               "rope: y f32[2, 3, 4, 8] and x f32[2, 3, 4, 6] differ in shape"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .position0 = -1},
               "rope: position0 = -1 must not be negative"),
-      refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .base = 0}, "rope: base = 0 must be positive"),
+      refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .base = 0}, "rope: base must be positive, got 0"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .scaling = {.factor = 0}},
-              "rope: scaling.factor = 0 must be positive"),
+              "rope: scaling.factor must be positive, got 0"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .scaling = {8, 4, 4, 64}},
               "rope: scaling.low_freq_factor = 4 must be less than scaling.high_freq_factor = 4"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .scaling = {8, 1, 4, 0}},
-              "rope: scaling.original_positions = 0 must be positive"),
+              "rope: scaling.original_positions must be positive, got 0"),
   });
 }
 
@@ -346,7 +346,8 @@ TEST(Refusals, StepControl) {
       refusal(with([](StepControl& args) { args.losses = {}; }), "step_control: losses is missing"),
       refusal(with([](StepControl& args) { args.clip_grad = -1; }),
               "step_control: clip_grad = -1 must not be negative"),
-      refusal(with([](StepControl& args) { args.scaling.min = 0; }), "step_control: scaling.min = 0 must be positive"),
+      refusal(with([](StepControl& args) { args.scaling.min = 0; }),
+              "step_control: scaling.min must be positive, got 0"),
       refusal(with([](StepControl& args) { args.scaling.backoff = 1; }),
               "step_control: scaling.growth = 2 must be above 1, scaling.backoff = 1 between 0 and 1"),
   });
@@ -360,11 +361,11 @@ TEST(Refusals, Updates) {
       refusal(bad_gradient, "adamw: gradient f32[9] has 9 elements; it needs 10, the elements of master f32[10]"),
       refusal(AdamW{p, p, of(DType::f64, {10}), p, {}}, "adamw: m f64[10] and master f32[10] differ in type"),
       refusal(AdamW{p, p, p, p, of(DType::i32, {10})}, "adamw: working i32[10] must be of a floating type"),
-      refusal(AdamW{p, p, p, p, {}, 1.0}, "adamw: beta1 = 1 must be at least 0 and below 1"),
-      refusal(AdamW{p, p, p, p, {}, 0.9, -0.5}, "adamw: beta2 = -0.5 must be at least 0 and below 1"),
-      refusal(AdamW{p, p, p, p, {}, 0.9, 0.9, 0}, "adamw: eps = 0 must be positive"),
+      refusal(AdamW{p, p, p, p, {}, 1.0}, "adamw: beta1 must be in [0, 1), got 1"),
+      refusal(AdamW{p, p, p, p, {}, 0.9, -0.5}, "adamw: beta2 must be in [0, 1), got -0.5"),
+      refusal(AdamW{p, p, p, p, {}, 0.9, 0.9, 0}, "adamw: eps must be positive, got 0"),
       refusal(Sgd{p, p, {}, {}, 0.9}, "sgd: velocity is missing"),
-      refusal(Sgd{p, p, p, {}, 1.5}, "sgd: momentum = 1.5 must be at least 0 and below 1"),
+      refusal(Sgd{p, p, p, {}, 1.5}, "sgd: momentum must be in [0, 1), got 1.5"),
       {[=] {
          const AdamW shards[] = {{p, p, p, p, {}}, bad_gradient};
          return call_of(MultiAdamW{shards});

@@ -160,14 +160,15 @@ TEST(Environment, NumbersAreDigitsAlone) {
 }
 
 TEST(Environment, ContradictionsAreRefused) {
-  EXPECT_THAT(kTorchrun.with({{"RANK", "8"}}).refusal(), HasSubstr("RANK = 8 is not below WORLD_SIZE = 8"));
-  EXPECT_THAT(kTorchrun.with({{"WORLD_SIZE", "0"}}).refusal(), HasSubstr("RANK = 5 is not below WORLD_SIZE = 0"));
+  EXPECT_THAT(kTorchrun.with({{"RANK", "8"}}).refusal(), HasSubstr("RANK must be less than WORLD_SIZE = 8, got 8"));
+  EXPECT_THAT(kTorchrun.with({{"WORLD_SIZE", "0"}}).refusal(),
+              HasSubstr("RANK must be less than WORLD_SIZE = 0, got 5"));
   EXPECT_THAT(kTorchrun.with({{"LOCAL_RANK", "4"}}).refusal(),
-              HasSubstr("LOCAL_RANK = 4 is not below LOCAL_WORLD_SIZE = 4"));
+              HasSubstr("LOCAL_RANK must be less than LOCAL_WORLD_SIZE = 4, got 4"));
   EXPECT_THAT(kTorchrun.with({{"LOCAL_WORLD_SIZE", "9"}}).refusal(),
-              HasSubstr("LOCAL_WORLD_SIZE = 9 is above WORLD_SIZE = 8"));
+              HasSubstr("LOCAL_WORLD_SIZE must be at most WORLD_SIZE = 8, got 9"));
   EXPECT_THAT(kTorchrun.without({"LOCAL_WORLD_SIZE"}).with({{"LOCAL_RANK", "8"}}).refusal(),
-              HasSubstr("LOCAL_RANK = 8 is not below WORLD_SIZE = 8"));
+              HasSubstr("LOCAL_RANK must be less than WORLD_SIZE = 8, got 8"));
 }
 
 TEST(Environment, TheOwnLauncherServes) {
@@ -231,11 +232,11 @@ TEST(Environment, OpenMpiIncompleteOrContradictory) {
                 HasSubstr("environment of Open MPI: " + std::string(name) + " is missing"));
   }
   EXPECT_THAT(kOpenMpi.with({{"OMPI_COMM_WORLD_RANK", "4"}}).refusal(),
-              HasSubstr("OMPI_COMM_WORLD_RANK = 4 is not below OMPI_COMM_WORLD_SIZE = 4"));
+              HasSubstr("OMPI_COMM_WORLD_RANK must be less than OMPI_COMM_WORLD_SIZE = 4, got 4"));
   EXPECT_THAT(kOpenMpi.with({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}).refusal(),
-              HasSubstr("OMPI_COMM_WORLD_LOCAL_RANK = 2 is not below OMPI_COMM_WORLD_LOCAL_SIZE = 2"));
+              HasSubstr("OMPI_COMM_WORLD_LOCAL_RANK must be less than OMPI_COMM_WORLD_LOCAL_SIZE = 2, got 2"));
   EXPECT_THAT(kOpenMpi.with({{"OMPI_COMM_WORLD_LOCAL_SIZE", "5"}}).refusal(),
-              HasSubstr("OMPI_COMM_WORLD_LOCAL_SIZE = 5 is above OMPI_COMM_WORLD_SIZE = 4"));
+              HasSubstr("OMPI_COMM_WORLD_LOCAL_SIZE must be at most OMPI_COMM_WORLD_SIZE = 4, got 5"));
   EXPECT_THAT(kOpenMpi.with({{"MASTER_PORT", "0"}}).refusal(), HasSubstr("MASTER_PORT = 0 is not a port"));
 }
 
@@ -289,9 +290,9 @@ TEST(Environment, SlurmIncompleteOrContradictory) {
   EXPECT_THAT(kSlurm.without({"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}).refusal(),
               HasSubstr("SLURM_TASKS_PER_NODE is missing"));
   EXPECT_THAT(kSlurm.with({{"SLURM_PROCID", "5"}}).refusal(),
-              HasSubstr("SLURM_PROCID = 5 is not below SLURM_STEP_NUM_TASKS = 5"));
+              HasSubstr("SLURM_PROCID must be less than SLURM_STEP_NUM_TASKS = 5, got 5"));
   EXPECT_THAT(kSlurm.with({{"SLURM_LOCALID", "2"}}).refusal(),
-              HasSubstr("SLURM_LOCALID = 2 is not below SLURM_STEP_TASKS_PER_NODE = 2"));
+              HasSubstr("SLURM_LOCALID must be less than SLURM_STEP_TASKS_PER_NODE = 2, got 2"));
   EXPECT_THAT(kSlurm.with({{"SLURM_NODEID", "2"}}).refusal(),
               HasSubstr("SLURM_NODEID = 2, but SLURM_STEP_TASKS_PER_NODE = \"3,2\" has 2 nodes"));
   EXPECT_THAT(kSlurm.with({{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}).refusal(),

@@ -124,8 +124,8 @@ class TrainHere : public ::testing::Test {
   [[noreturn]] void go_with_three_threads() {
     const config::RunConfig config = run_.config();
     const rlimit four{4, 4};
-    constexpr uid_t kNobodyElse = 54321; // the limit counts a user's threads, and does not apply to root
-    if (::setrlimit(RLIMIT_NPROC, &four) != 0 || ::setuid(kNobodyElse) != 0) ::_exit(2);
+    constexpr uid_t kOtherUser = 54321; // the limit counts a user's threads, and does not apply to root
+    if (::setrlimit(RLIMIT_NPROC, &four) != 0 || ::setuid(kOtherUser) != 0) ::_exit(2);
     const bool failed = !go(config);
     for (const std::string& error : errors()) std::fputs(error.c_str(), stderr);
     ::_exit(failed ? 1 : 0);

@@ -42,11 +42,11 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
 TEST_F(TrainLaunched, ARankThatCannotJoinSaysWhyAndExits) {
   const std::string unknown_host =
       std::string(64, 'x') + ".invalid"; // too long for a DNS label: no query leaves the machine
-  std::vector<std::string> nobody_serves = variables(1, 2, free_port()), unresolvable = nobody_serves;
+  std::vector<std::string> without_server = variables(1, 2, free_port()), unresolvable = without_server;
   for (std::string& one : unresolvable)
     if (one.starts_with("MASTER_ADDR=")) one = "MASTER_ADDR=" + unknown_host;
   const std::vector<std::string> sets = {"parallel.tensor=1", "launch.start_timeout_s=1"};
-  TrainProcess alone = start(sets, "alone", nobody_serves), lost = start(sets, "lost", unresolvable);
+  TrainProcess alone = start(sets, "alone", without_server), lost = start(sets, "lost", unresolvable);
   for (TrainProcess* rank : {&alone, &lost}) {
     EXPECT_EQ(rank->wait(), 1) << rank->err();
     EXPECT_THAT(rank->err(), HasSubstr("rank 1: cannot connect to the job server at "));

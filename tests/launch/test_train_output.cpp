@@ -123,13 +123,13 @@ TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
     const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 12; exec " + triax + verb);
     EXPECT_EQ(files.status, 2);
     EXPECT_EQ(files.text,
-              "too many open files: this process may open 12, and triax needs 64\n"
-              "  raise the hard limit of open files (ulimit -Hn)\n");
+              "the limit of open files is 12, and triax needs at least 64\n"
+              "  run: ulimit -n 64; if this is refused, ask the administrator to raise the hard limit\n");
     const Outcome stack = run_command(folder + "exec 2>&1; ulimit -s 512; exec " + triax + verb);
     EXPECT_EQ(stack.status, 2);
     EXPECT_EQ(stack.text,
-              "the stack is too small: this process may have 512 KiB, and triax needs 1024 KiB\n"
-              "  raise the hard limit of the stack (ulimit -Hs)\n");
+              "the limit of the stack is 512 KiB, and triax needs at least 1024 KiB\n"
+              "  run: ulimit -s 1024; if this is refused, ask the administrator to raise the hard limit\n");
   }
   const Outcome raised = run_command(folder + "exec 2>&1; ulimit -S -s 512; exec " + triax + "train run.toml");
   EXPECT_EQ(raised.status, 0) << raised.text;

@@ -78,11 +78,11 @@ TEST_P(Pieces, SendTheReductionsOfThePaper) {
 TEST_P(Pieces, GiveTheSameResultsWithSequenceParallelism) {
   for (const bool gated : {false, true}) {
     const TinyResult whole = run_tiny({1, DType::f64, 13, false, gated});
-    const TinyResult parted = run_tiny({GetParam(), DType::f64, 13, true, gated});
-    EXPECT_LT(distance(parted.loss, whole.loss), 1e-12);
-    EXPECT_LT(distance(parted.hidden, whole.hidden), 1e-12);
+    const TinyResult parallel = run_tiny({GetParam(), DType::f64, 13, true, gated});
+    EXPECT_LT(distance(parallel.loss, whole.loss), 1e-12);
+    EXPECT_LT(distance(parallel.hidden, whole.hidden), 1e-12);
     for (const auto& [name, gradient] : whole.gradients)
-      EXPECT_LT(distance(parted.gradients.at(name), gradient), 1e-12) << name;
+      EXPECT_LT(distance(parallel.gradients.at(name), gradient), 1e-12) << name;
     const std::map<std::string, std::uint64_t> expected = {{"embedding", 1},
                                                            {"norm", 0},
                                                            {"up", 1},
@@ -97,7 +97,7 @@ TEST_P(Pieces, GiveTheSameResultsWithSequenceParallelism) {
                                                            {"norm backward", 0},
                                                            {"embedding backward", 1},
                                                            {"embedding weight", 0}};
-    EXPECT_EQ(parted.all_reduces, expected); // collectives of any kind
+    EXPECT_EQ(parallel.all_reduces, expected); // collectives of any kind
   }
 }
 

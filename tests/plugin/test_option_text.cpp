@@ -78,15 +78,16 @@ TEST(CheckOption, TextWithANulCharacterIsRefused) {
 TEST(CheckOption, LimitsAndChoices) {
   EXPECT_TRUE(check_option(kInt, std::int64_t{1}).empty());
   EXPECT_TRUE(check_option(kInt, std::int64_t{1000000}).empty());
-  EXPECT_EQ(check_option(kInt, std::int64_t{0}).front().message, "steps = 0 is outside 1..1000000");
-  EXPECT_EQ(check_option(kFloat, 1.5).front().message, "share = 1.5 is outside 0..1");
+  EXPECT_EQ(check_option(kInt, std::int64_t{0}).front().message, "steps must be in [1, 1000000], got 0");
+  EXPECT_EQ(check_option(kFloat, 1.5).front().message, "share must be in [0, 1], got 1.5");
   EXPECT_EQ(check_option(kFloat, std::numeric_limits<double>::quiet_NaN()).front().message,
             "share = nan is not a number");
-  EXPECT_EQ(check_option(kString, std::string("rush")).front().message, "wait = \"rush\" is not one of spin|yield");
+  EXPECT_EQ(check_option(kString, std::string("rush")).front().message,
+            "wait must be one of spin or yield, got \"rush\"");
   EXPECT_EQ(check_option(option_list(kInt), std::vector<std::int64_t>{3, 0}).front().message,
-            "steps = 0 is outside 1..1000000");
+            "steps must be in [1, 1000000], got 0");
   EXPECT_EQ(check_option(option_list(kString), std::vector<std::string>{"spin", ""}).front().message,
-            "wait = \"\" is not one of spin|yield");
+            "wait must be one of spin or yield, got \"\"");
   EXPECT_TRUE(check_option(kPath, Path("anything")).empty());
 }
 
@@ -156,10 +157,10 @@ TEST(CheckRow, ExplainsInvalidRows) {
             "option \"wait\" has an empty choice or one twice: spin||yield");
   EXPECT_EQ(with(kString, [](auto& o) { o.choices = "spin|spin"; }),
             "option \"wait\" has an empty choice or one twice: spin|spin");
-  EXPECT_EQ(with(kInt, [](auto& o) { o.default_value = "0"; }), "the default steps = 0 is outside 1..1000000");
+  EXPECT_EQ(with(kInt, [](auto& o) { o.default_value = "0"; }), "the default steps must be in [1, 1000000], got 0");
   EXPECT_EQ(with(kInt, [](auto& o) { o.default_value = "soon"; }), "the default steps = soon is not an integer");
   EXPECT_EQ(with(kString, [](auto& o) { o.default_value = "rush"; }),
-            "the default wait = \"rush\" is not one of spin|yield");
+            "the default wait must be one of spin or yield, got \"rush\"");
 }
 
 } // namespace

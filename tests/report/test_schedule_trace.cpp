@@ -100,7 +100,7 @@ TEST(ScheduleJson, HasShapePlacementAndTimes) {
   EXPECT_EQ(out["microbatches"], 1);
   EXPECT_EQ(out["stage_rank"], (std::vector<int>{0, 1, 1, 0}));
   EXPECT_EQ(out["unit"], "pass");
-  EXPECT_EQ(out["cost"], 10);
+  EXPECT_EQ(out["active"], 10);
   ASSERT_EQ(out["ranks"].size(), 2u);
   ASSERT_EQ(out["ranks"][0].size(), 5u);
   EXPECT_EQ(out["ranks"][0][1],

@@ -79,8 +79,9 @@ TEST_F(TimelineFile, PassesAloneAreATimeline) {
   const std::string call = R"({"call":"send","axis":"pipeline","action":"0SEND_F0","bytes":1,"posted_ms":)";
   EXPECT_EQ(refusal(head + R"(,"calls":[)" + call + R"(1,"completed_ms":2,"awaited":false}]})"), "no error");
   EXPECT_THAT(refusal(head + R"(,"calls":[)" + call + R"(3,"completed_ms":2,"awaited":false}]})"),
-              HasSubstr("completed_ms is 2; it must be a time of 3 or later"));
-  EXPECT_THAT(refusal(head + R"(,"waits":[{"start_ms":2,"end_ms":1,"for":""}]})"), HasSubstr("end_ms is 1"));
+              HasSubstr("completed_ms must be a time of 3 or later, got 2"));
+  EXPECT_THAT(refusal(head + R"(,"waits":[{"start_ms":2,"end_ms":1,"for":""}]})"),
+              HasSubstr("end_ms must be a time of 2 or later, got 1"));
   EXPECT_THAT(refusal(head + R"(,"actions":[{"kind":"F","stage":0,"microbatch":0,"start_ms":0,"end_ms":1,)"
                              R"("waited_ms":0}]})"),
               HasSubstr("\"F\" is not a kind of action besides passes"));
@@ -93,13 +94,13 @@ TEST_F(TimelineFile, ARankMayHaveNoPasses) {
 
 TEST_F(TimelineFile, SaysHowToGetOne) {
   EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
-              AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"), HasSubstr("log.timeline")));
+              AllOf(HasSubstr("timeline-rank-3.json: does not exist"), HasSubstr("log.timeline")));
 }
 
 TEST_F(TimelineFile, OneInAnotherFolderHasItsOwnMessage) {
   report::write_timeline(folder_.path(), {2, 1, {}, 4, {}});
   EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
-              AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"),
+              AllOf(HasSubstr("timeline-rank-3.json: does not exist"),
                     HasSubstr("the folder has the files of 1 other ranks: copy this file")));
 }
 
@@ -133,13 +134,14 @@ TEST_F(TimelineFile, NumbersThatNoRankWritesAreReported) {
     return refusal(file);
   };
   EXPECT_EQ(row("3", "1", "0", "3", "0"), "no error");
-  EXPECT_THAT(row("2", "1", "0", "3", "0"), HasSubstr("rank is 2"));
-  EXPECT_THAT(row("3", "-5", "0", "3", "0"), HasSubstr("step is -5"));
-  EXPECT_THAT(row("3", "1e300", "0", "3", "0"), HasSubstr("step is 1e+300"));
-  EXPECT_THAT(row("3", "1", "4294967298", "3", "0"), HasSubstr("stage is 4294967298"));
-  EXPECT_THAT(row("3", "1", "0", "1.5", "0"), HasSubstr("start_ms is 1.5; it must be a time of 2 or later"));
-  EXPECT_THAT(row("3", "1", "0", "5", "0"), HasSubstr("end_ms is 4; it must be a time of 5 or later"));
-  EXPECT_THAT(row("3", "1", "0", "3", "-1"), HasSubstr("waited_ms is -1"));
+  EXPECT_THAT(row("2", "1", "0", "3", "0"), HasSubstr("rank must be 3, got 2"));
+  EXPECT_THAT(row("3", "-5", "0", "3", "0"), AllOf(HasSubstr("step must be an integer in [1, "), HasSubstr("got -5")));
+  EXPECT_THAT(row("3", "1e300", "0", "3", "0"), HasSubstr("got 1e+300"));
+  EXPECT_THAT(row("3", "1", "4294967298", "3", "0"),
+              HasSubstr("stage must be an integer in [0, 2147483647], got 4294967298"));
+  EXPECT_THAT(row("3", "1", "0", "1.5", "0"), HasSubstr("start_ms must be a time of 2 or later, got 1.5"));
+  EXPECT_THAT(row("3", "1", "0", "5", "0"), HasSubstr("end_ms must be a time of 5 or later, got 4"));
+  EXPECT_THAT(row("3", "1", "0", "3", "-1"), HasSubstr("waited_ms must be a time of 0 or later, got -1"));
 }
 
 TEST_F(TimelineFile, AFolderThatIsNotThereIsReported) {

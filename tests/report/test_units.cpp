@@ -26,6 +26,9 @@ TEST(Units, Counts) {
                {99950, "100 k"},   {123456, "123 k"}, {999499, "999 k"}, {999500, "1 M"},   {1.2e6, "1.2 M"},
                {1.25e9, "1.25 G"}, {-1500, "-1.5 k"}, {0.5, "0.5"},      {0.001, "0"},      {2e18, "2 E"}};
   for (const auto& c : cases) EXPECT_EQ(count_text(c.count), c.shown) << c.count;
+  EXPECT_EQ(counted_text(1, "plan"), "1 plan");
+  EXPECT_EQ(counted_text(0, "plan"), "0 plans");
+  EXPECT_EQ(counted_text(2, "microbatch", "microbatches"), "2 microbatches");
   EXPECT_EQ(count_text(std::numeric_limits<double>::infinity()), "inf");
   EXPECT_EQ(count_text(std::numeric_limits<double>::quiet_NaN()), "nan");
 }

@@ -20,31 +20,31 @@
 namespace triax::test {
 
 inline constexpr int kMaxSearchedRanks = 4;
-inline constexpr const char* kEndless = "all remaining ranks wait indefinitely";
+inline constexpr const char* kDeadlock = "all remaining ranks wait indefinitely";
 
 /// Number of actions that each rank has run.
-using Reached = std::array<std::uint8_t, kMaxSearchedRanks>;
+using Progress = std::array<std::uint8_t, kMaxSearchedRanks>;
 
-struct Searched {
+struct SearchResult {
   std::string fault{}; // first fault that some order leads to; empty: none
   std::size_t states = 0;
   bool safe() const { return fault.empty(); }
 };
 
-/// Visits every state that some order of steps leads to, once. States with the same number of steps form a layer.
-/// Orders with the same steps lead to the same state, so duplicates are in one layer. A state without a next state must
-/// be the end. World::next(state, out) adds the states one step later, and returns a fault if a step has one.
-template <class World>
-Searched search(const World& world) {
-  std::vector<typename World::State> layer{world.begin()}, following;
-  Searched out;
-  for (; !layer.empty(); std::swap(layer, following)) {
+/// Breadth-first search over all states; each level has the states after the same number of steps. Orders with the same
+/// steps lead to the same state, so duplicates are in one level. A state without a next state must be the end.
+/// StateSpace::next(state, out) adds the states one step later, and returns a fault if a step has one.
+template <class StateSpace>
+SearchResult search(const StateSpace& space) {
+  std::vector<typename StateSpace::State> level{space.begin()}, following;
+  SearchResult out;
+  for (; !level.empty(); std::swap(level, following)) {
     following.clear();
-    for (const auto& state : layer) {
+    for (const auto& state : level) {
       ++out.states;
       const std::size_t before = following.size();
-      out.fault = world.next(state, following);
-      if (out.fault.empty() && following.size() == before && !world.is_end(state)) out.fault = kEndless;
+      out.fault = space.next(state, following);
+      if (out.fault.empty() && following.size() == before && !space.is_end(state)) out.fault = kDeadlock;
       if (!out.fault.empty()) return out;
     }
     std::ranges::sort(following);
@@ -54,15 +54,15 @@ Searched search(const World& world) {
 }
 
 /// Rows: each rank runs its row in order, each action as soon as its dependencies have completed.
-class RowsWorld {
+class RowsSpace {
  public:
-  using State = Reached;
+  using State = Progress;
 
-  RowsWorld(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {
+  RowsSpace(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {
     for (int rank = 0; rank < schedule.ranks(); ++rank)
-      for (std::size_t at = 0; at < schedule.row(rank).size(); ++at) note(rank, at, schedule.row(rank)[at]);
+      for (std::size_t at = 0; at < schedule.row(rank).size(); ++at) add(rank, at, schedule.row(rank)[at]);
     const auto expected = static_cast<std::size_t>(3 * shape.stages() * shape.microbatches);
-    if (fault_.empty() && places_.size() != expected) fault_ = "something is missing";
+    if (fault_.empty() && locations_.size() != expected) fault_ = "missing action";
   }
 
   State begin() const { return {}; }
@@ -84,29 +84,30 @@ class RowsWorld {
 
  private:
   using Cell = std::tuple<char, int, int>; // F, I or W; stage; microbatch
-  struct Place {
+  struct Location {
     int rank;
     std::size_t at;
   };
 
-  void note(int rank, std::size_t at, const Action& action) {
+  void add(int rank, std::size_t at, const Action& action) {
     if (action.stage < 0 || action.stage >= shape_.stages() || action.microbatch < 0 ||
         action.microbatch >= shape_.microbatches) {
       fault_ = "no such stage or microbatch";
       return;
     }
-    if (schedule_.stage_rank()[0][static_cast<std::size_t>(action.stage)] != rank) fault_ = "its layers are elsewhere";
+    if (schedule_.stage_rank()[0][static_cast<std::size_t>(action.stage)] != rank) fault_ = "stage is on another rank";
     const std::string parts = action.kind == ComputeKind::forward          ? "F"
                               : action.kind == ComputeKind::backward       ? "IW"
                               : action.kind == ComputeKind::backward_input ? "I"
                                                                            : "W";
     for (const char part : parts)
-      if (!places_.try_emplace({part, action.stage, action.microbatch}, Place{rank, at}).second) fault_ = "done twice";
+      if (!locations_.try_emplace({part, action.stage, action.microbatch}, Location{rank, at}).second)
+        fault_ = "duplicate action";
   }
 
   bool done(char part, int stage, int microbatch, const State& state) const {
-    const Place& place = places_.at({part, stage, microbatch});
-    return place.at < state[static_cast<std::size_t>(place.rank)];
+    const Location& location = locations_.at({part, stage, microbatch});
+    return location.at < state[static_cast<std::size_t>(location.rank)];
   }
   bool can_run(const Action& action, const State& state) const {
     const int stage = action.stage, mb = action.microbatch;
@@ -117,7 +118,7 @@ class RowsWorld {
 
   const Schedule& schedule_;
   PipelineShape shape_;
-  std::map<Cell, Place> places_;
+  std::map<Cell, Location> locations_;
   std::string fault_;
 };
 
@@ -126,7 +127,7 @@ class RowsWorld {
 inline bool gradients_ascend(const Schedule& schedule) {
   std::map<std::pair<int, bool>, int> last; // by stage; true: weight gradient
   bool ascend = true;
-  const auto note = [&](const Action& action, bool weight) {
+  const auto check = [&](const Action& action, bool weight) {
     const auto [entry, first] = last.try_emplace({action.stage, weight}, action.microbatch);
     ascend = ascend && (first || entry->second < action.microbatch);
     entry->second = action.microbatch;
@@ -134,8 +135,8 @@ inline bool gradients_ascend(const Schedule& schedule) {
   for (int rank = 0; rank < schedule.ranks(); ++rank)
     for (const Action& action : schedule.row(rank)) {
       if (action.kind == ComputeKind::forward) continue;
-      if (action.kind != ComputeKind::backward_weight) note(action, false);
-      if (action.kind != ComputeKind::backward_input) note(action, true);
+      if (action.kind != ComputeKind::backward_weight) check(action, false);
+      if (action.kind != ComputeKind::backward_input) check(action, true);
     }
   return ascend;
 }

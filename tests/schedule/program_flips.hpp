@@ -35,7 +35,7 @@ class BentPrograms {
 
   /// Gives each microbatch its own slot, and each stage its own accumulator and memory for weights, so that moved
   /// actions rarely find a slot in use.
-  void give_room(int microbatches) {
+  void add_slots(int microbatches) {
     for (std::vector<schedule::ProgramAction>& list : lists_)
       for (schedule::ProgramAction& action : list)
         for (schedule::Slots* slots : {&action.own, &action.handed})

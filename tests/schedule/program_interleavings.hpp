@@ -22,7 +22,7 @@
 
 namespace triax::test {
 
-class ProgramsWorld {
+class ProgramsSpace {
  public:
   /// `that_differ` merges orders that differ only in the completion of a transfer that no later step can conflict with.
   /// Such a transfer completes as soon as it can, before all else, which prevents no other step. `all` tries these
@@ -31,11 +31,11 @@ class ProgramsWorld {
 
   struct State {
     std::uint64_t complete = 0; // by transfer
-    Reached reached{};
+    Progress reached{};
     auto operator<=>(const State&) const = default;
   };
 
-  ProgramsWorld(std::span<const schedule::Program> programs, const schedule::Purpose& purpose,
+  ProgramsSpace(std::span<const schedule::Program> programs, const schedule::Purpose& purpose,
                 const schedule::Assumptions& assumptions, Orders orders = Orders::that_differ)
       : shape_(purpose.shape),
         assumptions_(assumptions),
@@ -82,19 +82,19 @@ class ProgramsWorld {
     for (const Transfer& send : transfers_)
       for (const Transfer& later : transfers_) {
         if (!is_send(action_of(send).kind) || !is_send(action_of(later).kind)) continue;
-        if (send.other == kNobody || later.other == kNobody || send.rank != later.rank || send.at >= later.at) continue;
+        if (send.other == kNone || later.other == kNone || send.rank != later.rank || send.at >= later.at) continue;
         const Transfer &receive = transfers_[send.other], &later_receive = transfers_[later.other];
         one = one && (receive.rank != later_receive.rank || receive.at < later_receive.at);
       }
     return one;
   }
   bool waits_are_named() const {
-    Mask posted = 0, waited = 0; // a step uses only transfers of its own rank, so ranks can share these
+    Mask posted = 0, waited = 0; // a step uses only transfers of the same rank, so ranks can share these
     bool named = true;
     for_each_step([&](const Step& step) {
       waited |= step.waits;
       const Mask of_rank = posted & own_[at(step.rank)];
-      named = named && ((step.touched | (meets(step.action->kind) ? of_rank : 0)) & ~waited) == 0;
+      named = named && ((step.touched | (is_sync_point(step.action->kind) ? of_rank : 0)) & ~waited) == 0;
       posted |= step.own;
     });
     return named;
@@ -118,7 +118,7 @@ class ProgramsWorld {
     for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
       if (state.reached[rank] == lists_[rank].size() || !can_run(rank, state)) continue;
       const Step& step = lists_[rank][state.reached[rank]];
-      if ((step.touched & ~state.complete) != 0) return step.text + " touches what a transfer has";
+      if ((step.touched & ~state.complete) != 0) return step.text + " uses a slot of a pending transfer";
       out.push_back(state);
       ++out.back().reached[rank];
     }
@@ -144,11 +144,11 @@ class ProgramsWorld {
   struct Transfer {
     Mask bit;
     std::size_t rank, at;
-    Mask before = 0;             // earlier in its queue
-    std::size_t other = kNobody; // the other end
+    Mask before = 0;           // earlier in its queue
+    std::size_t other = kNone; // the other end
     bool waits_for_other = false;
   };
-  static constexpr std::size_t kNobody = ~std::size_t{0};
+  static constexpr std::size_t kNone = ~std::size_t{0};
 
   static bool is_send(Kind kind) { return kind == Kind::send_f || kind == Kind::send_b; }
   static bool is_receive(Kind kind) { return kind == Kind::recv_f || kind == Kind::recv_b; }
@@ -156,7 +156,7 @@ class ProgramsWorld {
   /// Transfers among ranks with other samples.
   static bool is_of_samples(Kind kind) { return kind == Kind::reduce_grad || kind == Kind::unshard; }
   static bool is_gather(Kind kind) { return kind == Kind::gather_f || kind == Kind::gather_b; }
-  static bool meets(Kind kind) { return kind == Kind::reduce_tied || kind == Kind::norm; }
+  static bool is_sync_point(Kind kind) { return kind == Kind::reduce_tied || kind == Kind::norm; }
 
   template <class Visit>
   void for_each_step(Visit visit) const {
@@ -208,7 +208,7 @@ class ProgramsWorld {
       };
       for (const Pool pool : slots_.reads(action)) {
         Slot& slot = slot_of(action.stage, pool, action.own);
-        if (slot.holds != action.microbatch) fault(step.text + " reads what is not there");
+        if (slot.holds != action.microbatch) fault(step.text + " reads a slot without its data");
         if (slot.part != is_gather(action.kind))
           fault(step.text + " takes a part for the whole, or the other way round");
         slot.part = false;
@@ -230,29 +230,29 @@ class ProgramsWorld {
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
 
   void follow_forwards(const schedule::Program& program) {
-    std::set<std::pair<int, int>> met; // stages and microbatches
+    std::set<std::pair<int, int>> seen; // stages and microbatches
     for (const Step& step : lists_[at(program.rank())]) {
       if (step.own != 0 || step.action->kind == Kind::gather_f || step.action->kind == Kind::reshard) continue;
-      if (step.action->kind != Kind::forward) fault(step.text + " is no forward");
-      if (!met.emplace(step.action->stage, step.action->microbatch).second) fault(step.text + " comes twice");
+      if (step.action->kind != Kind::forward) fault(step.text + " is not a forward");
+      if (!seen.emplace(step.action->stage, step.action->microbatch).second) fault(step.text + " is a duplicate");
     }
-    if (met.size() != program.stages().size() * at(shape_.microbatches)) fault("a forward is missing");
+    if (seen.size() != program.stages().size() * at(shape_.microbatches)) fault("a forward is missing");
   }
 
-  /// A stage's gradients are complete when they are reduced. All stages are reduced before the ranks meet for them. The
-  /// two sync points and the optimizer step are in this order. Nothing is missing.
+  /// A stage's gradients are complete when they are reduced. All stages are reduced before the sync points. The two
+  /// sync points and the optimizer step are in this order. Nothing is missing.
   void follow_sums(const schedule::Program& program) {
     std::map<int, int> halves; // number of backward halves, by stage
     std::set<int> reduced;
-    std::set<std::tuple<Kind, int, int>> met; // all actions
+    std::set<std::tuple<Kind, int, int>> seen; // all actions
     Mask reductions = 0;
     std::size_t endings = 0, gathered = 0;
     std::set<int> stepped;
     for (Step& step : lists_[at(program.rank())]) {
       const schedule::ProgramAction& action = *step.action;
       if (action.kind == Kind::unshard || action.kind == Kind::reshard) continue; // for each use of the weights
-      if (!met.insert({action.kind, action.stage, action.microbatch}).second) {
-        fault(step.text + " comes twice");
+      if (!seen.insert({action.kind, action.stage, action.microbatch}).second) {
+        fault(step.text + " is a duplicate");
         return;
       }
       if (action.kind == Kind::backward) halves[action.stage] += 2;
@@ -270,7 +270,7 @@ class ProgramsWorld {
       const Kind expected =
           std::array{Kind::reduce_tied, Kind::norm, Kind::opt_step}.at(std::min<std::size_t>(endings++, 2));
       if (action.kind != expected) fault(step.text + " comes before what it needs");
-      if (action.kind == Kind::opt_step && !stepped.insert(action.stage).second) fault(step.text + " comes twice");
+      if (action.kind == Kind::opt_step && !stepped.insert(action.stage).second) fault(step.text + " is a duplicate");
     }
     const bool gathers =
         program.sharding() == schedule::Sharding::states || program.sharding() == schedule::Sharding::gradients;
@@ -284,7 +284,7 @@ class ProgramsWorld {
   }
   /// True if a serial backend carries it; passes and gathers count because layers communicate.
   bool in_one_queue(Kind kind) const {
-    const bool ending = meets(kind) || kind == Kind::opt_step || kind == Kind::gather_param;
+    const bool ending = is_sync_point(kind) || kind == Kind::opt_step || kind == Kind::gather_param;
     return !ending && kind != Kind::reshard && guarantee(kind).order == CommTraits::Order::serial;
   }
 
@@ -329,7 +329,7 @@ class ProgramsWorld {
     return (forwards ? to.kind == Kind::recv_f : to.kind == Kind::recv_b) &&
            to.stage == from.stage + (forwards ? 1 : -1) && to.microbatch == from.microbatch;
   }
-  bool can_meet(const Transfer& send, const Transfer& receive) const {
+  bool can_match(const Transfer& send, const Transfer& receive) const {
     const bool same_edge = at(action_of(send).peer) == receive.rank && at(action_of(receive).peer) == send.rank;
     return same_edge && (assumptions_.edges.order != CommTraits::Order::tagged || same_data(send, receive));
   }
@@ -337,9 +337,9 @@ class ProgramsWorld {
     for (std::size_t one = 0; one < transfers_.size(); ++one) {
       Transfer& send = transfers_[one];
       if (!is_send(action_of(send).kind)) continue;
-      for (std::size_t other = 0; other < transfers_.size() && send.other == kNobody; ++other) {
+      for (std::size_t other = 0; other < transfers_.size() && send.other == kNone; ++other) {
         Transfer& receive = transfers_[other];
-        if (!is_receive(action_of(receive).kind) || receive.other != kNobody || !can_meet(send, receive)) continue;
+        if (!is_receive(action_of(receive).kind) || receive.other != kNone || !can_match(send, receive)) continue;
         send.other = other;
         receive.other = one;
         receive.waits_for_other = true;
@@ -348,24 +348,24 @@ class ProgramsWorld {
       }
     }
     for (const Transfer& transfer : transfers_)
-      if (is_edge(action_of(transfer).kind) && transfer.other == kNobody) fault("a transfer has one end");
+      if (is_edge(action_of(transfer).kind) && transfer.other == kNone) fault("a transfer has no other end");
   }
 
-  bool has_come(std::size_t rank, const State& state) const {
+  bool is_ready(std::size_t rank, const State& state) const {
     const Step& step = lists_[rank][state.reached[rank]];
     return ((step.waits | step.held) & ~state.complete) == 0;
   }
   /// True if the rank has reached its sync point of this kind or passed it.
   bool is_at(Kind kind, std::size_t rank, const State& state) const {
     const std::vector<Step>& list = lists_[rank];
-    const auto met = std::ranges::find_if(list, [kind](const Step& step) { return step.action->kind == kind; });
-    const auto place = static_cast<std::size_t>(met - list.begin());
-    return state.reached[rank] > place || (state.reached[rank] == place && has_come(rank, state));
+    const auto found = std::ranges::find_if(list, [kind](const Step& step) { return step.action->kind == kind; });
+    const auto at = static_cast<std::size_t>(found - list.begin());
+    return state.reached[rank] > at || (state.reached[rank] == at && is_ready(rank, state));
   }
   bool can_run(std::size_t rank, const State& state) const {
     const Kind kind = lists_[rank][state.reached[rank]].action->kind;
-    if (!has_come(rank, state)) return false;
-    if (!meets(kind)) return true;
+    if (!is_ready(rank, state)) return false;
+    if (!is_sync_point(kind)) return true;
     for (std::size_t other = 0; other < lists_.size(); ++other)
       if (!is_at(kind, other, state)) return false;
     return true;

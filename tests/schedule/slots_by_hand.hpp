@@ -18,7 +18,7 @@ class SlotsByHand {
 
   explicit SlotsByHand(schedule::StageMap stages) : stages_(std::move(stages)) {}
 
-  /// Pools of its own stage.
+  /// Pools of the same stage.
   std::vector<Pool> reads(const schedule::ProgramAction& action) const {
     const bool first = action.stage == 0, last = action.stage + 1 == stages_.stages();
     std::vector<Pool> out;

@@ -94,7 +94,7 @@ TEST(ScheduleDrawing, HasTheSimulatorsTimes) {
   const Json simulated = Json::parse(run(".", text("simulate {}{}--json", kShape, kTimes), "2>&1").text);
   EXPECT_EQ(drawing["unit"], "ms");
   EXPECT_EQ(drawing["schedule"], "sched-zb-h1");
-  EXPECT_NEAR(drawing["cost"], simulated["cost_ms"], 1e-9);
+  EXPECT_NEAR(drawing["active"], simulated["active_ms"], 1e-9);
   EXPECT_NEAR(drawing["bubble_rate"], simulated["bubble_rate"], 1e-12);
   const Json& first = drawing["ranks"][1][0];
   EXPECT_EQ(first["action"], "1F0");

@@ -38,7 +38,7 @@ std::string shown(const Schedule& schedule, const std::vector<schedule::Violatio
 /// False if verifier and search disagree.
 bool agree(const Schedule& schedule, const PipelineShape& shape, RowFlipCounts& counts) {
   const std::vector<schedule::Violation> refusals = schedule::verify(schedule, shape);
-  const test::Searched found = test::search(test::RowsWorld(schedule, shape));
+  const test::SearchResult found = test::search(test::RowsSpace(schedule, shape));
   counts.states += found.states;
   const bool ascend = test::gradients_ascend(schedule);
   const bool right =
@@ -63,7 +63,7 @@ void walk(const test::NamedSchedule& from, const PipelineShape& shape, std::mt19
     const std::vector<RowFlip>& of = random() % 10 == 0 ? flips : orders;
     const Schedule next = flipped(reached, of[random() % of.size()]);
     ASSERT_TRUE(agree(next, shape, counts));
-    if (test::search(test::RowsWorld(next, shape)).safe()) reached = next;
+    if (test::search(test::RowsSpace(next, shape)).safe()) reached = next;
   }
 }
 

@@ -48,7 +48,7 @@ TEST_F(TwoRanks, LoseNoTimeIfTheyRunAsSimulated) {
       EXPECT_THAT(part, DoubleNear(0, kExact));
   }
   EXPECT_EQ(time_span(all.measured).bubble_rate(), time_span(all.simulated).bubble_rate());
-  EXPECT_EQ(time_span(all.measured).cost, 18);
+  EXPECT_EQ(time_span(all.measured).active, 18);
   EXPECT_EQ(time_span(all.measured).first, 0);
 }
 

@@ -20,7 +20,7 @@ using namespace triax;
 using namespace triax::schedule;
 using test::BentPrograms;
 using test::ProgramFlip;
-using test::ProgramsWorld;
+using test::ProgramsSpace;
 using Posts = Program::Posts;
 
 constexpr Assumptions kMin = everywhere(test::kLoosest);
@@ -77,14 +77,14 @@ class Judge {
  private:
   bool agree(const std::vector<Program>& programs, const Assumptions& assumptions) {
     const std::vector<schedule::Violation> refusals = verify(programs, purpose_, assumptions);
-    const ProgramsWorld world(programs, purpose_, assumptions);
-    const test::Searched found = test::search(world);
+    const ProgramsSpace space(programs, purpose_, assumptions);
+    const test::SearchResult found = test::search(space);
     counts_.states += found.states;
     // The verifier has three stricter rules. The order of a sum affects its bits, but causes no deadlock. Different
     // orders at the ends of an edge would need tags, which the executor does not send. A slot or sync point must name
     // the transfers it waits for: a program must not rely on blocking posts, on a queue, or on the progress of other
     // ranks.
-    const bool ascend = world.sums_ascend(), one_order = world.edges_keep_one_order(), named = world.waits_are_named();
+    const bool ascend = space.sums_ascend(), one_order = space.edges_keep_one_order(), named = space.waits_are_named();
     const bool holds = found.safe() && ascend && one_order && named;
     EXPECT_EQ(refusals.empty(), holds) << "search: " << (found.safe() ? "runs correctly" : found.fault) << "\n"
                                        << shown(programs, assumptions, refusals);
@@ -92,11 +92,11 @@ class Judge {
     count(found, refusals.empty(), ascend, one_order);
     return true;
   }
-  void count(const test::Searched& found, bool accepted, bool ascend, bool one_order) {
+  void count(const test::SearchResult& found, bool accepted, bool ascend, bool one_order) {
     if (accepted) {
       ++counts_.accepted;
     } else if (!found.safe()) {
-      ++(found.fault == test::kEndless ? counts_.hanging : counts_.faulty);
+      ++(found.fault == test::kDeadlock ? counts_.hanging : counts_.faulty);
     } else {
       ++(!ascend ? counts_.order_of_sums : !one_order ? counts_.order_of_edges : counts_.unnamed_waits);
     }
@@ -118,7 +118,7 @@ std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpo
   const auto lower_all = purpose.forward_only ? lower_forward_only : lower;
   std::vector<BentPrograms> out(
       2, BentPrograms(lower_all(schedule, purpose.shape, how.boundaries, how.sharding, how.prefetch)));
-  out.back().give_room(purpose.shape.microbatches);
+  out.back().add_slots(purpose.shape.microbatches);
   return out;
 }
 
@@ -242,9 +242,9 @@ TEST(ProgramFlips, OrdersThatAreOneAreOne) {
         test::flip(bent, draw(bent, random));
         const std::vector<Program> programs = bent.programs(drawn % 2 == 0 ? Posts::one_by_one : Posts::sets);
         for (const Assumptions& assumptions : test::all_assumptions()) {
-          const test::Searched fewer = test::search(ProgramsWorld(programs, purpose, assumptions));
-          const test::Searched all =
-              test::search(ProgramsWorld(programs, purpose, assumptions, ProgramsWorld::Orders::all));
+          const test::SearchResult fewer = test::search(ProgramsSpace(programs, purpose, assumptions));
+          const test::SearchResult all =
+              test::search(ProgramsSpace(programs, purpose, assumptions, ProgramsSpace::Orders::all));
           ASSERT_EQ(fewer.safe(), all.safe()) << shown(programs, assumptions, {}) << fewer.fault << all.fault;
           if (all.safe()) {
             ASSERT_LE(fewer.states, all.states);

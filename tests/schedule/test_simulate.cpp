@@ -86,7 +86,7 @@ TEST(Simulate, AgreesWithAClock) {
       const Simulation simulation =
           simulated(schedule, shape, {1.0 * costs.forward, 1.0 * costs.input, 1.0 * costs.weight}, costs.link);
       EXPECT_EQ(simulation.makespan_ms(), measured.span);
-      EXPECT_EQ(simulation.time_span.cost, measured.longest_row);
+      EXPECT_EQ(simulation.time_span.active, measured.longest_row);
       EXPECT_EQ(simulation.time_span.work, measured.work[0]);
       EXPECT_EQ(simulation.peak_in_flight, measured.in_flight);
     }
@@ -117,7 +117,7 @@ TEST(Simulate, ReportsWhenEachActionStartsAndEnds) {
               ElementsAre("0F0 0-1", "0F1 1-2", "0B0 8-13", "0B1 14-19", "1F0 1.5-3.5", "1I0 3.5-7.5", "1F1 7.5-9.5",
                           "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
   EXPECT_EQ(simulation.makespan_ms(), 25.5);
-  EXPECT_EQ(simulation.time_span.cost, 24);
+  EXPECT_EQ(simulation.time_span.active, 24);
   EXPECT_EQ(simulation.time_span.work, 24); // of the second rank
   EXPECT_EQ(simulation.time_span.bubble_rate(), 0);
 }
@@ -187,7 +187,7 @@ TEST(Simulate, UpdatedParametersAreGatheredAfterTheOptimizer) {
 
 TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
   const Simulation simulation = simulated("sched-gpipe", {4, 1, 6}, {1, 1, 1}, 0);
-  EXPECT_EQ(simulation.time_span.cost, 27);
+  EXPECT_EQ(simulation.time_span.active, 27);
   EXPECT_EQ(simulation.time_span.work, 18);
   EXPECT_DOUBLE_EQ(simulation.time_span.bubble_rate(), 9.0 / 27);
   EXPECT_DOUBLE_EQ(simulation.time_span.bubble_over_work(), 0.5);

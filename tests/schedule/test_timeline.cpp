@@ -64,7 +64,7 @@ TEST(Timeline, AgreesWithTheSimulator) {
     const auto [simulation, timeline] = plan(scheduler->rows(of.shape), of.shape, {1.1, 1.3, 0.7}, 0.2);
     const TimeSpan result = time_span(timeline);
     EXPECT_NEAR(result.length(), simulation.makespan_ms(), 1e-9);
-    EXPECT_NEAR(result.cost, simulation.time_span.cost, 1e-9);
+    EXPECT_NEAR(result.active, simulation.time_span.active, 1e-9);
     EXPECT_NEAR(result.work, simulation.time_span.work, 1e-9);
     EXPECT_NEAR(result.bubble_rate(), simulation.time_span.bubble_rate(), 1e-12);
     EXPECT_NEAR(result.bubble_over_work(), simulation.time_span.bubble_over_work(), 1e-12);
@@ -94,7 +94,7 @@ TEST(Timeline, TheBubbleIsThatOfPasses) {
       of_one_rank({{Kind::forward, 0, 0, 10, 11}, {Kind::backward, 0, 0, 13, 15}, {Kind::opt_step, 0, -1, 15, 20}}));
   EXPECT_EQ(result.first, 10);
   EXPECT_EQ(result.last, 20);
-  EXPECT_EQ(result.cost, 5);
+  EXPECT_EQ(result.active, 5);
   EXPECT_EQ(result.work, 3);
   EXPECT_DOUBLE_EQ(result.bubble_rate(), 0.4);
   EXPECT_EQ(time_span(Timeline{}).bubble_rate(), 0);
@@ -105,11 +105,8 @@ TEST(Timeline, ReportsInvalidPasses) {
   EXPECT_THAT(error_of([] {
                 time_span(of_one_rank({{Kind::forward, 0, 0, 0, 1}, {Kind::backward, 0, 0, 3, 2}}));
               }),
-              HasSubstr("rank 0, position 1, 0B0: it runs from 3 to 2"));
-  EXPECT_THAT(error_of([nan] {
-                time_span(of_one_rank({{Kind::forward, 0, 0, 0, nan}}));
-              }),
-              HasSubstr("position 0, 0F0"));
+              HasSubstr("rank 0, action 1, 0B0: it runs from 3 to 2"));
+  EXPECT_THAT(error_of([nan] { time_span(of_one_rank({{Kind::forward, 0, 0, 0, nan}})); }), HasSubstr("action 0, 0F0"));
   EXPECT_THAT(error_of([] {
                 time_span(of_one_rank({{Kind::forward, 1, 0, 0, 1}}));
               }),

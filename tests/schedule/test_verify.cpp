@@ -74,53 +74,53 @@ const Case kCases[] = {
      {1, 1, 1},
      {0},
      {"0F0 0F0 0B0"},
-     {"rank 0, position 2, 0F0: the forward of stage 0, microbatch 0 is already at position 1"}},
+     {"rank 0, action 2, 0F0: the forward of stage 0, microbatch 0 is already at action 1"}},
     {"WholeAndItsHalf",
      {1, 1, 1},
      {0},
      {"0F0 0B0 0W0"},
-     {"rank 0, position 3, 0W0: the weight gradient of stage 0, microbatch 0 is already at position 2"}},
+     {"rank 0, action 3, 0W0: the weight gradient of stage 0, microbatch 0 is already at action 2"}},
     {"BackwardFirst",
      {1, 1, 1},
      {0},
      {"0B0 0F0"},
-     {"rank 0, position 1, 0B0: it needs 0F0, which comes later, at position 2"}},
+     {"rank 0, action 1, 0B0: it needs 0F0, which comes later, at action 2"}},
     {"WeightBeforeInput",
      {1, 1, 1},
      {0},
      {"0F0 0W0 0I0"},
-     {"rank 0, position 2, 0W0: it needs 0I0, which comes later, at position 3"}},
+     {"rank 0, action 2, 0W0: it needs 0I0, which comes later, at action 3"}},
     {"InputsDescend",
      {1, 1, 2},
      {0},
      {"0F0 0F1 0I1 0I0 0W0 0W1"},
-     {"rank 0, position 3, 0I1: the input gradient of microbatch 0 comes later, at position 4; gradients of a stage "
+     {"rank 0, action 3, 0I1: the input gradient of microbatch 0 comes later, at action 4; gradients of a stage "
       "are added in ascending order of microbatches, so that every schedule gives the same bits"}},
     {"WeightsDescend",
      {1, 1, 2},
      {0},
      {"0F0 0F1 0I0 0I1 0W1 0W0"},
-     {"rank 0, position 5, 0W1: the weight gradient of microbatch 0 comes later, at position 6; gradients of a stage "
+     {"rank 0, action 5, 0W1: the weight gradient of microbatch 0 comes later, at action 6; gradients of a stage "
       "are added in ascending order of microbatches, so that every schedule gives the same bits"}},
     {"InputsDescendAndRanksWaitForEachOther",
      {2, 1, 3},
      {0, 1},
      {"0F0 0F1 0B1 0F2 0B0 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"},
-     {"rank 0, position 3, 0B1: the backward of microbatch 0 comes later, at position 5; gradients of a stage "
+     {"rank 0, action 3, 0B1: the backward of microbatch 0 comes later, at action 5; gradients of a stage "
       "are added in ascending order of microbatches, so that every schedule gives the same bits",
-      "rank 0, position 3, 0B1: it waits for 1B1 at position 5 of rank 1, which is never reached",
-      "rank 1, position 3, 1F2: it waits for 0F2 at position 4 of rank 0, which is never reached"}},
+      "rank 0, action 3, 0B1: it waits for 1B1 at action 5 of rank 1, which is never reached",
+      "rank 1, action 3, 1F2: it waits for 0F2 at action 4 of rank 0, which is never reached"}},
     {"UnknownStageAndMicrobatch",
      {1, 1, 1},
      {0},
      {"0F0 0B0 1F0 0F1"},
-     {"rank 0, position 3, 1F0: stage 1 does not exist; the last is 0",
-      "rank 0, position 4, 0F1: microbatch 1 does not exist; the last is 0"}},
+     {"rank 0, action 3, 1F0: stage 1 does not exist; the last is 0",
+      "rank 0, action 4, 0F1: microbatch 1 does not exist; the last is 0"}},
     {"OtherRanksStage",
      {2, 1, 1},
      {0, 1},
      {"0F0 1F0 1B0 0B0", ""},
-     {"rank 0, position 2, 1F0: stage 1 is on rank 1", "rank 0, position 3, 1B0: stage 1 is on rank 1"}},
+     {"rank 0, action 2, 1F0: stage 1 is on rank 1", "rank 0, action 3, 1B0: stage 1 is on rank 1"}},
     {"NoSuchRank", {1, 2, 1}, {0, 1}, {"0F0"}, {"the schedule assigns stage 1 to rank 1 of 1"}},
     {"RankWithoutAStage", {2, 1, 1}, {0, 0}, {"0F0 1F0 1B0 0B0", ""}, {"rank 1: the schedule assigns it no stage"}},
     {"StagesMissing",
@@ -132,13 +132,13 @@ const Case kCases[] = {
      {1, 2, 1},
      {0, 0},
      {"1F0 0F0 1B0 0B0"},
-     {"rank 0, position 1, 1F0: it waits for 0F0 at position 2 of rank 0, which is never reached"}},
+     {"rank 0, action 1, 1F0: it waits for 0F0 at action 2 of rank 0, which is never reached"}},
     {"RanksWaitForEachOther",
      {2, 1, 2},
      {0, 1},
      {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"},
-     {"rank 0, position 2, 0B0: it waits for 1B0 at position 3 of rank 1, which is never reached",
-      "rank 1, position 2, 1F1: it waits for 0F1 at position 3 of rank 0, which is never reached"}},
+     {"rank 0, action 2, 0B0: it waits for 1B0 at action 3 of rank 1, which is never reached",
+      "rank 1, action 2, 1F1: it waits for 0F1 at action 3 of rank 0, which is never reached"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(kCases),
                          [](const auto& of) { return std::string(of.param.name); });
@@ -148,7 +148,7 @@ TEST(VerifyRows, RefusesSlicesAndMissingRows) {
   Schedule sliced = schedule_of(shape, {0}, {"0F0 0B0"});
   sliced.row(0)[0].slice = 1;
   EXPECT_THAT(reasons(schedule::verify(sliced, shape)),
-              ElementsAre("rank 0, position 1, 0F0.1: this version runs whole sequences through one pipeline"));
+              ElementsAre("rank 0, action 1, 0F0.1: this version runs whole sequences through one pipeline"));
 
   const Schedule one_row = schedule_of(shape, {0}, {"0F0 0B0"});
   EXPECT_THAT(reasons(schedule::verify(one_row, PipelineShape{2, 1, 1})),
@@ -160,7 +160,7 @@ TEST(VerifyRows, RefusesAnUnknownKind) {
   Schedule rows = schedule_of(shape, {0}, {"0F0 0B0"});
   rows.row(0)[1].kind = static_cast<ComputeKind>(9);
   EXPECT_THAT(reasons(schedule::verify(rows, shape)),
-              ElementsAre("rank 0, position 2: an action of kind 9, which is not F, B, I or W"));
+              ElementsAre("rank 0, action 2: an action of kind 9, which is not F, B, I or W"));
 }
 
 TEST(VerifyRows, ReportsWhichRuleAndWhichActions) {
@@ -217,16 +217,16 @@ TEST(VerifyProgram, RefusesASlotUsedTwice) {
                     ending(Kind::norm), ending(Kind::opt_step, 0)});
   EXPECT_THAT(
       judged(program, 2),
-      ::testing::IsSupersetOf({"rank 0, position 2, 0F1: slot 0 of pool stash_i still holds microbatch 0",
-                               "rank 0, position 3, 0B0: it reads slot 0 of pool stash_i, which does not hold its "
+      ::testing::IsSupersetOf({"rank 0, action 2, 0F1: slot 0 of pool stash_i still holds microbatch 0",
+                               "rank 0, action 3, 0B0: it reads slot 0 of pool stash_i, which does not hold its "
                                "microbatch"}));
 }
 
 TEST(VerifyProgram, RefusesASlotThatDoesNotExist) {
   const auto program = with_actions({compute(Kind::forward, 0, 1)});
   EXPECT_THAT(judged(program, 1),
-              ::testing::IsSupersetOf({"rank 0, position 1, 0F0: slot 1 of pool stash_i does not exist",
-                                       "rank 0, position 1, 0F0: slot 1 of pool stash_w does not exist"}));
+              ::testing::IsSupersetOf({"rank 0, action 1, 0F0: slot 1 of pool stash_i does not exist",
+                                       "rank 0, action 1, 0F0: slot 1 of pool stash_w does not exist"}));
 }
 
 TEST(VerifyProgram, RefusesAStepThatEndsWrongly) {
@@ -234,9 +234,9 @@ TEST(VerifyProgram, RefusesAStepThatEndsWrongly) {
       {compute(Kind::forward, 0, 0), ending(Kind::reduce_grad, 0), compute(Kind::backward, 0, 0), ending(Kind::norm)});
   EXPECT_THAT(judged(program, 1),
               ElementsAre("rank 0: 0OPT_STEP is missing",
-                          "rank 0, position 2, 0REDUCE_GRAD: it needs 0B0, which comes later, at position 3",
-                          "rank 0, position 4, NORM: it needs REDUCE_TIED, which is not in the program",
-                          "rank 0, position 4, NORM: it does not wait for 0REDUCE_GRAD, which was posted before"));
+                          "rank 0, action 2, 0REDUCE_GRAD: it needs 0B0, which comes later, at action 3",
+                          "rank 0, action 4, NORM: it needs REDUCE_TIED, which is not in the program",
+                          "rank 0, action 4, NORM: it does not wait for 0REDUCE_GRAD, which was posted before"));
 }
 
 } // namespace

@@ -106,8 +106,8 @@ TEST(Verifier, SwappedTransfersOfAnEdgeAreRefused) {
                  }),
       ::testing::Contains(HasSubstr("1F0: it reads slot 0 of pool input_f, which does not hold its microbatch")));
   EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.move("0SEND_F0", program.at("0SEND_F1")); }),
-              ElementsAre("rank 0, position 3, 0SEND_F1: it is send 0 from rank 0 to rank 1, but receive 0 there is "
-                          "1RECV_F0 (rank 1, position 1); both ends must use the same order"));
+              ElementsAre("rank 0, action 3, 0SEND_F1: it is send 0 from rank 0 to rank 1, but receive 0 there is "
+                          "1RECV_F0 (rank 1, action 1); both ends must use the same order"));
 }
 
 // A gradient is received before the send that leads to it. If transfers can overtake one another, this has no effect;
@@ -118,7 +118,7 @@ TEST(Verifier, RefusesOneQueuePerRankIfItCausesACycle) {
   const std::vector<std::string> refused = with_fault(0, kSerial, early);
   ASSERT_EQ(refused.size(), 1u);
   for (const char* part :
-       {"rank 0, position 1, 0RECV_B0: deadlock (a -> b: a waits for b): 0RECV_B0 (rank 0, position 1) -> ",
+       {"rank 0, action 1, 0RECV_B0: deadlock (a -> b: a waits for b): 0RECV_B0 (rank 0, action 1) -> ",
         " -> 1SEND_B0 (rank 1, ", " -> 1RECV_F0 (rank 1, ", " -> 0SEND_F0 (rank 0, ",
         " -> 0RECV_B0; assumed: one queue per rank shared with the layers, rendezvous sends, nonblocking posts"})
     EXPECT_THAT(refused[0], HasSubstr(part));
@@ -153,7 +153,7 @@ TEST(Verifier, RefusesReceivesJustBeforeUseUnderRendezvous) {
 
 TEST(Verifier, ATransferThatIsMissingOrTwiceIsRefused) {
   EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F3")].microbatch = 2; }),
-              ::testing::IsSupersetOf({HasSubstr("0SEND_F2: it is already at position 9")}));
+              ::testing::IsSupersetOf({HasSubstr("0SEND_F2: it is already at action 9")}));
   const std::vector<std::string> refused = with_fault(1, kTagged, [](Mutable& program) {
     program.move("1SEND_B3", program.actions.size() - 1);
     program.actions.pop_back();
@@ -220,9 +220,9 @@ TEST(Verifier, GradientsAscend) {
 TEST(Verifier, TheCapCountsMicrobatchesOverStages) {
   const std::vector<Program> programs = one_f_one_b();
   EXPECT_THAT(reasons(verify(programs, {kShape, false, 2}, kTagged)), ElementsAre());
-  EXPECT_THAT(reasons(verify(programs, {kShape, false, 1}, kTagged)),
-              ::testing::Contains(
-                  std::string("rank 0, position 3, 0F1: more than 1 microbatch chunk is in flight on its rank")));
+  EXPECT_THAT(
+      reasons(verify(programs, {kShape, false, 1}, kTagged)),
+      ::testing::Contains(std::string("rank 0, action 3, 0F1: more than 1 microbatch chunk is in flight on its rank")));
 }
 
 TEST(Verifier, WrongRanksAreRefused) {
@@ -231,7 +231,7 @@ TEST(Verifier, WrongRanksAreRefused) {
   EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)), ElementsAre("program 0 is that of rank 1"));
   EXPECT_THAT(
       with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F0")].peer = 0; }),
-      ::testing::Contains(std::string("rank 0, position 2, 0SEND_F0: it names rank 0, but the stage is on rank 1")));
+      ::testing::Contains(std::string("rank 0, action 2, 0SEND_F0: it names rank 0, but the stage is on rank 1")));
 }
 
 TEST(Verifier, DerivesGuaranteesFromTraits) {
@@ -283,10 +283,10 @@ TEST(Verifier, ScatteredBoundariesAreGatheredBeforeTheyAreRead) {
     return reasons(verify(programs, {kShape}, kTagged));
   };
   EXPECT_THAT(with([](Mutable& program) { program.move("1GATHER_F1", program.at("1F1")); }),
-              ::testing::Contains(std::string("rank 1, position 7, 1F1: it needs 1GATHER_F1, which comes later, at "
-                                              "position 8")));
+              ::testing::Contains(std::string("rank 1, action 7, 1F1: it needs 1GATHER_F1, which comes later, at "
+                                              "action 8")));
   EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1GATHER_F1")].microbatch = 2; }),
-              ::testing::Contains(std::string("rank 1, position 8, 1F1: it needs 1GATHER_F1, which is not in the "
+              ::testing::Contains(std::string("rank 1, action 8, 1F1: it needs 1GATHER_F1, which is not in the "
                                               "program")));
   EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1GATHER_F0")].waits.clear(); }),
               ::testing::Contains(

@@ -7,6 +7,6 @@
 
 namespace triax::test {
 
-using namespace conformance::cases; // NOLINT(google-build-using-namespace): tests define cases of their own
+using namespace conformance::cases; // NOLINT(google-build-using-namespace): tests define other cases
 
 } // namespace triax::test

@@ -94,13 +94,13 @@ TEST_P(StreamSuite, OneStreamWaitsForAnother) {
 
 TEST_P(StreamSuite, WaitForAHostEventHoldsLaterWork) {
   const TensorView value = place(DType::f32, {1});
-  HostEvent gate;
-  Firing firing(gate, 20);
-  stream->wait(gate.arm());
+  HostEvent blocker;
+  Firing firing(blocker, 20);
+  stream->wait(blocker.arm());
   device->add_source(firing);
   device->fill(value, 3, *stream); // polls here if streams cannot wait for the host
   finish();
-  EXPECT_TRUE(gate.idle()) << "the fill did not wait";
+  EXPECT_TRUE(blocker.idle()) << "the fill did not wait";
   device->remove_source(firing);
   EXPECT_EQ(values<float>(value), (std::vector<float>{3}));
 }
@@ -134,12 +134,12 @@ TEST_P(StreamSuite, AnEventBehindNewWorkIsWaitedForElsewhere) {
 }
 
 TEST_P(StreamSuite, AnEventBehindAHostEventWaitsForIt) {
-  HostEvent gate;
-  stream->wait(gate.arm());
+  HostEvent blocker;
+  stream->wait(blocker.arm());
   const Event behind = stream->record();
   for (int i = 0; i < 100; ++i) device->progress();
   EXPECT_FALSE(behind.fired());
-  gate.fire();
+  blocker.fire();
   device->wait(behind, deadline_in(60));
 }
 
@@ -204,12 +204,12 @@ TEST_P(StreamSuite, AStreamWaitsForHostWorkOfAnother) {
 }
 
 TEST_P(StreamSuite, AFailedEventAbortsTheRankAndHoldsTheQueue) {
-  HostEvent gate;
+  HostEvent blocker;
   std::vector<int> done;
   Writing task(done, 1);
-  stream->wait(gate.arm());
+  stream->wait(blocker.arm());
   stream->post(task);
-  gate.fail("rank 1 went away");
+  blocker.fail("rank 1 went away");
   try {
     stream->ready();
     FAIL() << "ready() came back";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The template of an optimizer, Lion: the published formula, skipped steps, planning, and what it refuses.
+// The template of an optimizer, Lion: the published formula, skipped steps, dry runs, and what it refuses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -91,7 +91,7 @@ TEST_F(OptimizerTemplate, ASkippedStepChangesNothing) {
   EXPECT_EQ(momentum_, std::vector<double>(3));
 }
 
-TEST_F(OptimizerTemplate, PlanningReadsNoMemory) {
+TEST_F(OptimizerTemplate, ADryRunReadsNoMemory) {
   ParameterShard planned = shard();
   planned.master = {nullptr, DType::f64, Shape{3}};
   planned.gradient = planned.working = planned.master;

@@ -64,7 +64,7 @@ TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
   use_divided_model(run);
   const RankTrace one = train_ranks(run, 3).front();
   run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
-  run.keys["parallel.data"] = "4"; // ranks with samples of their own
+  run.keys["parallel.data"] = "4"; // ranks with different samples
   const Layout layout({{"tensor", 2, Divides::tensors},
                        {"context", 2, Divides::positions},
                        {"expert", 2, Divides::samples},

@@ -69,7 +69,7 @@ TEST_F(SavedTwice, AFolderThatIsMovedIsFollowed) {
 }
 
 /// Before its first save, from the checkpoint that it has continued from.
-TEST_F(SavedTwice, AfterAMoveARunGoesBackInItsOwnFolder) {
+TEST_F(SavedTwice, AfterAMoveARunRewindsInItsOwnFolder) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   run_.keys["checkpoint.every"] = "9";
   ASSERT_THAT(train({1, 1, 2}, 2), IsEmpty());

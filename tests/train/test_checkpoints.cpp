@@ -301,7 +301,10 @@ TEST_F(RefusedResume, OtherTokensUnderTheSameNameAreRefusedUnlessTheyAreAccepted
 
 TEST_F(RefusedResume, ACheckpointToBeginWithMustExistUntilTheRunHasItsOwn) {
   EXPECT_THAT(refusal("checkpoint.from", "\"gone\""),
-              AllOf(StartsWith("checkpoint.from: "), HasSubstr("gone/manifest.json: does not exist")));
+              AllOf(StartsWith("checkpoint.from: "), EndsWith("/gone: does not exist")));
+  fs::create_directories(run_.folder() / "empty");
+  EXPECT_THAT(refusal("checkpoint.from", "\"empty\""),
+              EndsWith("/empty: is not a checkpoint: it has no manifest.json"));
   ASSERT_THAT(train({}, 2), IsEmpty());
   EXPECT_THAT(refusal("checkpoint.from", "\"gone\""), HasSubstr("continues after step 2 from "));
   run_.keys["run.dir"] = "\"other\"";
@@ -345,7 +348,7 @@ TEST_F(RefusedResume, AStateThatAPluginNeedsOrDoesNotReadIsNamed) {
             "the checkpoint has a state of optim-counting 0.1.0 that optim-counting does not read");
 }
 
-#ifndef __SANITIZE_THREAD__ // which uses memory of its own for each byte that is copied
+#ifndef __SANITIZE_THREAD__ // which uses extra memory for each byte that is copied
 /// The kernel provides memory at its first use. A step waits for a copy, and must not wait for that.
 TEST(Staging, IsProvidedBeforeTheFirstSave) {
   test::TinyRun tiny;

@@ -17,7 +17,7 @@ using test::TinyRun;
 /// Global tensors by "parameter name", for example "block 0/mlp.up.weight m".
 using Saved = std::map<std::string, std::vector<double>>;
 
-constexpr double kNobody = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
 
 double element(const TensorView& view, std::int64_t at) {
   return view.dtype() == DType::f64 ? view.as<double>()[at] : static_cast<double>(view.as<float>()[at]);
@@ -46,7 +46,7 @@ void put(std::vector<double>& whole, const executor::Box& box, const Shape& glob
 void save(const train::Rank& rank, Saved& out) {
   for (const executor::KeptTensor& tensor : rank.kept()) {
     std::vector<double>& whole = out[tensor.parameter + " " + tensor.name];
-    if (whole.empty()) whole.assign(static_cast<std::size_t>(tensor.spec->global.elements()), kNobody);
+    if (whole.empty()) whole.assign(static_cast<std::size_t>(tensor.spec->global.elements()), kUnset);
     for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.saved.first, tensor.saved.count))
       put(whole, box, tensor.spec->global, tensor.view, tensor.saved.first - tensor.held.first + box.offset);
   }

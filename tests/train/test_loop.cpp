@@ -157,14 +157,14 @@ TEST_F(LoopTest, ARunThatStopsBeforeItsFirstStepChangesNoEarlierFile) {
 
 TEST_F(LoopTest, ADeletedFolderIsReportedAtTheStepAndTheTrainingContinues) {
   run_.keys["log.every"] = "100";
-  std::size_t told_before_the_end = 0;
+  std::size_t lines_before_the_end = 0;
   source_.prompt = [&](std::int64_t sample) {
     if (sample == 8) std::filesystem::remove_all(config_.folder); // first sample of the third step
-    if (sample == 12) told_before_the_end = log_.lines.size();    // and of the fourth
+    if (sample == 12) lines_before_the_end = log_.lines.size();   // and of the fourth
   };
   const train::LoopResult result = go();
   EXPECT_EQ(result.steps, 6);
-  EXPECT_EQ(told_before_the_end, 1u);
+  EXPECT_EQ(lines_before_the_end, 1u);
   ASSERT_EQ(log_.lines.size(), 1u);
   EXPECT_THAT(log_.lines[0], HasSubstr("metrics.jsonl: was deleted during the run"));
   EXPECT_EQ(result.records, 1);

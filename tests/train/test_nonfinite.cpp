@@ -244,7 +244,7 @@ TEST_F(Nonfinite, ARunThatSkipsTooManyStepsSavesTheLastOne) {
 }
 
 /// The losses are those of a run without these samples.
-TEST_F(Nonfinite, RewindGoesBackAndLeavesTheSamplesOut) {
+TEST_F(Nonfinite, ARewindLeavesTheSamplesOut) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   ASSERT_THAT(train(PoisoningSource(35), {2, 2, 2}), IsEmpty()); // step 5; the last checkpoint is of step 3
   ASSERT_EQ(notes_.size(), 2u);
@@ -297,7 +297,7 @@ TEST_F(Nonfinite, ARunThatStopsAfterItHasGoneBackContinuesWithoutTheSamples) {
   EXPECT_EQ(rewound, records());
 }
 
-TEST_F(Nonfinite, ARunThatGoesBackTooOftenEnds) {
+TEST_F(Nonfinite, ARunThatRewindsTooOftenEnds) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   run_.keys["train.max_rewinds"] = "1";
   ASSERT_THAT(train(PoisoningSource(35)), IsEmpty());
@@ -310,7 +310,7 @@ TEST_F(Nonfinite, ARunThatGoesBackTooOftenEnds) {
 }
 
 /// A later start must not use the samples again that the last return has left out.
-TEST_F(Nonfinite, ARunThatGoesBackTooOftenHasSavedItsLastReturn) {
+TEST_F(Nonfinite, ARunThatRewindsTooOftenHasSavedItsLastRewind) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   run_.keys["train.max_rewinds"] = "1";
   run_.keys["model.hidden"] = "64"; // takes a while to write

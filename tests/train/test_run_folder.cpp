@@ -5,15 +5,12 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "os/replace_file.hpp"
 #include "support/error_of.hpp"
 #include "support/file_size_limit.hpp"
-#include "support/temp_folder.hpp"
-#include "train/metrics_lock.hpp"
-#include "train/run_folder.hpp"
+#include "train/run_folder_fixture.hpp"
 
 namespace triax::train {
 namespace {
@@ -21,47 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 using test::read_file;
 using test::write_file;
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
-using ::testing::StartsWith;
 using triax::test::error_of;
-
-report::StepRecord record(std::int64_t step) {
-  report::StepRecord out;
-  out.step = step;
-  return out;
-}
-
-class RunFolderTest : public ::testing::Test {
- protected:
-  RunFolderTest() {
-    run_.folder = fs::canonical(folder_.path()) / "run";
-    run_.log.metrics = run_.folder / "metrics.jsonl";
-  }
-  /// Runs up to this step, after `done` steps of an earlier run; returns the message about moved files.
-  std::string train(int steps, const std::string& resolved = "# a run\n", int done = 0) {
-    const RunFolder folder(run_, resolved);
-    RunRecords records(run_, resolved, null_log());
-    std::string moved = records.begin(done);
-    for (int step = done + 1; step <= steps; ++step) records.write(record(step));
-    return moved;
-  }
-  /// File contents by path within the test's folder.
-  std::map<std::string, std::string> files() const {
-    std::map<std::string, std::string> out;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
-      if (entry.is_regular_file()) out[entry.path().lexically_relative(folder_.path())] = read_file(entry.path());
-    return out;
-  }
-
-  test::TempFolder folder_;
-  config::RunConfig run_;
-};
 
 TEST_F(RunFolderTest, ARunThatDoesNotBeginChangesNoFileOfAnEarlierRun) {
   train(2);
@@ -163,15 +126,15 @@ TEST_F(RunFolderTest, ARunThatContinuesKeepsItsRecords) {
   EXPECT_THAT(train(1), HasSubstr("checkpoints to checkpoints-2"));
 }
 
-TEST_F(RunFolderTest, ARunThatGoesBackKeepsTheRecordsThatItRepeatsAside) {
+TEST_F(RunFolderTest, ARunThatRewindsKeepsTheRecordsThatItRepeatsAside) {
   const RunFolder folder(run_, "# a run\n");
   RunRecords records(run_, "# a run\n", null_log());
   records.begin();
   write_file(run_.folder / "timeline-rank-0.json", "x");
   for (int step = 1; step <= 3; ++step) records.write(record(step));
-  EXPECT_EQ(records.go_back(3), "");
+  EXPECT_EQ(records.rewind(3), "");
   const std::string three = files().at("run/metrics.jsonl");
-  EXPECT_THAT(records.go_back(1), EndsWith("metrics.jsonl: records after step 1 are only in metrics-1.jsonl"));
+  EXPECT_THAT(records.rewind(1), EndsWith("metrics.jsonl: records after step 1 are only in metrics-1.jsonl"));
   records.write(record(2));
   EXPECT_EQ(files().at("run/metrics-1.jsonl"), three);
   const std::string two = files().at("run/metrics.jsonl");
@@ -181,7 +144,7 @@ TEST_F(RunFolderTest, ARunThatGoesBackKeepsTheRecordsThatItRepeatsAside) {
   EXPECT_EQ(records.records(), 4);
 }
 
-TEST_F(RunFolderTest, RecordsThatAreLostBeforeARunGoesBackAreStillMissing) {
+TEST_F(RunFolderTest, RecordsThatAreLostBeforeARunRewindsAreStillMissing) {
   const RunFolder folder(run_, "# a run\n");
   RunRecords records(run_, "# a run\n", null_log());
   records.begin();
@@ -193,7 +156,7 @@ TEST_F(RunFolderTest, RecordsThatAreLostBeforeARunGoesBackAreStillMissing) {
   }
   records.write(record(4));
   EXPECT_EQ(records.missing(), 2);
-  records.go_back(1);
+  records.rewind(1);
   EXPECT_EQ(records.missing(), 2);
   {
     const test::FileSizeLimit full(fs::file_size(run_.folder / "metrics.jsonl"));
@@ -204,7 +167,7 @@ TEST_F(RunFolderTest, RecordsThatAreLostBeforeARunGoesBackAreStillMissing) {
   EXPECT_EQ(records.records(), 6);
 }
 
-TEST_F(RunFolderTest, ARunThatGoesBackAfterAMoveLeavesAnotherRunAlone) {
+TEST_F(RunFolderTest, ARunThatRewindsAfterAMoveLeavesAnotherRunAlone) {
   const RunFolder folder(run_, "# a run\n");
   RunRecords records(run_, "# a run\n", null_log());
   records.begin();
@@ -212,79 +175,12 @@ TEST_F(RunFolderTest, ARunThatGoesBackAfterAMoveLeavesAnotherRunAlone) {
   fs::rename(run_.folder, folder_ / "moved");
   train(4, "# another\n");
   const std::string other = files().at("run/metrics.jsonl");
-  EXPECT_THAT(records.go_back(1), EndsWith("moved/metrics.jsonl: records after step 1 are only in metrics-1.jsonl"));
+  EXPECT_THAT(records.rewind(1), EndsWith("moved/metrics.jsonl: records after step 1 are only in metrics-1.jsonl"));
   records.write(record(2));
   EXPECT_EQ(records.missing(), 0);
   EXPECT_EQ(files().at("run/metrics.jsonl"), other);
   const std::string two = files().at("moved/metrics.jsonl");
   EXPECT_EQ(std::count(two.begin(), two.end(), '\n'), 2);
-}
-
-/// It writes to the file as before, and the counts continue.
-/// Names of the event files in a folder of the test.
-std::vector<std::string> event_files(const std::map<std::string, std::string>& files, const std::string& folder) {
-  std::vector<std::string> out;
-  for (const auto& [name, content] : files)
-    if (name.starts_with(folder + "/events.out.tfevents.")) out.push_back(name);
-  return out;
-}
-
-TEST_F(RunFolderTest, EveryStartAndEveryReturnWritesAnEventFile) {
-  run_.log.tensorboard = true;
-  train(3);
-  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 1);
-  train(5, "# a run\n", 3); // continues
-  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 2);
-  RunRecords records(run_, "# a run\n", null_log());
-  records.begin(5);
-  records.write(record(6));
-  records.go_back(5);
-  records.write(record(6));
-  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 4);
-  EXPECT_EQ(records.missing_events(), 0);
-  EXPECT_THAT(train(1), HasSubstr("tensorboard to tensorboard-"));
-  EXPECT_EQ(event_files(files(), "run/tensorboard").size(), 1);
-}
-
-TEST_F(RunFolderTest, AnEvaluationThatIsMadeLaterIsAnEventToo) {
-  run_.log.tensorboard = true;
-  train(3);
-  RunRecords records(run_, "# a run\n", null_log());
-  records.begin(3);
-  const auto newest = [this] {
-    const std::string name = event_files(files(), "run/tensorboard").back();
-    return files().at(name);
-  };
-  const std::string before = newest();
-  report::StepRecord evaluated;
-  evaluated.step = 3;
-  evaluated.eval_loss = 5.5;
-  records.add_evaluation(evaluated);
-  EXPECT_THAT(newest(), AllOf(StartsWith(before), HasSubstr("eval_loss"), Not(HasSubstr("grad_norm"))));
-}
-
-TEST_F(RunFolderTest, EventsOfARunThatGoesBackAfterAMoveAreInItsFolder) {
-  run_.log.tensorboard = true;
-  fs::create_directories(run_.folder);
-  RunRecords records(run_, "# a run\n", null_log());
-  records.begin();
-  records.write(record(1));
-  records.write(record(2));
-  fs::rename(run_.folder, folder_ / "moved");
-  records.go_back(1);
-  EXPECT_EQ(event_files(files(), "moved/tensorboard").size(), 2);
-  EXPECT_FALSE(fs::exists(run_.folder));
-}
-
-TEST_F(RunFolderTest, EventsThatCannotBeWrittenDoNotEndTheRun) {
-  run_.log.tensorboard = true;
-  fs::create_directories(run_.folder);
-  write_file(run_.folder / "tensorboard", "a file where the folder should be");
-  RunRecords records(run_, "# a run\n", null_log());
-  records.begin();
-  records.write(record(1));
-  EXPECT_EQ(records.missing_events(), 1);
-  EXPECT_EQ(records.missing(), 0);
 }
 
 TEST_F(RunFolderTest, MemoryIsRecordedAtTheStart) {
@@ -302,7 +198,7 @@ TEST_F(RunFolderTest, RecordsThatCannotBeMovedStay) {
   records.begin();
   for (int step = 1; step <= 3; ++step) records.write(record(step));
   fs::create_directories(os::temporary_name(run_.folder / "metrics.jsonl") / "in the way");
-  EXPECT_THAT(error_of([&] { records.go_back(1); }), HasSubstr("metrics.jsonl"));
+  EXPECT_THAT(error_of([&] { records.rewind(1); }), HasSubstr("metrics.jsonl"));
   records.write(record(2));
   EXPECT_EQ(records.missing(), 0);
   const std::string all = files().at("run/metrics.jsonl");
@@ -355,22 +251,6 @@ TEST_F(RunFolderTest, AFailureIsReportedInTheFolderThatWasMoved) {
   EXPECT_EQ(another.failure_file(), run_.folder / "failed-start.json");
   fs::remove_all(folder_ / "moved");
   EXPECT_FALSE(fs::exists(folder.failure_file().parent_path()));
-}
-
-TEST_F(RunFolderTest, ALockOfMetricsIsRemovedFromTheFolderThatWasMoved) {
-  fs::create_directories(run_.folder);
-  {
-    const MetricsLock lock(run_.folder / "metrics.jsonl");
-    fs::rename(run_.folder, folder_ / "moved");
-    fs::create_directories(run_.folder);
-    std::optional<MetricsLock> another(run_.folder / "metrics.jsonl");
-    EXPECT_THAT(error_of([&] { MetricsLock(folder_ / "moved/metrics.jsonl"); }), HasSubstr("another run is writing"));
-    EXPECT_TRUE(fs::exists(folder_ / "moved/metrics.jsonl.lock"));
-    another.reset();
-    write_file(run_.folder / "metrics.jsonl.lock", "of a third run");
-  }
-  EXPECT_FALSE(fs::exists(folder_ / "moved/metrics.jsonl.lock"));
-  EXPECT_EQ(read_file(run_.folder / "metrics.jsonl.lock"), "of a third run") << "not the file that was locked";
 }
 
 TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsRefused) {

@@ -31,13 +31,13 @@ TEST(SequenceParallelism, ChangesResultsByRoundingOnly) {
     run.keys["parallel.sequence"] = "false";
     const std::vector<RankTrace> whole = test::train_ranks(run, 4);
     run.keys["parallel.sequence"] = "true";
-    const std::vector<RankTrace> parted = test::train_ranks(run, 4);
+    const std::vector<RankTrace> sharded = test::train_ranks(run, 4);
     for (std::size_t rank = 0; rank < whole.size(); ++rank) {
       for (std::size_t step = 0; step < 4; ++step) {
-        EXPECT_NEAR(parted[rank].trace.losses[step], whole[rank].trace.losses[step], 1e-11);
-        EXPECT_NEAR(parted[rank].trace.norms[step], whole[rank].trace.norms[step], 1e-11);
+        EXPECT_NEAR(sharded[rank].trace.losses[step], whole[rank].trace.losses[step], 1e-11);
+        EXPECT_NEAR(sharded[rank].trace.norms[step], whole[rank].trace.norms[step], 1e-11);
       }
-      EXPECT_NEAR(parted[rank].held_out, whole[rank].held_out, 1e-11);
+      EXPECT_NEAR(sharded[rank].held_out, whole[rank].held_out, 1e-11);
     }
   }
 }

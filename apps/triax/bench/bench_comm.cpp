@@ -74,8 +74,8 @@ int measure_as_rank(const CommArguments& arguments, const launch::Environment& e
   // One rank of each machine, because the free memory is different in each message.
   if (!ours && environment.local_rank == 0 && requested.refusals.empty() && placement.device == DeviceKind::host)
     requested.refusals.add(bench::check_memory(requested.plan, environment.local_world, os::this_machine().free_bytes));
-  const bool speaks = !ours && environment.rank == 0;
-  if (speaks && requested.refusals.empty()) check_output(arguments.sides.output, requested.refusals);
+  const bool is_reporter = !ours && environment.rank == 0;
+  if (is_reporter && requested.refusals.empty()) check_output(arguments.sides.output, requested.refusals);
   std::string refused;
   for (const config::Diagnostic& error : diagnostics_of(requested.refusals))
     refused += (refused.empty() ? "" : "\n") + error.text;
@@ -89,12 +89,12 @@ int measure_as_rank(const CommArguments& arguments, const launch::Environment& e
   request.timeout_s = arguments.timeout_s;
   request.refused = refused;
   request.keys = keys_of(arguments, environment.world);
-  if (speaks)
+  if (is_reporter)
     request.report = [&](const bench::SizeResult& result) {
       if (!report) report.emplace(requested.plan, placement, arguments.sides).begin();
       report->add(result);
     };
-  request.print = [&](const std::string& problem) { print_problem(problem, arguments.sides.json && speaks); };
+  request.print = [&](const std::string& problem) { print_problem(problem, arguments.sides.json && is_reporter); };
   try {
     const bench::ProcessEnd end = bench::measure_process(request);
     if (end != bench::ProcessEnd::done) return end == bench::ProcessEnd::refused ? kRefused : kFailed;

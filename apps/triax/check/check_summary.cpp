@@ -18,11 +18,6 @@ namespace {
 
 using report::bytes_text;
 
-/// "8 blocks", "1 head"
-std::string counted(int count, const std::string& kind) {
-  return text("{} {}{}", count, kind, count == 1 ? "" : "s");
-}
-
 /// "16 microbatches x (6 blocks x 302 MB + 1 head x 20 MB) + 41 MB of workspace + 2 x 4 MB of transfers"
 std::string formula(const std::vector<executor::ActivationPart>& parts) {
   const auto join = [](std::string& to, const std::string& more) { to += (to.empty() ? "" : " + ") + more; };
@@ -36,11 +31,11 @@ std::string formula(const std::vector<executor::ActivationPart>& parts) {
     } else if (part.what == "transfers") {
       transfers[part.bytes] += part.layers * part.microbatches;
     } else {
-      join(layers[part.microbatches], text("{} x {}", counted(part.layers, part.what), bytes));
+      join(layers[part.microbatches], text("{} x {}", report::counted_text(part.layers, part.what), bytes));
     }
   }
   for (const auto& [microbatches, of] : layers)
-    join(out, text("{} microbatch{} x ({})", microbatches, microbatches == 1 ? "" : "es", of));
+    join(out, text("{} x ({})", report::counted_text(microbatches, "microbatch", "microbatches"), of));
   for (const auto& [bytes, count] : transfers) join(others, text("{} x {} of transfers", count, bytes_text(bytes)));
   if (!others.empty()) join(out, others);
   return out;
@@ -87,13 +82,15 @@ std::string stage_lines(const train::Balance& balance) {
   std::string out = text("per rank: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
                          range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
   if (std::abs(step.longer) < kEven)
-    return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n",
+    return out + text("even stages: ranks are idle {} of a step (estimated from FLOPs, without transfers)\n",
                       report::percent_text(step.idle));
+  const bool is_longer = step.longer > 0;
   return out + text(
-                   "uneven stages: the step is {} {} (ranks idle {} instead of {}; by FLOPs, without transfers); set "
-                   "parallel.split to move layers\n",
-                   report::percent_text(std::abs(step.longer)), step.longer > 0 ? "longer" : "shorter",
-                   report::percent_text(step.idle), report::percent_text(step.even_idle));
+                   "uneven stages: the step is {} {} than with equal stages (idle {} instead of {}; estimated from "
+                   "FLOPs, without transfers){}\n",
+                   report::percent_text(std::abs(step.longer)), is_longer ? "longer" : "shorter",
+                   report::percent_text(step.idle), report::percent_text(step.even_idle),
+                   is_longer ? "; move layers with parallel.split" : "");
 }
 
 /// "communication of a step: a rank sends at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks
@@ -136,7 +133,8 @@ std::string layer_counts(const std::vector<std::string>& layers) {
     }
   }
   std::string out;
-  for (const auto& [kind, count] : kinds) out += (out.empty() ? "" : ", ") + (count == 1 ? kind : counted(count, kind));
+  for (const auto& [kind, count] : kinds)
+    out += (out.empty() ? "" : ", ") + (count == 1 ? kind : report::counted_text(count, kind));
   return out;
 }
 

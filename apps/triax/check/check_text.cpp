@@ -157,10 +157,12 @@ std::string size_text(const CheckReport& report) {
   const config::RunConfig& run = *report.loaded.run;
   const std::uint64_t bytes = static_cast<std::uint64_t>(report.preflight.parameters) * bytes_of(run.train.master);
   const std::string& resume = report.preflight.resume;
-  return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} sequences = {} x {} microbatches of {}\n{}",
+  return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} = {} x {} of {}\n{}",
               grouped(report.preflight.parameters), report::bytes_text(bytes), precision_name(run.train.master),
-              run.batch.global, run.parallel.data == 1 ? "1 data rank" : text("{} data ranks", run.parallel.data),
-              run.microbatches(), run.batch.micro, resume.empty() ? resume : text("training: {}\n", resume));
+              report::counted_text(run.batch.global, "sequence"), report::counted_text(run.parallel.data, "data rank"),
+              report::counted_text(run.microbatches(), "microbatch", "microbatches"),
+              report::counted_text(run.batch.micro, "sequence"),
+              resume.empty() ? resume : text("training: {}\n", resume));
 }
 
 } // namespace

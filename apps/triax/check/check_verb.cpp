@@ -46,7 +46,12 @@ CheckReport check(const CheckArguments& arguments) {
   report.placement = checked.placement;
   report.preflight = std::move(checked.preflight);
   const auto refuse = [&report](const Refusals& refusals) {
-    for (const Refusal& refusal : refusals) report.refusals.push_back(config::diagnose(refusal, report.loaded.values));
+    for (Refusal refusal : refusals) {
+      if (refusal.code == ErrorCode::kNoDevice)
+        refusal.hint +=
+            text("{}triax check --no-device skips the checks of this machine", refusal.hint.empty() ? "" : "; ");
+      report.refusals.push_back(config::diagnose(refusal, report.loaded.values));
+    }
   };
   refuse(report.preflight.refusals);
   if (report.limit) refuse(fits(*report.limit, *report.loaded.run, report.preflight));
@@ -64,7 +69,7 @@ void add_check(CLI::App& program, int& status) {
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--no-device", arguments->no_device,
-                 "plans a run for another machine: devices, memory, data and plugins for GPUs may be missing here");
+                 "checks a run for another machine: devices, memory, data and plugins for GPUs may be missing here");
   verb->add_option("--memory", arguments->memory, "fails if a rank needs more device memory than this, such as 80GiB")
       ->check(CLI::Validator(is_memory_limit, {}))
       ->type_name("SIZE");

@@ -18,14 +18,17 @@ constexpr rlim_t kMinStack = 1 << 20; // bytes; libraries such as UCX have buffe
 } // namespace
 
 std::string environment_error() {
-  if (const rlim_t allowed = raise_open_files(kMinOpenFiles); allowed < kMinOpenFiles)
-    return Error(text("too many open files: this process may open {}, and triax needs {}", allowed, kMinOpenFiles), {},
-                 "raise the hard limit of open files (ulimit -Hn)")
+  if (const rlim_t allowed = os::raise_open_file_limit(kMinOpenFiles); allowed < kMinOpenFiles)
+    return Error(text("the limit of open files is {}, and triax needs at least {}", allowed, kMinOpenFiles), {},
+                 text("run: ulimit -n {}; if this is refused, ask the administrator to raise the hard limit",
+                      kMinOpenFiles))
         .what();
-  if (const rlim_t allowed = os::raise_stack(kMinStack); allowed < kMinStack)
-    return Error(text("the stack is too small: this process may have {} KiB, and triax needs {} KiB", allowed / 1024,
+  if (const rlim_t allowed = os::raise_stack_limit(kMinStack); allowed < kMinStack)
+    return Error(text("the limit of the stack is {} KiB, and triax needs at least {} KiB", allowed / 1024,
                       kMinStack / 1024),
-                 {}, "raise the hard limit of the stack (ulimit -Hs)")
+                 {},
+                 text("run: ulimit -s {}; if this is refused, ask the administrator to raise the hard limit",
+                      kMinStack / 1024))
         .what();
   std::error_code failed;
   if (std::filesystem::current_path(failed).empty())

@@ -57,13 +57,16 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
     std::string next = "use ";
     if (run.memory.recompute == "none") next += "memory.recompute = \"full\", ";
     if (run.parallel.tensor > 1 && !run.parallel.sequence) next += "parallel.sequence = true, ";
-    next += "a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline";
-    if (in_flight == 1) return next;
-    return text("{}, or a scheduler that keeps fewer microbatches in flight than {}", next, in_flight);
+    if (run.batch.micro > 1) next += "a smaller batch.micro, ";
+    if (in_flight == 1) return next + "or a larger parallel.tensor or parallel.pipeline";
+    return text(
+        "{}a larger parallel.tensor or parallel.pipeline, or a scheduler that keeps fewer than {} microbatches in "
+        "flight",
+        next, in_flight);
   }
   if (largest == "scratch" || largest == "batches") return "use a smaller batch.micro";
   if (run.parallel.data > 1 && run.optimizer_core.shard == "none")
-    return "use optimizer.shard = \"states\", which divides optimizer state over the data ranks, or a larger "
+    return "use optimizer.shard = \"states\", which shards optimizer state over the data ranks, or a larger "
            "parallel.tensor or parallel.pipeline, which divide weights and gradients too";
   return "use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state";
 }
@@ -95,9 +98,8 @@ Refusals fits(const MemoryLimit& limit, const config::RunConfig& run, const trai
   std::vector<train::MemoryRow> parts = most.memory;
   std::ranges::stable_sort(parts, std::ranges::greater{}, &train::MemoryRow::bytes);
   const std::string more = above > 1 ? text("; {} ranks do not fit", above) : std::string();
-  return make_refusal(ErrorCode::kOutOfMemory, {},
-                      "--memory {} ({}): rank {} needs {}, {} more than its device has: {}{}", limit.written,
-                      report::bytes_text(limit.bytes), most.ranks.front(), report::bytes_text(most.bytes()),
+  return make_refusal(ErrorCode::kOutOfMemory, {}, "--memory {}: rank {} needs {}, {} too much; largest: {}{}",
+                      limit.written, most.ranks.front(), report::bytes_text(most.bytes()),
                       report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
       .with_hint("{}", remedy(run, most, parts.front().what));
 }

@@ -64,7 +64,7 @@ inline constexpr const char* kRatioNote =
 
 std::string comparison_text(const ComparisonReport& report);
 std::string comparison_json(const ComparisonReport& report);
-/// A page of its own (page/page.hpp).
+/// A whole page (page/page.hpp).
 std::string comparison_html(const ComparisonReport& report);
 
 } // namespace triax::app

@@ -89,7 +89,7 @@ class OverlaidRun {
   std::string file() const { return file_.string(); }
 
  private:
-  fs::path file_; // in a folder of its own
+  fs::path file_; // in a separate folder
 };
 
 LoadedSide load_side(const char* name, const CompareArguments& arguments, const SideArguments& side,

@@ -47,8 +47,8 @@ std::string spread_text(const ComparisonReport& report, bool is_a) {
 }
 
 std::string memory_text(const compare::SideResult& side) {
-  return text("{} planned for the rank that needs most; {} resident in all processes",
-              report::bytes_text(side.memory_bytes), report::bytes_text(side.resident_bytes));
+  return text("{} for the rank that needs most; {} resident in all processes", report::bytes_text(side.memory_bytes),
+              report::bytes_text(side.resident_bytes));
 }
 
 TableRows traffic_table(const ComparisonReport& report) {

@@ -34,7 +34,7 @@ std::string_view without_trailing_whitespace(std::string_view context) {
   return last == context.npos ? std::string_view() : context.substr(0, last + 1);
 }
 
-/// Why a context has no token of its own.
+/// Why a context has no token that is not part of an ending.
 const char* no_tokens(std::string_view context) {
   if (context.empty()) return "is empty";
   return without_trailing_whitespace(context).empty() ? "has only white space, which belongs to the endings"
@@ -87,7 +87,7 @@ class ChoiceReader {
     if (!examples_.empty() && (examples_.front().endings.size() == 1) != (out.endings.size() == 1))
       return refuse(text("has {} ending{}, and line {} has {}", out.endings.size(), out.endings.size() == 1 ? "" : "s",
                          examples_.front().line, examples_.front().endings.size()),
-                    "evaluate examples with one ending in a file of their own");
+                    "evaluate examples with one ending in a separate file");
     examples_.push_back(std::move(out));
   }
 
@@ -162,7 +162,7 @@ std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>
         std::ranges::copy(to.tokenizer.encode(example.context + example.endings[i]),
                           std::back_inserter(sequence.tokens));
         if (sequence.tokens.size() <= context)
-          refuse(text("endings[{}] adds no token to the context", i), "write an ending that is a text of its own");
+          refuse(text("endings[{}] adds no token to the context", i), "write an ending that adds text to the context");
         out.push_back(std::move(sequence));
       }
     } catch (const Error& error) {

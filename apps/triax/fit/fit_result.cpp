@@ -83,8 +83,10 @@ std::string to_text(const FitResult& result) {
   const train::MemoryPlan& written = result.search.written;
   std::string out = text("as written: {}: rank {} needs most, {}\n\n", to_text(written.settings), written.rank,
                          report::bytes_text(written.bytes));
-  out += text("the largest batch.micro in --memory {}; idle is the mean of the ranks by FLOPs, without transfers\n",
-              result.limit.written) +
+  out += text(
+             "the largest batch.micro in --memory {}; idle: mean bubble of the ranks, estimated from FLOPs without "
+             "transfers\n",
+             result.limit.written) +
          rows_text(result) + '\n';
   const std::vector<FitChange> changes = changes_of(result);
   if (changes.empty()) return out + text("{} fits as it is written\n", result.file);

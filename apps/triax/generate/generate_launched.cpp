@@ -85,21 +85,21 @@ class GeneratingProcess final : public LaunchedRank {
   bool wants_json() const override { return arguments_.json; }
   std::string ended_before(int signal) const override { return report_.ended_at_once(signal); }
   void end_at_once(int signal) const override {
-    if (speaks()) report_.end_at_once(signal);
+    if (is_reporter()) report_.end_at_once(signal);
   }
 
   int work(launch::Job& job, os::StopSignals& signals) override {
     const auto log =
-        rank_log(prepared_.run(), environment().rank, {speaks() ? LogLevel::trace : LogLevel::warn, !is_ours()});
+        rank_log(prepared_.run(), environment().rank, {is_reporter() ? LogLevel::trace : LogLevel::warn, !is_ours()});
     const os::StopSignalLog signals_to(signals, *log);
-    if (speaks()) log->info("{}", start_line(prepared_));
+    if (is_reporter()) log->info("{}", start_line(prepared_));
     std::optional<TextConversation> conversation;
-    if (speaks()) conversation.emplace(arguments_, prepared_, signals);
+    if (is_reporter()) conversation.emplace(arguments_, prepared_, signals);
     train::TextJob texts{text_options(arguments_, prepared_), conversation ? conversation->functions() : prompt_only()};
     std::optional<ChoiceScores> scores;
     if (!arguments_.choices.empty()) texts.scores = score_job(prepared_, scores.emplace(prepared_.examples));
     const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
-      if (speaks()) report_.failed(rank, why, status);
+      if (is_reporter()) report_.failed(rank, why, status);
     };
     const std::optional<train::LoopResult> result = launch::run_worker({prepared_.run(),
                                                                         environment(),
@@ -111,8 +111,8 @@ class GeneratingProcess final : public LaunchedRank {
                                                                         nullptr,
                                                                         failed,
                                                                         &texts});
-    if (!result) return speaks() ? report_.failed(-1, {}) : kFailed; // prints nothing if a rank was named
-    if (!speaks()) return result->signal != 0 && !is_ours() ? 128 + result->signal : kDone;
+    if (!result) return is_reporter() ? report_.failed(-1, {}) : kFailed; // prints nothing if a rank was named
+    if (!is_reporter()) return result->signal != 0 && !is_ours() ? 128 + result->signal : kDone;
     return report_.ended(
         {shown_weights(prepared_), prepared_.prompt.value_or(""), conversation->answer(), scores ? &*scores : nullptr},
         result->signal);

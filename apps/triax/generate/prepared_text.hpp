@@ -41,7 +41,7 @@ struct TextRanks {
   plugin::FirstLoad first_load = plugin::FirstLoad::probed;
 };
 
-/// Sets what can be known without asking plugins. All ranks of a run must do this, in processes of their own or in
+/// Sets what can be known without asking plugins. All ranks of a run must do this, in separate processes or in
 /// one.
 std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, const TextRanks& ranks,
                                           PreparedText& prepared);

@@ -23,13 +23,13 @@ constexpr long long kMaxTop = 1000;
 constexpr double kMaxTokens = 1e18;
 
 struct PlanArguments {
-  std::string cluster, list;
+  std::string list;
   SearchArguments search;
 };
 
 int plan(const PlanArguments& arguments) {
   if (arguments.search.file.empty() && arguments.list.empty()) require_nothing({"RUN.toml or --predict is required"});
-  const cost::ClusterFile file = cost::read_cluster(arguments.cluster);
+  const cost::ClusterFile file = cost::read_cluster(arguments.search.cluster);
   if (!file.cluster) return refuse(file.refusals, arguments.search.json);
   return arguments.list.empty() ? search_run(*file.cluster, arguments.search)
                                 : predict_list(*file.cluster, arguments.list, arguments.search.json);
@@ -53,7 +53,7 @@ void add_plan(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<PlanArguments>();
   SearchArguments& search = arguments->search;
   CLI::Option* const run = verb->add_option("RUN.toml", search.file, "the run; the plans replace its layout");
-  verb->add_option("--cluster", arguments->cluster, "the cluster's file, such as clusters/a100-dgx.toml")
+  verb->add_option("--cluster", search.cluster, "the cluster's file, such as clusters/a100-dgx.toml")
       ->required()
       ->type_name("CLUSTER.toml");
   CLI::Option* const list =
@@ -81,7 +81,8 @@ void add_plan(CLI::App& program, int& status) {
       verb->add_option("--tokens", search.tokens, "prints the days that a training on so many tokens takes")
           ->check(number_in(1, kMaxTokens))
           ->type_name("N"),
-      verb->add_flag("--explain", search.explain, "prints what the best plan with another value of each setting takes"),
+      verb->add_flag("--explain", search.explain,
+                     "for each setting, shows the best plan with another value, and which part of its step is longer"),
   };
   for (CLI::Option* const flag : flags) flag->excludes(list);
   add_overrides(*verb, search.overrides);

@@ -154,7 +154,7 @@ std::vector<PredictedRow> read_predicted(const std::filesystem::path& file, std:
   try {
     return ListReader(file, errors).take();
   } catch (const Error& error) { // cannot be read
-    errors.push_back(config::diagnostic(ErrorCode::kNotReadable, error));
+    errors.push_back(config::diagnostic(config::code_of_unreadable(file), error));
     return {};
   }
 }

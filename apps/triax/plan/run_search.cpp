@@ -17,6 +17,7 @@
 #include "plan/search_report.hpp"
 #include "report/run_log.hpp"
 #include "report/units.hpp"
+#include "train/plugins.hpp"
 #include "train/rank_placement.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -27,7 +28,7 @@ namespace {
 /// What a search needs of the run's plugins besides their costs.
 struct PluginFacts {
   ModelInfo model;
-  bool divides_states = true;
+  bool can_shard_states = true;
 };
 PluginFacts facts_of(const config::RunConfig& run, Log& log) {
   const Layout layout = Layout::ptd(1, 1, 1);
@@ -58,23 +59,80 @@ std::uint64_t reserve_of(const SearchArguments& arguments) {
 
 Refusal no_memory_left(const SearchArguments& arguments, std::uint64_t memory) {
   return make_refusal(ErrorCode::kInvalidValue, {"--reserve"},
-                      "--reserve {} must be below the memory of a device, and device.memory_bytes is {}",
-                      arguments.reserve, report::bytes_text(memory))
+                      "--reserve {} must be less than device.memory_bytes = {} ({})", arguments.reserve,
+                      report::bytes_text(memory), arguments.cluster)
       .with_hint("use a smaller --reserve, such as {}", kNoReserve);
 }
 
-Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least) {
-  if (!least)
-    return make_refusal(ErrorCode::kUnsupported, {"--gpus"},
-                        "no plan of {} GPUs has microbatches of whole sequences with batch.global = {}, and is "
-                        "accepted by the plugins of the run",
-                        request.space.ranks, request.space.batch)
-        .with_hint("use another --gpus or batch.global, or fewer --fix; triax check says why plugins refuse a layout");
+std::optional<TrainingPlan> first_plan(const PlanSpace& space) {
+  std::optional<TrainingPlan> out;
+  for_each_plan(space, [&out](const TrainingPlan& plan) {
+    out = plan;
+    return false;
+  });
+  return out;
+}
+
+/// "use --gpus 4 or 8": the nearest numbers of GPUs that have a plan.
+std::string nearest_gpus(const plan::SpaceRequest& space, const SearchArguments& arguments) {
+  constexpr int kMaxDistance = 64;
+  const auto has_plan = [&](int gpus) {
+    plan::SpaceRequest other = space;
+    other.ranks = gpus;
+    PlanSpace values = plan::make_space(other);
+    return plan::fix_settings(values, arguments.fixed, "--fix").empty() && first_plan(values).has_value();
+  };
+  std::string out;
+  for (int gpus = space.ranks - 1; gpus >= 1 && gpus >= space.ranks - kMaxDistance && out.empty(); --gpus)
+    if (has_plan(gpus)) out = text("use --gpus {}", gpus);
+  for (int gpus = space.ranks + 1; gpus <= space.ranks + kMaxDistance; ++gpus)
+    if (has_plan(gpus)) return out.empty() ? text("use --gpus {}", gpus) : text("{} or {}", out, gpus);
+  return out.empty() ? "use another --gpus" : out;
+}
+
+/// "use --gpus 4 or 8, or another batch.global, or fewer --fix"
+std::string other_request(std::string next, const SearchArguments& arguments) {
+  return next + ", or another batch.global" + (arguments.fixed.empty() ? "" : ", or fewer --fix");
+}
+
+Refusal no_layout(const plan::SpaceRequest& space, const SearchArguments& arguments) {
+  const std::int64_t batch = space.run.batch.global;
+  return make_refusal(ErrorCode::kUnsupported, {"--gpus"},
+                      "{} cannot share batch.global = {}: pipeline, tensor and data ranks must multiply to {}, and "
+                      "data ranks must divide {}",
+                      report::counted_text(space.ranks, "GPU"), batch, space.ranks, batch)
+      .with_hint("{}", other_request(nearest_gpus(space, arguments), arguments));
+}
+
+/// The first refusal stands for those of all plans.
+Refusal all_refused(const plan::SearchRequest& request, const TrainingPlan& plan, const SearchArguments& arguments,
+                    Log& log) {
+  const config::RunConfig run = plan::run_of(request, plan);
+  const Layout layout = Layout::ptd(plan.pipeline, plan.tensor, plan.data);
+  const train::RankPlugins plugins(run, layout, 0, 1, log);
+  std::string reason;
+  for (const Refusal& refusal : plugins.refusals(layout, train::choose_placement(run), false)) {
+    const auto is_searched = [](const std::string& key) {
+      return !key.starts_with("kernels.") && !key.starts_with("comm");
+    };
+    if (!std::ranges::any_of(refusal.keys, is_searched)) continue;
+    reason = text("; one of them: {}", refusal.message);
+    break;
+  }
+  return make_refusal(ErrorCode::kUnsupported, {"--gpus"}, "the model or the scheduler refuses every plan on {}{}",
+                      report::counted_text(request.space.ranks, "GPU"), reason)
+      .with_hint("{}", other_request("use another --gpus", arguments));
+}
+
+Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least,
+                     const SearchArguments& arguments, Log& log) {
+  if (!least) return all_refused(request, *first_plan(request.space), arguments, log);
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
                       "no plan on {} GPUs fits into {} of each: the least is {}, with {}", request.space.ranks,
                       report::bytes_text(request.memory_limit), report::bytes_text(least->evaluation.bytes),
                       settings_text(request, least->plan))
-      .with_hint("use more --gpus, a cluster with more memory per device, a smaller model, or fewer --fix");
+      .with_hint("use more --gpus, a cluster with more memory per device{}",
+                 arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
 }
 
 /// `run` must outlive the request.
@@ -90,22 +148,26 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
   const std::int64_t gpus = std::min(gpus_of(run, arguments), train::kMaxWorld);
   if (gpus_of(run, arguments) > train::kMaxWorld) refusals.add(too_many(gpus_of(run, arguments)));
   if (reserve >= memory) refusals.add(no_memory_left(arguments, memory));
-  const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.divides_states};
+  const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.can_shard_states};
   plan::SearchRequest request{run,
                               cluster,
                               plan::make_space(space),
                               {},
                               memory > reserve ? memory - reserve : 0,
                               tokens_per_step(run, facts.model)};
-  refusals.add(plan::fix_settings(request.space, arguments.fixed, "--fix"));
+  const Refusals unfixed = plan::fix_settings(request.space, arguments.fixed, "--fix");
+  refusals.add(unfixed);
+  if (unfixed.empty() && gpus_of(run, arguments) <= train::kMaxWorld && !first_plan(request.space))
+    refusals.add(no_layout(space, arguments));
   for (const std::string& name : request.space.schedules)
     request.schedules.push_back(*std::ranges::find(schedules, name, &config::PluginChoice::name));
   return request;
 }
 
 /// The plan is printed as a run that includes the file.
-Refusal is_no_file(const std::string& file) {
-  return make_refusal(ErrorCode::kInvalidValue, {}, "{} is a pipe, and a plan includes the file of its run", file)
+Refusal pipe_refusal(const std::string& file) {
+  return make_refusal(ErrorCode::kInvalidValue, {},
+                      "RUN.toml must be a file, got the pipe {}: the printed plan includes it by path", file)
       .with_hint("write the run to a file");
 }
 
@@ -129,19 +191,19 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
   plan::PlanCosts costs(request, code, log);
   os::StopSignals signals;
   SearchProgress progress;
-  costs.set_stops([&] {
+  costs.set_is_interrupted([&] {
     progress.show(costs.timed());
     return signals.caught() != 0;
   });
   out.result = plan::search_plans(costs, planner, arguments.top);
   if (out.result.plans.empty()) {
     if (!out.result.stopped) out.least = plan::least_memory(costs);
-    out.result.stopped = costs.stops();
+    out.result.stopped = costs.is_interrupted();
     return out;
   }
   const TrainingPlan& best = out.result.plans.front().plan;
   if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best);
-  out.result.stopped = costs.stops();
+  out.result.stopped = costs.is_interrupted();
   out.relative_error = plan::relative_error(request, code, best, log);
   return out;
 }
@@ -153,7 +215,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   RankActivity activity;
   const RankActivity::Binding bound(activity);
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
-  if (config::is_piped(arguments.file)) return refuse(diagnostics_of(is_no_file(arguments.file)), arguments.json);
+  if (config::is_piped(arguments.file)) return refuse(diagnostics_of(pipe_refusal(arguments.file)), arguments.json);
   const config::LoadResult loaded = config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan);
   if (!loaded.run) return refuse(loaded.refusals, arguments.json);
   Refusals refusals;
@@ -174,7 +236,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
                     arguments.json);
       return kFailed;
     }
-    return refuse(diagnostics_of(nothing_fits(request, report.least)), arguments.json, kFailed);
+    return refuse(diagnostics_of(nothing_fits(request, report.least, arguments, *log)), arguments.json, kFailed);
   }
   if (report.result.stopped)
     print_problem("note: the search was interrupted; the plans are the best of those that it timed");

@@ -17,7 +17,7 @@ namespace triax::app {
 inline constexpr const char* kNoReserve = "0";
 
 struct SearchArguments {
-  std::string file; // RUN.toml
+  std::string file, cluster; // RUN.toml, CLUSTER.toml
   std::vector<config::Override> overrides;
   std::optional<int> gpus; // empty: those of the run's layout
   int top = 10;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/search_report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -95,6 +96,20 @@ std::string reason(const PlanTime& best, const PlanTime& other) {
   return more > 0 ? text("{} takes {} more", most->name, seconds_text(more)) : std::string("no part takes more");
 }
 
+/// "parallel.tensor = 4, parallel.data = 1": the settings that `plan` has and `best` has not.
+std::string changed_settings(const plan::SearchRequest& request, const TrainingPlan& best, const TrainingPlan& plan) {
+  const std::vector<plan::PlanKey> before = plan::keys_of(request, best);
+  std::string out;
+  for (const plan::PlanKey& of : plan::keys_of(request, plan)) {
+    const auto is_same = [&of](const plan::PlanKey& other) {
+      return other.table == of.table && other.key == of.key && other.value == of.value;
+    };
+    if (std::ranges::none_of(before, is_same))
+      out += text("{}{}.{} = {}", out.empty() ? "" : ", ", of.table, of.key, of.value);
+  }
+  return out;
+}
+
 std::string explanation(const SearchReport& report) {
   const RankedPlan& best = report.result.plans.front();
   std::string out = "\nthe best plan with another value of a setting\n";
@@ -107,7 +122,7 @@ std::string explanation(const SearchReport& report) {
     const double longer = time.step() / best.evaluation.time.step() - 1;
     out += text("  {}: {}, {} {}: {}; with {}\n", of.setting, seconds_text(time.step()),
                 report::percent_text(std::abs(longer)), longer < 0 ? "shorter" : "longer",
-                reason(best.evaluation.time, time), settings_text(report.request, of.best->plan));
+                reason(best.evaluation.time, time), changed_settings(report.request, best.plan, of.best->plan));
   }
   return out;
 }
@@ -130,7 +145,7 @@ std::vector<plan::PlanKey> run_keys(const SearchReport& report) {
   return out;
 }
 
-/// A run of its own, which includes the user's from any folder.
+/// A complete run, which includes the user's from any folder.
 std::string plan_toml(const SearchReport& report) {
   const std::string file = std::filesystem::absolute(report.arguments.file).string();
   std::string out = text("include = [{}]\n", Json(file).dump(-1, ' ', false, Json::error_handler_t::replace)), table;
@@ -167,10 +182,12 @@ std::string settings_text(const plan::SearchRequest& request, const TrainingPlan
 
 std::string to_text(const SearchReport& report) {
   const plan::SearchRequest& request = report.request;
-  std::string out = text("{} GPUs of {}, batch.global = {}, {} of memory each; {} timed {} plans\n\n",
-                         request.space.ranks, request.cluster.name, request.space.batch,
-                         report::bytes_text(request.memory_limit), report.planner, report.result.timed);
-  out += plans_table(report) + "\nwhere a step goes\n" + parts_table(report);
+  std::string out = text("{} of {}, batch.global = {}, {} usable per GPU (--reserve {}); {} timed {}\n\n",
+                         report::counted_text(request.space.ranks, "GPU"), request.cluster.name, request.space.batch,
+                         report::bytes_text(request.memory_limit), report.arguments.reserve, report.planner,
+                         report::counted_text(static_cast<std::int64_t>(report.result.timed), "plan"));
+  out += plans_table(report) + "p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch\n";
+  out += "\ntime of a step by part\n" + parts_table(report);
   out += text("\nstandard error of the first plan's step: {}, from the widths of the cluster's constants\n",
               report::percent_text(report.relative_error));
   if (!report.alternatives.empty()) out += explanation(report);

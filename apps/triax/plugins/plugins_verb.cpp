@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax plugins list | describe | test | doctor | new: lists plugins and describes one; the others have files of
-// their own.
+// triax plugins list | describe | test | doctor | new: lists plugins and describes one; the others have
+// separate files.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of `triax plugins` that have files of their own; each function adds one.
+// The subcommands of `triax plugins` that have separate files; each function adds one.
 #pragma once
 
 #include <CLI/CLI.hpp>

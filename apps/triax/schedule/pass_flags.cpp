@@ -20,7 +20,7 @@ std::string is_a_time(const std::string& written) {
   const char* end = written.data() + written.size();
   const auto [read, error] = std::from_chars(written.data(), end, value);
   if (error == std::errc() && read == end && value >= 0 && value <= kMaxMs) return {}; // also rejects NaN
-  return text("must be a time in ms from 0 to {}, got \"{}\"", kMaxMs, written);
+  return text("must be a time in ms in [0, {}], got \"{}\"", kMaxMs, written);
 }
 
 /// visit(text) for each part of "1,5,1"; CLI11's own lists drop empty parts.
@@ -60,7 +60,9 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
   add_time(verb, "--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
   verb.add_option_function<std::string>(
           "--link-ms", [&flags](const std::string& written) { flags.link_ms = times_of(written); },
-          "transfer to a stage on another rank, which occupies neither; one value, or one for each edge: 1,5,1")
+          "transfer to a stage on another rank, which occupies neither; one value, or one for each link between "
+          "stages: "
+          "1,5,1")
       ->check(CLI::Validator(are_times, {}))
       ->type_name("MS");
 }
@@ -85,14 +87,14 @@ void require_some_time(const PassFlags& flags) {
 }
 
 schedule::Costs costs_of(const PassFlags& flags, int stages) {
-  const auto count = static_cast<std::size_t>(stages), edges = count - 1;
-  if (flags.link_ms.size() != 1 && flags.link_ms.size() != edges)
+  const auto count = static_cast<std::size_t>(stages), links = count - 1;
+  if (flags.link_ms.size() != 1 && flags.link_ms.size() != links)
     throw CLI::ValidationError("--link-ms",
-                               text("has {} values, and {} stages have {} {}; give one value, or one for each edge",
-                                    flags.link_ms.size(), stages, edges, edges == 1 ? "edge" : "edges"));
+                               text("has {} values, and {} stages have {} {}; give one value, or one for each link",
+                                    flags.link_ms.size(), stages, links, links == 1 ? "link" : "links"));
   const bool one = flags.link_ms.size() == 1;
   return {std::vector<schedule::PassTimes>(count, flags.times),
-          one ? std::vector<double>(edges, flags.link_ms.front()) : flags.link_ms};
+          one ? std::vector<double>(links, flags.link_ms.front()) : flags.link_ms};
 }
 
 std::string to_text(const PassFlags& flags) {

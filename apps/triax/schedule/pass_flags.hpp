@@ -15,7 +15,7 @@ namespace triax::app {
 /// Times of passes are the same for every stage.
 struct PassFlags {
   schedule::PassTimes times;
-  std::vector<double> link_ms{0.0}; // one value for all edges between stages, or one for each
+  std::vector<double> link_ms{0.0}; // one value for all links between stages, or one for each
 };
 inline constexpr const char* kPassFlags[] = {"--forward-ms", "--input-ms", "--weight-ms", "--link-ms"};
 
@@ -30,9 +30,9 @@ std::string missing_passes(const CLI::App& verb, const std::vector<std::string>&
 /// After parsing: throws if all passes take no time.
 void require_some_time(const PassFlags& flags);
 
-/// Throws CLI::ValidationError if --link-ms has neither one value nor one for each edge between the stages.
+/// Throws CLI::ValidationError if --link-ms has neither one value nor one for each link between the stages.
 schedule::Costs costs_of(const PassFlags& flags, int stages);
-/// "F 18.5 ms, I 18 ms, W 9.3 ms, link 0.6 ms"; "links 0.6 ms, 5 ms, 0.6 ms" if they are given for each edge.
+/// "F 18.5 ms, I 18 ms, W 9.3 ms, link 0.6 ms"; "links 0.6 ms, 5 ms, 0.6 ms" if they are given for each link.
 std::string to_text(const PassFlags& flags);
 
 } // namespace triax::app

@@ -74,7 +74,7 @@ ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline
 ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
   const schedule::Timeline& timeline = what.panels.at(0).timeline;
   const schedule::TimeSpan time_span = schedule::time_span(timeline);
-  what.note = text("{}; bubble / cost {} %; bubble / work {} %",
+  what.note = text("{}; bubble / active time {} %; bubble / work {} %",
                    request.passes ? to_text(*request.passes) : unit_text(timeline),
                    report::decimals_text(100 * time_span.bubble_rate(), 1),
                    report::decimals_text(100 * time_span.bubble_over_work(), 1));

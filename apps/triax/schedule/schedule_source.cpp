@@ -57,10 +57,9 @@ Options options_of(const plugin::Library& library, const std::vector<Override>& 
     const std::string key = kTable + option.name;
     const Override* override = last_of(overrides, key);
     if (!override && !option.default_value) {
-      refusals.add({"--scheduler"}, {ErrorCode::kMissing,
-                                     {key},
-                                     text("{} lacks {} ({})", library.descriptor->name, key, option.doc),
-                                     text("add --set {}=...", key)});
+      refusals.add(
+          {"--scheduler"},
+          {ErrorCode::kMissing, {key}, text("{} is missing ({})", key, option.doc), text("add --set {}=...", key)});
       continue;
     }
     config::Reading reading =

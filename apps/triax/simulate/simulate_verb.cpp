@@ -35,7 +35,7 @@ struct SimulateCommand {
 std::string to_json(const schedule::Simulation& simulation) {
   const nlohmann::ordered_json out = {{"makespan_ms", simulation.makespan_ms()},
                                       {"step_ms", simulation.step_ms},
-                                      {"cost_ms", simulation.time_span.cost},
+                                      {"active_ms", simulation.time_span.active},
                                       {"bubble_rate", simulation.time_span.bubble_rate()},
                                       {"bubble_over_ideal", simulation.time_span.bubble_over_work()},
                                       {"peak_in_flight", simulation.peak_in_flight}};
@@ -66,9 +66,9 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
   return text("{}; {}\n", name_and_shape(source), to_text(arguments.passes)) +
          text("makespan {} ms, from the first start to the last end\n", rounded(simulation.makespan_ms())) +
          step_text(arguments, simulation) +
-         text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.time_span.cost),
+         text("active time {} ms, the longest of a rank; work {} ms\n", rounded(simulation.time_span.active),
               rounded(simulation.time_span.work)) +
-         text("bubble / cost {}; bubble / work {}\n", rounded(simulation.time_span.bubble_rate()),
+         text("bubble / active time {}; bubble / work {}\n", rounded(simulation.time_span.bubble_rate()),
               rounded(simulation.time_span.bubble_over_work())) +
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }

@@ -15,9 +15,9 @@ int LaunchedRank::run() {
   loaded_ = load();
   refuse(loaded_.refusals);
   std::optional<os::EndingSignals> ending; // until there is a run that can be stopped
-  if (wants_json() && speaks())
+  if (wants_json() && is_reporter())
     ending.emplace(result_descriptor(), [this](int signal) { return ended_before(signal); });
-  if (loaded_.run && speaks()) check();
+  if (loaded_.run && is_reporter()) check();
   // Before the first thread, so that all threads block these signals.
   os::StopSignals signals(ours_ ? os::StopSignals::From::launcher : os::StopSignals::From::user);
   ending.reset();
@@ -57,7 +57,7 @@ int LaunchedRank::fail(launch::Job& job, const Error& error) {
     job.leave();
   } catch (const Error&) { // the server is lost
   }
-  if (refused_.empty() && speaks() && loaded_.run) report_failure(job);
+  if (refused_.empty() && is_reporter() && loaded_.run) report_failure(job);
   return status;
 }
 
@@ -76,13 +76,13 @@ int LaunchedRank::refuse_start(const std::string& refusal) const {
   if (refusal.empty()) refusals.clear();       // another rank prints them
   if (!refusal.empty() && refusal != refused_) // keys that differ from rank 0's
     refusals = {config::diagnostic(ErrorCode::kConflict, refusal)};
-  if (speaks()) return print_refused(refusals);
+  if (is_reporter()) return print_refused(refusals);
   print_errors(refusals);
   return kRefused;
 }
 
 launch::StartReports LaunchedRank::start_reports() {
-  if (!speaks()) return {};
+  if (!is_reporter()) return {};
   return {[this](const report::StartState& state) { start_.update(state); },
           [](const std::string& line) { print_problem("rank 0: " + line); }};
 }

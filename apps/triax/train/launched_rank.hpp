@@ -58,7 +58,7 @@ class LaunchedRank {
   void refuse(const std::vector<config::Diagnostic>& refusals);
   bool is_refused() const { return !refused_.empty(); }
   /// Rank 0 under an external launcher prints for all. Triax's launcher has run the checks before it started ranks.
-  bool speaks() const { return environment_.rank == 0 && !ours_; }
+  bool is_reporter() const { return environment_.rank == 0 && !ours_; }
   /// Triax's launcher has probed the plugins. Under other launchers, ranks start in any order, and their machines may
   /// have different libraries.
   plugin::FirstLoad first_load() const { return ours_ ? plugin::FirstLoad::direct : plugin::FirstLoad::probed; }

@@ -73,7 +73,7 @@ class TrainingProcess final : public LaunchedRank {
   std::string ended_before(int signal) const override { return report_.ended_before(signal); }
   void end_at_once(int signal) const override {
     if (metrics_) metrics_->remove_file();
-    if (speaks() && loaded().run) report_.ended_at_once(run_config(), signal, trained_);
+    if (is_reporter() && loaded().run) report_.ended_at_once(run_config(), signal, trained_);
   }
   const train::RunFolder* folder() const override { return folder_ ? &*folder_ : nullptr; }
 
@@ -81,7 +81,7 @@ class TrainingProcess final : public LaunchedRank {
     const config::RunConfig& run = run_config();
     const auto log = make_log(run);
     const os::StopSignalLog signals_to(signals, *log);
-    if (speaks()) {
+    if (is_reporter()) {
       log->info("{}", start_line(run, checked_, placement()));
       for (const std::string& note : notes(run)) log->warn("{}", note);
     }
@@ -89,28 +89,28 @@ class TrainingProcess final : public LaunchedRank {
     train::RunRecords records(run, config::to_toml(loaded()), *log);
     train::Reports reports;
     if (environment().rank == 0 && !run.evaluates) reports.records = &records;
-    if (speaks())
+    if (is_reporter())
       reports.step = [this, &progress](const report::StepRecord& record) {
         trained_.add(record.step);
         progress.update(record);
       };
     const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {
-      if (speaks()) report_.failed(run, rank, why, status);
+      if (is_reporter()) report_.failed(run, rank, why, status);
     };
     const std::optional<train::LoopResult> result = launch::run_worker(
         {run, environment(), job, placement().threads_per_rank(), *log, signals, std::move(reports), folder(), failed});
     if (!result) {
       progress.clear();
-      return speaks() ? report_.failed(run, -1, {}) : kFailed; // prints nothing if a rank was named
+      return is_reporter() ? report_.failed(run, -1, {}) : kFailed; // prints nothing if a rank was named
     }
     progress.finish();
-    if (speaks()) return report_.ended(run, *result);
+    if (is_reporter()) return report_.ended(run, *result);
     return is_ours() ? kDone : end_status(*result);
   }
 
   std::unique_ptr<Log> make_log(const config::RunConfig& run) const {
     if (!run.evaluates) std::filesystem::create_directories(run.folder); // may not exist on this machine
-    return rank_log(run, environment().rank, {speaks() ? LogLevel::trace : LogLevel::warn, !is_ours()});
+    return rank_log(run, environment().rank, {is_reporter() ? LogLevel::trace : LogLevel::warn, !is_ours()});
   }
 
   const TrainArguments& arguments_;

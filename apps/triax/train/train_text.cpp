@@ -129,6 +129,8 @@ std::vector<std::string> notes(const config::RunConfig& run) {
   if (run.optimizer_core.shard != "parameters" && run.optimizer_core.prefetch != 1)
     out.push_back(text("optimizer.prefetch = {} has no effect with optimizer.shard = \"{}\"",
                        run.optimizer_core.prefetch, run.optimizer_core.shard));
+  if (run.parallel.sequence && run.parallel.tensor == 1)
+    out.emplace_back("parallel.sequence = true has no effect with parallel.tensor = 1");
   if (run.memory.recompute == "none" && run.memory.recompute_layers != 1)
     out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = \"none\"",
                        run.memory.recompute_layers));

@@ -106,7 +106,7 @@ Communicator& Rank::join(const Group& group) {
   return *communicators_.back();
 }
 
-void Rank::meet(std::string_view name) {
+void Rank::barrier(std::string_view name) {
   await_count(text("conformance: {}, {}", name, ++counts_[std::string(name)]), layout_.world());
 }
 
@@ -114,7 +114,7 @@ void Rank::meet(std::string_view name) {
 void Rank::await_count(const std::string& key, int count) {
   WaitDeadline until(long_deadline());
   for (std::int64_t there = store_.add(key, 1); there < count; there = store_.add(key, 0)) {
-    if (until.passed()) throw Error(text("{} of {} ranks have come to \"{}\"", there, count, key));
+    if (until.passed()) throw Error(text("timed out at barrier \"{}\": {} of {} ranks arrived", key, there, count));
     abort_flag_.check();
     if (!device().progress()) std::this_thread::yield();
   }

@@ -22,9 +22,7 @@ Refusals check_driver() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
     return make_refusal(ErrorCode::kNoDevice, {}, "no CUDA driver on this machine")
-        .with_hint(
-            "install NVIDIA's driver (nvidia-smi comes with it), or use a kernel set that computes on the host; "
-            "triax check --no-device skips the checks of this machine");
+        .with_hint("install NVIDIA's driver (nvidia-smi comes with it), or use a kernel set that computes on the host");
   int runtime = 0;
   cudaRuntimeGetVersion(&runtime);
   if (driver / 1000 < runtime / 1000)

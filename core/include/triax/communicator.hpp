@@ -175,7 +175,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
 
 /// What the verifier may assume of a backend: its guarantees. If one is not kept, a verified program may deadlock.
 struct CommTraits {
-  enum class Order { serial, channel, tagged }; // one order for the device | per channel of an edge | no order
+  enum class Order { serial, channel, tagged }; // one order for the device | one per edge | no order
   enum class Send { rendezvous, buffered };     // a send completes with its receive | when it is buffered
   enum class Post { nonblocking, blocking };
   enum class Reduction { rank_order, fixed, unspecified }; // summation order: by rank | same in every run | any
@@ -196,7 +196,7 @@ struct CommRequest {
   std::vector<std::string> axes; // the axes that it serves
   bool ranks_are_threads = false;
   /// Whether to check what this machine has: its network devices, transports and environment. If false, the run is
-  /// only planned here and may be started elsewhere.
+  /// only checked here and may be started elsewhere.
   bool on_this_machine = true;
 };
 
@@ -233,7 +233,7 @@ class TRIAX_API CommBackend : public Extensible {
 //      get an error, too. It runs the progress loop, and ends when the rank is aborted. Only in the first join() of a
 //      process may a library that initializes all processes together (MPI) wait longer.
 // [C4] A group may be joined again, while earlier communicators of it exist or after they have ended. The k-th join of
-//      a member meets the k-th of the others, and keys in the store differ for each group and each join.
+//      a member matches the k-th of the others, and keys in the store differ for each group and each join.
 // [C5] Groups are independent: calls of one group neither match nor wait for calls of another, and a rank may have
 //      calls of all its groups in flight.
 //
@@ -261,7 +261,7 @@ class TRIAX_API CommBackend : public Extensible {
 // [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place.
 // [C18] broadcast gives the view of the root to all members. Every member may be the root.
 // [C19] A call without elements completes as any other. Its views may have null data; all other views have data,
-//       because planning uses communicators of the engine.
+//       because a dry run uses communicators of the engine.
 // [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added
 //       in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced.
 // [C21] Reduction::rank_order: a sum has the bits of ((x0 + x1) + x2) + ... in the order of the group.
@@ -269,11 +269,11 @@ class TRIAX_API CommBackend : public Extensible {
 //
 // Transfers
 //
-// [C23] On a directed edge, which is (from, to, channel), the k-th posted send meets the k-th posted receive, on
-//       whatever streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16.
+// [C23] On an edge, which is (from, to, channel), the k-th posted send matches the k-th posted receive, on whatever
+//       streams they are. Channels are numbered from 0; with Order::tagged, there are at least 16.
 // [C24] The transfers of one exchange() have no order among themselves, so a cycle of exchanges does not deadlock. An
 //       exchange without transfers completes.
-// [C25] Order::tagged: a transfer waits for no transfer of another channel or edge. Order::channel and serial:
+// [C25] Order::tagged: a transfer waits for no transfer of another edge. Order::channel and serial:
 //       transfers run in the order of their posts, on an edge or on the device, and the verifier ensures that both ends
 //       have one order.
 // [C26] Send::buffered: a send of up to buffered_bytes completes although its receive is not posted.

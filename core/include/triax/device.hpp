@@ -334,8 +334,8 @@ struct DeviceRequest {
 /// The host device. The progress loop runs the host tasks of its streams; operations run in the calling thread.
 TRIAX_API std::unique_ptr<Device> make_host_device();
 
-/// The planning device, which has no memory: allocations return null blocks; data movements are only checked, and waits
-/// return at once.
-TRIAX_API std::unique_ptr<Device> make_plan_device(DeviceKind kind);
+/// The device of a dry run, which has no memory: allocations return null blocks; data movements are only checked, and
+/// waits return at once.
+TRIAX_API std::unique_ptr<Device> make_dry_run_device(DeviceKind kind);
 
 } // namespace triax

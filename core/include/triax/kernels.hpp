@@ -6,10 +6,10 @@
 // Stream::ready(); on CUDA it is enqueued. Errors: Error.
 //
 // The public functions check shapes, count FLOPs and bytes, and call do_*, which a set overrides. Before the first step
-// the core runs every layer once with a planning set: for each call, this calls supports() and prepare(), and adds
-// scratch_bytes() to the memory plan. Operations never allocate; scratch memory is in OpContext. A set must give the
-// same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes). The contract is
-// at the end, in numbered clauses, and at the operations in kernel_ops.hpp.
+// the core runs every layer once with the kernel set of a dry run: for each call, this calls supports() and prepare(),
+// and adds scratch_bytes() to the memory of the rank. Operations never allocate; scratch memory is in OpContext. A set
+// must give the same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes).
+// The contract is at the end, in numbered clauses, and at the operations in kernel_ops.hpp.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ inline constexpr std::uint32_t kKernelsInterface = 6;
 /// "gemm"
 TRIAX_API std::string_view name_of(Op op) noexcept;
 
-/// One call of an operation as data: for planning, tracing, counting and simulation.
+/// One call of an operation as data: for dry runs, tracing, counting and simulation.
 struct OpCall {
   Op op;
   const void* args; // the argument struct of `op`
@@ -151,11 +151,11 @@ class TRIAX_API KernelSet : public Extensible {
   std::array<OpStats, kOps> stats_{};
 };
 
-/// The planning set: runs nothing. For each call it asks `real` for supports() and scratch_bytes(), calls its
-/// prepare(), and keeps the largest scratch size. Unsupported calls are listed, each reason once.
-class TRIAX_API PlanKernels final : public KernelSet {
+/// The kernel set of a dry run: runs nothing. For each call it asks `real` for supports() and scratch_bytes(),
+/// calls its prepare(), and keeps the largest scratch size. Unsupported calls are listed, each reason once.
+class TRIAX_API DryRunKernels final : public KernelSet {
  public:
-  explicit PlanKernels(KernelSet& real) : real_(real) {}
+  explicit DryRunKernels(KernelSet& real) : real_(real) {}
   DeviceKind device_kind() const noexcept override { return real_.device_kind(); }
   Refusals device_available(const DeviceRequest& request) const override { return real_.device_available(request); }
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {

@@ -5,8 +5,8 @@
 // Threads: the rank's main thread. Ownership: the executor owns all memory and passes views; a layer owns its
 // descriptions, which never change. Blocking: a layer only enqueues work on the stream that it is given. Errors: Error.
 //
-// A layer uses only the kernel set, device and communicators of LayerCall. So the same code serves training, planning
-// (planning kernel set and device, views without data) and simulation. The forward always writes its stash with the
+// A layer uses only the kernel set, device and communicators of LayerCall. So the same code serves training, dry runs
+// (their kernel set and device, and views without data) and simulation. The forward always writes its stash with the
 // same kernels. With recomputation, the engine keeps a layer's inputs only, and calls its forward once more before
 // backward_input (LayerCall::again). A whole backward is backward_input, then backward_weight.
 //
@@ -109,13 +109,13 @@ struct StashSpec {
 /// tokens) goes to the training loop. For Purpose::generate, no layer reads targets, and the last output is "logits"
 /// [s, b, V] of the whole vocabulary. Any other name connects the output of one layer to the input of the next. All
 /// ranks of a tensor group hold the same bits of it and of its gradient, so that transfers between stages can be
-/// scattered, unless it is `parted`.
+/// scattered, unless it is `sharded`.
 struct TensorSpec {
   std::string name;
   Shape shape; // in the largest call
   DType dtype = DType::f32;
   Life life = Life::forward_only; // for an input: how long the layer reads it
-  bool parted = false;            // each tensor rank has a part of its own, as with sequence parallelism
+  bool sharded = false;           // over tensor ranks: each has a different part, as with sequence parallelism
   int row_dim = 0;                // as StashSpec::row_dim
 };
 
@@ -313,11 +313,11 @@ class TRIAX_API Model : public Extensible {
 // [M18] The running numbers of samples change what is dropped if the options ask for dropout and LayerCall::dropout is
 //      set, and not a bit otherwise.
 //
-// Streams, memory and planning
+// Streams, memory and dry runs
 //
 // [M19] A pass begins after the earlier items of its stream: on the host, own loops follow Stream::ready().
 // [M20] In the steady state, passes do not allocate; with views without data, they never do.
-// [M21] Planning: with views without data, a pass reads no memory, and calls the operations and collectives that it
+// [M21] Dry run: with views without data, a pass reads no memory, and calls the operations and collectives that it
 //      calls with data.
 // [M22] cost() is the FLOPs of the matrix products of each pass. The products that attention's backward repeats are
 //      left out. On one rank, the costs of all layers add up to flops_per_sample(), for each sample.
@@ -326,7 +326,7 @@ class TRIAX_API Model : public Extensible {
 //
 // [M23] Over tensor ranks, losses and gradients are those of one rank, up to the rounding of partial sums. With
 //      sequence parallelism, too.
-// [M24] The ranks of a tensor group have the same bits of the loss, of boundaries that are not `parted` and their
+// [M24] The ranks of a tensor group have the same bits of the loss, of boundaries that are not `sharded` and their
 //      gradients, and of the gradients of parameters that have neither cuts nor partial sums. They post the same
 //      collectives.
 // [M25] The gradient of padding is 0, on every rank.

@@ -49,8 +49,8 @@ struct ParameterShard {
 struct OptimizerTraits {
   std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros;
                                   // of letters, digits, "_" and "-"
-  /// Whether the update of an element depends on values of this element only. If not, the engine refuses the division
-  /// of parameters over data ranks (`optimizer.shard`), whose group the optimizer does not get.
+  /// Whether the update of an element depends on values of this element only. If not, the engine refuses to shard
+  /// parameters over data ranks (`optimizer.shard`), whose group the optimizer does not get.
   bool elementwise = true;
 };
 
@@ -68,7 +68,7 @@ struct StepArgs {
 struct OptimizerRequest {
   DType master = DType::f32; // of master weights, gradients and state
   /// Where the memory of the shards and of StepScalars is. On DeviceKind::host, step() may compute on the views itself,
-  /// after Stream::ready() and unless they have no data (the planning call). On any other device all work must go
+  /// after Stream::ready() and unless they have no data (dry run). On any other device all work must go
   /// through the KernelSet. An optimizer with its own loops must refuse such a device in supports().
   DeviceKind device = DeviceKind::host;
 };
@@ -91,8 +91,8 @@ class TRIAX_API Optimizer : public Extensible {
   virtual std::size_t scratch_bytes(std::span<const ParameterShard> shards) const;
   /// Updates these shards: any of those of prepare(), in the same order. Within a training step, each is in one call.
   /// The ranks that differ in axes that divide tensors, samples or positions make the same calls, with the same
-  /// parameters; ranks of the pipeline axis do not. Planning calls it too, with views without data and without scratch:
-  /// then post the same collectives and operations, and read no memory.
+  /// parameters; ranks of the pipeline axis do not. A dry run calls it too, with views without data and without
+  /// scratch: then post the same collectives and operations, and read no memory.
   virtual void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) = 0;
 };
 
@@ -123,12 +123,12 @@ class TRIAX_API Optimizer : public Extensible {
 // [O11] After a step that is not skipped, all of `working` is `master`, rounded to its type to nearest, ties to even.
 // [O12] A step writes master weights, state, working weights and scratch memory of its shards, and nothing beside them.
 //
-// Streams, memory and planning
+// Streams, memory and dry runs
 //
 // [O13] A step begins after the earlier items of its stream: on the host, own loops follow Stream::ready().
 // [O14] Between calls, the engine may overwrite gradients and scratch memory.
 // [O15] In the steady state, step() does not allocate.
-// [O16] Planning: with views without data, step() reads no memory, and calls the operations that it calls with data.
+// [O16] Dry run: with views without data, step() reads no memory, and calls the operations that it calls with data.
 // [O17] If supports() accepts a device other than the host, step() does not access the memory of shards and scalars
 //       itself.
 //

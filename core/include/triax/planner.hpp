@@ -2,7 +2,7 @@
 // Planners: they search the layouts and settings of a run for those that train fastest on a cluster (`triax plan`).
 //
 // Threads: the main thread; a planner uses no device and no network. Ownership: values; the evaluator outlives the
-// call. Blocking: search() computes until it has an answer, or PlanEvaluator::stops() is true. Errors: Error.
+// call. Blocking: search() computes until it has an answer, or PlanEvaluator::is_interrupted() is true. Errors: Error.
 //
 // The core gives a planner the space of plans and an evaluator, which knows the model, the schedules and the cluster.
 // The planner decides which plans it evaluates. What it returns is evaluated again by the core, so a planner cannot
@@ -98,8 +98,8 @@ class TRIAX_API PlanEvaluator {
   virtual std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) = 0;
   /// Bytes that a plan may need on each device.
   virtual std::uint64_t memory_limit() const = 0;
-  /// Whether the search shall end: the user has interrupted it.
-  virtual bool stops() = 0;
+  /// True after Ctrl-C: return the plans found so far.
+  virtual bool is_interrupted() = 0;
 };
 
 /// A plugin of the kind planner: searches the space.
@@ -115,7 +115,7 @@ class TRIAX_API Planner : public Extensible {
 };
 
 /// Calls `visit(plan)` for each plan of a space whose sizes match: the ranks of the axes are all ranks, microbatches
-/// are whole, each stage can have a block. Sequence parallelism needs tensor ranks, and a division needs data ranks:
+/// are whole, each stage can have a block. Sequence parallelism needs tensor ranks, and sharding needs data ranks:
 /// without them, only the first value is visited. Ends if `visit` returns false.
 template <class Visit>
 void for_each_plan(const PlanSpace& space, Visit visit) {
@@ -172,6 +172,7 @@ void for_each_plan(const PlanSpace& space, Visit visit) {
 // [P7] If each setting has one value and this plan fits, search() returns it.
 // [P8] All calls and objects return equal plans for an equal space, count and answers, if they are not stopped.
 // [P9] search() calls bounds(), time() and evaluate() each at most as often as the space has plans.
-// [P10] After stops() has become true, search() calls bounds() at most 1024 times, and time() and evaluate() together
+// [P10] After is_interrupted() has become true, search() calls bounds() at most 1024 times, and time() and evaluate()
+// together
 //       at most 16 times. It returns plans by P1 to P5, and at least one if evaluate() has found one that fits.
 // [P11] After its destruction, a planner has no thread and no open file left.

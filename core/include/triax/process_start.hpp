@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optional interface of communicator backends: what the processes of ranks need in their environment to find each
-// other, when Triax's own launcher starts them. A library that has a launcher of its own (MPI) needs it.
+// other, when Triax's own launcher starts them. A library with a separate launcher (MPI) needs it.
 //
 // Threads: one, of the launcher's process, which has no ranks. Ownership: the backend's. Blocking: serve() may,
 // shortly. Errors: Error.

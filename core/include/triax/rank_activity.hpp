@@ -27,7 +27,7 @@ class TRIAX_API RankActivity {
   enum class Kind : std::uint8_t {
     engine,      // computing or reading in the engine itself
     plugin_call, // inside a function of a plugin
-    wait,        // in a call that waits without polling, and keeps a deadline of its own
+    wait,        // in a call that waits without polling, and keeps its own deadline
   };
 
   /// What the rank is in. Of `plugin` and `object`, one or none is set.

@@ -42,7 +42,7 @@ class TRIAX_API Rendezvous {
   using Entry = std::vector<std::string>;
 
   /// `backend` is the plugin's name, and `version` that of its protocol: all members must have the same. A member's
-  /// k-th rendezvous of a group meets the k-th of the others, on any of its backends.
+  /// k-th rendezvous of a group matches the k-th of the others, on any of its backends.
   Rendezvous(std::string_view backend, int version, const Context& context);
 
   /// Runs `body`, and returns its result. If it throws, the other members stop waiting with its error.
@@ -81,7 +81,7 @@ class TRIAX_API Rendezvous {
   void poll();
   /// Whether the deadline has passed, without the time in which the process was stopped. To be called in each round.
   bool expired() noexcept { return deadline_.passed(); }
-  /// The error for members that did not come before the deadline. `during` (may be empty) names what was waited for.
+  /// The error for members that did not join before the deadline. `during` (may be empty) names what was waited for.
   Error timeout(std::string_view ranks, std::string_view during = {}) const;
 
   /// Prefix of this rendezvous' keys in the store, and of the group in messages.

@@ -73,7 +73,7 @@ class TRIAX_API TensorView {
   TensorView(void* data, DType dtype, const Shape& shape);
   TensorView(void* data, DType dtype, const Shape& shape, const std::array<std::int64_t, kMaxRank>& strides);
 
-  /// The first element, without and with a type; null in planning.
+  /// The first element, without and with a type; null in a dry run.
   /// @{
   void* data() const noexcept { return data_; }
   template <class T>

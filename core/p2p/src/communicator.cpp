@@ -127,7 +127,7 @@ Work MessageCommunicator::do_exchange(std::span<const Transfer> transfers, Strea
   if (endpoints_.aborted()) return failed_post(endpoints_.reason(), action);
   for (const Transfer& transfer : transfers) {
     if (transfer.channel >= 0 && transfer.channel < limits_.channels) continue;
-    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, limits_.channels - 1),
+    throw Error(text("exchange: channel must be in [0, {}], got {}", limits_.channels - 1, transfer.channel),
                 text("group {}", group().id), "number channels from 0");
   }
   if (transfers.size() > most_transfers_) {

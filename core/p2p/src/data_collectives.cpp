@@ -20,7 +20,7 @@ CollectiveCall::StagingNeed Movement::staging_need(const Collective& of) const n
   return {false, (outs + ins) * StagedMessage::staging_bytes(bytes, piece_)};
 }
 
-bool Movement::meets(int member) const noexcept {
+bool Movement::exchanges_with(int member) const noexcept {
   if (member == index()) return false;
   return of().kind != Collective::Kind::broadcast || of().root == index() || of().root == member;
 }
@@ -46,7 +46,7 @@ void Movement::launch() noexcept {
   if (staged()) return launch_flows();
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + size() - k) % size();
-    if (!meets(member)) continue;
+    if (!exchanges_with(member)) continue;
     receive_opening(member);
     const Piece piece = in_piece(member);
     if (piece.bytes <= 0) continue;
@@ -55,7 +55,7 @@ void Movement::launch() noexcept {
   }
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + k) % size();
-    if (!meets(member)) continue;
+    if (!exchanges_with(member)) continue;
     send_opening(member, nullptr, 0);
     const Piece piece = out_piece(member);
     if (piece.bytes <= 0) continue;
@@ -93,12 +93,12 @@ void Movement::launch_flows() noexcept {
   outs_.clear();
   for (int k = 1; k < size(); ++k) {
     const int before = (index() + size() - k) % size(), after = (index() + k) % size();
-    if (meets(before)) {
+    if (exchanges_with(before)) {
       receive_opening(before);
       const Piece in = in_piece(before);
       if (in.bytes > 0) ins_.push_back(flow(out_ + in.begin, in.bytes, Use::result_in, before, before, before));
     }
-    if (!meets(after)) continue;
+    if (!exchanges_with(after)) continue;
     send_opening(after, nullptr, 0);
     const Piece out = out_piece(after);
     auto* from = const_cast<std::byte*>(in_) + out.begin; // a flow that sends does not write
@@ -129,7 +129,7 @@ bool Movement::run_flows() noexcept {
 bool Movement::run() noexcept {
   const bool moved = run_flows(); // host memory has no flows
   for (; agreed_ < size(); ++agreed_) {
-    if (!meets(agreed_)) continue;
+    if (!exchanges_with(agreed_)) continue;
     if (request(Use::opening_in, 0, agreed_).open() || !agrees(agreed_)) return false;
   }
   return moved && in_progress() == 0;

@@ -21,7 +21,7 @@ class Movement final : public CollectiveCall {
 
   void launch() noexcept override;
   bool run() noexcept override;
-  bool meets(int member) const noexcept;
+  bool exchanges_with(int member) const noexcept;
   Piece out_piece(int member) const noexcept;
   Piece in_piece(int member) const noexcept;
   void keep_own() noexcept;

@@ -152,7 +152,7 @@ class MeasuredRank final : public control::JobAbort::Listener {
     return mean_of_turn(side, calls, times, begin);
   }
 
-  /// Of a message. Its calls have no times of their own.
+  /// Of a message. Its calls are not timed separately.
   static double mean_of_turn(const CommSide& side, std::int64_t calls, CallTimes& times, Clock::time_point begin) {
     const double mean = seconds_between(begin, Clock::now()) / static_cast<double>(calls * side.messages());
     times.add(static_cast<float>(mean));

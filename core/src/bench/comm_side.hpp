@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a measurement on one rank: a device of its own, the communicator and the buffers. The progress loop of a
+// One side of a measurement on one rank: a separate device, the communicator and the buffers. The progress loop of a
 // side does not poll the other side.
 //
 // Threads: the rank's thread; abort(): any. Ownership: owns all; the plan and the store must outlive it. Blocking:

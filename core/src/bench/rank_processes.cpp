@@ -33,7 +33,8 @@ class Processes {
         server_({{}, 0, request.plan.ranks, token_, request.plan.timeout_s}) {}
 
   int run() {
-    raise_open_files(2 * static_cast<rlim_t>(request_.plan.ranks) + kOtherFiles); // else Child reports an error
+    os::raise_open_file_limit(2 * static_cast<rlim_t>(request_.plan.ranks) +
+                              kOtherFiles); // else Child reports an error
     backends_.emplace(choices(), layout_, request_.log);
     server_.start();
     for (int rank = 0; rank < request_.plan.ranks; ++rank) {

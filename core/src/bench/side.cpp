@@ -41,7 +41,10 @@ const plugin::Library* find_library(const SideRequest& request, plugin::FirstLoa
                               request.flag, request.name, library.descriptor->kind, request.kind)
                      .with_hint("{}", installed));
   } catch (const Error& error) {
-    const std::string hint = error.hint().empty() ? installed : text("{}; {}", error.hint(), installed);
+    const bool is_listed = error.hint().find(installed) != std::string::npos;
+    const std::string hint = error.hint().empty() ? installed
+                             : is_listed          ? error.hint()
+                                                  : text("{}; {}", error.hint(), installed);
     const std::string where = error.where().empty() ? request.flag : text("{}: {}", request.flag, error.where());
     refusals.add({ErrorCode::kUnknownPlugin, {request.flag}, text("{}: {}", where, error.message()), hint});
   }
@@ -92,8 +95,8 @@ void set_defaults(const SideRequest& request, Side& side, Refusals& refusals) {
       side.choice.options.set(option.name, config::read_default(option).value.value());
     } else {
       refusals.add(make_refusal(ErrorCode::kMissing, {text("{}.{}", request.table, option.name)},
-                                "{} {}: its option {}.{} is required", request.flag, request.name, request.table,
-                                option.name)
+                                "{} {}: {}.{} is missing ({})", request.flag, request.name, request.table, option.name,
+                                option.doc)
                        .with_hint("add --set {}.{}=VALUE", request.table, option.name));
     }
   }

@@ -229,6 +229,17 @@ Manifest manifest_of(const Value& top) {
   return out;
 }
 
+/// Names the folder, which the user named, and not the file in it.
+void require_checkpoint(const std::filesystem::path& folder) {
+  std::error_code unknown;
+  if (std::filesystem::symlink_status(folder / kManifestFile, unknown).type() != std::filesystem::file_type::not_found)
+    return; // also if that is unknown: opening the file reports why
+  if (std::filesystem::symlink_status(folder, unknown).type() == std::filesystem::file_type::not_found)
+    throw Error("does not exist", folder.string(), "name a folder step-N of a run's checkpoints");
+  throw Error(text("is not a checkpoint: it has no {}", kManifestFile), folder.string(),
+              text("name a folder step-N; a save that was interrupted has no {}", kManifestFile));
+}
+
 } // namespace
 
 std::string name_of(const SavedTensor& tensor) {
@@ -279,7 +290,8 @@ std::string to_json(const Manifest& manifest) {
 }
 
 Manifest read_manifest(const std::filesystem::path& path) {
-  const os::InputFile file(path, "a checkpoint without this file was not completed: use another");
+  require_checkpoint(path.parent_path());
+  const os::InputFile file(path, "name a folder step-N");
   if (file.bytes() > kMaxManifest)
     throw Error(text("has {}, and at most {} are read", bytes_text(file.bytes()), bytes_text(kMaxManifest)),
                 path.string(), kDamagedHint);

@@ -82,7 +82,7 @@ class Runner {
 
   void start() {
     SideRequest request = request_;
-    if (plan_.restarts) // each start has a folder of its own
+    if (plan_.restarts) // each start has a separate folder
       request.folder /= text("start-{}", starts_ + 1);
     side_.emplace(std::move(request));
     out_.has_phases = on_host();
@@ -148,8 +148,8 @@ std::int64_t run_rounds(std::span<Runner, 2> runners, const Plan& plan, std::int
 
 /// How many measured steps fill a block.
 std::int64_t steps_wanted(const Plan& plan, double step_ms) {
-  constexpr double kFewest = 3, kMost = 1e9;
-  return static_cast<std::int64_t>(std::clamp(std::ceil(1e3 * plan.block_s / step_ms), kFewest, kMost));
+  constexpr double kMinSteps = 3, kMaxSteps = 1e9;
+  return static_cast<std::int64_t>(std::clamp(std::ceil(1e3 * plan.block_s / step_ms), kMinSteps, kMaxSteps));
 }
 
 /// How many measured steps of a block train.steps allows.

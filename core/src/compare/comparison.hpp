@@ -23,7 +23,7 @@ struct Plan {
   std::int64_t warm_up = 3;   // steps of each side before its first block, or with `restarts` before each block
   double block_s = 0.2;       // time of the measured steps of a block
   std::int64_t max_steps = 0; // that a side can do: train.steps
-  bool restarts = false;      // each block is a start of its own; the sides do not exist together
+  bool restarts = false;      // each block is a separate start; the sides do not exist together
 
   /// Steps of a block that are not measured: the first, in which caches are cold, and the last, whose timeline is
   /// recorded.

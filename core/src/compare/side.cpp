@@ -39,7 +39,7 @@ std::vector<std::string> arguments_of(const SideRequest& request) {
           request.file};
 }
 
-/// Each line on a line of its own, after two spaces.
+/// Each line after two spaces.
 std::string indented(const std::string& lines) {
   std::string out;
   std::istringstream in(lines);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One side of a comparison: a run of `triax train` in a process of its own, which takes turns with the other side.
+// One side of a comparison: a run of `triax train` in a separate process, which takes turns with the other side.
 //
 // Threads: one, which must live as long as the side. Ownership: owns the process, which ends with the object. Blocking:
 // until the side waits for its next turn. Errors: SideEnded if the process ends instead; Stopped; Error for files that

@@ -220,7 +220,7 @@ constexpr CoreKey kCheckpoint[] = {
          "auto: continue from the newest checkpoint in run.dir; never: begin at step 1, or with checkpoint.from, "
          "and move the checkpoints of an earlier run aside (--fresh)"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::resume>},
-    {option_path("from", "", "folder of a checkpoint that a run without checkpoints of its own begins with"), nullptr,
+    {option_path("from", "", "folder of a checkpoint with which a run begins if it has no checkpoint"), nullptr,
      &to<&RunConfig::checkpoint, &CheckpointKeys::from>},
     {option_string("load", "all", "all|weights",
                    "what is read of checkpoint.from; weights: training begins at step 1 with a new optimizer"),

@@ -15,6 +15,7 @@
 #include "config/generate_check.hpp"
 #include "config/metrics_check.hpp"
 #include "config/run_files.hpp"
+#include "config/text_file.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
 #include "os/folder_access.hpp"
@@ -69,7 +70,8 @@ class Checks {
     }
     if (lowest && highest && *lowest > *highest) {
       refuse(make_refusal(ErrorCode::kOutOfRange, {"lr.min", "optimizer.lr"},
-                          "lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));
+                          "lr.min must be at most optimizer.lr = {}, got {}: the learning rate would rise", *highest,
+                          *lowest));
     }
   }
 
@@ -91,7 +93,7 @@ class Checks {
     const auto *lowest = values_.find<double>("loss_scale.min"), *initial = values_.find<double>("loss_scale.initial");
     if (lowest && initial && *lowest > *initial)
       refuse(make_refusal(ErrorCode::kOutOfRange, {"loss_scale.min", "loss_scale.initial"},
-                          "loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial)
+                          "loss_scale.min must be at most loss_scale.initial = {}, got {}", *initial, *lowest)
                  .with_hint("use a smaller min, or a larger initial"));
   }
 
@@ -181,8 +183,8 @@ class Checks {
       std::error_code unreadable;
       const bool has_summary = std::filesystem::exists(data::beside(path, ".json"), unreadable);
       if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // already reported
-      const bool must_tell = derived && i > 0 && i < training;
-      if (!has_summary && !must_tell) continue;
+      const bool must_differ = derived && i > 0 && i < training;
+      if (!has_summary && !must_differ) continue;
       if (!derived && !data::names_tokenizer(path)) continue;
       try {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
@@ -306,7 +308,7 @@ class Checks {
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
       const bool can_plan = purpose_ == Purpose::plan && !values_.has("model.vocab") && is_absent(prefix);
       const std::string prepare = data::how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
-      return make_refusal(ErrorCode::kNotReadable, {key}, "{}: {} {}", key, file, problem)
+      return make_refusal(code_of_unreadable(file), {key}, "{}: {} {}", key, file, problem)
           .with_hint("{}", !permission.empty() ? permission
                            : with_ending       ? text("leave out {}: the key names all files of a corpus at once",
                                                       prefix.extension().string())

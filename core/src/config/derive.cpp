@@ -82,7 +82,7 @@ void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Dia
   if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
   const char* otherwise = purpose == Purpose::plan ? kPlanWithoutData : "";
   refusals.add({}, make_refusal(ErrorCode::kMissing, {kTraining.path},
-                                "{}: [data] lacks path (token files to train on), or paths (several of them)", file)
+                                "{}: data.path is missing (token files to train on; data.paths: several)", file)
                        .with_hint("{}{}", data::how_to_prepare("data/mine"), otherwise));
 }
 

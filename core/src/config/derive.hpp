@@ -22,7 +22,7 @@ inline constexpr CorporaKeys kValidation{"data.validation", "data.validation_pat
 
 /// With Purpose::plan, the hint of an error that data is missing ends with this.
 inline constexpr const char* kPlanWithoutData =
-    "\n  or set model.vocab, which otherwise comes from the tokenizer file, to plan without data";
+    "\n  or set model.vocab, which otherwise comes from the tokenizer file, to check the run without data";
 
 /// Precision with loss scaling ([loss_scale]).
 inline constexpr const char* kScaledPrecision = "fp16";

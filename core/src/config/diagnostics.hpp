@@ -29,7 +29,7 @@ class Diagnostics {
   std::vector<Entry> entries_;
 };
 
-/// The refusal with its position in front; `origins` and the hint follow on lines of their own.
+/// The refusal with its position in front; `origins` and the hint follow on separate lines.
 std::string to_text(const Refusal& refusal, const Position& at, const std::vector<std::string>& origins);
 
 } // namespace triax::config

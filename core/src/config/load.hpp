@@ -80,7 +80,7 @@ LoadResult load(const TomlText& toml, const std::vector<Override>& overrides, st
                 plugin::FirstLoad first_load = plugin::FirstLoad::probed);
 
 /// Adds positions. The first of the refusal's keys that is set in a file leads the line; the origins of the other keys
-/// follow on lines of their own.
+/// follow on separate lines.
 Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& values);
 /// Errors that concern no key.
 Diagnostic diagnostic(ErrorCode code, const Error& error);

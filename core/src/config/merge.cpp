@@ -52,7 +52,7 @@ class LayerReader {
     } catch (const SyntaxError& error) {
       refusals_.add(error.at(), {ErrorCode::kMalformed, {}, error.message(), error.hint()});
     } catch (const Error& error) {
-      refusals_.add({shown}, {ErrorCode::kNotReadable, {}, error.message(), error.hint()});
+      refusals_.add({shown}, {code_of_unreadable(file), {}, error.message(), error.hint()});
     }
     std::reverse(out.begin(), out.end());
     for (std::size_t i = 0; i < out.size(); ++i) number(out[i].document, static_cast<int>(i));
@@ -148,7 +148,7 @@ class LayerReader {
       if (error.where() != shown) {
         refusals_.add(name.at, diagnostic(ErrorCode::kNotReadable, error));
       } else {
-        refusals_.add(name.at, {ErrorCode::kNotReadable,
+        refusals_.add(name.at, {code_of_unreadable(file),
                                 {"include"},
                                 text("include \"{}\" {}", name.text, error.message()),
                                 error.hint()});
@@ -241,7 +241,7 @@ class Merger {
 
   void drop(const CoreTable& table, const std::string& old) {
     const auto written = out_.settings.find(table.name);
-    if (written == out_.settings.end()) return; // a new entry would be a table of its own, with a backend of its own
+    if (written == out_.settings.end()) return; // a new entry would be a separate table, with a separate backend
     auto& settings = written->second;
     for (auto setting = settings.begin(); setting != settings.end();) {
       if (is_core_key(table, setting->first)) {

@@ -73,7 +73,8 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
   } catch (const Error& error) {
     const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
     const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
-    const std::string hint = text("{}\n  {}", error.hint(), installed(table.kind));
+    const bool is_listed = name.starts_with(words(table.kind).prefix); // find() lists what is installed then
+    const std::string hint = is_listed ? error.hint() : text("{}\n  {}", error.hint(), installed(table.kind));
     refusals_.add(at, {ErrorCode::kUnknownPlugin,
                        {text("{}.plugin", table.name)},
                        text("{}.{}{}", table.name, error.message(), meant),

@@ -126,7 +126,7 @@ const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder&
     refusals_.add(table_at(table),
                   {ErrorCode::kMissing,
                    {full_key(table, "plugin")},
-                   text("[{}] needs the key plugin; it has no default", table.name),
+                   text("{}.plugin is missing", table.name),
                    text("{}; write plugin = \"...\" below [{}]", finder.installed(table.kind), table.name)});
     return nullptr;
   }
@@ -190,15 +190,13 @@ Position Resolver::table_at(const CoreTable& table) const {
 }
 
 void Resolver::refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing) {
-  if (missing.empty()) return;
-  std::vector<std::string> keys, full;
-  keys.reserve(missing.size());
   for (const Row* row : missing) {
-    keys.push_back(text("{} ({})", row->option->name, row->option->doc));
-    full.push_back(full_key(table, row->option->name));
+    const std::string key = full_key(table, row->option->name);
+    refusals_.add(table_at(table), {ErrorCode::kMissing,
+                                    {key},
+                                    text("{} is missing ({})", key, row->option->doc),
+                                    text("add it below [{}]", table.name)});
   }
-  refusals_.add(table_at(table),
-                {ErrorCode::kMissing, std::move(full), text("[{}] lacks {}", table.name, joined(keys)), {}});
 }
 
 void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows,

@@ -56,7 +56,7 @@ struct CheckpointKeys {
   std::int64_t keep_every = 0;         // also those whose step is a multiple; 0: none
   bool async = true;                   // write while training continues
   std::string resume = "auto";         // auto | never
-  std::filesystem::path from = {};     // a checkpoint to begin with, if the run has none of its own; may be empty
+  std::filesystem::path from = {};     // a checkpoint to begin with, if the run has none; may be empty
   std::string load = "all";            // all | weights: what is read of `from`
   std::string changed_data = "refuse"; // refuse | accept
 };

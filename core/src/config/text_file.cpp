@@ -33,11 +33,18 @@ std::string near_file(const std::filesystem::path& file) {
 std::string read_text(const std::filesystem::path& file, const std::string& shown, std::chrono::milliseconds silence) {
   std::error_code unknown;
   const bool is_missing = std::filesystem::status(file, unknown).type() == std::filesystem::file_type::not_found;
+  const std::string near = is_missing ? near_file(file) : std::string();
   return os::read_text(file, {.shown = shown,
                               .format = "TOML",
                               .subject = "run",
                               .silence = silence,
-                              .hint_if_missing = is_missing ? near_file(file) : std::string()});
+                              .hint_if_missing = near.empty() ? "correct the path" : near});
+}
+
+ErrorCode code_of_unreadable(const std::filesystem::path& file) {
+  std::error_code unknown;
+  const bool is_missing = std::filesystem::status(file, unknown).type() == std::filesystem::file_type::not_found;
+  return is_missing ? ErrorCode::kNotFound : ErrorCode::kNotReadable;
 }
 
 bool is_piped(const std::filesystem::path& file) {

@@ -140,13 +140,14 @@ void ClientThread::relay(int rank, std::string reason) {
   }
 }
 
-void ClientThread::beat(bool knows) {
+void ClientThread::beat(bool has_seen_failure) {
   next_beat_ = Clock::now() + duration(beat_interval_s(request_.world, request_.silence_s));
   const RankProgress now = progress();
-  const Message message = make_message(Kind::beat, encode_beat(knows, now.stalled_s, now.waiting_s), position());
+  const Message message =
+      make_message(Kind::beat, encode_beat(has_seen_failure, now.stalled_s, now.waiting_s), position());
   const std::lock_guard lock(mutex_);
   // Does not queue more heartbeats for a server that does not read.
-  if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
+  if (leaving_ == Leaving::no && (has_seen_failure || connection_.pending() == 0)) send(message);
 }
 
 void ClientThread::send_asked_beat() {
@@ -180,8 +181,8 @@ Message ClientThread::failure_message() const {
   const RankFailureKind why = now.is_stuck        ? RankFailureKind::stuck
                               : now.has_timed_out ? RankFailureKind::waiting
                                                   : RankFailureKind::error;
-  const std::chrono::duration<double> unheard = Clock::now() - heard_;
-  Message message = make_message(Kind::rank_failed, encode_rank_failed(why, unheard.count()));
+  const std::chrono::duration<double> since_server = Clock::now() - heard_;
+  Message message = make_message(Kind::rank_failed, encode_rank_failed(why, since_server.count()));
   message.key = position();
   return message;
 }

@@ -52,7 +52,7 @@ class ClientThread {
   void take(Message& message);
   void handle_failure(const Message& failure);
   void relay(int rank, std::string reason);
-  void beat(bool knows);
+  void beat(bool has_seen_failure);
   void send_asked_beat();
   void send_failure();
   void say_goodbye();

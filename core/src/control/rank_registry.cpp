@@ -69,10 +69,10 @@ void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
   }
 }
 
-Failure RankRegistry::cause_of(Failure reported, double unheard_s, double limit_s, Clock::time_point now) const {
+Failure RankRegistry::cause_of(Failure reported, double since_server_s, double limit_s, Clock::time_point now) const {
   // Half: what a rank notices of its peers shortly before its own limit has the same cause.
-  const bool is_long = unheard_s >= limit_s / 2 && seconds(absence_) >= limit_s / 2;
-  if (!is_long || seconds(now - absence_ended_) > unheard_s) return reported;
+  const bool is_long = since_server_s >= limit_s / 2 && seconds(absence_) >= limit_s / 2;
+  if (!is_long || seconds(now - absence_ended_) > since_server_s) return reported;
   return {kNoRank, true,
           text("the job server did not run for {} s (its process was stopped, or its machine suspended), and the ranks "
                "stopped after train.stall_timeout_s = {} s without an answer",
@@ -133,8 +133,8 @@ bool RankRegistry::is_cause(const Failure& failure, Clock::time_point now) const
   // A rank that failed while the server did not run failed before the others stopped.
   if (failure_->rank == kNoRank && first_ >= absence_ended_ && !failure.lost && failure.rank != kNoRank) return true;
   const bool explains = failure.lost && !failure_->lost && failure.rank != failure_->rank;
-  const bool knew = has(failure.rank) && of(failure.rank).knows;
-  return explains && !knew && now - first_ <= kSameEvent;
+  const bool had_seen = has(failure.rank) && of(failure.rank).has_seen_failure;
+  return explains && !had_seen && now - first_ <= kSameEvent;
 }
 
 std::vector<RankStatus> RankRegistry::statuses(Clock::time_point now) const {

@@ -32,13 +32,13 @@ class RankRegistry {
   /// The failure that the rank is about to report is a timeout of a wait for other ranks.
   void timed_out(int rank) { of(rank).has_timed_out = true; }
   /// The rank acknowledged the failure. If it disconnects later, that is not the root cause.
-  void knows(int rank) { of(rank).knows = true; }
+  void has_seen_failure(int rank) { of(rank).has_seen_failure = true; }
   void left(int rank);
   /// The server did not run for this time, until `now`. The time does not count as silence of the ranks.
   void excuse(Clock::duration absence, Clock::time_point now);
-  /// The failure to record when a rank fails that has not heard the server for unheard_s, with limit_s as the
+  /// The failure to record when a rank fails that has not heard the server for since_server_s, with limit_s as the
   /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
-  Failure cause_of(Failure reported, double unheard_s, double limit_s, Clock::time_point now) const;
+  Failure cause_of(Failure reported, double since_server_s, double limit_s, Clock::time_point now) const;
   bool silent(int rank, double seconds, Clock::time_point now) const;
   /// The failure to record if every rank has waited for others for at least limit_s, so that none can continue. Empty:
   /// a rank is missing or does something else, or the job has failed already.
@@ -58,7 +58,7 @@ class RankRegistry {
   struct Entry {
     RankStatus status;
     Clock::time_point heard{}, position_time{};
-    bool knows = false, has_timed_out = false;
+    bool has_seen_failure = false, has_timed_out = false;
     Stall stall; // at `position_time`
   };
 

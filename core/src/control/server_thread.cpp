@@ -49,7 +49,7 @@ os::Descriptor make_epoll() {
 
 std::optional<Error> open_files_error(int world) {
   const rlim_t wanted = static_cast<rlim_t>(world) + kMaxPending + kOtherFiles;
-  const rlim_t allowed = raise_open_files(wanted);
+  const rlim_t allowed = os::raise_open_file_limit(wanted);
   if (allowed >= wanted) return std::nullopt;
   return Error(
       text("a job server for {} ranks opens up to {} files; the limit of this process is {}", world, wanted, allowed),

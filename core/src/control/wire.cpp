@@ -96,13 +96,13 @@ double seconds_of(std::int64_t ms) {
 
 } // namespace
 
-// Lowest bit: knows; next: waits; above them: milliseconds.
-std::int64_t encode_beat(bool knows, double stalled_s, double waiting_s) {
+// Lowest bit: has seen the failure; next: waits; above them: milliseconds.
+std::int64_t encode_beat(bool has_seen_failure, double stalled_s, double waiting_s) {
   const bool waits = waiting_s > 0;
-  return milliseconds_of(waits ? waiting_s : stalled_s) * 4 + (waits ? 2 : 0) + (knows ? 1 : 0);
+  return milliseconds_of(waits ? waiting_s : stalled_s) * 4 + (waits ? 2 : 0) + (has_seen_failure ? 1 : 0);
 }
 
-bool knows_of_failure(const Message& beat) {
+bool has_seen_failure(const Message& beat) {
   return (beat.number & 1) != 0;
 }
 
@@ -115,8 +115,8 @@ double waiting_s(const Message& beat) {
 }
 
 // Two lowest bits: the kind; above them: milliseconds.
-std::int64_t encode_rank_failed(RankFailureKind why, double unheard_s) {
-  return milliseconds_of(unheard_s) * 4 + static_cast<std::int64_t>(why);
+std::int64_t encode_rank_failed(RankFailureKind why, double since_server_s) {
+  return milliseconds_of(since_server_s) * 4 + static_cast<std::int64_t>(why);
 }
 
 RankFailureKind failure_kind(const Message& rank_failed) {
@@ -125,7 +125,7 @@ RankFailureKind failure_kind(const Message& rank_failed) {
                                                                      : RankFailureKind::error;
 }
 
-double unheard_s(const Message& rank_failed) {
+double since_server_s(const Message& rank_failed) {
   const std::int64_t milliseconds = rank_failed.number / 4;
   return static_cast<double>(milliseconds) * 1e-3;
 }

@@ -64,14 +64,14 @@ enum class RankFailureKind : std::uint8_t {
   waiting, // a wait for other ranks timed out
 };
 /// `number` of a rank_failed message: the kind, and the time since the rank last heard the server.
-std::int64_t encode_rank_failed(RankFailureKind why, double unheard_s);
+std::int64_t encode_rank_failed(RankFailureKind why, double since_server_s);
 RankFailureKind failure_kind(const Message& rank_failed);
-double unheard_s(const Message& rank_failed);
+double since_server_s(const Message& rank_failed);
 
-/// `number` of a beat of a rank: whether it knows of the failure, and its time without progress in one call or, if it
+/// `number` of a beat of a rank: whether it has seen the failure, and its time without progress in one call or, if it
 /// waits for other ranks, in one wait.
-std::int64_t encode_beat(bool knows, double stalled_s, double waiting_s);
-bool knows_of_failure(const Message& beat);
+std::int64_t encode_beat(bool has_seen_failure, double stalled_s, double waiting_s);
+bool has_seen_failure(const Message& beat);
 double stalled_s(const Message& beat);
 double waiting_s(const Message& beat);
 

@@ -19,6 +19,7 @@ using config::Position;
 using config::Written;
 
 constexpr std::string_view kTiles = "device.tiles";
+constexpr const char* kUnits = "units are bytes, seconds, FLOP/s; shares are fractions";
 
 /// A number that a file must have, and the values that are allowed.
 struct ConstantKey {
@@ -31,7 +32,7 @@ std::vector<ConstantKey> constants_of(Cluster& cluster) {
   DeviceCosts& device = cluster.device;
   NodeCosts& node = cluster.node;
   CollectiveCosts& collectives = cluster.collectives;
-  constexpr double kLeastShare = 1e-3, kSecond = 1;
+  constexpr double kMinShare = 1e-3, kSecond = 1;
   std::vector<ConstantKey> out = {
       {"device.peak_16bit", &device.peak_16bit, 1},
       {"device.peak_32bit", &device.peak_32bit, 1},
@@ -40,15 +41,15 @@ std::vector<ConstantKey> constants_of(Cluster& cluster) {
       {"device.multiprocessors", &device.multiprocessors, 1, 1e6},
       {"device.launch_s", &device.launch_s, 0, kSecond},
       {"device.host_launch_s", &device.host_launch_s, 0, kSecond},
-      {"device.gemm_share", &device.gemm_share, kLeastShare, 1},
-      {"device.memory_share", &device.memory_share, kLeastShare, 1},
-      {"device.score_share", &device.score_share, kLeastShare, 1},
+      {"device.gemm_share", &device.gemm_share, kMinShare, 1},
+      {"device.memory_share", &device.memory_share, kMinShare, 1},
+      {"device.score_share", &device.score_share, kMinShare, 1},
       {"device.narrow_head", &device.narrow_head, 0, 1e4},
       {"device.fill", &device.fill, 0, 1e6},
       {"node.bandwidth", &node.bandwidth, 1},
       {"node.card_bandwidth", &node.card_bandwidth, 1},
       {"collectives.launch_s", &collectives.launch_s, 0, kSecond},
-      {"collectives.shared_cards", &collectives.shared_cards, kLeastShare, 1},
+      {"collectives.shared_cards", &collectives.shared_cards, kMinShare, 1},
       {"step.synchronize_s", &cluster.step.synchronize_s, 0, kSecond},
       {"step.transfer_s", &cluster.step.transfer_s, 0, kSecond},
       {"step.fixed_s", &cluster.step.fixed_s, 0, 1e3},
@@ -59,7 +60,7 @@ std::vector<ConstantKey> constants_of(Cluster& cluster) {
     out.push_back({table + "base_s", &protocol->base_s, 0, kSecond});
     out.push_back({table + "node_s", &protocol->node_s, 0, kSecond});
     out.push_back({table + "network_s", &protocol->network_s, 0, kSecond});
-    out.push_back({table + "share", &protocol->share, kLeastShare, 1});
+    out.push_back({table + "share", &protocol->share, kMinShare, 1});
   }
   return out;
 }
@@ -91,6 +92,13 @@ class ClusterReader {
 
   ClusterFile read() {
     ClusterFile out;
+    if (!document_.tables.contains("cluster") && !entries_.contains("cluster.name")) {
+      errors_.add({shown_, 0, 0, 0},
+                  make_refusal(ErrorCode::kInvalidValue, {}, "not a cluster file: it has no [cluster] table")
+                      .with_hint("use one of clusters/, such as clusters/a100-dgx.toml"));
+      out.refusals = errors_.sorted();
+      return out;
+    }
     Cluster cluster;
     cluster.name = name("cluster.name");
     cluster.device.name = name("device.name");
@@ -134,16 +142,16 @@ class ClusterReader {
   }
 
   int whole(const std::string& key) {
-    constexpr double kMost = 1024;
+    constexpr double kMaxCount = 1024;
     const Written* written = find(key);
     const std::optional<double> number = written ? number_of(*written) : std::nullopt;
-    if (number && written->type == Written::Type::integer && *number >= 1 && *number <= kMost)
+    if (number && written->type == Written::Type::integer && *number >= 1 && *number <= kMaxCount)
       return static_cast<int>(*number);
     if (!written) {
       refuse(ErrorCode::kMissing, key, "write how many there are in a node", "{} is missing", key);
     } else {
       refuse(ErrorCode::kOutOfRange, key, "write how many there are in a node", "{} must be in [1, {}], got {}", key,
-             kMost, config::to_toml(*written));
+             kMaxCount, config::to_toml(*written));
     }
     return 1;
   }
@@ -160,7 +168,8 @@ class ClusterReader {
     const Written* written = find(value);
     if (!written) {
       used_.insert({origin, width});
-      refuse(ErrorCode::kMissing, value, example(key.name), "{} is missing", value);
+      const bool has_parts = entries_.contains(origin) || entries_.contains(width);
+      refuse(ErrorCode::kMissing, key.name, example(key.name), "{} is missing", has_parts ? value : key.name);
       return out;
     }
     out.value = number(value, *written, key.least, key.most);
@@ -170,15 +179,15 @@ class ClusterReader {
   }
 
   static std::string example(const std::string& name) {
-    return "write " + name.substr(name.rfind('.') + 1) +
-           R"( = { value = 1, origin = "published", width = 0.1 }, with your value)";
+    return text("write {} = ", name.substr(name.rfind('.') + 1)) + R"({ value = ..., origin = "...", width = ... }; )" +
+           kUnits;
   }
 
   double number(const std::string& key, const Written& written, double least, double most) {
     const std::optional<double> out = number_of(written);
     if (out && *out >= least && *out <= most) return *out;
-    refuse(ErrorCode::kOutOfRange, key, "units are bytes, seconds, FLOP/s; shares are fractions",
-           "{} must be in [{}, {}], got {}", key, least, most, config::to_toml(written));
+    refuse(ErrorCode::kOutOfRange, key, kUnits, "{} must be in [{}, {}], got {}", key, least, most,
+           config::to_toml(written));
     return least;
   }
 
@@ -188,7 +197,7 @@ class ClusterReader {
     if (origin) {
       out.origin = *origin;
     } else if (written) {
-      refuse(ErrorCode::kOutOfRange, key, "say where the number comes from",
+      refuse(ErrorCode::kInvalidValue, key, "use prior for a value that was not measured",
              "{} must be measured, published, fitted or prior, got {}", key, config::to_toml(*written));
     } else {
       refuse(ErrorCode::kMissing, key, example(constant), "{} is missing", key);
@@ -273,7 +282,9 @@ ClusterFile read_cluster(const std::filesystem::path& file) {
   try {
     return parse_cluster(config::read_text(file, shown), shown);
   } catch (const Error& error) { // cannot be read
-    return {{}, {config::diagnostic(ErrorCode::kNotReadable, error)}};
+    const ErrorCode code = config::code_of_unreadable(file);
+    const std::string examples = code == ErrorCode::kNotFound ? "; examples are in clusters/" : "";
+    return {{}, {config::diagnostic(code, Error(error.message(), error.where(), error.hint() + examples))}};
   }
 }
 

@@ -19,7 +19,7 @@ struct CodeTraits {
   Scores scores = Scores::stored;
   bool fuses_softmax = true;        // scale, mask and softmax in one kernel
   bool fuses_elementwise = true;    // bias with GeLU, and bias, dropout and residual
-  bool accumulates_in_gemm = false; // weight gradients; otherwise in a pass of their own
+  bool accumulates_in_gemm = false; // weight gradients; otherwise in a separate pass
   bool overlaps_tensor = false;     // collectives of the input gradient run beside the weight gradient
   bool synchronizes = true;         // the host waits for the device after each transfer between stages
   bool overlaps_reduction = false;  // gradients are reduced beside the last backward, and not after the flush

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost/cost_kernels.hpp"
-#include "executor/plan_communicator.hpp"
+#include "executor/dry_run_communicator.hpp"
 
 namespace triax::cost {
 
@@ -39,7 +39,7 @@ class LayerRun {
   LayerRun(Layer& layer, const LayerContext& context, CostKernels& kernels)
       : layer_(layer),
         kernels_(kernels),
-        device_(make_plan_device(DeviceKind::sim)),
+        device_(make_dry_run_device(DeviceKind::sim)),
         stream_(device_->make_stream("cost")),
         tensor_(context.layout.group(context.rank, kTensorAxis)),
         in_(views_of(layer.inputs())),
@@ -79,7 +79,7 @@ class LayerRun {
   CostKernels& kernels_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Stream> stream_;
-  executor::PlanCommunicator tensor_;
+  executor::DryRunCommunicator tensor_;
   Groups groups_;
   const StepScalars scalars_;
   const ViewList in_, out_, dout_, din_, stash_;

@@ -11,7 +11,7 @@ namespace {
 
 // Priors, in bytes per element in 16 bits, of Megatron-LM of 2021 and 2022.
 constexpr double kMaskBytes = 1;            // a dropout mask, written by the forward and read by the backward
-constexpr double kUnfusedSoftmaxBytes = 36; // scale, mask, cast and softmax in kernels of their own
+constexpr double kUnfusedSoftmaxBytes = 36; // scale, mask, cast and softmax in separate kernels
 constexpr double kUnfusedSoftmaxBwdBytes = 40;
 constexpr double kMaxBytes = 10, kSumsBytes = 24, kLossGradientBytes = 14; // of a logit: casts, and fp32 passes
 
@@ -131,7 +131,7 @@ OperationTime OperationCost::of(const BiasDropoutAddNorm& x) const {
 
 OperationTime OperationCost::of(const NormBwdInput& x) const {
   OperationTime out = pass(3 * bytes(x.dx));
-  if (!x.residual.empty()) out += pass(3 * bytes(x.dx)); // the sum with the residual's gradient is a kernel of its own
+  if (!x.residual.empty()) out += pass(3 * bytes(x.dx)); // the sum with the residual's gradient is a separate kernel
   return out;
 }
 

@@ -163,12 +163,12 @@ class PostedWalk {
       send(of, pass, pass.stage - 1, pass.stage - 1, arrived_b_);
     }
   }
-  void send(Rank& of, const Pass& pass, int to, int edge, std::vector<double>& arrived) {
+  void send(Rank& of, const Pass& pass, int to, int boundary, std::vector<double>& arrived) {
     double& arrival = arrived[index(to, pass.microbatch)];
     arrival = of.free_s;
     if (is_elsewhere(pass.stage, to)) {
-      of.card_s = std::max(of.card_s, of.free_s) + link(edge).seconds;
-      arrival = of.card_s + link(edge).latency_s;
+      of.card_s = std::max(of.card_s, of.free_s) + link(boundary).seconds;
+      arrival = of.card_s + link(boundary).latency_s;
     }
     const auto rank = static_cast<std::size_t>(rows_.stage_rank[static_cast<std::size_t>(to)]);
     if (ranks_[rank].waits_for != &arrival) return;

@@ -46,7 +46,8 @@ void check_input(const fs::path& input, Refusals& out) {
   std::error_code failure;
   const fs::file_status status = fs::status(input, failure);
   if (!fs::exists(status)) {
-    out.add(make_refusal(ErrorCode::kNotFound, {}, "{}: does not exist", input));
+    out.add(make_refusal(ErrorCode::kNotFound, {}, "{}: does not exist", input)
+                .with_hint("--input needs text files; correct the path"));
   } else if (fs::is_directory(status)) {
     out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: is a folder; an input is a text file", input)
                 .with_hint("name its files: --input {}", input / "*"));
@@ -156,7 +157,7 @@ void check_separator(const std::string& separator, Refusals& out) {
 
 void check_threads(int threads, Refusals& out) {
   if (threads < 1 || threads > kMaxThreads) {
-    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--threads must be from 1 to {}, got {}", kMaxThreads, threads));
+    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--threads must be in [1, {}], got {}", kMaxThreads, threads));
   }
 }
 

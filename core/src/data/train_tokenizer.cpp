@@ -103,9 +103,9 @@ Refusals refusals(const TrainTokenizerRequest& request) {
   Refusals out;
   const std::int64_t least = kBytes + static_cast<std::int64_t>(request.special_tokens.size());
   if (request.vocab < least || request.vocab > kMaxVocab) {
-    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--vocab must be from {} to {}, got {}", least, kMaxVocab,
-                         request.vocab)
-                .with_hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
+    out.add(
+        make_refusal(ErrorCode::kOutOfRange, {}, "--vocab must be in [{}, {}], got {}", least, kMaxVocab, request.vocab)
+            .with_hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
   }
   if (request.min_count < 1)
     out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--min-count must be at least 1, got {}", request.min_count));

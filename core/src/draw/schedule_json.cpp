@@ -36,7 +36,7 @@ std::string schedule_json(const std::string& name, const schedule::Timeline& tim
                      {"microbatches", timeline.shape.microbatches},
                      {"stage_rank", stage_rank},
                      {"unit", timeline.unit == schedule::Timeline::Unit::pass ? "pass" : "ms"},
-                     {"cost", time_span.cost},
+                     {"active", time_span.active},
                      {"bubble_rate", time_span.bubble_rate()}};
   std::string out = line(head);
   out.pop_back();

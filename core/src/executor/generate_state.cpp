@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "executor/plan_communicator.hpp"
+#include "executor/dry_run_communicator.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 #include "triax/error.hpp"
@@ -130,10 +130,10 @@ void GenerateState::assign_memory(RankMemory& memory) {
 }
 
 GenerateState::Plan GenerateState::plan(KernelSet& kernels) {
-  PlanKernels notes(kernels);
-  const std::unique_ptr<Device> device = make_plan_device(kernels.device_kind());
+  DryRunKernels notes(kernels);
+  const std::unique_ptr<Device> device = make_dry_run_device(kernels.device_kind());
   const std::unique_ptr<Stream> stream = device->make_stream("plan");
-  PlanCommunicator tensor(context_.layout.group(context_.rank, kTensorAxis));
+  DryRunCommunicator tensor(context_.layout.group(context_.rank, kTensorAxis));
   Groups groups;
   if (tensor.size() > 1) groups.set(std::string(kTensorAxis), &tensor);
   std::map<int, schedule::ProgramAction> forwards; // one of each stage

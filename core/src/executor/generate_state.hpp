@@ -37,7 +37,7 @@ struct GenerateRequest {
   int microbatches = 1;
   schedule::Assumptions assumptions{};    // of the communicators
   std::vector<std::int64_t> split{};      // blocks of each stage; empty: evenly
-  const TrainedStages* trained = nullptr; // null: one stage for each rank, and weights of its own
+  const TrainedStages* trained = nullptr; // null: one stage for each rank, and separate weights
 };
 
 /// Fills `host` with this rank's part of a parameter, in f32, or f64 if the run computes in f64; shape spec.local,
@@ -48,7 +48,7 @@ class GenerateState {
  public:
   explicit GenerateState(const GenerateRequest& request);
 
-  /// Runs each stage once for each call size with a planning kernel set and device. Only before allocate().
+  /// Runs each stage once for each call size as a dry run. Only before allocate().
   struct Plan {
     ScratchBytes scratch;
     Refusals refusals;

@@ -12,7 +12,7 @@ namespace triax::executor {
 void Parameters::assign_weights(RankMemory& memory) {
   for (TensorView& slot : weight_slots_) slot = weights_of(memory).tensor(types_.compute, {weight_slot_elements_});
   for (Parameter& parameter : parameters_) {
-    if (parameter.divided) continue;
+    if (parameter.sharded) continue;
     const Shape& local = parameter.spec->local;
     parameter.master = memory.weights.tensor(types_.master, local);
     parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
@@ -23,7 +23,7 @@ void Parameters::assign_weights(RankMemory& memory) {
     of.unsharded.clear();
     if (of.rank != here_) continue;
     for (std::size_t number = 0; number < of.buckets.size(); ++number)
-      if (of.buckets[number].divided) assign_divided(of, number, memory);
+      if (of.buckets[number].sharded) assign_sharded(of, number, memory);
     if (sharding_ == schedule::Sharding::parameters) {
       assign_unsharded(of);
     } else {
@@ -33,10 +33,10 @@ void Parameters::assign_weights(RankMemory& memory) {
   }
 }
 
-/// A layer reads its divided parameters in the slot of its stage, and the others where they are.
+/// A layer reads its sharded parameters in the slot of its stage, and the others where they are.
 void Parameters::assign_unsharded(OfLayer& of) {
   for (const Bucket& bucket : of.buckets) {
-    if (!bucket.divided || !bucket.unshards) continue;
+    if (!bucket.sharded || !bucket.unshards) continue;
     UnshardedWeights& out = of.unsharded.emplace_back();
     out.group = bucket.reduction.group;
     out.part = part_of_weights(of, bucket);
@@ -47,7 +47,7 @@ void Parameters::assign_unsharded(OfLayer& of) {
     for (const Side& side : of.sides) {
       const Bucket& bucket = of.buckets[side.bucket];
       const Shape& shape = local(side.family).spec->local;
-      working.push_back(bucket.divided ? view_of(whole_weights(bucket, slot), side, shape)
+      working.push_back(bucket.sharded ? view_of(whole_weights(bucket, slot), side, shape)
                                        : local(side.family).working);
     }
   }
@@ -80,7 +80,7 @@ TensorView Parameters::owned_of(const Bucket& bucket, const Side& side, const Pa
 }
 
 /// Every member has memory for a whole part, so that all need as much.
-void Parameters::assign_divided(OfLayer& of, std::size_t number, RankMemory& memory) {
+void Parameters::assign_sharded(OfLayer& of, std::size_t number, RankMemory& memory) {
   const auto is_stored = [&](const Side& side) { // with its first layer on this rank
     return side.bucket == number && families_[side.family].layer.at(here_) == of.number;
   };
@@ -112,7 +112,7 @@ void Parameters::assign_divided(OfLayer& of, std::size_t number, RankMemory& mem
 void Parameters::assign_memory(RankMemory& memory) {
   assign_weights(memory);
   for (Parameter& parameter : parameters_) {
-    if (parameter.divided) continue;
+    if (parameter.sharded) continue;
     parameter.state.clear();
     for (std::size_t i = 0; i < states_; ++i)
       parameter.state.push_back(
@@ -132,7 +132,7 @@ void Parameters::share_weights(std::span<const StageLayers> stages, int slots) {
       if (of.number < stage.first || of.number >= stage.first + stage.count) continue;
       for (std::size_t number = 0; number < of.buckets.size(); ++number) {
         Bucket& bucket = of.buckets[number];
-        if (!bucket.divided) continue;
+        if (!bucket.sharded) continue;
         const std::size_t family = std::ranges::find(of.sides, number, &Side::bucket)->family;
         const auto [entry, is_first] = tied.try_emplace(family, elements);
         bucket.weights_offset = entry->second;

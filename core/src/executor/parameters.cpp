@@ -122,10 +122,10 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     parameter.global = family;
     parameter.layer = of.layer.at(here_);
     parameter.owned = of.owned;
-    parameter.divided = of.divided;
-    parameter.resharded = of.divided && sharding_ == schedule::Sharding::parameters;
-    parameter.holds_part = parameter.resharded || (of.divided && separate_working());
-    parameter.scattered = of.divided && schedule::scatters_gradients(sharding_);
+    parameter.sharded = of.sharded;
+    parameter.resharded = of.sharded && sharding_ == schedule::Sharding::parameters;
+    parameter.holds_part = parameter.resharded || (of.sharded && separate_working());
+    parameter.scattered = of.sharded && schedule::scatters_gradients(sharding_);
     parameter.part = of.part;
   }
 }
@@ -204,7 +204,7 @@ void Parameters::divide_buckets(OfLayer& of, int rank, const Layout& layout) {
     for (const std::string& axis : axes) bucket.members *= layout.size(axis);
     bucket.part = aligned_elements((bucket.elements + bucket.members - 1) / bucket.members);
     bucket.begin = bucket.part * layout.index(rank, axes);
-    bucket.divided = sharding_ != schedule::Sharding::none && std::ranges::find_first_of(axes, samples) != axes.end();
+    bucket.sharded = sharding_ != schedule::Sharding::none && std::ranges::find_first_of(axes, samples) != axes.end();
   }
 }
 
@@ -217,7 +217,7 @@ void Parameters::assign_owned_parts(const OfLayer& of) {
                        from = std::clamp<std::int64_t>(bucket.begin - side.offset, 0, elements),
                        to = std::clamp<std::int64_t>(bucket.begin + bucket.part - side.offset, 0, elements);
     family.owned = {from == to ? 0 : from, to - from};
-    family.divided = bucket.divided;
+    family.sharded = bucket.sharded;
     family.part = bucket.part;
   }
 }
@@ -241,11 +241,11 @@ std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) c
     const OwnedPart& owned = parameter.owned;
     const auto updated = [&](const TensorView& view) {
       const TensorView all = without_padding(view, *parameter.spec).flat();
-      return parameter.divided ? all.slice(0, owned.first, owned.first + owned.count) : all;
+      return parameter.sharded ? all.slice(0, owned.first, owned.first + owned.count) : all;
     };
     out.push_back({.name = parameter.name,
                    .spec = parameter.spec,
-                   .first = parameter.divided ? owned.first : 0,
+                   .first = parameter.sharded ? owned.first : 0,
                    .master = parameter.holds_part ? parameter.master : updated(parameter.master),
                    .gradient = parameter.scattered ? parameter.gradient : updated(parameter.gradient),
                    .working = !separate_working()   ? TensorView{}

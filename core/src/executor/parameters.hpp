@@ -24,7 +24,7 @@ namespace triax::executor {
 
 /// The elements of a parameter that a rank owns, of its storage without padding, seen flat. The ranks of a bucket's
 /// group hold the same weights and, once reduced, the same gradients. Each owns a part of the bucket: the elements
-/// divided by the ranks, rounded up to 256 bytes, in the order of the group; the last parts may be shorter or empty. It
+/// sharded by the ranks, rounded up to 256 bytes, in the order of the group; the last parts may be shorter or empty. It
 /// squares the gradients of its part for the norm, and is the one to save its state.
 struct OwnedPart {
   std::int64_t first = 0, count = 0; // count 0: other ranks own all of the parameter
@@ -50,7 +50,7 @@ struct Parameter {
   std::size_t reduction = 0;     // of its buckets: index in Parameters::reductions()
   std::size_t global = 0;        // index in Parameters::global()
   OwnedPart owned;               // of this rank
-  bool divided = false;          // each rank updates the part that it owns
+  bool sharded = false;          // each rank updates the part that it owns
   bool holds_part = false;       // and has no other master weights
   bool scattered = false;        // and has no other reduced gradients
   bool resharded = false;        // and has other working weights only from UNSHARD to RESHARD
@@ -65,7 +65,7 @@ struct Reduction {
 };
 
 /// Accumulators of one layer that are reduced together: all whose gradients are added over the same axes. A tied
-/// parameter has a bucket of its own, so that a rank owns the same part of it on both sides of the tie.
+/// parameter has a separate bucket, so that a rank owns the same part of it on both sides of the tie.
 struct Bucket {
   Reduction reduction;
   std::int64_t elements = 0; // of `gradients`
@@ -73,12 +73,12 @@ struct Bucket {
   bool tied = false;
   std::int64_t part = 0, begin = 0; // elements that each rank owns, and the first of this rank; the last have fewer
   int members = 1;                  // ranks
-  bool divided = false;             // each of them updates the part that it owns
+  bool sharded = false;             // each of them updates the part that it owns
   /// If the gradients are scattered: those of this rank's part, in `gradients` or apart. Else empty.
   TensorView reduced{};
   int slot = -1; // shared memory in which `gradients` lie from `offset` on; -1: they have their own
   std::int64_t offset = 0;
-  TensorView weights{}; // if divided and stored with this layer: of this rank's part, what layers read
+  TensorView weights{}; // if sharded and stored with this layer: of this rank's part, what layers read
   /// With Sharding::parameters: where the whole weights lie in a slot, and whether this bucket gathers them.
   std::int64_t weights_offset = 0;
   bool unshards = false;
@@ -89,7 +89,7 @@ struct StageAccumulator {
   int first = 0, end = 0, slot = 0;
 };
 
-/// The weights of a divided bucket: what GATHER_PARAM gathers. They lie as the bucket's gradients do, and are padded to
+/// The weights of a sharded bucket: what GATHER_PARAM gathers. They lie as the bucket's gradients do, and are padded to
 /// equal parts.
 struct GatheredWeights {
   std::string group;  // Group::axis
@@ -167,7 +167,7 @@ class Parameters {
   const std::vector<std::vector<TensorView>>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
   const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
-  /// Of the divided buckets of a layer. A tied parameter is with its first layer on this rank.
+  /// Of the sharded buckets of a layer. A tied parameter is with its first layer on this rank.
   const std::vector<GatheredWeights>& gathered_of(int number) const { return of_layer(number).gathered; }
   /// Of those whose weights its stage must gather. Empty without Sharding::parameters.
   const std::vector<UnshardedWeights>& unsharded_of(int number) const { return of_layer(number).unsharded; }
@@ -189,7 +189,7 @@ class Parameters {
     std::map<int, std::size_t> index{}; // index in all() of each rank that stores it
     std::map<int, int> layer{};         // number of its first layer on each of them
     OwnedPart owned{};
-    bool divided = false;
+    bool sharded = false;
     std::int64_t part = 0;
   };
   /// An accumulator of a family: one per layer, in a bucket of that layer.
@@ -220,14 +220,14 @@ class Parameters {
   /// The elements of a parameter that this rank owns, in `part`, its part of the bucket.
   static TensorView owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
                              const TensorView& part);
-  void assign_divided(OfLayer& of, std::size_t number, RankMemory& memory);
+  void assign_sharded(OfLayer& of, std::size_t number, RankMemory& memory);
   void assign_unsharded(OfLayer& of);
   const TensorView& part_of_weights(const OfLayer& of, const Bucket& bucket) const;
   static TensorView whole_weights(const Bucket& bucket, const TensorView& slot);
   static TensorView view_of(const TensorView& bucket, const Side& side, const Shape& shape);
   /// The arena of what layers read.
   Arena& weights_of(RankMemory& memory) const { return separate_working() ? memory.working : memory.weights; }
-  bool scatters(const Bucket& bucket) const { return bucket.divided && schedule::scatters_gradients(sharding_); }
+  bool scatters(const Bucket& bucket) const { return bucket.sharded && schedule::scatters_gradients(sharding_); }
   void assign_gradients(RankMemory& memory);
   void assign_bucket(Bucket& bucket, RankMemory& memory) const;
   void assign_accumulators(OfLayer& of, RankMemory& memory);

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "base/plausible_bytes.hpp"
+#include "executor/dry_run_communicator.hpp"
 #include "executor/gradient_reductions.hpp"
 #include "executor/parameter_gathers.hpp"
-#include "executor/plan_communicator.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/transfer_streams.hpp"
 #include "triax/rank_activity.hpp"
@@ -31,13 +31,13 @@ void add(CommStats& sum, const CommStats& one, std::uint64_t times) {
 class Planner {
  public:
   Planner(RankState& state, KernelSet& kernels, Optimizer& optimizer, const schedule::Program& training,
-          const schedule::Program& evaluation, const PlanRequest& request)
+          const schedule::Program& evaluation, const DryRunRequest& request)
       : training_(training),
         evaluation_(evaluation),
         state_(state),
         optimizer_(optimizer),
         notes_(kernels),
-        device_(make_plan_device(kernels.device_kind())),
+        device_(make_dry_run_device(kernels.device_kind())),
         stream_(device_->make_stream("plan")),
         axes_(state.communicator_axes(request.layout)),
         communicators_(communicators_of(axes_, request)),
@@ -80,12 +80,12 @@ class Planner {
   }
 
  private:
-  using Communicators = std::vector<std::unique_ptr<PlanCommunicator>>;
+  using Communicators = std::vector<std::unique_ptr<DryRunCommunicator>>;
 
-  static Communicators communicators_of(std::span<const std::vector<std::string>> axes, const PlanRequest& request) {
+  static Communicators communicators_of(std::span<const std::vector<std::string>> axes, const DryRunRequest& request) {
     Communicators out;
     for (const std::vector<std::string>& of : axes)
-      out.push_back(std::make_unique<PlanCommunicator>(request.layout.group(request.rank, of)));
+      out.push_back(std::make_unique<DryRunCommunicator>(request.layout.group(request.rank, of)));
     return out;
   }
   static Groups groups_of(const Communicators& communicators) {
@@ -166,7 +166,7 @@ class Planner {
   /// Adds what the last action has communicated, `times` times.
   void count(const StageAction& action, std::uint64_t times) {
     for (std::size_t axis = 0; axis < communicators_.size(); ++axis) {
-      const PlanCommunicator::Posted posted = communicators_[axis]->take();
+      const DryRunCommunicator::Posted posted = communicators_[axis]->take();
       for (std::size_t member = 0; member < posted.of_member.size(); ++member)
         add(out_.communication[axis].of_member[member], posted.of_member[member], times);
       add_collectives(axis, posted, out_.tensor_collectives[action]);
@@ -174,7 +174,7 @@ class Planner {
   }
 
   /// If the tensor ranks are in the group, alone or with those of other axes.
-  void add_collectives(std::size_t communicator, const PlanCommunicator::Posted& posted,
+  void add_collectives(std::size_t communicator, const DryRunCommunicator::Posted& posted,
                        std::vector<Collective>& to) const {
     if (std::ranges::find(axes_[communicator], kTensorAxis) == axes_[communicator].end()) return;
     to.insert(to.end(), posted.collectives.begin(), posted.collectives.end());
@@ -184,7 +184,7 @@ class Planner {
   const schedule::Program& evaluation_;
   RankState& state_;
   Optimizer& optimizer_;
-  PlanKernels notes_;
+  DryRunKernels notes_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Stream> stream_;
   const StepScalars scalars_;
@@ -198,7 +198,7 @@ class Planner {
 
 } // namespace
 
-Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer, const PlanRequest& request) {
+Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer, const DryRunRequest& request) {
   return Planner(*this, kernels, optimizer, training_, evaluation_, request).take();
 }
 

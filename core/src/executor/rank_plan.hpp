@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank's step needs and communicates, found by running its code with a planning device, kernel set and
-// communicators.
+// What a rank's step needs and communicates, found by a dry run of its code: with views without data, and a
+// device, kernel set and communicators that only count.
 //
 // Threads: the rank's main thread. Ownership: values.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace triax::executor {
 
-struct PlanRequest {
+struct DryRunRequest {
   const Layout& layout;
   int rank = 0;
   const schedule::Assumptions& assumptions; // of the programs' verification

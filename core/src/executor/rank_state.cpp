@@ -150,7 +150,7 @@ std::vector<KeptTensor> RankState::kept() const {
         {parameter.name, kMasterName, parameter.spec, master, parameter.holds_part ? parameter.owned : all, saved});
     for (std::size_t i = 0; i < state_names_.size(); ++i)
       out.push_back({parameter.name, state_names_[i], parameter.spec, parameter.state[i],
-                     parameter.divided ? parameter.owned : all, saved});
+                     parameter.sharded ? parameter.owned : all, saved});
   }
   return out;
 }

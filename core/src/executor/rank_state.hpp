@@ -37,9 +37,9 @@ class RankState {
   /// descriptions.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
-  /// Runs one action of each kind of each stage with a planning kernel set, device and communicators. Only before
+  /// Runs one action of each kind of each stage as a dry run. Only before
   /// allocate().
-  Plan plan(KernelSet& kernels, Optimizer& optimizer, const PlanRequest& request);
+  Plan plan(KernelSet& kernels, Optimizer& optimizer, const DryRunRequest& request);
 
   /// Allocates, and draws the weights from `seed` on `threads` threads.
   void allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads);

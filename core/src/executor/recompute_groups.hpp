@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many consecutive blocks are recomputed together, if the run leaves it open.
+// Size of a recomputation group, for memory.recompute_layers = 0.
 //
 // Threads: pure functions.
 #pragma once
@@ -18,6 +18,6 @@ struct RecomputedStage {
 /// The number of blocks per group with which the stages of a rank need least memory: a group keeps an input for each
 /// microbatch, and the stash of all its blocks exists once. Without rounding, this is the square root of Narayanan et
 /// al. (SC'21, section 3.5). The same on all tensor ranks that get the same `block`.
-int best_group(const Layer& block, std::span<const RecomputedStage> stages);
+int best_group_size(const Layer& block, std::span<const RecomputedStage> stages);
 
 } // namespace triax::executor

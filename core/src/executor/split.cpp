@@ -50,7 +50,7 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
     if (stage.first == 0) continue;
     const std::unique_ptr<Layer> before = model.layer(stage.first - 1, context);
     for (const TensorSpec& spec : before->outputs())
-      if (spec.parted) {
+      if (spec.sharded) {
         out.add(make_refusal(ErrorCode::kConflict, {"parallel.scatter_gather", "parallel.sequence"},
                              "parallel.scatter_gather: each tensor rank has only its part of \"{}\", which {} sends "
                              "(parallel.sequence)",

@@ -111,7 +111,7 @@ Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) con
 
 std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
   const auto inputs = consumer.inputs();
-  std::vector<bool> met(inputs.size(), false);
+  std::vector<bool> found(inputs.size(), false);
   std::vector<int> out;
   for (const TensorSpec& output : producer.outputs()) {
     const auto input = std::ranges::find(inputs, output.name, &TensorSpec::name);
@@ -122,13 +122,13 @@ std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
                   name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
     TRIAX_REQUIRE(input->row_dim == output.row_dim, "\"{}\" has its rows in dimension {} for {}, and in {} for {}",
                   output.name, output.row_dim, producer.name(), input->row_dim, consumer.name());
-    TRIAX_REQUIRE(input->parted == output.parted, "of \"{}\", one of {} and {} has parts (TensorSpec::parted)",
+    TRIAX_REQUIRE(input->sharded == output.sharded, "of \"{}\", one of {} and {} has parts (TensorSpec::sharded)",
                   output.name, producer.name(), consumer.name());
     out.push_back(static_cast<int>(input - inputs.begin()));
-    met[static_cast<std::size_t>(input - inputs.begin())] = true;
+    found[static_cast<std::size_t>(input - inputs.begin())] = true;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    TRIAX_REQUIRE(met[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.name(),
+    TRIAX_REQUIRE(found[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.name(),
                   inputs[i].name, producer.name());
   return out;
 }

@@ -5,7 +5,7 @@
 // Blocking: only finish(). Errors: Error if a program has transfers and there is no pipeline group, or if it posts in
 // sets.
 //
-// A stream is a queue, so transfers that may overtake each other need separate streams: one per directed edge and one
+// A stream is a queue, so transfers that may overtake each other need separate streams: one per edge and one
 // for gradient reductions and gathers of weights. All backends with one call order (`serial`) share one stream.
 #pragma once
 

@@ -172,7 +172,7 @@ void ModelExport::choose_architecture() {
   if (!request_.architecture.empty() && !plugin_.find(request_.architecture)) {
     std::string known;
     for (const HfArchitecture& each : plugin_.architectures) known += (known.empty() ? "" : ", ") + each.name;
-    throw Error(text("--architecture {} is not one of {}", request_.architecture, plugin_.name), {},
+    throw Error(text("--architecture must be an architecture of {}, got {}", plugin_.name, request_.architecture), {},
                 text("use {}", known));
   }
   const OptionTexts resolved = MappedModel(plugin_, options_).resolved_options();

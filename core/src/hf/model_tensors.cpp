@@ -111,7 +111,7 @@ void ModelTensors::add_shards(const fs::path& index) {
   if (shards.size() > kMaxShards)
     throw Error(text("names {} shards, and at most {} are read", shards.size(), kMaxShards), index.string(),
                 "save the model with larger shards");
-  raise_open_files(shards.size() + kOtherFiles);
+  os::raise_open_file_limit(shards.size() + kOtherFiles);
   for (const std::string& shard : shards) {
     if (!os::is_there(folder_ / shard))
       throw Error(text("names the shard {}, which does not exist", printable(shard)), index.string(), kDownloadAgain);

@@ -90,7 +90,7 @@ class Matching {
     refused_.add({code, {}, text("{}: tensor \"{}\" {}", file, shortened(printable(name)), why), hint});
   }
 
-  /// All tensors that repeat another one. One that is a parameter of its own, such as an untied head, is not a copy.
+  /// All tensors that repeat another one. One that is a separate parameter, such as an untied head, is not a copy.
   void add_copies(const HfCopy& copy) {
     for (const auto& [name, tensor] : tensors_.all()) {
       const std::optional<std::string> number = number_of(name, copy.tensor);

@@ -86,7 +86,7 @@ Rendezvous::Entry Rendezvous::parse(int member, const std::string& value) const 
   if (lines[1] != ranks_text(context_.group))
     throw Error(text("the group has ranks {} on {}, and {} on {}", lines[1], rank_text(member),
                      ranks_text(context_.group), own),
-                where(), "give all ranks the same TOML file, and each rank a number of its own");
+                where(), "give all ranks the same TOML file, and each rank a different number");
   return {lines.begin() + kOwnLines, lines.end()};
 }
 

@@ -65,7 +65,7 @@ void Check::gradient_vector(const Named& a, const Named& like) const {
 }
 
 void Check::drop(const Drop& drop, std::int64_t samples, std::int64_t rows, std::int64_t columns) const {
-  require(drop.p >= 0 && drop.p < 1, "drop.p = {} must be at least 0 and below 1", drop.p);
+  require(drop.p >= 0 && drop.p < 1, "drop.p must be in [0, 1), got {}", drop.p);
   if (drop.p == 0) return;
   const Named numbers{"drop.samples", drop.samples};
   type(numbers, DType::i64);

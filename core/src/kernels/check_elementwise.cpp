@@ -189,7 +189,7 @@ void check(const StepControl& args) {
   check.contiguous(losses);
   check.require(args.clip_grad >= 0, "clip_grad = {} must not be negative", args.clip_grad);
   const LossScaling& scaling = args.scaling;
-  check.require(scaling.min > 0, "scaling.min = {} must be positive", scaling.min);
+  check.require(scaling.min > 0, "scaling.min must be positive, got {}", scaling.min);
   check.require(scaling.growth > 1 && scaling.backoff > 0 && scaling.backoff < 1,
                 "scaling.growth = {} must be above 1, scaling.backoff = {} between 0 and 1", scaling.growth,
                 scaling.backoff);

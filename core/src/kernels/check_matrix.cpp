@@ -210,14 +210,14 @@ void check(const Rope& args) {
   check.same_shape(y, x);
   check.require(args.x.size(3) % 2 == 0, "{} must have an even head size: rotary embeddings rotate pairs", x);
   check.require(args.position0 >= 0, "position0 = {} must not be negative", args.position0);
-  check.require(args.base > 0, "base = {} must be positive", args.base);
+  check.require(args.base > 0, "base must be positive, got {}", args.base);
   const RopeScaling& scaling = args.scaling;
-  check.require(scaling.factor > 0, "scaling.factor = {} must be positive", scaling.factor);
+  check.require(scaling.factor > 0, "scaling.factor must be positive, got {}", scaling.factor);
   if (scaling.factor == 1) return;
   check.require(scaling.low_freq_factor < scaling.high_freq_factor,
                 "scaling.low_freq_factor = {} must be less than scaling.high_freq_factor = {}", scaling.low_freq_factor,
                 scaling.high_freq_factor);
-  check.require(scaling.original_positions > 0, "scaling.original_positions = {} must be positive",
+  check.require(scaling.original_positions > 0, "scaling.original_positions must be positive, got {}",
                 scaling.original_positions);
 }
 

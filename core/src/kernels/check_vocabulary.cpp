@@ -63,9 +63,9 @@ void check_adamw(const Check& check, const AdamW& args) {
   check_state(check, {"m", args.m}, master);
   check_state(check, {"v", args.v}, master);
   check_working(check, {"working", args.working}, master);
-  check.require(args.beta1 >= 0 && args.beta1 < 1, "beta1 = {} must be at least 0 and below 1", args.beta1);
-  check.require(args.beta2 >= 0 && args.beta2 < 1, "beta2 = {} must be at least 0 and below 1", args.beta2);
-  check.require(args.eps > 0, "eps = {} must be positive", args.eps);
+  check.require(args.beta1 >= 0 && args.beta1 < 1, "beta1 must be in [0, 1), got {}", args.beta1);
+  check.require(args.beta2 >= 0 && args.beta2 < 1, "beta2 must be in [0, 1), got {}", args.beta2);
+  check.require(args.eps > 0, "eps must be positive, got {}", args.eps);
 }
 
 } // namespace
@@ -145,7 +145,7 @@ void check(const Sgd& args) {
   const Named master{"master", args.master}, velocity{"velocity", args.velocity};
   check_master(check, master);
   check_state(check, {"gradient", args.gradient}, master);
-  check.require(args.momentum >= 0 && args.momentum < 1, "momentum = {} must be at least 0 and below 1", args.momentum);
+  check.require(args.momentum >= 0 && args.momentum < 1, "momentum must be in [0, 1), got {}", args.momentum);
   if (args.momentum != 0 || !args.velocity.empty()) check_state(check, velocity, master);
   check_working(check, {"working", args.working}, master);
 }

@@ -3,7 +3,7 @@
 // support.
 //
 // Threads: pure functions. Ownership: views refer to the caller's memory and scratch; nothing allocates.
-// Calls `emit(primitive)` for each primitive in order. While planning, views of the scratch have sizes only, and
+// Calls `emit(primitive)` for each primitive in order. In a dry run, views of the scratch have sizes only, and
 // primitives that are equal for all samples are emitted once.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace triax::kernels {
 class Scratch {
  public:
   explicit Scratch(std::span<std::byte> bytes) : data_(bytes.data()), left_(bytes.size()) {}
-  /// For planning: without memory; take() accepts any size.
-  static Scratch planning() {
+  /// For a dry run: without memory; take() accepts any size.
+  static Scratch dry_run() {
     Scratch out({});
     out.plans_ = true;
     return out;

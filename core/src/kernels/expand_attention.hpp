@@ -76,7 +76,7 @@ inline Shape score_shape(const TensorView& q, const TensorView& k) {
   return {1, q.size(2), q.size(0), k.size(0)};
 }
 
-/// Samples to expand: one while planning, because the primitives of all samples have the same shapes.
+/// Samples to expand: one in a dry run, because the primitives of all samples have the same shapes.
 inline std::int64_t samples_of(const TensorView& q, const Scratch& scratch) {
   return scratch.plans() ? std::min<std::int64_t>(q.size(1), 1) : q.size(1);
 }

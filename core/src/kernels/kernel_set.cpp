@@ -18,7 +18,7 @@ namespace {
               text("override do_{} in its kernel set, or choose a set that has it", name_of(op)));
 }
 
-/// Calls visit(OpCall) for each primitive of a fused call; does nothing for a primitive. `scratch` is for planning.
+/// Calls visit(OpCall) for each primitive of a fused call; nothing for a primitive. `scratch` is that of a dry run.
 template <class Visit>
 void visit_primitives(const OpCall& call, kernels::Scratch& scratch, Visit&& visit) {
   const auto emit = [&](const auto& primitive) { visit(call_of(primitive)); };
@@ -59,7 +59,7 @@ bool KernelSet::computes() const noexcept {
 
 Refusals KernelSet::supports(const OpCall& call) const {
   Refusals answer;
-  kernels::Scratch none = kernels::Scratch::planning();
+  kernels::Scratch none = kernels::Scratch::dry_run();
   visit_primitives(call, none, [&](const OpCall& primitive) {
     for (const Refusal& refusal : supports(primitive))
       if (std::find(answer.begin(), answer.end(), refusal) == answer.end()) answer.add(refusal);
@@ -69,14 +69,14 @@ Refusals KernelSet::supports(const OpCall& call) const {
 
 std::size_t KernelSet::scratch_bytes(const OpCall& call) const {
   std::size_t of_primitives = 0;
-  kernels::Scratch own = kernels::Scratch::planning();
+  kernels::Scratch own = kernels::Scratch::dry_run();
   visit_primitives(call, own,
                    [&](const OpCall& primitive) { of_primitives = std::max(of_primitives, scratch_bytes(primitive)); });
   return own.taken() + of_primitives;
 }
 
 void KernelSet::prepare(const OpCall& call) {
-  kernels::Scratch none = kernels::Scratch::planning();
+  kernels::Scratch none = kernels::Scratch::dry_run();
   visit_primitives(call, none, [&](const OpCall& primitive) { prepare(primitive); });
 }
 
@@ -128,7 +128,7 @@ TRIAX_PRIMITIVES(TRIAX_OP)
 TRIAX_FUSED(TRIAX_OP)
 #undef TRIAX_OP
 
-void PlanKernels::run(const OpCall& call, const OpContext&) {
+void DryRunKernels::run(const OpCall& call, const OpContext&) {
   call_plugin("prepare", typeid(real_), [&] {
     if (Refusals answer = real_.supports(call); !answer.empty()) {
       for (Refusal& refusal : answer)

@@ -33,7 +33,7 @@ class Reader {
     Number out = 0;
     const auto [end, code] = std::from_chars(value.begin(), value.end(), out);
     if (code != std::errc() || end != value.end() || value.front() == '-')
-      throw error(text("{} = \"{}\" is not a number of at least 0", name, value), hint);
+      throw error(text("{} must be a number of at least 0, got \"{}\"", name, value), hint);
     return out;
   }
   int port(const char* name, std::string_view hint) const {
@@ -57,13 +57,14 @@ struct Names {
 
 void check_ranks(const Reader& reader, const Environment& found, const Names& names, std::string_view hint) {
   const auto below = [&](const char* small, int a, const char* large, int b) {
-    if (a >= b) throw reader.error(text("{} = {} is not below {} = {}", small, a, large, b), hint);
+    if (a >= b) throw reader.error(text("{} must be less than {} = {}, got {}", small, large, b, a), hint);
   };
   below(names.rank, found.rank, names.world, found.world);
   below(names.local_rank, found.local_rank, names.local_world, found.local_world);
   if (found.local_world > found.world)
-    throw reader.error(text("{} = {} is above {} = {}", names.local_world, found.local_world, names.world, found.world),
-                       hint);
+    throw reader.error(
+        text("{} must be at most {} = {}, got {}", names.local_world, names.world, found.world, found.local_world),
+        hint);
 }
 
 /// A port derived from the job id: equal for all ranks of a job, and rarely equal for two jobs on one machine. Below

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/key_check.hpp"
 
+#include "config/text_file.hpp"
 #include "control/job_token.hpp"
 #include "os/address.hpp"
 
@@ -18,8 +19,8 @@ Refusals check_keys(const config::LaunchKeys& keys) {
   try {
     control::JobToken::from_file(keys.token_file);
   } catch (const Error& error) {
-    out.add(make_refusal(ErrorCode::kNotReadable, {"launch.token_file"}, "launch.token_file: {}: {}", error.where(),
-                         error.message())
+    out.add(make_refusal(config::code_of_unreadable(keys.token_file), {"launch.token_file"},
+                         "launch.token_file: {}: {}", error.where(), error.message())
                 .with_hint("{}", error.hint()));
   }
   return out;

@@ -165,7 +165,7 @@ class LocalRanks {
     std::_Exit(kFailedStatus);
   }
 
-  /// A plugin called exit(), in the thread of a rank or in one of its own.
+  /// A plugin called exit(), in the thread of a rank or in another one.
   [[noreturn]] void end_at_exit() {
     const FaultLocation at = location_of(RankActivity::current(), nullptr);
     note_end(at, at.rank == control::kNoRank ? "was ended by exit()" : "the process was ended by exit()",

@@ -55,7 +55,7 @@ class LocalProcesses {
   }
 
   std::optional<train::LoopResult> train() {
-    raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
+    os::raise_open_file_limit(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
     start_deadline_.emplace(deadline_in(training_.run.launch.start_timeout_s));
     const StartBackends backends(training_.run, layout_, training_.log);
     server_.start();

@@ -44,7 +44,7 @@ Addresses resolve(const Address& address, int flags, std::string& why) {
 }
 
 /// Whether a socket has connected to itself: the port it got is the port it connects to, where no server listens.
-bool met_itself(const Descriptor& socket) {
+bool is_connected_to_itself(const Descriptor& socket) {
   sockaddr_storage here{}, there{};
   socklen_t size = sizeof here, other = sizeof there;
   return ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&here), &size) == 0 &&
@@ -76,7 +76,7 @@ int try_connect(const Descriptor& socket, const addrinfo& to, Deadline deadline)
     if (::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
     if (error != 0) return error;
   }
-  return met_itself(socket) ? ECONNREFUSED : 0;
+  return is_connected_to_itself(socket) ? ECONNREFUSED : 0;
 }
 
 } // namespace

@@ -17,7 +17,7 @@ namespace triax::os {
 
 /// Raises the soft limit to `wanted` bytes, or to the hard limit where that is lower, and the stacks of new threads to
 /// `wanted`. Never lowers them. Returns the soft limit that holds now.
-inline rlim_t raise_stack(rlim_t wanted) noexcept {
+inline rlim_t raise_stack_limit(rlim_t wanted) noexcept {
   pthread_attr_t threads;
   if (::pthread_getattr_default_np(&threads) == 0) {
     std::size_t size = 0;

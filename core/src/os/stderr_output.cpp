@@ -31,10 +31,10 @@ class StderrBuffer final : public std::streambuf {
 } // namespace
 
 bool stderr_accepts() noexcept {
-  constexpr int kPatienceMs = 1000;
+  constexpr int kTimeoutMs = 1000;
   static std::atomic<bool> is_stuck{false};
   pollfd output{STDERR_FILENO, POLLOUT, 0};
-  const bool accepts = ::poll(&output, 1, is_stuck ? 0 : kPatienceMs) != 0; // an error shows when it is written
+  const bool accepts = ::poll(&output, 1, is_stuck ? 0 : kTimeoutMs) != 0; // an error shows when it is written
   is_stuck = !accepts;
   return accepts;
 }

@@ -69,7 +69,7 @@ PipelineShape PlanCosts::shape_of(const TrainingPlan& plan) const {
 
 void PlanCosts::require_inside(const TrainingPlan& plan) const {
   if (!contains(request_.space, plan))
-    throw Error(text("a plan that is not in the space is asked for: {}", sizes_text(plan)), {},
+    throw Error(text("a plan outside the space is asked for: {}", sizes_text(plan)), {},
                 "report this to the author of the planner");
 }
 
@@ -152,7 +152,7 @@ void PlanCosts::drop_ties(const TrainingPlan& plan, StageSums& sums) {
 }
 
 /// Whether some of the ranks of two pipeline ranks, `stride` each, have their counterparts on other nodes.
-bool PlanCosts::is_divided(int from, int to, int stride) const {
+bool PlanCosts::crosses_nodes(int from, int to, int stride) const {
   const int devices = cluster_.node.devices;
   if (from == to) return false;
   if (stride >= devices) return true;
@@ -181,7 +181,7 @@ double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
 
 /// All-gather of the working weights, of which each data rank has a part.
 double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
-  if (!divides(plan)) return 0;
+  if (!shards(plan)) return 0;
   return collectives_.seconds(Kind::all_gather, bytes_of_type(request_.run.train.compute) * parameters / plan.data,
                               data_group(plan));
 }
@@ -189,7 +189,7 @@ double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
 double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {
   const double bytes =
       cost::update_bytes(code_, optimizer_.state.size(), request_.run.train.master, request_.run.train.compute);
-  return operations_.pass(bytes * parameters / (divides(plan) ? plan.data : 1)).seconds;
+  return operations_.pass(bytes * parameters / (shards(plan) ? plan.data : 1)).seconds;
 }
 
 /// Sums of the gradients of tied parameters that are on two pipeline ranks.
@@ -202,7 +202,7 @@ double PlanCosts::tied_s(const TrainingPlan& plan, const StageSums& sums) {
     const int rank_a = sums.stages[sums.stage_of(ties[at].layer_a)].rank,
               rank_b = sums.stages[sums.stage_of(ties[at].layer_b)].rank;
     if (rank_a == rank_b) continue;
-    const cost::GroupShape group{2, is_divided(rank_a, rank_b, stride) ? 2 : 1,
+    const cost::GroupShape group{2, crosses_nodes(rank_a, rank_b, stride) ? 2 : 1,
                                  std::min(stride, cluster_.node.devices)};
     out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at], group);
   }
@@ -213,7 +213,7 @@ cost::LinkTime PlanCosts::link_time(const TrainingPlan& plan, const StageSums& s
   const StageSums::Stage& from = sums.stages[static_cast<std::size_t>(stage)];
   const int to = sums.stages[static_cast<std::size_t>(stage) + 1].rank;
   return cost::link_time(cluster_, code_, from.boundary_bytes, scatters(request_.run, plan) ? plan.tensor : 1,
-                         is_divided(from.rank, to, plan.tensor * plan.data));
+                         crosses_nodes(from.rank, to, plan.tensor * plan.data));
 }
 
 cost::PostedTimes PlanCosts::posted_times(const TrainingPlan& plan, const StageSums& sums) {
@@ -223,7 +223,7 @@ cost::PostedTimes PlanCosts::posted_times(const TrainingPlan& plan, const StageS
                           gather_s(plan, of.parameters)});
   for (int stage = 0; stage + 1 < static_cast<int>(sums.stages.size()); ++stage)
     out.links.push_back(link_time(plan, sums, stage));
-  if (divides(plan) && has(plan, "parameters")) out.prefetch = static_cast<int>(request_.run.optimizer_core.prefetch);
+  if (shards(plan) && has(plan, "parameters")) out.prefetch = static_cast<int>(request_.run.optimizer_core.prefetch);
   return out;
 }
 
@@ -281,7 +281,7 @@ double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, doubl
   const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
   const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
   const double states = master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0));
-  const double divisor = divides(plan) ? plan.data : 1;
+  const double divisor = shards(plan) ? plan.data : 1;
   const double whole = std::max(stage_parameters, parameters / divisor);
   if (has(plan, "parameters")) return whole * (compute + master) + parameters * states / divisor;
   if (has(plan, "gradients")) return parameters * compute + whole * master + parameters * states / divisor;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The evaluator of a search: times of a plan from the tables of layers and schedules, and the cluster; memory from the
-// planning of the engine (plan_memory.hpp).
+// dry run of preflight (plan_memory.hpp).
 //
 // Threads: the main thread. Ownership: borrows request, traits and log. Errors: Error of the plugins.
 #pragma once
@@ -32,9 +32,9 @@ class PlanCosts final : public PlanEvaluator {
   std::optional<PlanTime> time(const TrainingPlan& plan) override;
   std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override;
   std::uint64_t memory_limit() const override { return request_.memory_limit; }
-  bool stops() override { return stops_ && stops_(); }
+  bool is_interrupted() override { return is_interrupted_ && is_interrupted_(); }
   /// Asked by planners; may show progress.
-  void set_stops(std::function<bool()> stops) { stops_ = std::move(stops); }
+  void set_is_interrupted(std::function<bool()> asked) { is_interrupted_ = std::move(asked); }
   /// Bytes of the rank that needs most, also of a plan that does not fit. Empty: a plugin refuses the plan.
   std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {
     return memory_.bytes(plan, std::numeric_limits<std::uint64_t>::max());
@@ -50,7 +50,7 @@ class PlanCosts final : public PlanEvaluator {
   bool is_accepted(const TrainingPlan& plan, const PipelineShape& shape);
   bool model_accepts(const TrainingPlan& plan);
   bool has(const TrainingPlan& plan, const char* shard) const;
-  bool divides(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
+  bool shards(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
 
   PlanTime simulated(const TrainingPlan& plan);
   StageSums sums_of(const TrainingPlan& plan, const PipelineShape& shape);
@@ -66,7 +66,7 @@ class PlanCosts final : public PlanEvaluator {
   std::uint64_t schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape);
   double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows);
   void drop_ties(const TrainingPlan& plan, StageSums& sums);
-  bool is_divided(int from, int to, int stride) const;
+  bool crosses_nodes(int from, int to, int stride) const;
   cost::GroupShape data_group(const TrainingPlan& plan) const;
 
   const SearchRequest& request_;
@@ -81,7 +81,7 @@ class PlanCosts final : public PlanEvaluator {
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
   std::map<TrainingPlan, std::optional<PlanTime>> timed_;
   std::map<TrainingPlan, std::optional<PlanEvaluation>> evaluated_;
-  std::function<bool()> stops_;
+  std::function<bool()> is_interrupted_;
 };
 
 } // namespace triax::plan

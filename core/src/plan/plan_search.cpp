@@ -46,7 +46,7 @@ class OtherPlans final : public PlanEvaluator {
     return has_same_(plan) ? std::nullopt : all_.evaluate(plan);
   }
   std::uint64_t memory_limit() const override { return all_.memory_limit(); }
-  bool stops() override { return all_.stops(); }
+  bool is_interrupted() override { return all_.is_interrupted(); }
 
  private:
   PlanEvaluator& all_;
@@ -63,13 +63,13 @@ std::vector<RankedPlan> searched(PlanEvaluator& evaluator, const LoadedPlanner& 
       plugin::guarded_call(planner.name(), "search", [&] { return (*planner).search(evaluator, count); });
   std::vector<RankedPlan> out;
   const auto refuse = [&planner](const std::string& what) {
-    throw Error(text("it returns {}", what), text("{}, search()", planner.name()), "report this to its author");
+    throw Error(text("search() returned {}", what), planner.name(), "report this to the author of the planner");
   };
   if (found.size() > static_cast<std::size_t>(count))
-    refuse(text("{} plans, and {} were asked for", found.size(), count));
+    refuse(text("{} plans; at most {} were requested", found.size(), count));
   std::set<TrainingPlan> seen;
   for (const TrainingPlan& plan : found) {
-    if (!contains(evaluator.space(), plan)) refuse(text("a plan that is not in the space: {}", sizes_text(plan)));
+    if (!contains(evaluator.space(), plan)) refuse(text("a plan outside the space: {}", sizes_text(plan)));
     if (!seen.insert(plan).second) refuse(text("a plan twice: {}", sizes_text(plan)));
     const std::optional<PlanEvaluation> evaluation = evaluator.evaluate(plan);
     if (!evaluation || !evaluation->fits) refuse(text("a plan that does not fit: {}", sizes_text(plan)));
@@ -130,7 +130,7 @@ SearchResult search_plans(PlanCosts& costs, const LoadedPlanner& planner, int co
   SearchResult out;
   out.plans = searched(costs, planner, count);
   out.timed = costs.timed();
-  out.stopped = costs.stops();
+  out.stopped = costs.is_interrupted();
   return out;
 }
 
@@ -151,10 +151,10 @@ std::vector<Alternative> alternatives(PlanCosts& costs, const LoadedPlanner& pla
                    {"optimizer.shard", space.shards.size(), same_as(best, &TrainingPlan::shard)}};
   std::vector<Alternative> out;
   for (const auto& of : kSettings) {
-    if (of.values < 2 || costs.stops()) continue;
+    if (of.values < 2 || costs.is_interrupted()) continue;
     OtherPlans others(costs, of.has_same);
     const std::vector<RankedPlan> found = searched(others, planner, 1);
-    if (costs.stops()) break; // the search of this setting is not complete
+    if (costs.is_interrupted()) break; // the search of this setting is not complete
     out.push_back({of.setting, found.empty() ? std::nullopt : std::optional(found.front())});
   }
   return out;
@@ -164,12 +164,12 @@ std::optional<RankedPlan> least_memory(PlanCosts& costs) {
   std::vector<std::pair<std::uint64_t, TrainingPlan>> bounded;
   for_each_plan(costs.space(), [&](const TrainingPlan& plan) {
     if (const std::optional<PlanBounds> bounds = costs.bounds(plan)) bounded.emplace_back(bounds->bytes, plan);
-    return !costs.stops();
+    return !costs.is_interrupted();
   });
   std::ranges::stable_sort(bounded, {}, &std::pair<std::uint64_t, TrainingPlan>::first);
   std::optional<RankedPlan> out;
   for (const auto& [bytes, plan] : bounded) {
-    if (costs.stops() || (out && bytes >= out->evaluation.bytes)) break;
+    if (costs.is_interrupted() || (out && bytes >= out->evaluation.bytes)) break;
     const std::optional<std::uint64_t> exact = costs.exact_bytes(plan);
     if (exact && (!out || *exact < out->evaluation.bytes)) out = RankedPlan{plan, {false, *exact, {}}};
   }

@@ -168,7 +168,7 @@ PlanSpace make_space(const SpaceRequest& request) {
   out.sequence = {false, true};
   out.schedules = request.schedules;
   out.shards = {"none"};
-  if (request.divides_states) out.shards.insert(out.shards.end(), {"states", "gradients", "parameters"});
+  if (request.can_shard_states) out.shards.insert(out.shards.end(), {"states", "gradients", "parameters"});
   return out;
 }
 

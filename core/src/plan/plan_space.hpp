@@ -22,7 +22,7 @@ struct SpaceRequest {
   int ranks = 1;
   ModelInfo model;
   std::vector<std::string> schedules;
-  bool divides_states = true; // the optimizer updates each element alone
+  bool can_shard_states = true; // the optimizer updates each element alone
 };
 PlanSpace make_space(const SpaceRequest& request);
 

@@ -118,6 +118,14 @@ std::vector<std::string> split_choices(const char* choices) {
   return out;
 }
 
+/// "one of fp32, bf16 or fp64"
+std::string listed(const std::vector<std::string>& choices) {
+  std::string out = choices.size() > 1 ? "one of " : "";
+  for (std::size_t at = 0; at < choices.size(); ++at)
+    out += (at == 0 ? "" : at + 1 == choices.size() ? " or " : ", ") + choices[at];
+  return out;
+}
+
 std::string number_text(const triax_option& option, double value) {
   // Integers in full: 1000000, not 1e+06.
   const bool whole = element_type(option) == TRIAX_OPTION_INT && std::abs(value) < 9e15;
@@ -139,10 +147,13 @@ Refusals check_element(const triax_option& option, const T& value, std::string_v
     if (option.min <= option.max && !(number >= option.min && number <= option.max)) {
       const std::string shown = shown_number(value, written);
       if (std::isinf(option.max))
-        return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is below {}", option.name, shown, to_text(option.min));
+        return make_refusal(ErrorCode::kOutOfRange, {}, "{} must be at least {}, got {}", option.name,
+                            number_text(option, option.min), shown);
       if (std::isinf(option.min))
-        return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is above {}", option.name, shown, to_text(option.max));
-      return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is outside {}", option.name, shown, limits_text(option));
+        return make_refusal(ErrorCode::kOutOfRange, {}, "{} must be at most {}, got {}", option.name,
+                            number_text(option, option.max), shown);
+      return make_refusal(ErrorCode::kOutOfRange, {}, "{} must be in [{}, {}], got {}", option.name,
+                          number_text(option, option.min), number_text(option, option.max), shown);
     }
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
     if (value.native().find('\0') != std::string::npos)
@@ -155,8 +166,8 @@ Refusals check_element(const triax_option& option, const T& value, std::string_v
     if (!option.choices) return {};
     const auto choices = split_choices(option.choices);
     if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-      return make_refusal(ErrorCode::kInvalidValue, {}, "{} = \"{}\" is not one of {}", option.name, shortened(value),
-                          option.choices);
+      return make_refusal(ErrorCode::kInvalidValue, {}, "{} must be {}, got \"{}\"", option.name, listed(choices),
+                          shortened(value));
     }
   }
   return {};

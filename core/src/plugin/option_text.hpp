@@ -21,8 +21,8 @@ std::string type_name(std::uint32_t type);
 /// `text` as in a default or in --set: TOML, but a string or path needs no quotes. Does not check limits.
 OptionValue parse_option(const triax_option& option, std::string_view text);
 
-/// Empty, or how the value violates the option's limits or choices: "timeout_s = 0 is outside 1..86400". `written`: the
-/// value as TOML, if that is known.
+/// Empty, or how the value violates the option's limits or choices: "timeout_s must be in [1, 86400], got 0".
+/// `written`: the value as TOML, if that is known.
 Refusals check_option(const triax_option& option, const OptionValue& value, std::string_view written = {});
 
 /// "1..86400", "spin|yield|event", or empty: what the option allows beyond its type.

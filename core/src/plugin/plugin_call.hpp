@@ -16,7 +16,7 @@
 
 namespace triax::plugin {
 
-/// Time limits of one call. Creating a schedule or planning a large stage may take minutes. Other calls return at once,
+/// Time limits of one call. A schedule or a dry run of a large stage may take minutes. Other calls return at once,
 /// but GPU libraries may take seconds to load.
 struct CallLimits {
   std::chrono::milliseconds call = std::chrono::seconds(30);

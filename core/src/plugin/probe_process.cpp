@@ -123,12 +123,12 @@ bool ProbeChild::ended() {
 
 /// Time in which the child or this process is stopped does not count.
 Clock::time_point ProbeChild::extended_deadline() {
-  constexpr auto kLongestRound = std::chrono::seconds(1);
+  constexpr auto kMaxRound = std::chrono::seconds(1);
   const Clock::time_point deadline{Clock::duration(record_->deadline.load(std::memory_order_acquire))};
   const Clock::time_point now = Clock::now();
   const Clock::duration round = now - std::exchange(looked_, now);
   if (std::exchange(deadline_, deadline) != deadline) not_counted_ = {}; // another call
-  if (process_.is_stopped() || round > kLongestRound) not_counted_ += round;
+  if (process_.is_stopped() || round > kMaxRound) not_counted_ += round;
   return deadline == Clock::time_point::max() ? deadline : deadline + not_counted_;
 }
 

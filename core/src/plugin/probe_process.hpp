@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function that calls plugins in a child process. If a plugin crashes, exits or hangs, it ends the child, and
-// the parent can report the plugin and the call.
+// Runs a function that calls plugins in a child process. If a plugin crashes or exits, only the child ends; if it
+// hangs, the parent kills the child after the time limit. The parent reports the plugin and the call.
 //
 // Threads: the calling process should have one thread; the child has only that one. Blocking: until the function
 // returns, or one of its calls exceeds its time limit. Errors: Error if no process can be started; failures of the
@@ -25,7 +25,7 @@ struct ProbeFailure {
   std::string call;       // "its constructor"
   std::string outcome;    // "crashed with SIGSEGV (Segmentation fault)", "called exit(3)", "did not return within 30 s"
   std::string printed;    // the last line of the child's output, if captured
-  bool is_killed = false; // by a signal that a defect does not raise, perhaps from outside
+  bool is_killed = false; // by SIGKILL or SIGTERM, so perhaps not by the plugin
 
   /// "its constructor crashed with SIGSEGV (Segmentation fault); it printed: ..."
   std::string reason() const;
@@ -47,7 +47,7 @@ enum class ProbeOutput {
 /// If `body` throws a std::exception, throws Error with its text.
 ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits = {});
 
-/// Runs several functions side by side, each in a child of its own. Returns the results in their order.
+/// Runs several functions concurrently, each in a separate child. Returns the results in their order.
 std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
                                     const CallLimits& limits = {});
 

@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "plugin/did_you_mean.hpp"
 #include "plugin/loader.hpp"
+#include "plugin/plugin_kinds.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 
@@ -43,6 +44,20 @@ std::string listed(const std::vector<std::string>& folders) {
     if (!is_shown && i + 2 == folders.size()) out += text(", {} more", folders.size() - kMaxListed);
   }
   return out;
+}
+
+/// "installed planners: plan-sc21, plan-sweep" and a line break; empty if the name has no kind's prefix.
+std::string installed_text(std::string_view name, std::vector<std::string> names) {
+  for (const PluginKind& kind : plugin_kinds()) {
+    if (!name.starts_with(kind.prefix)) continue;
+    std::erase_if(names, [&kind](const std::string& other) { return !other.starts_with(kind.prefix); });
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    std::string out;
+    for (const std::string& other : names) out += (out.empty() ? "" : ", ") + other;
+    return text("installed {}: {}\n  ", kind.plural, out.empty() ? "none" : out);
+  }
+  return {};
 }
 
 std::vector<fs::path> folders_of_environment() {
@@ -143,7 +158,8 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
-              "looked in: " + listed(looked_in));
+              text("looked in: {}\n  {}correct the name, or add the plugin's folder to {}", listed(looked_in),
+                   installed_text(name, names), kVariable));
 }
 
 bool is_path(std::string_view given) {

@@ -84,13 +84,14 @@ std::int64_t whole(const nlohmann::json& of, const char* key, std::int64_t least
   const nlohmann::json& value = of.at(key);
   if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most)
     return value.get<std::int64_t>();
-  throw Error(text("{} is {}; it must be an integer from {} to {}", key, value.dump(), least, most));
+  if (least == most) throw Error(text("{} must be {}, got {}", key, least, value.dump()));
+  throw Error(text("{} must be an integer in [{}, {}], got {}", key, least, most, value.dump()));
 }
 
 double time(const nlohmann::json& of, const char* key, double least) {
   const double value = of.at(key).get<double>();
   if (value >= least && value <= kMaxMs) return value;
-  throw Error(text("{} is {}; it must be a time of {} or later", key, of.at(key).dump(), least));
+  throw Error(text("{} must be a time of {} or later, got {}", key, least, of.at(key).dump()));
 }
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
@@ -184,7 +185,7 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
   if (!in) {
     const int why = errno;
     const std::vector<fs::path> others = timelines_in(folder);
-    throw Error(text("cannot be read: {}", errno_text(why)), file.string(),
+    throw Error(why == ENOENT ? "does not exist" : text("cannot be read: {}", errno_text(why)), file.string(),
                 !others.empty() ? text("the folder has the files of {} other ranks: copy this file from the machine of "
                                        "the rank, or train again with log.timeline, in a folder that all ranks share",
                                        others.size())

@@ -25,6 +25,11 @@ std::string count_text(double count) {
   return scaled_text(count, "");
 }
 
+std::string counted_text(std::int64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return text("1 {}", one);
+  return many.empty() ? text("{} {}s", count, one) : text("{} {}", count, many);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   return triax::bytes_text(bytes);
 }

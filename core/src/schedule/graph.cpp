@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the edges of the graph, finds cycles, and computes longest paths.
+// Creates the dependencies of the graph, finds cycles, and computes longest paths.
 #include "schedule/graph.hpp"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::vector<std::size_t> bases_of(const Lists& lists) {
 } // namespace
 
 Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) : base_(bases_of(lists_of(programs))) {
-  edges_.reserve(4 * actions());
+  dependencies_.reserve(4 * actions());
   SyncPoints sync_points;
   for (const Program& program : programs) {
     add_list(program, assumptions, sync_points);
@@ -56,10 +56,10 @@ Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) 
   }
   add_matches(programs, assumptions);
   add_sync_points(sync_points);
-  index_edges();
+  index_dependencies();
 }
 
-/// Uses one extra node per sync point, because edges between all pairs would be too many.
+/// Uses one extra node per sync point, because dependencies between all pairs would be too many.
 void Graph::add_sync_points(const SyncPoints& sync_points) {
   for (const auto& [kind, entries] : sync_points) {
     const auto sync_point = static_cast<Node>(nodes());
@@ -72,14 +72,14 @@ void Graph::add_sync_points(const SyncPoints& sync_points) {
 }
 
 Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map) : base_(bases_of(rows)) {
-  edges_.reserve(4 * actions());
+  dependencies_.reserve(4 * actions());
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
     for (std::size_t at = 0; at < rows[rank].size(); ++at) {
       const int row = static_cast<int>(rank);
       if (at > 0) after(start(row, at), end(row, at - 1));
     }
   add_needs(rows, stage_map);
-  index_edges();
+  index_dependencies();
 }
 
 void Graph::add_list(const Program& program, const Assumptions& assumptions, SyncPoints& sync_points) {
@@ -170,7 +170,7 @@ void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageM
   };
   each([&](int rank, std::size_t at, const Action& action) {
     TRIAX_REQUIRE(action.stage >= 0 && action.stage < stage_map.stages() && action.microbatch >= 0,
-                  "rank {}, position {}: there is no {}", rank, at, to_text(action));
+                  "rank {}, action {}: there is no {}", rank, at, to_text(action));
     const bool whole = action.kind == ComputeKind::backward;
     for (const Kind kind :
          {whole ? Kind::backward_input : kind_of(action.kind), whole ? Kind::backward_weight : kind_of(action.kind)})
@@ -181,30 +181,30 @@ void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageM
       if (!need.condition.holds(stage_map.facts(action.stage))) continue;
       const Computing needed = computing_of(need, action.stage);
       const Node made = ends.at(static_cast<int>(needed.kind), needed.stage, action.microbatch);
-      TRIAX_REQUIRE(made != kNone, "rank {} is blocked at position {}: no row has {}", rank, at,
+      TRIAX_REQUIRE(made != kNone, "rank {} is blocked at action {}: no row has {}", rank, at,
                     action_text(needed.kind, needed.stage, action.microbatch));
       after(start(rank, at), made, stage_map.rank_of(needed.stage) != rank);
     }
   });
 }
 
-void Graph::index_edges() {
+void Graph::index_dependencies() {
   first_next_.assign(nodes() + 1, 0);
-  edges_into_.assign(nodes(), 0);
-  for (std::size_t action = 0; action < actions(); ++action) edges_into_[2 * action + 1] = 1; // its start
-  for (const Edge& edge : edges_) {
-    ++first_next_[edge.earlier + 1];
-    ++edges_into_[edge.later.node];
+  needs_.assign(nodes(), 0);
+  for (std::size_t action = 0; action < actions(); ++action) needs_[2 * action + 1] = 1; // its start
+  for (const Dependency& of : dependencies_) {
+    ++first_next_[of.earlier + 1];
+    ++needs_[of.later.node];
   }
   for (std::size_t node = 0; node < nodes(); ++node) first_next_[node + 1] += first_next_[node];
-  next_.resize(edges_.size());
+  next_.resize(dependencies_.size());
   std::vector<std::uint32_t> at(first_next_.begin(), first_next_.end() - 1);
-  for (const Edge& edge : edges_) next_[at[edge.earlier]++] = edge.later;
+  for (const Dependency& of : dependencies_) next_[at[of.earlier]++] = of.later;
 }
 
 template <class Visit>
 std::vector<std::uint32_t> Graph::walk(Visit visit) const {
-  std::vector<std::uint32_t> open = edges_into_;
+  std::vector<std::uint32_t> open = needs_;
   std::vector<Node> free;
   for (Node node = 0; node < open.size(); ++node)
     if (open[node] == 0) free.push_back(node);
@@ -235,12 +235,12 @@ std::vector<Graph::Entry> Graph::find_cycle() const {
   std::vector<Node> before(open.size(), kNone); // for nodes on or behind a cycle: a predecessor of the same sort
   for (Node node = 0; node < open.size(); ++node)
     if (open[node] > 0 && starts_action(node)) before[node + 1] = node; // an end is open if its start is
-  for (const auto& [earlier, later] : edges_)
+  for (const auto& [earlier, later] : dependencies_)
     if (open[earlier] > 0 && open[later.node] > 0 && before[later.node] == kNone) before[later.node] = earlier;
   // Going back from any remaining node leads into a cycle.
-  std::vector<bool> met(open.size());
+  std::vector<bool> visited(open.size());
   Node node = static_cast<Node>(stuck - open.begin());
-  for (; !met[node]; node = before[node]) met[node] = true;
+  for (; !visited[node]; node = before[node]) visited[node] = true;
   std::vector<Entry> out;
   const Node first = node;
   do {
@@ -264,7 +264,7 @@ std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const Lengt
   for (std::size_t rank = 0; rank < out.size(); ++rank) {
     out[rank].reserve(base_[rank + 1] - base_[rank]);
     for (std::size_t action = base_[rank]; action < base_[rank + 1]; ++action) {
-      TRIAX_REQUIRE(open[2 * action] == 0 && open[2 * action + 1] == 0, "rank {} is blocked at position {}", rank,
+      TRIAX_REQUIRE(open[2 * action] == 0 && open[2 * action + 1] == 0, "rank {} is blocked at action {}", rank,
                     action - base_[rank]);
       out[rank].push_back({at[2 * action], at[2 * action + 1]});
     }

@@ -5,17 +5,17 @@
 // Threads: read-only after construction.
 //
 // Each action has two nodes, its start and its end; each sync point (an action that all pipeline ranks must start
-// before any completes it) has one more node. For programs of all pipeline ranks, the edges are:
+// before any completes it) has one more node. For programs of all pipeline ranks, the dependencies are:
 //   lists       a compute action starts after the previous one has ended; a transfer is posted after it too;
 //   waits       the waits of the program;
 //   matches     a receive ends after its send has started; under rendezvous, a send ends after its receive has started;
 //   queues      everything that `serial` backends carry runs in order on a rank, transfers and passes alike; other
-//               transfers run in order on each directed edge;
+//               transfers run in order on each edge between ranks;
 //   posts       if posts block, the next action starts after the transfer has ended;
 //   sets        if a program posts sends and receives in sets, those of a set start together, and what comes after a
 //               transfer comes after its whole set; the order on each edge is kept;
 //   sync points REDUCE_TIED and NORM end on no rank before they have started on all.
-// For rows, which have no transfers yet, the edges are the lists and the needs of the rule table.
+// For rows, which have no transfers yet, the dependencies are the lists and the needs of the rule table.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ class Graph {
     Node node : 31;
     Node crosses : 1; // to another rank, through the link of the earlier action
   };
-  struct Edge {
+  struct Dependency {
     Node earlier;
     Next later;
   };
@@ -81,7 +81,7 @@ class Graph {
   Node end(int rank, std::size_t action) const { return start(rank, action) + 1; }
   Node start(const Entry& entry) const { return start(entry.rank, entry.action); }
   Node end(const Entry& entry) const { return end(entry.rank, entry.action); }
-  void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, {later, crosses}}); }
+  void after(Node later, Node earlier, bool crosses = false) { dependencies_.push_back({earlier, {later, crosses}}); }
   bool starts_action(Node node) const { return node % 2 == 0 && node < 2 * actions(); }
 
   using SyncPoints = std::map<Kind, std::vector<Entry>>;
@@ -91,9 +91,9 @@ class Graph {
   void add_one_queue(const Program& program, const Assumptions& assumptions);
   void add_matches(std::span<const Program> programs, const Assumptions& assumptions);
   void add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
-  void index_edges();
+  void index_dependencies();
 
-  /// Visits the edges in topological order; returns for each node the number of incoming edges that were not visited.
+  /// Visits the dependencies in topological order; returns for each node how many on earlier nodes were not visited.
   template <class Visit>
   std::vector<std::uint32_t> walk(Visit visit) const;
   std::vector<std::vector<Time>> longest_paths(std::span<const Lengths> of_action) const;
@@ -101,9 +101,9 @@ class Graph {
 
   std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions
   std::size_t sync_points_ = 0;
-  std::vector<Edge> edges_; // but those from start to end of an action; in order of insertion
-  std::vector<std::uint32_t> first_next_, edges_into_; // by node
-  std::vector<Next> next_;                             // outgoing edges, by node
+  std::vector<Dependency> dependencies_;          // but those from start to end of an action; in order of insertion
+  std::vector<std::uint32_t> first_next_, needs_; // by node
+  std::vector<Next> next_;                        // the dependent nodes, by node
 };
 
 } // namespace triax::schedule

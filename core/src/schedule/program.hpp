@@ -26,7 +26,7 @@ struct ProgramAction {
   Kind kind = Kind::forward;
   std::int32_t stage = -1;      // -1: whole rank
   std::int32_t microbatch = -1; // -1: not for a single microbatch
-  Slots own = kNoSlots;         // slots in pools of its own stage
+  Slots own = kNoSlots;         // slots in pools of the action's stage
   Slots handed = kNoSlots;      // slots that it fills in pools of a neighbour stage on the same rank
   std::int32_t peer = -1;       // for a send or receive: the other pipeline rank
   /// If gradients are scattered, the slot of the stage's accumulator: of its first backward, which finds zeros there,

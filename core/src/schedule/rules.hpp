@@ -122,7 +122,7 @@ struct Need {
   Condition condition = {};
 };
 
-/// A pool that an action fills or frees: of its own stage, or of a neighbour stage on the same rank.
+/// A pool that an action fills or frees: of the stage of the action, or of a neighbour stage on the same rank.
 struct Use {
   Pool pool;
   int stage_offset = 0;

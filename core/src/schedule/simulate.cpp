@@ -33,7 +33,7 @@ double duration(const ProgramAction& action, const Costs& costs) {
   }
 }
 
-/// Of a send: the time of its edge.
+/// Of a send: the time of its link.
 double link(const ProgramAction& action, const Costs& costs) {
   if (!sends(action.kind) || costs.link_ms.empty()) return 0;
   return costs.link_ms[static_cast<std::size_t>(std::min(action.stage, action.stage + peer_offset(action.kind)))];
@@ -41,7 +41,7 @@ double link(const ProgramAction& action, const Costs& costs) {
 
 void check_sizes(const Costs& costs, std::size_t stages) {
   TRIAX_REQUIRE(costs.times.size() == stages, "{} stages, times of {}", stages, costs.times.size());
-  TRIAX_REQUIRE(costs.link_ms.empty() || costs.link_ms.size() == stages - 1, "{} stages, links of {} edges", stages,
+  TRIAX_REQUIRE(costs.link_ms.empty() || costs.link_ms.size() == stages - 1, "{} stages, {} link times", stages,
                 costs.link_ms.size());
   TRIAX_REQUIRE(costs.stages.empty() || costs.stages.size() == stages,
                 "{} stages, times of reductions, gathers and updates of {}", stages, costs.stages.size());

@@ -45,8 +45,8 @@ struct StageTimes {
 
 struct Costs {
   std::vector<PassTimes> times; // by stage
-  /// From the end of a pass to the start of a dependent pass on another rank, by edge: edge i joins stages i and i + 1.
-  /// Edges within a rank take no time. Empty: links take no time.
+  /// From the end of a pass to the start of a dependent pass on another rank: link i joins stages i and i + 1.
+  /// Links within a rank take no time. Empty: links take no time.
   std::vector<double> link_ms{};
   std::vector<StageTimes> stages{};                     // by stage; empty: this work takes no time
   std::vector<PassBytes> bytes{};                       // by stage; empty: memory is not simulated

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Active interval and work of ranks, and from them cost, work and bubble of a step, simulated or measured.
+// Active interval and work of ranks, and from them active time, work and bubble of a step, simulated or measured.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct RankTimeSpan {
 /// Of all ranks.
 struct TimeSpan {
   double first = 0, last = 0; // first start and last end
-  double cost = 0;            // longest active interval of a rank
+  double active = 0;          // longest active interval of a rank
   double work = 0;            // largest total pass time of a rank
 
   void covers(double start, double end) {
@@ -35,12 +35,12 @@ struct TimeSpan {
   void add(const RankTimeSpan& rank) {
     if (rank.empty()) return;
     covers(rank.first, rank.last);
-    cost = std::max({cost, rank.length(), rank.work}); // an interval can be shorter than the work only by rounding
+    active = std::max({active, rank.length(), rank.work}); // an interval can be shorter than the work only by rounding
     work = std::max(work, rank.work);
   }
   double length() const { return last - first; }
-  double bubble() const { return cost - work; }
-  double bubble_rate() const { return cost > 0 ? bubble() / cost : 0; }
+  double bubble() const { return active - work; }
+  double bubble_rate() const { return active > 0 ? bubble() / active : 0; }
   double bubble_over_work() const { return work > 0 ? bubble() / work : 0; }
 
  private:

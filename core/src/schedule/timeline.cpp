@@ -12,9 +12,9 @@ namespace {
 
 void require_drawable(const Span& span, std::size_t rank, std::size_t at, const StageMap& stage_map) {
   TRIAX_REQUIRE(span.stage < stage_map.stages() && (span.stage >= 0 || rule(span.kind).scope == Scope::rank),
-                "rank {}, position {}: stage {} does not exist", rank, at, span.stage);
+                "rank {}, action {}: stage {} does not exist", rank, at, span.stage);
   TRIAX_REQUIRE(std::isfinite(span.start) && std::isfinite(span.end) && span.end >= span.start,
-                "rank {}, position {}, {}: it runs from {} to {}", rank, at,
+                "rank {}, action {}, {}: it runs from {} to {}", rank, at,
                 action_text(span.kind, span.stage, span.microbatch), span.start, span.end);
 }
 

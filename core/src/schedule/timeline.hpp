@@ -36,8 +36,9 @@ Timeline planned(std::span<const Program> programs, const Simulation& simulation
 
 /// Active interval and work of the passes of a row.
 RankTimeSpan time_span(std::span<const Span> row);
-/// Cost and work of a timeline, in its unit. The first start and last end include actions that are not passes. Throws
-/// Error with rank and position if a span ends before it starts, a time is not finite, or a stage is not in the map.
+/// Active time and work of a timeline, in its unit. The first start and last end include actions that are not passes.
+/// Throws Error with rank and position if a span ends before it starts, a time is not finite, or a stage is not in the
+/// map.
 TimeSpan time_span(const Timeline& timeline);
 
 /// Microbatch chunks in flight on a rank. whole: with everything that the backward needs. weight: after

@@ -54,7 +54,7 @@ class ProgramsCheck {
         violations_.push_back({.rule = Rule::one_sharding, .at = {.rank = program.rank()}});
   }
 
-  /// Sends and receives of a directed edge, each in program order.
+  /// Sends and receives of an edge, each in program order.
   struct Edge {
     std::vector<ActionId> sent, received;
   };

@@ -232,13 +232,13 @@ std::string Locator::lead(const ActionRef& action, const std::string& name) cons
   return name.empty() ? where : text("{}, {}", where, name);
 }
 std::string Locator::location(const ActionRef& action) const {
-  return text("rank {}, position {}", action.rank, number_of(action));
+  return text("rank {}, action {}", action.rank, number_of(action));
 }
 std::string Locator::here(const ActionRef& action) const {
-  return text("position {}", number_of(action));
+  return text("action {}", number_of(action));
 }
 std::string Locator::there(const ActionRef& action) const {
-  return text("position {} of rank {}", number_of(action), action.rank);
+  return text("action {} of rank {}", number_of(action), action.rank);
 }
 
 std::string Violation::reason(const Locator& locator) const {

@@ -29,14 +29,14 @@ std::string action_text(const ActionRef& action);
 class Locator {
  public:
   virtual ~Locator() = default;
-  /// Start of a message: "rank 2, position 3, 2B0". Leaves out a missing name or position; empty if the action has no
+  /// Start of a message: "rank 2, action 3, 2B0". Leaves out a missing name or position; empty if the action has no
   /// rank.
   virtual std::string lead(const ActionRef& action, const std::string& name) const;
-  /// "rank 2, position 3"
+  /// "rank 2, action 3"
   virtual std::string location(const ActionRef& action) const;
-  /// "position 3", for an action on the rank of the violation.
+  /// "action 3", for an action on the rank of the violation.
   virtual std::string here(const ActionRef& action) const;
-  /// "position 3 of rank 2"
+  /// "action 3 of rank 2"
   virtual std::string there(const ActionRef& action) const;
 };
 
@@ -101,7 +101,7 @@ struct Violation {
 
   /// Whether the rule is about slots. Lowering assigns them; rows and files do not contain them.
   bool is_of_slots() const noexcept { return rule >= Rule::slot_named; }
-  /// "rank 2, position 3, 2B0: it needs 2F0, which comes later, at position 5"
+  /// "rank 2, action 3, 2B0: it needs 2F0, which comes later, at action 5"
   std::string reason(const Locator& locator = Locator()) const;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Load balance of a pipeline: what each stage stores and computes, and the cost of uneven stages. The simulator
-// compares the step with a step in which all stages compute the same.
+// Load balance of a pipeline: what each stage stores and computes, and how much longer uneven stages take. The
+// simulator compares the step with a step in which all stages compute the same.
 //
 // Errors: those of the constructors of layers.
 #pragma once

@@ -2,7 +2,7 @@
 // Saves and restores the state of one rank. Every rank writes the parts that it owns; rank 0 completes the checkpoint
 // when all ranks have written theirs.
 //
-// Threads: the rank's main thread; one thread of its own writes, so that training continues meanwhile. Ownership: owns
+// Threads: the rank's main thread; one other thread writes, so that training continues meanwhile. Ownership: owns
 // the copy of the state that is written; run, rank, store and log must outlive it. Blocking: restore() reads, save()
 // waits for a save that is still being written and for the copy, wait() for the disk. Errors: restore() and rewind()
 // throw Error. A checkpoint that cannot be written is logged and counted, and training continues: the one before is

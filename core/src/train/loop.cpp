@@ -146,9 +146,9 @@ class Loop {
   bool is_out_of_time() const {
     const double limit = run_.train.time_limit_s;
     if (limit <= 0) return false;
-    constexpr double kUnknownShare = 0.05, kMostUnknown = 300; // for the first save
+    constexpr double kUnknownShare = 0.05, kMaxUnknown = 300; // for the first save
     const double saved = checkpoints_ ? checkpoints_->last_seconds() : 0;
-    const double save = saved > 0 ? 2 * saved : std::min(kUnknownShare * limit, kMostUnknown);
+    const double save = saved > 0 ? 2 * saved : std::min(kUnknownShare * limit, kMaxUnknown);
     const double elapsed = std::chrono::duration<double>(Clock::now() - reports_.began).count();
     return elapsed + 2 * longest_step_s_ + save >= limit;
   }
@@ -294,7 +294,7 @@ class Loop {
 
   void continue_records(std::int64_t done) {
     try {
-      if (const std::string moved = reports_.records->go_back(done); !moved.empty()) note(moved);
+      if (const std::string moved = reports_.records->rewind(done); !moved.empty()) note(moved);
     } catch (...) { // does not end training: the file then has these steps twice
       note(text("the file of metrics will have the steps after {} twice: {}", done, caught_error().what()));
     }

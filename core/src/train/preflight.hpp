@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All checks that need no training step: creates each plugin's object, calls every supports(), creates and verifies the
-// programs, plans every rank without memory, and returns all errors together.
+// programs, makes a dry run of every rank, and returns all errors together.
 //
 // Blocking: computes; no network; checks that devices exist. Errors: returned, also for exceptions of plugins and
 // modules.

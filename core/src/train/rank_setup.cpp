@@ -30,7 +30,7 @@ int recompute_layers_of(const config::RunConfig& run, const Model& model, const 
     stages.push_back({std::max(end - begin, 0), training.slots(stage, schedule::Pool::stash_i)});
   }
   const std::unique_ptr<Layer> block = model.layer(blocks.begin, layer_context(run, model, layout, 0));
-  return executor::best_group(*block, stages);
+  return executor::best_group_size(*block, stages);
 }
 
 /// On an axis with one rank nothing is sent.

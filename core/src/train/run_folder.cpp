@@ -229,7 +229,7 @@ std::string RunRecords::begin(std::int64_t done, const std::vector<MemoryRow>& m
 }
 
 /// In the file that is written, whose folder may have been moved.
-std::string RunRecords::go_back(std::int64_t done) {
+std::string RunRecords::rewind(std::int64_t done) {
   std::error_code unknown;
   metrics_->check();                                                     // finds where it was moved to
   const fs::path file = fs::weakly_canonical(metrics_->path(), unknown); // the target of a link

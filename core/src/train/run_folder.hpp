@@ -3,7 +3,7 @@
 // all ranks of this run have joined.
 //
 // Ownership: RunFolder owns the lock; RunRecords owns the metrics file and borrows run and log. Blocking: writes files.
-// Errors: the constructor of RunFolder, begin() and go_back() throw Error with the file; other functions do not throw.
+// Errors: the constructor of RunFolder, begin() and rewind() throw Error with the file; other functions do not throw.
 #pragma once
 
 #include <filesystem>
@@ -58,7 +58,7 @@ class RunRecords {
   /// After begin(), if the run goes back to the step `done`: records of later steps leave the metrics file, and the
   /// whole file is kept as metrics-N.jsonl. Returns a line that says so; empty if there are none. Throws Error with the
   /// file, and then writes to it as before.
-  std::string go_back(std::int64_t done);
+  std::string rewind(std::int64_t done);
   /// Whether the last record of the metrics file is of this step and has no evaluation. Also before begin().
   bool lacks_evaluation(std::int64_t step) const;
   /// After begin(): adds the evaluation of `record` to the last record, which is of this step. Throws Error with the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host task behind a call of the wrapped communicator: flips a bit of what the call has received, then fires an event
-// of its own, which stands for the call's.
+// A host task behind a call of the wrapped communicator: flips a bit of what the call has received, then fires a
+// separate event, which stands for the call's.
 #pragma once
 
 #include <cstddef>

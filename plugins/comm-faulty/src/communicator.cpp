@@ -18,7 +18,7 @@ Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
 
-/// The k-th send of an edge meets the k-th receive, so transfers of one edge keep their order.
+/// The k-th send of an edge matches the k-th receive, so transfers of one edge keep their order.
 bool same_edge(const Transfer& a, const Transfer& b) {
   return a.direction == b.direction && a.peer == b.peer && a.channel == b.channel;
 }

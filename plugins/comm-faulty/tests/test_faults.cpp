@@ -50,7 +50,7 @@ TEST(Faults, ADroppedCallIsPendingUntilTheGroupIsAborted) {
         EXPECT_FALSE(dropped.event.fired());
         EXPECT_STREQ(comm.pending().name, "all_reduce");
         EXPECT_EQ(comm.pending().action, 41u);
-        rank.meet("dropped");
+        rank.barrier("dropped");
         if (rank.index() == 1) comm.abort("enough");
         EXPECT_THAT(error_of([&] { rank.wait(dropped); }), HasSubstr("rank 1 aborted group tensor.0: enough"));
         rank.finish(); // the stream is free again
@@ -98,11 +98,11 @@ TEST(Faults, ACorruptedCallFailsWithTheGroup) {
         const TensorView view = rank.tensor(DType::f32, {3});
         if (rank.index() == 0) {
           const Work lonely = comm.all_reduce(view, view, Reduce::sum, rank.stream());
-          rank.meet("posted");
+          rank.barrier("posted");
           EXPECT_THAT(error_of([&] { rank.wait(lonely); }), HasSubstr("rank 1 aborted group tensor.0: enough"));
           return;
         }
-        rank.meet("posted");
+        rank.barrier("posted");
         comm.abort("enough");
       },
       faulty("corrupt"));
@@ -137,7 +137,7 @@ TEST(Faults, AHeldCallMayOutliveItsCommunicator) {
         const TensorView view = rank.tensor(DType::f32, {3});
         comm->all_reduce(view, view, Reduce::sum, *stream);
         rank.progress(10);
-        rank.meet("held");
+        rank.barrier("held");
         comm.reset();
         rank.progress(10);
         rank.device().wait(stream->record(), rank.deadline());

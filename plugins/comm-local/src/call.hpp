@@ -35,7 +35,7 @@ class Call : public HostTask {
   virtual bool run() noexcept = 0;
   /// Evaluates condition(), which `peer` has to make true. Aborts the group if `peer` has left without doing so.
   template <class Condition>
-  bool met(int peer, Condition condition) noexcept {
+  bool is_reached(int peer, Condition condition) noexcept {
     if (condition()) return true;
     if (!group_state_.left(peer)) return false;
     if (condition()) return true; // the peer may have made it true just before it left

@@ -64,7 +64,7 @@ bool CollectiveCall::run() noexcept {
 
 bool CollectiveCall::all_reached(std::uint64_t sequence, Phase phase) noexcept {
   for (; cursor_ < group_state_.size(); ++cursor_) {
-    if (!met(cursor_, [&] { return group_state_.reached(cursor_, sequence, phase); })) return false;
+    if (!is_reached(cursor_, [&] { return group_state_.reached(cursor_, sequence, phase); })) return false;
   }
   cursor_ = 0;
   return true;
@@ -80,7 +80,7 @@ bool CollectiveCall::all_agree() noexcept {
 }
 
 bool CollectiveCall::agrees(int peer) noexcept {
-  if (!met(peer, [&] { return group_state_.reached(peer, sequence_, Phase::posted); })) return false;
+  if (!is_reached(peer, [&] { return group_state_.reached(peer, sequence_, Phase::posted); })) return false;
   const Collective& theirs = group_state_.entry(peer, sequence_).collective;
   if (theirs == collective_) return true;
   group_state_.abort(text(

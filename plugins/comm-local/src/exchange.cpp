@@ -35,14 +35,15 @@ void Exchange::send(PendingTransfer& pending) noexcept {
     edge.sent.store(number + 1, std::memory_order_release);
     pending.published = true;
   }
-  pending.complete = met(pending.transfer.peer, [&] { return edge.taken.load(std::memory_order_acquire) > number; });
+  pending.complete =
+      is_reached(pending.transfer.peer, [&] { return edge.taken.load(std::memory_order_acquire) > number; });
 }
 
 void Exchange::receive(PendingTransfer& pending) noexcept {
   Edge& edge = *pending.edge;
   const std::uint64_t number = pending.number;
   if (edge.taken.load(std::memory_order_relaxed) != number) return; // an earlier receive is not yet complete
-  if (!met(pending.transfer.peer, [&] { return edge.sent.load(std::memory_order_acquire) > number; })) return;
+  if (!is_reached(pending.transfer.peer, [&] { return edge.sent.load(std::memory_order_acquire) > number; })) return;
   const Edge::Send& send = edge.sends[number % kInFlight];
   if (!fits(pending, send) || !group_state_.begin_access(member_)) return;
   const TensorView& view = pending.transfer.view;

@@ -37,7 +37,7 @@ struct Entry {
 
 inline constexpr std::uint64_t kInFlight = 16;
 
-/// A directed edge: a queue of sends, taken in order by the receiver.
+/// An edge: a queue of sends, taken in order by the receiver.
 struct Edge {
   struct Send {
     const std::byte* data = nullptr;

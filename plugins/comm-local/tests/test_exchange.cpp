@@ -22,8 +22,8 @@ TEST(Exchange, ALaterTransferWaitsForTheOneBeforeOnItsEdge) {
   run_ranks(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const std::unique_ptr<Stream> early = rank.device().make_stream("early");
-    HostEvent gate;
-    early->wait(gate.arm()); // posted first, runs last
+    HostEvent blocker;
+    early->wait(blocker.arm()); // posted first, runs last
     const TensorView a = number(rank, rank.index() == 0 ? 1 : -1), b = number(rank, rank.index() == 0 ? 2 : -1);
     const Transfer first = rank.index() == 0 ? send(1, a) : receive(0, a);
     const Transfer second = rank.index() == 0 ? send(1, b) : receive(0, b);
@@ -31,7 +31,7 @@ TEST(Exchange, ALaterTransferWaitsForTheOneBeforeOnItsEdge) {
     const Work work_b = comm.exchange({&second, 1}, rank.stream());
     for (int i = 0; i < 20; ++i) rank.device().progress();
     EXPECT_FALSE(work_b.event.fired());
-    gate.fire();
+    blocker.fire();
     rank.wait(work_a);
     rank.wait(work_b);
     EXPECT_EQ(value_of(a), 1);

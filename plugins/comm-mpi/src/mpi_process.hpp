@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MPI in this process. A process has one MPI rank and one life of MPI: from the first user until the last one ends.
-// Each user has a communicator of its own, so that messages of two backends never match. Users are created in the same
+// Each user has a separate communicator, so that messages of two backends never match. Users are created in the same
 // order on all ranks.
 //
 // Threads: the rank's main thread. Ownership: users share it. Blocking: the constructor, until all processes of the job

@@ -50,12 +50,13 @@ TEST_P(Layouts, OfLaterMessagesRepeat) {
 }
 
 TEST(ByteCounts, CountAllBytesInInts) {
-  constexpr std::size_t kMost = std::numeric_limits<int>::max();
-  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, ByteCount::kBlock, kMost}) {
+  constexpr std::size_t kMaxCount = std::numeric_limits<int>::max();
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, ByteCount::kBlock, kMaxCount}) {
     EXPECT_EQ(ByteCount(length).blocks, 0);
     EXPECT_EQ(static_cast<std::size_t>(ByteCount(length).bytes), length);
   }
-  for (const std::size_t length : {kMost + 1, kMost + 2, 3 * kMost + 7, ByteCount::kBlock * kMost + 5}) {
+  for (const std::size_t length :
+       {kMaxCount + 1, kMaxCount + 2, 3 * kMaxCount + 7, ByteCount::kBlock * kMaxCount + 5}) {
     const ByteCount count(length);
     EXPECT_GT(count.blocks, 0);
     EXPECT_GE(count.bytes, 0);

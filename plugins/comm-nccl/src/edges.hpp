@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directed edges of a pipeline group that have their own communicator, and the rounds in which these are created.
+// The edges of a pipeline group that have their own communicator, and the rounds in which these are created.
 //
 // Threads: any; pure functions.
 //

@@ -78,7 +78,7 @@ void run(const std::shared_ptr<Kernel>& kernel) {
 
 // Calls, on the ranks' threads, with the lock held.
 
-std::vector<std::shared_ptr<Kernel>> met_by(const Kernel& kernel) {
+std::vector<std::shared_ptr<Kernel>> matched_by(const Kernel& kernel) {
   std::vector<std::shared_ptr<Kernel>> out;
   const auto add = [&out](const std::shared_ptr<Call>& call) {
     if (const auto other = call ? call->kernel.lock() : nullptr) out.push_back(other);
@@ -99,7 +99,7 @@ std::vector<std::shared_ptr<Kernel>> awaited_by(const Kernel& kernel) {
       if (const auto other = before.lock(); other && !other->over) out.push_back(other);
   };
   add_before(kernel);
-  for (const auto& met : met_by(kernel)) add_before(*met);
+  for (const auto& matched : matched_by(kernel)) add_before(*matched);
   return out;
 }
 
@@ -147,7 +147,7 @@ void launch(const std::shared_ptr<Kernel>& kernel) {
 
 namespace {
 
-void meet(Comm& comm, const std::shared_ptr<Call>& call) {
+void match(Comm& comm, const std::shared_ptr<Call>& call) {
   Clique& clique = *comm.clique;
   FakeWorld& world = FakeWorld::get();
   if (!is_transfer(*call)) {
@@ -205,7 +205,7 @@ ncclResult_t submit(const std::vector<Waiting>& group) {
   }
   ncclResult_t result = ncclSuccess;
   for (const auto& kernel : kernels) {
-    for (const auto& call : kernel->calls) meet(*kernel->comm, call);
+    for (const auto& call : kernel->calls) match(*kernel->comm, call);
     if (connected(*kernel)) {
       launch(kernel);
     } else {

@@ -36,7 +36,7 @@ TEST(Edges, EachIsInOneRoundAndAMemberInOneEdgeOfARound) {
   }
 }
 
-/// One stream per directed edge, as the executor has them. A receive whose send is not yet posted does not delay a
+/// One stream per edge, as the executor has them. A receive whose send is not yet posted does not delay a
 /// later send, as it would on one communicator.
 TEST(Edges, DoNotWaitForEachOther) {
   for (const int ranks : {2, 3, 4}) {

@@ -117,7 +117,7 @@ TEST_F(FakeNccl, FindsDifferentCountsTypesOperationsAndRoots) {
       [](Process& p, ncclComm_t c) { p.api.all_gather(p.data(), p.data(1), 8, ncclFloat32, c, p.native()); }};
   for (const auto& call : odd) {
     reset();
-    GroupHandles met(2);
+    GroupHandles joined(2);
     processes(2, [&](Process& process) {
       const ncclComm_t comm = process.make(id_of("a"), 2);
       if (process.rank() == 1) {
@@ -125,29 +125,29 @@ TEST_F(FakeNccl, FindsDifferentCountsTypesOperationsAndRoots) {
       } else {
         process.api.all_reduce(process.data(), process.data(), 8, ncclFloat32, ncclSum, comm, process.native());
       }
-      met();
+      joined();
     });
     EXPECT_THAT(violations(), ElementsAre(HasSubstr(" meets "))) << &call - odd.data();
   }
 }
 
 TEST_F(FakeNccl, FindsDifferentRoots) {
-  GroupHandles met(2);
+  GroupHandles joined(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);
     process.api.broadcast(process.data(), process.data(), 8, ncclFloat32, process.rank(), comm, process.native());
-    met();
+    joined();
   });
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("meets broadcast of 8 f32 from member")));
 }
 
 TEST_F(FakeNccl, FindsTransfersOfOtherCounts) {
-  GroupHandles met(2);
+  GroupHandles joined(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);
     if (process.rank() == 0) process.api.send(process.data(), 6, ncclFloat32, 1, comm, process.native());
     if (process.rank() == 1) process.api.recv(process.data(), 5, ncclFloat32, 0, comm, process.native());
-    met();
+    joined();
   });
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("from member 0 to member 1")));
 }
@@ -156,7 +156,7 @@ TEST_F(FakeNccl, FindsTransfersOfOtherCounts) {
 TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
   for (const bool in_group : {true, false}) {
     reset();
-    GroupHandles met(2), connected(2);
+    GroupHandles joined(2), connected(2);
     processes(2, [&](Process& process) {
       const ncclComm_t comm = process.make(id_of("a"), 2);
       const int peer = 1 - process.rank();
@@ -170,7 +170,7 @@ TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
       process.api.send(process.data(), 4, ncclFloat32, peer, comm, process.native());
       process.api.recv(process.data(1), 4, ncclFloat32, peer, comm, process.native());
       if (in_group) process.api.group_end();
-      met();
+      joined();
     });
     if (in_group) {
       EXPECT_THAT(violations(), IsEmpty());
@@ -184,7 +184,7 @@ TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
 TEST_F(FakeNccl, FindsAnOrderOverCommunicatorsThatWouldHang) {
   for (const bool one_kernel_a_gpu : {true, false}) {
     reset({.one_kernel_a_gpu = one_kernel_a_gpu});
-    GroupHandles met(2);
+    GroupHandles joined(2);
     processes(2, [&](Process& process) {
       const ncclComm_t a = process.make(id_of("a"), 2), b = process.make(id_of("b"), 2);
       const auto reduce = [&](ncclComm_t comm, int at, cudaStream_t stream) {
@@ -192,7 +192,7 @@ TEST_F(FakeNccl, FindsAnOrderOverCommunicatorsThatWouldHang) {
       };
       reduce(process.rank() == 0 ? a : b, 0, process.native());
       reduce(process.rank() == 0 ? b : a, 1, process.other());
-      met();
+      joined();
     });
     if (one_kernel_a_gpu) {
       EXPECT_THAT(violations(), Contains(HasSubstr("would hang")));
@@ -253,10 +253,10 @@ TEST_F(FakeNccl, FindsMemoryOfTheHost) {
 }
 
 TEST_F(FakeNccl, ReportsACommunicatorDestroyedWithAnUnmatchedSend) {
-  GroupHandles met(2);
+  GroupHandles joined(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);
-    met();
+    joined();
     if (process.rank() == 1) return;
     process.api.send(process.data(), 4, ncclFloat32, 1, comm, process.native());
     process.api.comm_destroy(comm);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures UCX's log during a call; the log gives the cause that a status code lacks.
 //
-// Threads: any; each captures the messages of its own calls. Ownership: values. Blocking: never. Errors: none.
+// Threads: any; each captures the messages of its calls. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <string>

@@ -122,7 +122,7 @@ TEST(Limits, OfChannelsAreReported) {
     EXPECT_THAT(error_of([&] {
                   comm.exchange({&send, 1}, rank.stream());
                 }),
-                HasSubstr("channel 16384 is outside of 0 to 16383"));
+                HasSubstr("channel must be in [0, 16383], got 16384"));
   });
 }
 

@@ -14,8 +14,8 @@ class CublasKernels final : public Primitives {
       : Primitives({.plugin = "kernels-cublas", .tf32 = context.options.flag("tf32")}) {}
 };
 
-constexpr triax_option kOptions[] = {
-    triax::option_bool("tf32", "false", "products of fp32 matrices may round their factors to TF32's 11 bits: faster")};
+constexpr triax_option kOptions[] = {triax::option_bool(
+    "tf32", "false", "allow TF32 in matrix products of fp32 (inputs are rounded to a 10-bit mantissa); faster")};
 
 } // namespace
 

@@ -45,7 +45,7 @@ void dispatch_row_mapping(std::int64_t n, bool aligned, Body body) {
   body(RowMapping<kBlockSize, 0>{});
 }
 
-/// Calls body(row) for each row of the calling thread. In a function of its own, what the body declares is new for each
+/// Calls body(row) for each row of the calling thread. In a separate function, what the body declares is new for each
 /// row: nvcc would carry the registers of a row from one iteration of a loop to the next.
 template <class Mapping, class Body>
 __device__ __forceinline__ void for_each_row(std::int64_t rows, Body body) {

@@ -96,7 +96,7 @@ TEST(Gpt, FlopsAreThoseOfTheFormula) {
 
 TEST(Gpt, AGeneratingHeadHasNoBackward) {
   const GptLayers layers({}, Purpose::generate);
-  const auto device = make_plan_device(DeviceKind::host);
+  const auto device = make_dry_run_device(DeviceKind::host);
   const auto stream = device->make_stream("none");
   class NoKernels final : public KernelSet {
    public:
@@ -104,8 +104,8 @@ TEST(Gpt, AGeneratingHeadHasNoBackward) {
     Refusals supports(const KernelRequest&) const override { return {}; }
     void start(Device&) override {}
   } kernels;
-  const Groups nobody;
-  const LayerCall call{*device, kernels, *stream, {}, nobody, {}};
+  const Groups no_groups;
+  const LayerCall call{*device, kernels, *stream, {}, no_groups, {}};
   EXPECT_THAT(test::error_of([&] { layers.all().back()->backward_weight(call, {}, {}, {}); }),
               ::testing::HasSubstr("a head that ends in logits has no backward"));
 }

@@ -65,7 +65,8 @@ class AdamWPlugin : public ::testing::Test {
   Optimizer& optimizer() { return **optimizer_; }
   void update(std::span<const ParameterShard> shards, const StepScalars& scalars) {
     optimizer().step(
-        shards, {.scalars = &scalars, .weight_decay = kDecay, .groups = nobody_, .scratch = {}, .op = {*stream_, {}}},
+        shards,
+        {.scalars = &scalars, .weight_decay = kDecay, .groups = no_groups_, .scratch = {}, .op = {*stream_, {}}},
         *kernels_);
   }
 
@@ -77,7 +78,7 @@ class AdamWPlugin : public ::testing::Test {
   plugin::Instance<KernelSet> kernels_ = plugin::create<KernelSet>(
       plugin::load(triax::test::plugin_file("kernels-reference"), "kernels"), kernels_context_);
   std::unique_ptr<plugin::Instance<Optimizer>> optimizer_;
-  const Groups nobody_;
+  const Groups no_groups_;
 };
 
 TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyMarkedParameters) {

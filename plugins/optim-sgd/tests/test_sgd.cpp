@@ -27,7 +27,7 @@ class SgdPlugin : public ::testing::Test {
 
   void update(Optimizer& sgd, std::span<const ParameterShard> shards, const StepScalars& scalars) {
     sgd.step(shards,
-             {.scalars = &scalars, .weight_decay = kDecay, .groups = nobody_, .scratch = {}, .op = {*stream_, {}}},
+             {.scalars = &scalars, .weight_decay = kDecay, .groups = no_groups_, .scratch = {}, .op = {*stream_, {}}},
              *kernels_);
   }
 
@@ -58,7 +58,7 @@ class SgdPlugin : public ::testing::Test {
     }
   }
 
-  const Groups nobody_;
+  const Groups no_groups_;
   Options options_, no_options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
   PluginContext context_{options_, null_log(), layout_}, kernels_context_{no_options_, null_log(), layout_};

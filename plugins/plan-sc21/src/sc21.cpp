@@ -41,7 +41,7 @@ class Sc21 final : public Planner {
   std::vector<TrainingPlan> search(PlanEvaluator& evaluator, int count) override {
     for (const auto& [model_ranks, tensors] : layouts(evaluator.space())) {
       for (const int tensor : tensors) {
-        if (evaluator.stops()) return {};
+        if (evaluator.is_interrupted()) return {};
         std::vector<Judged> found = judged(evaluator, tensor, static_cast<int>(model_ranks / tensor));
         if (found.empty()) continue;
         // Fewer tensor ranks, or more ranks of the model, cost time.
@@ -84,7 +84,7 @@ class Sc21 final : public Planner {
     const int schedule = schedule_of(space);
     std::vector<Judged> out;
     for_each_plan(papers, [&](const TrainingPlan& plan) {
-      if (evaluator.stops()) return false;
+      if (evaluator.is_interrupted()) return false;
       if (plan.schedule != schedule) return true;
       const std::optional<PlanBounds> bounds = evaluator.bounds(plan);
       if (!bounds || bounds->bytes > evaluator.memory_limit()) return true;

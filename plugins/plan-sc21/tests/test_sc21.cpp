@@ -35,7 +35,7 @@ class KnownMemory final : public PlanEvaluator {
     return PlanEvaluation{plan.pipeline * plan.tensor >= ranks_of_model_, 10, time(plan).value()};
   }
   std::uint64_t memory_limit() const override { return 50; }
-  bool stops() override { return false; }
+  bool is_interrupted() override { return false; }
 
  private:
   PlanSpace space_;

@@ -18,7 +18,7 @@ class Sweep final : public Planner {
     std::vector<Candidate> best; // fastest first
     for (const Candidate& candidate : candidates) {
       const bool is_full = best.size() == static_cast<std::size_t>(count);
-      if (evaluator.stops() || (is_full && candidate.step_s > best.back().step_s)) break;
+      if (evaluator.is_interrupted() || (is_full && candidate.step_s > best.back().step_s)) break;
       const std::optional<PlanTime> time = evaluator.time(candidate.plan);
       if (!time) continue;
       const Candidate timed{time->step(), candidate.number, candidate.plan};
@@ -53,7 +53,7 @@ class Sweep final : public Planner {
       const std::optional<PlanBounds> bounds = evaluator.bounds(plan);
       if (bounds && bounds->bytes <= evaluator.memory_limit()) out.push_back({bounds->step_s, number, plan});
       ++number;
-      return number % kBetweenStops != 0 || !evaluator.stops();
+      return number % kBetweenStops != 0 || !evaluator.is_interrupted();
     });
     std::ranges::sort(out, is_before);
     return out;

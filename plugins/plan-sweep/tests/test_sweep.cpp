@@ -39,7 +39,7 @@ class KnownTimes final : public PlanEvaluator {
     return PlanEvaluation{plan.micro != 4, 10, time(plan).value()};
   }
   std::uint64_t memory_limit() const override { return 50; }
-  bool stops() override { return false; }
+  bool is_interrupted() override { return false; }
 
   double below = 0.5; // of the bounds
   std::vector<std::int64_t> timed, evaluated;

@@ -57,7 +57,9 @@ class File final : public Scheduler {
     try {
       return fits(file_.string(), read_schedule_csv(file_).shape, shape);
     } catch (const Error& error) {
-      return make_refusal(ErrorCode::kNotReadable, {"schedule.file"}, "schedule.file: {}", error.message())
+      const bool is_missing = type == std::filesystem::file_type::not_found;
+      return make_refusal(is_missing ? ErrorCode::kNotFound : ErrorCode::kNotReadable, {"schedule.file"},
+                          "schedule.file: {}", error.message())
           .with_hint("{}", error.hint());
     }
   }

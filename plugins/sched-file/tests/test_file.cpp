@@ -80,7 +80,8 @@ TEST_F(File, RefusesFilesThatAreNotSchedules) {
   EXPECT_EQ(reason(""), "schedule.file: " + path() + ": has no action");
   std::filesystem::remove(file_);
   const Refusals missing = test::LoadedScheduler("sched-file", {{"file", file_}})->supports({2, 1, 1});
-  EXPECT_EQ(missing.front().message, "schedule.file: " + path() + ": cannot be read: No such file or directory");
+  EXPECT_EQ(missing.front().message, "schedule.file: " + path() + ": does not exist");
+  EXPECT_EQ(missing.front().code, ErrorCode::kNotFound);
   EXPECT_EQ(missing.front().hint, "name a CSV file of a schedule");
 }
 

@@ -112,7 +112,7 @@ class Interleaved final : public Scheduler {
     if (m < p) return supports_groups_of_p(shape);
     if (group_ < p || group_ > m)
       return make_refusal(ErrorCode::kOutOfRange, {"schedule.group", "parallel.pipeline"},
-                          "schedule.group = {} must be in [{}, {}]: from p to m microbatches", group_, p, m)
+                          "schedule.group must be in [{}, {}], from p to m microbatches, got {}", p, m, group_)
           .with_hint("use schedule.group {}", group_ < p ? p : m);
     if (m % group_ == 0 || m % group_ >= p) return {};
     return make_refusal(

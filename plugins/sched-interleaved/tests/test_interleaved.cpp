@@ -95,7 +95,7 @@ TEST(InterleavedInGroups, RefusesGroupsThatWouldWait) {
   EXPECT_EQ(leaves.front().hint, "use schedule.group 12, or another that leaves none or at least p");
   const Refusals few = five->supports({8, 2, 16}), many = five->supports({4, 2, 4}), none = five->supports({4, 2, 3});
   EXPECT_FALSE(few.empty());
-  EXPECT_EQ(few.front().message, "schedule.group = 5 must be in [8, 16]: from p to m microbatches");
+  EXPECT_EQ(few.front().message, "schedule.group must be in [8, 16], from p to m microbatches, got 5");
   EXPECT_EQ(few.front().hint, "use schedule.group 8");
   EXPECT_FALSE(many.empty());
   EXPECT_EQ(many.front().hint, "use schedule.group 4");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-template: the primitives for GPUs, with one of its own.
+// kernels-template: the primitives for GPUs, and one new operation.
 #pragma once
 
 #include <triax/cuda/primitives.hpp>

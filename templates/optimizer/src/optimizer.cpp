@@ -49,7 +49,7 @@ class Lion final : public Optimizer {
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
     args.op.stream.ready(); // earlier work on the stream writes the gradients and the scalars
     for (const ParameterShard& shard : shards) {
-      if (!shard.master.data()) continue;  // planning: views without memory
+      if (!shard.master.data()) continue;  // dry run: views without memory
       if (args.scalars->skip != 0) return; // a gradient was not finite: nothing changes
       const double decay = shard.spec->decay ? args.weight_decay : 0;
       with_type_among<float, double>(shard.master.dtype(), [&]<class T>(T) { update<T>(shard, *args.scalars, decay); });

@@ -19,7 +19,7 @@ class DataFirst final : public Planner {
     std::vector<TrainingPlan> out;
     for (const auto& [data, plans] : by_data_ranks(evaluator)) {
       for (const Timed& of : fastest_first(evaluator, plans)) {
-        if (evaluator.stops() || out.size() == static_cast<std::size_t>(count)) return out;
+        if (evaluator.is_interrupted() || out.size() == static_cast<std::size_t>(count)) return out;
         const std::optional<PlanEvaluation> found = evaluator.evaluate(of.plan);
         if (found && found->fits) out.push_back(of.plan);
       }
@@ -42,7 +42,7 @@ class DataFirst final : public Planner {
     for_each_plan(evaluator.space(), [&](const TrainingPlan& plan) {
       const std::optional<PlanBounds> bounds = evaluator.bounds(plan);
       if (bounds && bounds->bytes <= evaluator.memory_limit()) out[plan.data].push_back(plan);
-      return !evaluator.stops(); // Ctrl-C ends the search
+      return !evaluator.is_interrupted(); // Ctrl-C ends the search
     });
     return out;
   }
@@ -52,7 +52,7 @@ class DataFirst final : public Planner {
   static std::vector<Timed> fastest_first(PlanEvaluator& evaluator, const std::vector<TrainingPlan>& plans) {
     std::vector<Timed> out;
     for (const TrainingPlan& plan : plans) {
-      if (evaluator.stops()) break;
+      if (evaluator.is_interrupted()) break;
       if (const std::optional<PlanTime> time = evaluator.time(plan)) out.push_back({time->step(), plan});
     }
     std::ranges::stable_sort(out, {}, &Timed::step_s); // equal times stay in the order of the space

@@ -26,7 +26,7 @@ class Wrong final : public Planner {
     if (what == "unfit") plan = first(evaluator, false);
     if (what == "interrupted" || what == "interrupted before") {
       ::kill(::getpid(), SIGINT); // as Ctrl-C does
-      while (!evaluator.stops()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!evaluator.is_interrupted()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       if (what == "interrupted before") return {};
     }
     if (what == "outside") plan.micro = 7;

@@ -124,7 +124,7 @@ constexpr const char* kSetAndAppend = R"(
 }
 )";
 
-// Each test has a device of its own, because errors of devices stay.
+// Each test has a separate device, because errors of devices stay.
 class RuntimeTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -172,16 +172,18 @@ class RuntimeTest : public ::testing::Test {
     return value;
   }
 
-  // Holds a stream until *gate is 1.
-  static CUresult hold(cudaStream_t stream, std::uint32_t* gate) {
+  // Holds a stream until *blocker is 1.
+  static CUresult hold(cudaStream_t stream, std::uint32_t* blocker) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult state{};
     ok(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000, cudaEnableDefault, &state));
     EXPECT_EQ(state, cudaDriverEntryPointSuccess);
     const auto wait = reinterpret_cast<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>(found);
-    return wait(stream, reinterpret_cast<CUdeviceptr>(gate), 1, CU_STREAM_WAIT_VALUE_GEQ);
+    return wait(stream, reinterpret_cast<CUdeviceptr>(blocker), 1, CU_STREAM_WAIT_VALUE_GEQ);
   }
-  static void open(std::uint32_t* gate) { std::atomic_ref<std::uint32_t>(*gate).store(1, std::memory_order_release); }
+  static void open(std::uint32_t* blocker) {
+    std::atomic_ref<std::uint32_t>(*blocker).store(1, std::memory_order_release);
+  }
 
   int device_ = 0;
 };

@@ -95,13 +95,13 @@ TEST_F(RuntimeCopies, ToTheHostReadWrittenBytesOnly) {
 }
 
 TEST_F(RuntimeCopies, ReadPinnedMemoryWhenTheStreamComesToThem) {
-  std::uint32_t *gate = allocate_pinned(1), *pinned = allocate_pinned(1), *p = allocate(1);
+  std::uint32_t *blocker = allocate_pinned(1), *pinned = allocate_pinned(1), *p = allocate(1);
   const cudaStream_t stream = make_stream();
-  hold(stream, gate);
+  hold(stream, blocker);
   pinned[0] = 1;
   ok(cudaMemcpyAsync(p, pinned, 4, cudaMemcpyHostToDevice, stream));
   pinned[0] = 2; // too early: the copy has not run
-  open(gate);
+  open(blocker);
   ok(cudaStreamSynchronize(stream));
   EXPECT_EQ(value_at(p), 2u);
 }

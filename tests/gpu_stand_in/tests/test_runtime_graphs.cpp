@@ -83,31 +83,31 @@ TEST_F(RuntimeGraphs, RunBranchesInAnotherOrderThanTheyWereCaptured) {
 }
 
 TEST_F(RuntimeGraphs, LaunchesOfOneGraphDoNotOverlap) {
-  std::uint32_t* gate = allocate_pinned(1);
+  std::uint32_t* blocker = allocate_pinned(1);
   begin();
-  hold(a, gate);
+  hold(a, blocker);
   append(1, a);
   const cudaGraphExec_t exec = end();
   ok(cudaGraphLaunch(exec, a));
   ok(cudaGraphLaunch(exec, b));
-  open(gate);
+  open(blocker);
   ok(cudaStreamSynchronize(b));
   EXPECT_EQ(value_at(p), 11u);
 }
 
 TEST_F(RuntimeGraphs, WaitingNodesDoNotHoldOthers) {
-  std::uint32_t* gate = allocate_pinned(1);
+  std::uint32_t* blocker = allocate_pinned(1);
   begin();
   order(a, b);
   append(1, a);
-  hold(b, gate);
+  hold(b, blocker);
   append(2, b);
   order(b, a);
   ok(cudaGraphLaunch(end(), a));
   std::uint32_t seen = 0;
   while (seen == 0) ok(cudaMemcpy(&seen, p, 4, cudaMemcpyDeviceToHost));
   EXPECT_EQ(seen, 1u);
-  open(gate);
+  open(blocker);
   ok(cudaStreamSynchronize(a));
   EXPECT_EQ(value_at(p), 12u);
 }

@@ -49,7 +49,7 @@ TEST_F(RuntimeLaunches, HaveTheLimitOfLaunchBounds) {
 }
 
 TEST_F(RuntimeLaunches, NeedAnAttributeForMuchSharedMemory) {
-  constexpr int kMaxDynamicBytes = 163 * 1024 - 1024; // the kernel has 1024 bytes of its own
+  constexpr int kMaxDynamicBytes = 163 * 1024 - 1024; // the kernel declares 1024 bytes
   refused(cudaErrorInvalidValue, "set cudaFuncAttributeMaxDynamicSharedMemorySize",
           [&] { return kernels.launch("shared", 1, 1, 49153, nullptr); });
   refused(cudaErrorInvalidValue, "and a block can have 49152",

@@ -63,16 +63,16 @@ TEST_F(RuntimeMemory, FreeRefusesPointersThatDoNotBeginAnAllocation) {
 }
 
 TEST_F(RuntimeMemory, FreeWaitsForTheDevice) {
-  std::uint32_t* gate = allocate_pinned(1);
+  std::uint32_t* blocker = allocate_pinned(1);
   std::uint32_t* from = allocate_pinned(1);
   std::uint32_t* p = allocate(1);
   const cudaStream_t stream = make_stream();
-  hold(stream, gate);
+  hold(stream, blocker);
   ok(cudaMemcpyAsync(p, from, 4, cudaMemcpyHostToDevice, stream));
   ok(cudaStreamDestroy(stream)); // returns at once; the work continues
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    open(gate);
+    open(blocker);
   });
   ok(cudaFree(p));
   opener.join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime stand-in's environment variables: seeds, planned failures, devices. Each test runs in a process of its
-// own, because the environment is read once.
+// The runtime stand-in's environment variables: seeds, planned failures, devices. Each test runs in a separate
+// process, because the environment is read once.
 #include <unistd.h>
 
 #include <filesystem>

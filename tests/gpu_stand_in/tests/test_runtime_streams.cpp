@@ -30,15 +30,15 @@ TEST_F(RuntimeStreams, RunTheirWorkInOrder) {
 }
 
 TEST_F(RuntimeStreams, DoNotWaitForEachOther) {
-  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  std::uint32_t *p = zero(), *blocker = allocate_pinned(1);
   const cudaStream_t held = make_stream(), other = make_stream();
-  EXPECT_EQ(hold(held, gate), CUDA_SUCCESS);
+  EXPECT_EQ(hold(held, blocker), CUDA_SUCCESS);
   append(p, 2, held);
   EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
   append(p, 1, other);
   ok(cudaStreamSynchronize(other));
   EXPECT_EQ(cudaStreamQuery(other), cudaSuccess);
-  open(gate);
+  open(blocker);
   ok(cudaStreamSynchronize(held));
   EXPECT_EQ(value_at(p), 12u);
   cudaGetLastError();
@@ -100,27 +100,27 @@ TEST_F(RuntimeStreams, OfOneDeviceTakeItsEventsOnly) {
 }
 
 TEST_F(RuntimeStreams, LegacyDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
-  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  std::uint32_t *p = zero(), *blocker = allocate_pinned(1);
   const cudaStream_t before = make_stream(cudaStreamDefault), after = make_stream(cudaStreamDefault);
-  hold(before, gate);
+  hold(before, blocker);
   append(p, 1, before);
   append(p, 2, nullptr);
   append(p, 3, after);
   EXPECT_EQ(cudaStreamQuery(after), cudaErrorNotReady);
-  open(gate);
+  open(blocker);
   ok(cudaStreamSynchronize(after));
   EXPECT_EQ(value_at(p), 123u);
   cudaGetLastError();
 }
 
 TEST_F(RuntimeStreams, LegacyDefaultStreamDoesNotWaitForOthers) {
-  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  std::uint32_t *p = zero(), *blocker = allocate_pinned(1);
   const cudaStream_t stream = make_stream(cudaStreamNonBlocking);
-  hold(stream, gate);
+  hold(stream, blocker);
   append(p, 2, stream);
   append(p, 1, nullptr);
   ok(cudaStreamSynchronize(nullptr));
-  open(gate);
+  open(blocker);
   ok(cudaStreamSynchronize(stream));
   EXPECT_EQ(value_at(p), 12u);
 }
@@ -143,15 +143,15 @@ TEST_F(RuntimeStreams, EventsMeasureTime) {
   cudaEvent_t begin = nullptr, end = nullptr;
   ok(cudaEventCreate(&begin));
   ok(cudaEventCreate(&end));
-  std::uint32_t* gate = allocate_pinned(1);
+  std::uint32_t* blocker = allocate_pinned(1);
   const cudaStream_t stream = make_stream();
   ok(cudaEventRecord(begin, stream));
-  hold(stream, gate);
+  hold(stream, blocker);
   ok(cudaEventRecord(end, stream));
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   float milliseconds = 0;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaErrorNotReady);
-  open(gate);
+  open(blocker);
   ok(cudaEventSynchronize(end));
   ok(cudaEventElapsedTime(&milliseconds, begin, end));
   EXPECT_GE(milliseconds, 4);
@@ -162,12 +162,12 @@ TEST_F(RuntimeStreams, EventsMeasureTime) {
 }
 
 TEST_F(RuntimeStreams, WorkAfterAnErrorDoesNotRun) {
-  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  std::uint32_t *p = zero(), *blocker = allocate_pinned(1);
   const cudaStream_t stream = make_stream();
-  hold(stream, gate);
+  hold(stream, blocker);
   ok(kernels.launch("set", 1, 1, 0, stream, p + 1, 1u)); // out of bounds
   ok(kernels.launch("set", 1, 1, 0, stream, p, 7u));
-  open(gate);
+  open(blocker);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorIllegalAddress);
 }

@@ -95,12 +95,12 @@ class Faulty final : public Optimizer {
     return {};
   }
   void prepare(std::span<const ParameterShard>) override {
-    ++prepared_; // the first call is planning's
+    ++prepared_; // the first call is the dry run's
     if (prepared_ == 1) fail_in("plan");
     if (prepared_ == 2) fail_in("prepare");
   }
   void step(std::span<const ParameterShard>, const StepArgs&, KernelSet&) override {
-    if (steps_++ == failing_step_) fail_in("step"); // the first call is planning's
+    if (steps_++ == failing_step_) fail_in("step"); // the first call is the dry run's
   }
 
  private:

@@ -25,7 +25,7 @@ class CountingDescent final : public Optimizer, public SavedState {
   OptimizerTraits traits() const override { return {}; }
   void prepare(std::span<const ParameterShard>) override {}
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
-    if (shards.empty() || !shards.front().master.data()) return; // planning
+    if (shards.empty() || !shards.front().master.data()) return; // dry run
     if (args.scalars->step != at_) ++count_;                     // once for all stages of the rank
     at_ = args.scalars->step;
     const float rate = args.scalars->lr * args.scalars->clip / static_cast<float>(count_);

@@ -40,7 +40,7 @@ class HostDescent final : public Optimizer {
   void prepare(std::span<const ParameterShard>) override {}
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
     for (const ParameterShard& shard : shards) {
-      if (!shard.master.data() || args.scalars->skip != 0) continue; // without data: called by planning
+      if (!shard.master.data() || args.scalars->skip != 0) continue; // without data: dry run
       const auto rate = static_cast<float>(args.scalars->lr * args.scalars->clip);
       for (std::int64_t i = 0; i < shard.master.elements(); ++i)
         shard.master.as<float>()[i] -= rate * shard.gradient.as<float>()[i];

@@ -29,7 +29,7 @@ class Trust final : public Optimizer {
     std::int64_t cut = 0;
     for (const ParameterShard& shard : shards) cut += is_cut(shard) ? 1 : 0;
     Communicator* const tensor = args.groups.find(kTensorAxis);
-    if (!shards.front().master.data()) { // called by planning
+    if (!shards.front().master.data()) { // dry run
       const TensorView unknown(nullptr, DType::f64, {2 * cut});
       if (tensor && cut > 0) tensor->all_reduce(unknown, unknown, Reduce::sum, args.op.stream, args.action);
       return;

@@ -45,16 +45,16 @@ void fails_pending_and_later_calls(const CommunicatorSubject& subject, Report& r
       rank.expect_error("the all_reduce of action 31", [&] { rank.wait(pending); }, {"action 31", kReason});
     }
     expect_all_calls_fail(rank, comm, kReason);
-    rank.meet("end"); // a member that leaves would fail the others' calls, too
+    rank.barrier("end"); // a member that leaves would fail the others' calls, too
   });
 }
 
 void posts_do_not_throw(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
-    rank.meet("joined");
+    rank.barrier("joined");
     if (comm.index() == 0) comm.abort("enough");
     if (comm.index() == 0) expect_all_calls_fail(rank, comm, "enough");
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -64,14 +64,14 @@ void from_any_thread(const CommunicatorSubject& subject, Report& report) {
     if (comm.index() == 1) {
       rank.store().get("rank 0 waits", rank.long_deadline());
       std::thread([&] { comm.abort("the watchdog"); }).join();
-      rank.meet("end");
+      rank.barrier("end");
       return;
     }
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     rank.store().set("rank 0 waits", "");
     rank.expect_error("the call of the other member", [&] { rank.wait(work); },
                       {"rank 1 aborted group tensor.0: the watchdog"});
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -86,7 +86,7 @@ void unblocks_its_own_member(const CommunicatorSubject& subject, Report& report)
       rank.expect_error("the pending call", [&] { rank.wait(work); }, {"it takes too long"});
       watchdog.join();
     }
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -99,7 +99,7 @@ void keeps_the_first_reason(const CommunicatorSubject& subject, Report& report) 
     const TensorView view = rank.tensor(DType::f32, {8});
     rank.expect_error("a call", [&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); },
                       {"the first reason"});
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -110,7 +110,7 @@ void does_not_count(const CommunicatorSubject& subject, Report& report) {
     Stream& stream = rank.stream();
     rank.wait(comm.all_reduce(view, view, Reduce::sum, stream));
     const CommStats before = comm.stats();
-    rank.meet("completed");
+    rank.barrier("completed");
     comm.abort("enough");
     comm.all_reduce(view, view, Reduce::sum, stream);
     comm.reduce_scatter(view, half, Reduce::sum, stream);
@@ -123,13 +123,13 @@ void does_not_count(const CommunicatorSubject& subject, Report& report) {
     rank.expect(now.ops == before.ops && now.bytes_out == before.bytes_out && now.bytes_in == before.bytes_in,
                 "six refused posts counted {} operations, {} bytes out and {} bytes in", now.ops - before.ops,
                 now.bytes_out - before.bytes_out, now.bytes_in - before.bytes_in);
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
 void fails_calls_out_of_turn(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
-    rank.meet("joined");
+    rank.barrier("joined");
     HostEvent never;
     const TensorView view = rank.tensor(DType::f32, {8}), moved = rank.tensor(DType::f32, {8});
     const Event closed = never.arm();
@@ -137,11 +137,11 @@ void fails_calls_out_of_turn(const CommunicatorSubject& subject, Report& report)
     const Work held = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     const Transfer one = comm.index() == 0 ? send(1, moved) : receive(0, moved);
     const Work exchanged = comm.exchange({&one, 1}, rank.stream());
-    rank.meet("posted");
+    rank.barrier("posted");
     comm.abort("enough");
     rank.expect_error("an all_reduce that its stream holds back", [&] { rank.wait(held); }, {"enough"});
     rank.expect_error("an exchange that its stream holds back", [&] { rank.wait(exchanged); }, {"enough"});
-    rank.meet("end");
+    rank.barrier("end");
     never.fire();
   });
 }
@@ -175,7 +175,7 @@ void mismatch_of_collectives(const CommunicatorSubject& subject, Report& report)
       rank.expect_error(text("a mismatch of {}", mismatch.what),
                         [&] { rank.wait(comm.post(own, view, view, rank.stream())); },
                         {to_text(own), to_text(theirs), "rank 0", "rank 1"});
-      rank.meet("end");
+      rank.barrier("end");
     });
   }
 }
@@ -186,7 +186,7 @@ void mismatch_of_roots(const CommunicatorSubject& subject, Report& report) {
     rank.expect_error("broadcasts from different roots",
                       [&] { rank.wait(comm.broadcast(view, comm.index(), rank.stream())); },
                       {"broadcast", "rank 0", "rank 1"});
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -222,7 +222,7 @@ void mismatch_of_transfers(const CommunicatorSubject& subject, Report& report) {
                           comm.barrier(rank.deadline());
                         },
                         {text("{} f32", kSent), received, "rank 0", "rank 1"});
-      rank.meet("end");
+      rank.barrier("end");
     });
   }
 }

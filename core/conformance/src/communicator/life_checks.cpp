@@ -49,7 +49,7 @@ void same_answers(const CommunicatorSubject& subject, Report& report) {
     const std::string joined = answers(rank.backend());
     rank.expect(joined == first, "traits() and supports() answer \"{}\" before join(), and \"{}\" after it", first,
                 joined);
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -81,7 +81,7 @@ void join_names_missing_ranks(const CommunicatorSubject& subject, Report& report
       rank.expect_error("join() after a member has given up",
                         [&] { backend.join(group, rank.store(), deadline_in(0.2)); }, {"rank 0"});
     }
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 

@@ -43,27 +43,27 @@ void leaving_with_calls_is_reported(const CommunicatorSubject& subject, Report& 
 std::unique_ptr<Communicator> join_alone(Rank& rank) {
   std::unique_ptr<Communicator> comm =
       rank.backend().join(rank.layout().group(rank.index(), kTensorAxis), rank.store(), rank.deadline());
-  rank.meet("joined");
+  rank.barrier("joined");
   return comm;
 }
 
 void streams_may_live_longer(const CommunicatorSubject& subject, Report& report) {
   run_ranks(subject.setup, 2, report, [](Rank& rank) {
     std::unique_ptr<Communicator> comm = join_alone(rank);
-    HostEvent gate;
+    HostEvent blocker;
     const std::unique_ptr<Stream> stream = rank.device().make_stream("longer");
     std::unique_ptr<Stream> dropped = rank.device().make_stream("dropped");
     const TensorView view = rank.tensor(DType::f32, {4});
-    const Event open = gate.arm();
+    const Event open = blocker.arm();
     stream->wait(open);
     dropped->wait(open);
     comm->all_reduce(view, view, Reduce::sum, *stream);
     comm->all_reduce(view, view, Reduce::sum, *dropped);
     comm.reset();
     dropped.reset();
-    gate.fire();
+    blocker.fire();
     stream->ready(); // reaches a call whose communicator is destroyed
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -78,7 +78,7 @@ void communicators_may_live_longer(const CommunicatorSubject& subject, Report& r
     stream.reset(); // drops the call, and with it the group
     rank.progress(10);
     rank.expect_error("a barrier of a group with a dropped call", [&] { comm->barrier(rank.deadline()); }, {"group"});
-    rank.meet("end");
+    rank.barrier("end");
     never.fire();
   });
 }
@@ -89,7 +89,7 @@ void peer_is_killed(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 3, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {300'000});
     rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
-    rank.meet("all connections exist"); // and no member is still in that call when another one aborts
+    rank.barrier("all connections exist"); // and no member is still in that call when another one aborts
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     if (comm.index() == 1) {
       rank.store().set("killed", "");
@@ -122,7 +122,7 @@ void barrier_names_missing_ranks(const CommunicatorSubject& subject, Report& rep
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     if (comm.index() == 1)
       rank.expect_error("a barrier without rank 0", [&] { comm.barrier(deadline_in(0.02)); }, {"tensor.0", "rank 0"});
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 
@@ -139,7 +139,7 @@ void barrier_ends_with_its_rank(const CommunicatorSubject& subject, Report& repo
                         {"the watchdog ended the rank"});
       watchdog.join();
     }
-    rank.meet("end");
+    rank.barrier("end");
   });
 }
 

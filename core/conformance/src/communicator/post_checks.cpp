@@ -17,12 +17,12 @@ namespace {
 void not_inside_the_call(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {10});
-    HostEvent gate;
-    if (!rank.on_host()) rank.stream().wait(gate.arm()); // a GPU's stream runs without polling
+    HostEvent blocker;
+    if (!rank.on_host()) rank.stream().wait(blocker.arm()); // a GPU's stream runs without polling
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 42);
     rank.expect(!work.event.fired(), "the event of an all_reduce fired inside the call");
     rank.expect(work.action == 42, "Work::action is {}, must be the given 42", work.action);
-    if (!rank.on_host()) gate.fire();
+    if (!rank.on_host()) blocker.fire();
     rank.wait(work);
     rank.expect(work.event.fired(), "the event has not fired after its wait");
   });
@@ -45,16 +45,16 @@ void without_the_peer(const CommunicatorSubject& subject, Report& report) {
 
 void begins_after_its_stream(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
-    HostEvent gate;
+    HostEvent blocker;
     const TensorView view = rank.tensor(DType::f32, {3});
-    rank.stream().wait(gate.arm());
+    rank.stream().wait(blocker.arm());
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
-    rank.meet("posted");
+    rank.barrier("posted");
     rank.progress(10);
     rank.expect(!work.event.fired(), "a call completed before the event that its stream waits for");
-    rank.meet("looked");
+    rank.barrier("looked");
     rank.put(view, std::vector<float>(3, 1)); // the call may not have read its buffer
-    gate.fire();
+    blocker.fire();
     rank.wait(work);
     rank.expect(rank.values<float>(view) == std::vector<float>(3, static_cast<float>(comm.size())),
                 "an all_reduce of ones gives {}, must be {}: the buffer was read before the call's turn",
@@ -112,14 +112,14 @@ void many_in_flight(const CommunicatorSubject& subject, Report& report) {
 void match_by_posts(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
     const std::unique_ptr<Stream> held = rank.device().make_stream("held");
-    HostEvent gate;
-    const Event open = gate.arm();
+    HostEvent blocker;
+    const Event open = blocker.arm();
     if (comm.index() == 0) held->wait(open);
     const TensorView a = number(rank, 1), b = number(rank, 10);
     const Work work_a = comm.all_reduce(a, a, Reduce::sum, *held);
     const Work work_b = comm.all_reduce(b, b, Reduce::sum, rank.stream());
     rank.progress(20);
-    gate.fire();
+    blocker.fire();
     rank.wait(work_a);
     rank.wait(work_b);
     held->ready();
@@ -165,15 +165,15 @@ void while_the_peer_computes(const CommunicatorSubject& subject, Report& report)
 void pending_call(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     rank.expect(!comm.pending().name, "pending() reports {} before any post", comm.pending().name);
-    HostEvent gate;
+    HostEvent blocker;
     const TensorView view = number(rank, 1);
-    rank.stream().wait(gate.arm());
+    rank.stream().wait(blocker.arm());
     const Work work = comm.broadcast(view, 0, rank.stream(), 7);
     const PendingCall call = comm.pending();
     rank.expect(call.name && std::string(call.name) == "broadcast" && call.action == 7,
                 "pending() reports {} of action {}, must be broadcast of action 7", call.name ? call.name : "nothing",
                 call.action);
-    gate.fire();
+    blocker.fire();
     rank.wait(work);
     rank.expect(!comm.pending().name, "pending() reports {} after it has completed", comm.pending().name);
   });

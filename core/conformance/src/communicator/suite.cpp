@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of communicators: its tables, in the order in which an author meets what they prove.
+// The suite of communicators: its tables, in the order in which an author needs what they prove.
 #include "checks.hpp"
 
 namespace triax::conformance {

@@ -37,7 +37,7 @@ void an_empty_exchange_completes(const CommunicatorSubject& subject, Report& rep
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) { rank.wait(comm.exchange({}, rank.stream())); });
 }
 
-void sends_meet_receives_in_order(const CommunicatorSubject& subject, Report& report) {
+void sends_match_receives_in_order(const CommunicatorSubject& subject, Report& report) {
   constexpr int kTransfers = 100; // more than a backend may keep in flight
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     std::vector<TensorView> views;
@@ -58,15 +58,15 @@ void sends_meet_receives_in_order(const CommunicatorSubject& subject, Report& re
 void order_is_that_of_posts(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const std::unique_ptr<Stream> held = rank.device().make_stream("held");
-    HostEvent gate;
-    held->wait(gate.arm()); // its call is posted first, and its turn comes last
+    HostEvent blocker;
+    held->wait(blocker.arm()); // its call is posted first, and its turn comes last
     const bool sends = comm.index() == 0;
     const TensorView a = number(rank, sends ? 1 : -1), b = number(rank, sends ? 2 : -1);
     const Transfer first = on_edge(comm, a), second = on_edge(comm, b);
     const Work work_a = comm.exchange({&first, 1}, *held);
     const Work work_b = comm.exchange({&second, 1}, rank.stream());
     rank.progress(20);
-    gate.fire();
+    blocker.fire();
     rank.wait(work_a);
     rank.wait(work_b);
     rank.expect(number_in(rank, a) == 1 && number_in(rank, b) == 2,
@@ -166,12 +166,12 @@ void buffered_sends_complete_alone(const CommunicatorSubject& subject, Report& r
       if (comm.index() == 0) rank.put(view, input_of<std::uint8_t>(0, size));
       const Transfer one = on_edge(comm, view);
       if (comm.index() == 0) rank.wait(comm.exchange({&one, 1}, rank.stream()));
-      rank.meet("sent");
+      rank.barrier("sent");
       if (comm.index() == 1) {
         rank.wait(comm.exchange({&one, 1}, rank.stream()));
         expect_elements(rank, text("a buffered send of {} bytes", size), view, input_of<std::uint8_t>(0, size));
       }
-      rank.meet("received");
+      rank.barrier("received");
     }
   });
 }
@@ -186,7 +186,7 @@ void sends_complete_with_receives(const CommunicatorSubject& subject, Report& re
       const Transfer one = on_edge(comm, view);
       Work work;
       if (comm.index() == 0) work = comm.exchange({&one, 1}, rank.stream());
-      rank.meet("posted the send");
+      rank.barrier("posted the send");
       if (comm.index() == 1) work = comm.exchange({&one, 1}, rank.stream());
       rank.wait(work);
       expect_elements(rank, text("a transfer of {} i32", elements), view, input_of<std::int32_t>(0, elements));
@@ -211,7 +211,7 @@ void sent_views_may_be_overwritten(const CommunicatorSubject& subject, Report& r
         expect_elements(rank, text("a transfer of {} i32, whose view the sender overwrites after its event", elements),
                         view, input_of<std::int32_t>(0, elements));
       }
-      rank.meet("received");
+      rank.barrier("received");
     }
   });
 }
@@ -221,7 +221,7 @@ constexpr CommCheck kTransferChecks[] = {
     {"Exchange.WithoutTransfersCompletes", "C24", nullptr, an_empty_exchange_completes},
     {"Exchange.MovesEveryTypeAndSize", "C8", nullptr, every_type_and_size},
     {"Send.FreesItsViewWithItsEvent", "C8", nullptr, sent_views_may_be_overwritten},
-    {"Edge.TheKthSendMeetsTheKthReceive", "C23", nullptr, sends_meet_receives_in_order},
+    {"Edge.TheKthSendMatchesTheKthReceive", "C23", nullptr, sends_match_receives_in_order},
     {"Edge.OrderIsThatOfThePosts", "C23", nullptr, order_is_that_of_posts},
     {"Channel.ReceivesWhatItSends", "C23", unless_tagged, channels_match_themselves},
     {"Channel.WaitsForNoOther", "C25", unless_tagged, channels_do_not_wait},

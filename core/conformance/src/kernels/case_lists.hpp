@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of primitive_cases() that have files of their own.
+// Parts of primitive_cases() that have separate files.
 #pragma once
 
 #include "triax/conformance/case_builder.hpp"

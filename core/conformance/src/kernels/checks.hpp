@@ -18,7 +18,7 @@ std::span<const KernelCheck> kernel_request_checks();
 std::span<const KernelCheck> kernel_memory_checks();
 std::span<const KernelCheck> kernel_bit_checks();
 std::span<const KernelCheck> kernel_value_checks();
-namespace cases { // these define cases of their own
+namespace cases { // these define other cases
 std::span<const KernelCheck> kernel_derivative_checks();
 std::span<const KernelCheck> kernel_dropout_checks();
 } // namespace cases

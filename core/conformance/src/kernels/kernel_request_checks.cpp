@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers before the first call: types, single calls, planning, the device.
+// Answers before the first call: types, single calls, dry runs, the device.
 #include <string>
 #include <vector>
 
@@ -64,7 +64,7 @@ void calls_are_refused_with_reasons(const KernelSubject& subject, Report& report
       });
 }
 
-/// What planning asks about each call of a case, on views without data.
+/// What a dry run asks about each call of a case, on views without data.
 struct PlannedCalls {
   std::vector<std::size_t> scratch;
 
@@ -76,12 +76,12 @@ struct PlannedCalls {
   }
 };
 
-void planning_needs_no_memory(const KernelSubject& subject, Report& report) {
+void dry_run_needs_no_memory(const KernelSubject& subject, Report& report) {
   const Object<KernelSet> not_started = subject.kernels();
   KernelSession session(subject.kernels());
   for_small_cases(subject, [&](const OperationCase& one) {
     const std::string error = error_of([&] { PlannedCalls(*not_started, one); });
-    report.expect(error.empty(), "{}: planning before start() fails: {}", to_text(one), error);
+    report.expect(error.empty(), "{}: a dry run before start() fails: {}", to_text(one), error);
     const PlannedCalls planned(session.set(), one);
     cases::CaseSetup setup;
     std::size_t index = 0;
@@ -112,7 +112,7 @@ void device_is_of_its_kind(const KernelSubject& subject, Report& report) {
 constexpr KernelCheck kKernelRequestChecks[] = {
     {"Request.IsAcceptedOrRefusedWithReasons", "K1", nullptr, requests_are_answered},
     {"Calls.AreRefusedWithReasons", "K2", nullptr, calls_are_refused_with_reasons},
-    {"Planning.NeedsNoMemory", "K3", nullptr, planning_needs_no_memory},
+    {"DryRun.NeedsNoMemory", "K3", nullptr, dry_run_needs_no_memory},
     {"Device.IsOfTheKind", "K4", nullptr, device_is_of_its_kind},
 };
 

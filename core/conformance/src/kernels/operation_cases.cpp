@@ -42,7 +42,7 @@ class CaseRunner {
     if (!run_.refusals.empty()) return std::move(run_);
     begin();
     one_.build(views, UseCall([&](const OpCall& call) { issue(call); }));
-    if (setup_.late_inputs) gate_.fire();
+    if (setup_.late_inputs) blocker_.fire();
     finish();
     check_scratch();
     for (CaseMemory& memory : memory_) collect(memory);
@@ -77,7 +77,7 @@ class CaseRunner {
 
   void begin() {
     if (!setup_.late_inputs) return;
-    stream_->wait(gate_.arm());
+    stream_->wait(blocker_.arm());
     for (CaseMemory& memory : memory_) memory.move_late_inputs(device_, *stream_);
   }
 
@@ -113,7 +113,7 @@ class CaseRunner {
   Device& device_;
   const OperationCase& one_;
   const CaseSetup& setup_;
-  HostEvent gate_; // outlives the stream
+  HostEvent blocker_; // outlives the stream
   std::unique_ptr<Stream> stream_;
   std::vector<CaseMemory> memory_;
   std::vector<Scratch> scratch_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
-#include "planned_model.hpp"
+#include "dry_run_model.hpp"
 #include "refusal_check.hpp"
 
 namespace triax::conformance {
@@ -97,9 +97,9 @@ void accepted_requests_can_be_planned(const ModelSubject& subject, Report& repor
       const std::string error = error_of([&] {
         const CreatedModel created(subject, question.shape, rank);
         RecordingKernels kernels(nullptr);
-        PlannedModel(created, kernels).run_all();
+        DryRunModel(created, kernels).run_all();
       });
-      report.expect(error.empty(), "{}, rank {}: supports() accepts it, and planning fails: {}", to_text(question),
+      report.expect(error.empty(), "{}, rank {}: supports() accepts it, and a dry run fails: {}", to_text(question),
                     rank, error);
     }
   }
@@ -126,7 +126,7 @@ void check_tie(const CreatedModel& model, const Tie& tie, Report& report) {
 }
 
 void numbers_are_those_of_the_layers(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : shapes_of_ranks(subject))
+  for (const ModelShape& shape : parallel_shapes(subject))
     for (int rank = 0; rank < shape.tensor; ++rank) {
       const CreatedModel created(subject, shape, rank), other(subject, shape, rank);
       const Model& model = created.model();

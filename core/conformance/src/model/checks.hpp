@@ -20,22 +20,22 @@ std::span<const ModelCheck> gradient_checks();
 std::span<const ModelCheck> order_checks();
 std::span<const ModelCheck> memory_checks();
 std::span<const ModelCheck> sample_checks();
-std::span<const ModelCheck> planning_checks();
+std::span<const ModelCheck> dry_run_checks();
 std::span<const ModelCheck> rank_checks();
 std::span<const ModelCheck> generating_checks();
 
 /// One rank with each type of the support.
 std::vector<ModelShape> shapes_of_types(const ModelSubject& subject);
 /// One rank with the most precise type.
-ModelShape finest_shape(const ModelSubject& subject);
+ModelShape most_precise_shape(const ModelSubject& subject);
 /// One rank, and all tensor ranks, with and without sequence parallelism.
-std::vector<ModelShape> shapes_of_ranks(const ModelSubject& subject);
+std::vector<ModelShape> parallel_shapes(const ModelSubject& subject);
 
-/// The subject with its vocabulary, and with others that 2 and 4 ranks do not divide, as far as the model accepts them
-/// for the shape. One of them leaves the last of 4 ranks without a token.
+/// The subject with its vocabulary, and with vocabularies that are not divisible by 2 and 4 ranks, as far as the model
+/// accepts them for the shape. One of them leaves the last of 4 ranks without a token.
 std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, const ModelShape& shape);
 
-/// The distance of 1 to the next number.
+/// Machine epsilon of the type.
 double epsilon_of(DType dtype);
 
 /// Fails with the first element that differs.
@@ -50,6 +50,8 @@ double magnitude_of(std::span<const double> values);
 /// Empty, or the first element that differs by more than the tolerance: "element 3 is 0.5, must be 0.25 ± 1e-06".
 std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance);
 
-std::string unless_backend(const ModelSubject& subject);
+/// Why checks with several tensor ranks are skipped: no communicator, or the model does not support them. Empty: they
+/// run.
+std::string tensor_rank_skip_reason(const ModelSubject& subject);
 
 } // namespace triax::conformance

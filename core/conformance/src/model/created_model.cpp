@@ -142,7 +142,7 @@ void run_pass(Layer& layer, Pass pass, const LayerCall& call, const LayerViews& 
     switch (pass) {
       case Pass::forward:
         return layer.forward(call, views.params, views.in, views.out, views.stash);
-      case Pass::again: {
+      case Pass::recompute: {
         LayerCall again = call;
         again.again = true;
         TRIAX_REQUIRE(views.out.size() <= kMaxOutputs, "a layer has {} outputs", views.out.size());

@@ -11,7 +11,7 @@
 
 namespace triax::conformance {
 
-/// What layers are created for.
+/// Types, ranks and microbatch size with which a check creates the layers.
 struct ModelShape {
   DType compute = DType::f32;
   int tensor = 1, pipeline = 1;
@@ -20,15 +20,15 @@ struct ModelShape {
   Purpose purpose = Purpose::train;
 };
 std::string to_text(const ModelShape& shape); // "f64, 2 tensor ranks, parallel.sequence"
-/// Of gradients: f32 for types of 16 bits.
+/// Type of gradients and master weights: f32 for 16-bit types.
 DType master_type(DType compute);
 ModelRequest request_of(const ModelShape& shape, std::int64_t vocab);
 
-enum class Pass { forward, again, backward_input, backward_weight };
+enum class Pass { forward, recompute, backward_input, backward_weight };
 const char* name_of(Pass pass) noexcept;
 
-/// The descriptions of a layer, as they were when it was created: views are made for them, whatever the layer says
-/// later.
+/// The descriptions of a layer, as they were when it was created: so a layer that changes its answers does not
+/// change the views.
 struct LayerSpecs {
   explicit LayerSpecs(const Layer& layer);
   std::vector<ParamSpec> params;
@@ -65,7 +65,7 @@ class CreatedModel {
   const LayerSpecs& specs(std::size_t at) const { return specs_[at]; }
   std::string name(std::size_t at) const { return std::string(layers_[at]->name()); }
   bool is_block(std::size_t at) const;
-  /// The site of a parameter's values: that of the first parameter that it is tied to.
+  /// The RNG stream of a parameter's initial values (random.hpp): that of the first parameter that it is tied to.
   std::uint32_t value_site(std::size_t at, const ParamSpec& spec) const;
   /// All rows of a call in training.
   Rows all_rows() const { return {0, context_.max_rows}; }
@@ -82,7 +82,7 @@ class CreatedModel {
   std::vector<LayerSpecs> specs_; // by layer
 };
 
-/// Runs a pass. A pass `again` gets empty outputs.
+/// Runs a pass. A recomputed forward gets empty outputs.
 void run_pass(Layer& layer, Pass pass, const LayerCall& call, const LayerViews& views);
 
 } // namespace triax::conformance

@@ -24,8 +24,8 @@ std::string local_text_of(const ParamSpec& spec) {
 }
 
 std::string text_of(const TensorSpec& spec) {
-  return text("{} {}{}, life {}, parted {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
-              static_cast<int>(spec.life), spec.parted, spec.row_dim);
+  return text("{} {}{}, life {}, sharded {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
+              static_cast<int>(spec.life), spec.sharded, spec.row_dim);
 }
 
 std::vector<std::string> description_of(const Layer& layer) {
@@ -63,10 +63,10 @@ std::vector<std::string> partial_texts(const Layer& layer) {
 
 /// All shapes whose layers must have the same parameters.
 std::vector<ModelShape> all_shapes(const ModelSubject& subject) {
-  std::vector<ModelShape> out = shapes_of_ranks(subject);
+  std::vector<ModelShape> out = parallel_shapes(subject);
   for (const ModelShape& shape : shapes_of_types(subject)) out.push_back(shape);
   if (subject.support.generate) {
-    out.push_back(finest_shape(subject));
+    out.push_back(most_precise_shape(subject));
     out.back().purpose = Purpose::generate;
   }
   return out;
@@ -86,7 +86,7 @@ void descriptions_stay(const ModelSubject& subject, Report& report) {
 }
 
 void descriptions_are_equal(const ModelSubject& subject, Report& report) {
-  const CreatedModel first(subject, finest_shape(subject));
+  const CreatedModel first(subject, most_precise_shape(subject));
   for (const ModelShape& shape : all_shapes(subject))
     for (int rank = 0; rank < shape.tensor; ++rank) {
       const CreatedModel rank0(subject, shape), one(subject, shape, rank), other(subject, shape, rank);
@@ -112,7 +112,7 @@ void add_name(std::set<std::string>& seen, std::string_view name, const std::str
 }
 
 void names_and_sites_are_unique(const ModelSubject& subject, Report& report) {
-  const CreatedModel model(subject, finest_shape(subject));
+  const CreatedModel model(subject, most_precise_shape(subject));
   std::set<std::string> layers;
   std::map<std::uint32_t, std::string> sites;
   for (std::size_t at = 0; at < model.count(); ++at) {
@@ -203,7 +203,7 @@ void check_cuts_of(const ModelSubject& subject, const ModelShape& shape, Report&
 }
 
 void cuts_cover_dimensions(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : shapes_of_ranks(subject))
+  for (const ModelShape& shape : parallel_shapes(subject))
     for (const ModelSubject& sized : with_uneven_vocabularies(subject, shape)) check_cuts_of(sized, shape, report);
 }
 
@@ -214,7 +214,7 @@ void check_boundary(const Layer& producer, const Layer& consumer, const std::str
     report.expect(input != inputs.end(), "{}: {} makes \"{}\", which {} does not take", at, producer.name(),
                   output.name, consumer.name());
     if (input == inputs.end()) continue;
-    report.expect(input->shape == output.shape && input->dtype == output.dtype && input->parted == output.parted &&
+    report.expect(input->shape == output.shape && input->dtype == output.dtype && input->sharded == output.sharded &&
                       input->row_dim == output.row_dim,
                   "{}: {} makes \"{}\", and {} takes \"{}\"", at, producer.name(), text_of(output), consumer.name(),
                   text_of(*input));
@@ -228,7 +228,7 @@ void check_boundary(const Layer& producer, const Layer& consumer, const std::str
                   "{}: {} takes \"{}\", which {} does not make", at, consumer.name(), input.name, producer.name());
 }
 
-void boundaries_meet(const ModelSubject& subject, Report& report) {
+void boundaries_match(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : all_shapes(subject)) {
     const CreatedModel model(subject, shape);
     const std::string at = to_text(shape);
@@ -253,7 +253,7 @@ constexpr ModelCheck kDescriptionChecks[] = {
     {"Descriptions.AreEqualInEachObject", "M4", nullptr, descriptions_are_equal},
     {"Names.AndSitesAreUnique", "M5", nullptr, names_and_sites_are_unique},
     {"Cuts.CoverEachDimensionOnce", "M6", nullptr, cuts_cover_dimensions},
-    {"Boundaries.AreTakenAsMade", "M7", nullptr, boundaries_meet},
+    {"Boundaries.AreTakenAsMade", "M7", nullptr, boundaries_match},
 };
 
 } // namespace

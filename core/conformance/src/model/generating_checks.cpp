@@ -14,7 +14,7 @@ namespace {
 constexpr double kLogitRoundings = 1000; // products of other sizes may add in another order
 
 ModelShape generating_shape(const ModelSubject& subject) {
-  ModelShape shape = finest_shape(subject);
+  ModelShape shape = most_precise_shape(subject);
   shape.purpose = Purpose::generate;
   return shape;
 }
@@ -91,7 +91,7 @@ std::vector<double> losses_from(const std::vector<double>& logits, const ModelRu
 }
 
 void logits_give_the_loss(const ModelSubject& subject, Report& report) {
-  const ModelShape shape = finest_shape(subject);
+  const ModelShape shape = most_precise_shape(subject);
   ModelRun trained(subject, shape), generated(subject, generating_shape(subject));
   trained.settings().dropout = false;
   trained.forward();
@@ -118,7 +118,7 @@ void ranks_give_the_logits_of_one(const ModelSubject& subject, Report& report) {
       groups.set(std::string(kTensorAxis), &rank.join(kTensorAxis));
       ModelRun run(subject, shape, {.rank = rank.index(), .device = &rank.device(), .groups = &groups});
       const std::vector<double> logits = logits_of(run, calls);
-      rank.meet("the end of the calls");
+      rank.barrier("the end of the calls");
       const std::lock_guard lock(mutex);
       if (!first) first = logits;
       const std::string of_ranks = difference(logits, *first, 0), of_one = difference(logits, expected, tolerance);
@@ -129,7 +129,7 @@ void ranks_give_the_logits_of_one(const ModelSubject& subject, Report& report) {
 }
 
 std::string unless_generates_on_ranks(const ModelSubject& subject) {
-  return subject.support.generate ? unless_backend(subject) : "the model refuses to generate";
+  return subject.support.generate ? tensor_rank_skip_reason(subject) : "the model refuses to generate";
 }
 
 std::string unless_generates(const ModelSubject& subject) {

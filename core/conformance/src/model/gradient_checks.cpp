@@ -112,7 +112,7 @@ double scalar_of_layer(ModelRun& run, std::size_t at, const std::vector<std::vec
 }
 
 void gradients_of_layers(const ModelSubject& subject, Report& report) {
-  const ModelShape shape = finest_shape(subject);
+  const ModelShape shape = most_precise_shape(subject);
   ModelRun run(subject, shape);
   for (std::size_t at = 0; at < run.count(); ++at) {
     run.fill_boundaries(at);
@@ -128,7 +128,7 @@ void gradients_of_layers(const ModelSubject& subject, Report& report) {
 }
 
 void gradients_of_the_model(const ModelSubject& subject, Report& report) {
-  const ModelShape shape = finest_shape(subject);
+  const ModelShape shape = most_precise_shape(subject);
   ModelRun run(subject, shape);
   const auto loss = [&run] {
     run.forward();
@@ -171,7 +171,7 @@ void expect_multiple(Report& report, const ModelShape& shape, const ModelRun& go
 
 /// Factors are powers of two: exact in every type.
 void factors_multiply_gradients(const ModelSubject& subject, Report& report) {
-  const ModelShape shape = finest_shape(subject);
+  const ModelShape shape = most_precise_shape(subject);
   ModelRun base(subject, shape), factor(subject, shape), scaled(subject, shape);
   base.train();
   factor.settings().loss_gradient *= 2;
@@ -210,7 +210,7 @@ double norm_of(std::span<const double> values) {
 /// Weights and activations are rounded a few dozen times between the tokens and a gradient.
 void gradients_of_types_are_equal(const ModelSubject& subject, Report& report) {
   constexpr double kRoundingsOfAType = 32;
-  ModelRun fine(subject, finest_shape(subject));
+  ModelRun fine(subject, most_precise_shape(subject));
   fine.train();
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun run(subject, shape);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
-#include "planned_model.hpp"
+#include "dry_run_model.hpp"
 
 namespace triax::conformance {
 
@@ -124,7 +124,8 @@ void views_may_be_empty(const ModelSubject& subject, Report& report) {
   }
 }
 
-/// Writes the boundaries of a layer and opens the gate of the stream in the third round of the progress loop.
+/// Writes the boundaries of a layer and fires the event that the stream waits for in the third round of the progress
+/// loop.
 class LateBoundaries final : public ProgressSource {
  public:
   LateBoundaries(ModelRun& run, std::size_t at) : run_(run), at_(at) { run.device().add_source(*this); }
@@ -139,24 +140,24 @@ class LateBoundaries final : public ProgressSource {
         for (std::size_t i = 0; i < views->size(); ++i)
           if (!(*views)[i].empty() && is_floating((*views)[i].dtype())) ModelRun::fill_bytes((*views)[i], kNaN);
     rounds_ = 0;
-    run_.stream().wait(gate_.arm());
+    run_.stream().wait(blocker_.arm());
     run_.run(pass, at_);
   }
   void progress() noexcept override {
-    if (gate_.idle() || ++rounds_ != 3) return;
+    if (blocker_.idle() || ++rounds_ != 3) return;
     run_.fill_boundaries(at_);
-    gate_.fire();
+    blocker_.fire();
   }
 
  private:
   ModelRun& run_;
   const std::size_t at_;
-  HostEvent gate_;
+  HostEvent blocker_;
   int rounds_ = 0;
 };
 
 void begins_after_its_stream(const ModelSubject& subject, Report& report) {
-  const ModelShape shape = finest_shape(subject);
+  const ModelShape shape = most_precise_shape(subject);
   ModelRun expected(subject, shape), run(subject, shape);
   for (std::size_t at = 0; at < run.count(); ++at) {
     expected.fill_boundaries(at);
@@ -192,11 +193,11 @@ void passes_do_not_allocate(const ModelSubject& subject, Report& report) {
   }
 }
 
-void planning_does_not_allocate(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : shapes_of_ranks(subject)) {
+void dry_run_does_not_allocate(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : parallel_shapes(subject)) {
     const CreatedModel model(subject, shape);
     RecordingKernels kernels(nullptr);
-    PlannedModel plan(model, kernels);
+    DryRunModel plan(model, kernels);
     for (std::size_t at = 0; at < model.count(); ++at)
       for (const Pass pass : kTrainingPasses) {
         kernels.clear();
@@ -217,7 +218,7 @@ constexpr ModelCheck kMemoryChecks[] = {
     {"Passes.TakeEmptyViewsOutsideOfALife", "M14", nullptr, views_may_be_empty},
     {"Passes.BeginAfterTheirStream", "M19", nullptr, begins_after_its_stream},
     {"SteadyState.DoesNotAllocate", "M20", unless_counted_allocations, passes_do_not_allocate},
-    {"Planning.DoesNotAllocate", "M20", unless_counted_allocations, planning_does_not_allocate},
+    {"DryRun.DoesNotAllocate", "M20", unless_counted_allocations, dry_run_does_not_allocate},
 };
 
 } // namespace

@@ -15,7 +15,7 @@ bool is_split(const ParamSpec& spec) {
   return std::ranges::find(spec.cuts, kTensorAxis, &Cut::axis) != spec.cuts.end();
 }
 
-/// The loss, boundaries that are not parted with their gradients, and gradients of replicated parameters.
+/// The loss, boundaries that are not sharded with their gradients, and gradients of replicated parameters.
 Tensors shared_tensors(const ModelRun& run) {
   Tensors out;
   for (std::size_t at = 0; at < run.count(); ++at) {
@@ -24,7 +24,7 @@ Tensors shared_tensors(const ModelRun& run) {
     for (int microbatch = 0; microbatch < ModelRun::kMicrobatches; ++microbatch) {
       const LayerViews& views = run.views(at, microbatch);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (outputs[i].parted) continue;
+        if (outputs[i].sharded) continue;
         const std::string name = text("{} of {}, microbatch {}", outputs[i].name, layer, microbatch);
         out["the output " + name] = bytes_of_tensor(views.out[i]);
         if (!views.dout[i].empty()) out["the gradient of the output " + name] = bytes_of_tensor(views.dout[i]);

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planned_model.hpp"
+#include "dry_run_model.hpp"
 
 namespace triax::conformance {
 
@@ -20,7 +20,7 @@ TensorView of_rows(const TensorView& largest, int row_dim, std::int64_t rows) {
 } // namespace
 
 bool exists_in(Life life, Pass pass) {
-  const bool is_forward = pass == Pass::forward || pass == Pass::again;
+  const bool is_forward = pass == Pass::forward || pass == Pass::recompute;
   switch (life) {
     case Life::forward_only:
       return is_forward;
@@ -143,8 +143,8 @@ void ModelRun::add_layer(std::size_t at, int microbatch) {
 }
 
 void ModelRun::plan_scratch() {
-  PlanKernels plan(*real_kernels_);
-  PlannedModel(model_, plan).run_all();
+  DryRunKernels plan(*real_kernels_);
+  DryRunModel(model_, plan).run_all();
   if (!plan.refusals().empty()) throw to_error(plan.refusals());
   scratch_ = std::make_unique<GuardedMemory>(plan.scratch_needed());
 }

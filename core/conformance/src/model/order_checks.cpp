@@ -83,7 +83,7 @@ void repeated_forwards_are_equal(const ModelSubject& subject, Report& report) {
       if (run.model().is_block(at)) {
         const Tensors before = written_stash(run, at);
         for (const TensorView& view : run.views(at).stash) ModelRun::fill_bytes(view, kNaN);
-        run.run(Pass::again, at);
+        run.run(Pass::recompute, at);
         expect_equal(report, shape, "after forward() with LayerCall::again", written_stash(run, at), before);
       }
       for (ModelRun* const each : {&expected, &run}) {

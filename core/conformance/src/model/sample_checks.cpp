@@ -14,7 +14,7 @@ std::vector<double> losses_of(ModelRun& run, std::span<const std::int64_t> texts
 }
 
 void samples_do_not_depend_on_others(const ModelSubject& subject, Report& report) {
-  ModelShape shape = finest_shape(subject);
+  ModelShape shape = most_precise_shape(subject);
   const std::int64_t numbers[] = {4, 9, 2};
   shape.micro = 3;
   ModelRun three(subject, shape);

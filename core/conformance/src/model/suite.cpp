@@ -96,7 +96,7 @@ ModelSupport find_support(const ModelSubject& subject, Refusals& refusals, const
 std::vector<Check> model_checks(const ModelSubject& subject) {
   std::vector<Check> out;
   for (const auto table : {answer_checks(), description_checks(), gradient_checks(), order_checks(), memory_checks(),
-                           sample_checks(), planning_checks(), rank_checks(), generating_checks()})
+                           sample_checks(), dry_run_checks(), rank_checks(), generating_checks()})
     for (Check& check : bind_checks(table, subject)) out.push_back(std::move(check));
   return out;
 }
@@ -107,12 +107,12 @@ std::vector<ModelShape> shapes_of_types(const ModelSubject& subject) {
   return out;
 }
 
-ModelShape finest_shape(const ModelSubject& subject) {
+ModelShape most_precise_shape(const ModelSubject& subject) {
   return shapes_of_types(subject).at(0);
 }
 
-std::vector<ModelShape> shapes_of_ranks(const ModelSubject& subject) {
-  std::vector<ModelShape> out = {finest_shape(subject)};
+std::vector<ModelShape> parallel_shapes(const ModelSubject& subject) {
+  std::vector<ModelShape> out = {most_precise_shape(subject)};
   for (const bool sequence : {false, true})
     for (const int tensor : sequence ? subject.support.sequence : subject.support.tensor) {
       out.push_back(out.front());
@@ -161,7 +161,7 @@ std::string difference(std::span<const double> got, std::span<const double> expe
   return {};
 }
 
-std::string unless_backend(const ModelSubject& subject) {
+std::string tensor_rank_skip_reason(const ModelSubject& subject) {
   if (!subject.ranks.backend) return "this program has no communicator";
   return subject.support.tensor.empty() ? "the model supports neither 2 nor 4 tensor ranks with these options" : "";
 }

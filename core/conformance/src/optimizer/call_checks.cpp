@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of step(): which shards, when it begins, what memory it uses, and planning.
+// Calls of step(): which shards, when it begins, what memory it uses, and dry runs.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -75,10 +75,10 @@ void writes_only_its_tensors(const OptimizerSubject& subject, Report& report) {
   });
 }
 
-/// Writes the gradients and opens the gate of the stream in the third round of the progress loop.
+/// Writes the gradients and fires the event that the stream waits for in the third round of the progress loop.
 class LateGradients final : public ProgressSource {
  public:
-  LateGradients(Stepper& stepper, HostEvent& gate) : stepper_(stepper), gate_(gate) {}
+  LateGradients(Stepper& stepper, HostEvent& blocker) : stepper_(stepper), blocker_(blocker) {}
   void progress() noexcept override {
     if (++rounds_ == 3) open();
   }
@@ -86,12 +86,12 @@ class LateGradients final : public ProgressSource {
     if (is_open_) return;
     is_open_ = true;
     stepper_.put_gradients(1);
-    gate_.fire();
+    blocker_.fire();
   }
 
  private:
   Stepper& stepper_;
-  HostEvent& gate_;
+  HostEvent& blocker_;
   int rounds_ = 0;
   bool is_open_ = false;
 };
@@ -100,11 +100,11 @@ void begins_after_the_stream(const OptimizerSubject& subject, Report& report) {
   for_types(subject, [&](const StepTypes& types) {
     Stepper expected(subject, types), stepper(subject, types);
     expected.step();
-    HostEvent gate;
-    LateGradients late(stepper, gate);
+    HostEvent blocker;
+    LateGradients late(stepper, blocker);
     stepper.begin_step({});
     stepper.fill_gradients(7);
-    stepper.stream().wait(gate.arm());
+    stepper.stream().wait(blocker.arm());
     stepper.device().add_source(late);
     stepper.call(stepper.shards());
     late.open();
@@ -167,7 +167,7 @@ class InaccessibleMemory {
   std::size_t bytes_;
 };
 
-constexpr std::size_t kLargestTensor = std::size_t{1} << 20; // bytes, of the fixed parameters in every type
+constexpr std::size_t kMaxTensorBytes = std::size_t{1} << 20; // bytes, of the fixed parameters in every type
 
 /// Shards like those of a Stepper, with all data at one address. They refer to the Stepper.
 class ShardsAt {
@@ -197,8 +197,8 @@ class ShardsAt {
 
 /// Plans a step on a device of this kind, with the data of shards at `data` and scalars that cannot be read.
 void plan_step(const OptimizerSubject& subject, Stepper& like, DeviceKind kind, void* data, void* inaccessible,
-               PlanKernels& kernels) {
-  const std::unique_ptr<Device> device = make_plan_device(kind);
+               DryRunKernels& kernels) {
+  const std::unique_ptr<Device> device = make_dry_run_device(kind);
   const std::unique_ptr<Stream> stream = device->make_stream("planned");
   const ShardsAt shards(like, data);
   const Object<Optimizer> optimizer = subject.optimizer();
@@ -210,30 +210,30 @@ void plan_step(const OptimizerSubject& subject, Stepper& like, DeviceKind kind, 
   optimizer->step(shards.all(), arguments, kernels);
 }
 
-void planning_calls_the_same(const OptimizerSubject& subject, Report& report) {
-  const InaccessibleMemory memory(kLargestTensor);
+void dry_run_calls_the_same(const OptimizerSubject& subject, Report& report) {
+  const InaccessibleMemory memory(kMaxTensorBytes);
   for_types(subject, [&](const StepTypes& types) {
     Stepper stepper(subject, types);
-    PlanKernels planned(stepper.kernels());
+    DryRunKernels planned(stepper.kernels());
     plan_step(subject, stepper, DeviceKind::host, nullptr, memory.data(), planned);
     stepper.step();
     for (std::size_t i = 0; i < KernelSet::kOps; ++i) {
       const Op op = static_cast<Op>(i);
       const std::uint64_t in_plan = planned.stats(op).calls, in_step = stepper.kernels().stats(op).calls;
-      report.expect(in_plan == in_step, "{}: planning calls {} {} times, and a step {} times", to_text(types),
+      report.expect(in_plan == in_step, "{}: a dry run calls {} {} times, and a step {} times", to_text(types),
                     name_of(op), in_plan, in_step);
     }
   });
 }
 
 void leaves_device_memory_to_kernels(const OptimizerSubject& subject, Report&) {
-  const InaccessibleMemory memory(kLargestTensor);
+  const InaccessibleMemory memory(kMaxTensorBytes);
   const Object<Optimizer> optimizer = subject.optimizer();
   for (const DeviceKind device : {DeviceKind::cuda, DeviceKind::sim})
     for (const DType master : accepted_types(subject)) {
       if (!optimizer->supports({master, device}).empty()) continue;
       Stepper stepper(subject, {master, {}});
-      PlanKernels planned(stepper.kernels());
+      DryRunKernels planned(stepper.kernels());
       plan_step(subject, stepper, device, memory.data(), memory.data(), planned);
     }
 }
@@ -245,7 +245,7 @@ constexpr OptimizerCheck kCallChecks[] = {
     {"Step.BeginsAfterItsStream", "O13", nullptr, begins_after_the_stream},
     {"Step.KeepsNothingInGradientsAndScratch", "O14", nullptr, overwritten_between_calls},
     {"SteadyState.DoesNotAllocate", "O15", unless_counted, steps_do_not_allocate},
-    {"Planning.CallsTheSameOperations", "O16", nullptr, planning_calls_the_same},
+    {"DryRun.CallsTheSameOperations", "O16", nullptr, dry_run_calls_the_same},
     {"Device.MemoryIsAccessedByKernelsOnly", "O17", nullptr, leaves_device_memory_to_kernels},
 };
 

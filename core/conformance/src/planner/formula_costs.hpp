@@ -76,12 +76,12 @@ class FormulaCosts final : public PlanEvaluator {
   std::optional<PlanTime> time(const TrainingPlan& plan) override;
   std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) override;
   std::uint64_t memory_limit() const override { return options_.limit; }
-  bool stops() override { return stopped_; }
+  bool is_interrupted() override { return stopped_; }
 
   const PlanTable& table() const { return table_; }
   const Options& options() const { return options_; }
   const PlanCalls& calls() const { return calls_; }
-  /// Calls after stops() has become true.
+  /// Calls after is_interrupted() has become true.
   const PlanCalls& late_calls() const { return late_; }
   /// The last plan that it was asked for and that is not in the space.
   const std::optional<TrainingPlan>& outside() const { return outside_; }

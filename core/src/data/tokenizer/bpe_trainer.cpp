@@ -106,12 +106,12 @@ class Trainer {
   void count_pairs() {
     for (std::uint32_t word = 0; word < words_.size(); ++word) {
       const std::vector<std::int32_t>& ids = words_[word].ids;
-      for (std::size_t i = 0; i + 1 < ids.size(); ++i) met({ids[i], ids[i + 1]}, word, words_[word].count);
+      for (std::size_t i = 0; i + 1 < ids.size(); ++i) add_pair({ids[i], ids[i + 1]}, word, words_[word].count);
     }
     queue_new();
   }
 
-  void met(const Pair& pair, std::uint32_t word, std::int64_t count) {
+  void add_pair(const Pair& pair, std::uint32_t word, std::int64_t count) {
     counts_[pair] += count;
     std::vector<std::uint32_t>& where = where_[pair];
     if (where.empty() || where.back() != word) where.push_back(word);
@@ -146,11 +146,11 @@ class Trainer {
       }
       if (kept > 0) {
         counts_[{ids[kept - 1], pair.first}] -= count;
-        met({ids[kept - 1], result}, word, count);
+        add_pair({ids[kept - 1], result}, word, count);
       }
       if (i + 2 < ids.size()) {
         counts_[{pair.second, ids[i + 2]}] -= count;
-        met({result, ids[i + 2]}, word, count);
+        add_pair({result, ids[i + 2]}, word, count);
       }
       ids[kept++] = result;
       ++i;

@@ -70,7 +70,7 @@ bool JsonLocation::boolean_or(const char* key, bool otherwise) const {
 
 std::int32_t JsonLocation::id() const {
   if (!value_->is_number_integer() || *value_ < 0 || *value_ > kMaxId) {
-    refuse(text("is {}: an id must be an integer from 0 to {}", shown(), kMaxId));
+    refuse(text("is {}: an id must be an integer in [0, {}]", shown(), kMaxId));
   }
   return value_->get<std::int32_t>();
 }

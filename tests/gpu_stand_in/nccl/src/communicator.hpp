@@ -66,7 +66,7 @@ struct Communicator {
   void fail(const std::string& why);
   // Notes members whose process has ended.
   void check_members();
-  // Waits until all members have opened the segment. In a thread of its own.
+  // Waits until all members have opened the segment. In a separate thread.
   void join();
 };
 using CommunicatorPtr = std::shared_ptr<Communicator>;

@@ -8,7 +8,7 @@
 
 namespace triax::gpu_stand_in {
 
-// The calling thread's group. A call outside ncclGroupStart() and ncclGroupEnd() is a group of its own.
+// The calling thread's group. A call outside ncclGroupStart() and ncclGroupEnd() is a separate group.
 void begin_group();
 void end_group(); // throws NcclError
 void add_to_group(Request request, cudaStream_t stream);

@@ -74,7 +74,7 @@ void Decoder::body(const Function& function, Scope first) {
       begin = ++at;
       continue;
     }
-    // .loc and .file have no end of their own.
+    // .loc and .file have no end.
     if (at == begin && (word == ".loc" || word == ".file")) {
       const unsigned line = token(at).line;
       while (at < end && token(at).line == line) ++at;

@@ -18,7 +18,7 @@ inline void each_lane(Warp& w, const Instruction& i, std::uint32_t lanes, std::i
   Word<R>* const to = w.at<Word<R>>(i.o[0]);
   const std::tuple<const Word<A>*...> from{w.at<const Word<A>>(i.o[N + 1])...};
   if (lanes == kAllLanes) {
-    // The result is a register of its own, or the same lanes as an operand.
+    // The result is a separate register, or the same lanes as an operand.
 #pragma GCC ivdep
     for (int l = 0; l < kLanes; ++l) to[l] = put<R>(F(get<A>(std::get<N>(from)[l])...));
     return;

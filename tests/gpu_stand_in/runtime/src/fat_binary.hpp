@@ -2,7 +2,7 @@
 // Fat binaries, which nvcc embeds in programs: PTX and machine code (cubins) for several GPUs.
 //
 // The format is not documented. It is what nvcc 11 to 13 write: a header (magic number, version, bytes of the header,
-// bytes of the rest), then entries, each with a header of its own.
+// bytes of the rest), then entries, each with a separate header.
 #pragma once
 
 #include <cstddef>

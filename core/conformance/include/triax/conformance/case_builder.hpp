@@ -31,7 +31,7 @@ inline CaseTensor in_out(std::string name, Shape shape) {
 inline CaseTensor statistic_out(std::string name, Shape shape) {
   return {.name = std::move(name), .role = Role::out, .shape = shape, .kind = Kind::statistic};
 }
-/// A tensor of a type of its own. Without `values` they are random.
+/// A tensor whose type is not that of the case. Without `values` they are random.
 inline CaseTensor own(std::string name, Role role, DType dtype, Shape shape, std::vector<double> values = {}) {
   return {.name = std::move(name),
           .role = role,

@@ -125,8 +125,8 @@ class Rank {
   Communicator& join(std::string_view axis) { return join(layout_.group(index_, axis)); }
   Communicator& join_world() { return join(layout_.world_group(index_)); }
   /// @}
-  /// Waits until all ranks of the layout have come to the point `name`, running the progress loop.
-  void meet(std::string_view name);
+  /// Barrier of all ranks of the layout; `name` is in the error of a timeout. Runs the progress loop.
+  void barrier(std::string_view name);
 
   /// Any thread. Ends this rank's waits and its groups.
   void abort(std::string_view why) noexcept;
@@ -143,7 +143,7 @@ class Rank {
   const RankSetup& setup_;
   Report& report_;
   AbortFlag abort_flag_;              // set with the device's, which a communicator may set, too
-  std::map<std::string, int> counts_; // of joins by group, and of meetings
+  std::map<std::string, int> counts_; // of joins by group, and of barriers
   // Destroyed in reverse order: transports, streams, then what they refer to.
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<Memory>> memory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs checks. Each runs in a process of its own, so one that crashes, exits or hangs is reported, and the next one
+// Runs checks. Each runs in a separate process, so one that crashes, exits or hangs is reported, and the next one
 // runs. In a debugger, or under a leak checker, checks can run in this process instead.
 //
 // Threads: one, of a process that has no others. Ownership: borrows. Blocking: until all checks have ended or exceeded
@@ -32,7 +32,7 @@ struct RunOptions {
   std::string filter = "*"; // as of GoogleTest: "AllReduce.*:Abort.*-*.Large"
   bool in_this_process = false;
   double timeout_s = 120; // of one check; not in this process
-  /// Polled while a check runs in a process of its own: true ends the check, which has no result then, and the run. May
+  /// Polled while a check runs in a separate process: true ends the check, which has no result then, and the run. May
   /// be empty.
   std::function<bool()> is_stopped = {};
 };
@@ -48,7 +48,7 @@ bool matches(std::string_view filter, std::string_view name);
 /// The checks whose names match.
 std::vector<Check> select(const std::vector<Check>& checks, std::string_view filter);
 
-/// Runs a check, in a process of its own unless `options` say otherwise.
+/// Runs a check, in a separate process unless `options` say otherwise.
 Result run_check(const Check& check, const RunOptions& options = {});
 /// Runs the selected checks one after another.
 std::vector<Result> run_checks(const std::vector<Check>& checks, const RunOptions& options, const Listener& listener);

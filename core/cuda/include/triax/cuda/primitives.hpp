@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel set for GPUs with all primitives and no fused operation of its own: matrix products by cuBLAS, one plain
+// A kernel set for GPUs with all primitives and no fused operation: matrix products by cuBLAS, one plain
 // kernel for each other primitive. Kernel sets derive from it and override the operations that they improve; link
 // triax::cuda_primitives.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planning device, which has no memory and runs nothing: layers are run on it once to count what they need.
+// The device of a dry run, which has no memory and runs nothing: layers are run on it once to count what they need.
 #include <string>
 #include <utility>
 
@@ -22,7 +22,7 @@ class PlanStream final : public Stream {
   void wait(const Event&) override {}
   Event record() override { return {}; }
   void post(HostTask&) override {
-    throw Error("a planning device has no transports", text("stream \"{}\"", name()),
+    throw Error("the device of a dry run has no transports", text("stream \"{}\"", name()),
                 "plan with communicators that send nothing");
   }
   bool advance() noexcept override { return false; }
@@ -64,7 +64,7 @@ class PlanDevice final : public Device {
 
 } // namespace
 
-std::unique_ptr<Device> make_plan_device(DeviceKind kind) {
+std::unique_ptr<Device> make_dry_run_device(DeviceKind kind) {
   return std::make_unique<PlanDevice>(kind);
 }
 

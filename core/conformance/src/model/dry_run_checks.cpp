@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "checks.hpp"
-#include "planned_model.hpp"
+#include "dry_run_model.hpp"
 
 namespace triax::conformance {
 
@@ -12,11 +12,11 @@ namespace {
 constexpr double kCostTolerance = 1e-9; // sums of large integers in double
 constexpr Pass kPlannedPasses[] = {Pass::forward, Pass::backward_input, Pass::backward_weight};
 
-void plans_call_the_same_operations(const ModelSubject& subject, Report& report) {
+void dry_runs_call_the_same_operations(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun run(subject, shape);
     RecordingKernels planned(nullptr);
-    PlannedModel plan(run.model(), planned);
+    DryRunModel plan(run.model(), planned);
     for (const Pass pass : kPlannedPasses)
       for (std::size_t at = 0; at < run.count(); ++at) {
         planned.clear();
@@ -37,11 +37,11 @@ double cost_of(const Layer& layer, Pass pass) {
 }
 
 void costs_are_counted_flops(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : shapes_of_ranks(subject))
+  for (const ModelShape& shape : parallel_shapes(subject))
     for (int rank = 0; rank < shape.tensor; ++rank) {
       const CreatedModel model(subject, shape, rank);
       RecordingKernels kernels(nullptr);
-      PlannedModel plan(model, kernels);
+      DryRunModel plan(model, kernels);
       double sum = 0;
       for (std::size_t at = 0; at < model.count(); ++at)
         for (const Pass pass : kPlannedPasses) {
@@ -62,7 +62,7 @@ void costs_are_counted_flops(const ModelSubject& subject, Report& report) {
 }
 
 void ranks_post_the_same(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : shapes_of_ranks(subject))
+  for (const ModelShape& shape : parallel_shapes(subject))
     for (const std::string& differs : collective_differences(subject, shape)) report.fail(differs);
 }
 
@@ -70,16 +70,16 @@ std::string unless_tensor_ranks(const ModelSubject& subject) {
   return subject.support.tensor.empty() ? "the model supports neither 2 nor 4 tensor ranks with these options" : "";
 }
 
-constexpr ModelCheck kPlanningChecks[] = {
-    {"Planning.CallsTheSameOperations", "M21", nullptr, plans_call_the_same_operations},
+constexpr ModelCheck kDryRunChecks[] = {
+    {"DryRun.CallsTheSameOperations", "M21", nullptr, dry_runs_call_the_same_operations},
     {"Cost.IsTheCountedFlops", "M22", nullptr, costs_are_counted_flops},
     {"Ranks.PostTheSameCollectives", "M24", unless_tensor_ranks, ranks_post_the_same},
 };
 
 } // namespace
 
-std::span<const ModelCheck> planning_checks() {
-  return kPlanningChecks;
+std::span<const ModelCheck> dry_run_checks() {
+  return kDryRunChecks;
 }
 
 } // namespace triax::conformance

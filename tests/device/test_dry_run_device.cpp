@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planning device: sizes without memory, and checks without work.
+// The device of a dry run: sizes without memory, and checks without work.
 #include <gmock/gmock.h>
 
 #include "triax/device.hpp"
@@ -9,19 +9,19 @@ namespace triax {
 namespace {
 
 TEST(PlanDevice, HasTheKindAskedFor) {
-  EXPECT_EQ(make_plan_device(DeviceKind::cuda)->kind(), DeviceKind::cuda);
-  EXPECT_EQ(make_plan_device(DeviceKind::sim)->description(), "a plan for sim");
+  EXPECT_EQ(make_dry_run_device(DeviceKind::cuda)->kind(), DeviceKind::cuda);
+  EXPECT_EQ(make_dry_run_device(DeviceKind::sim)->description(), "a plan for sim");
 }
 
 TEST(PlanDevice, AllocatesSizesOnly) {
-  const std::unique_ptr<Device> device = make_plan_device(DeviceKind::host);
+  const std::unique_ptr<Device> device = make_dry_run_device(DeviceKind::host);
   const std::unique_ptr<Memory> memory = device->allocate(std::size_t{1} << 60, MemoryKind::device);
   EXPECT_EQ(memory->data(), nullptr);
   EXPECT_EQ(memory->bytes(), std::size_t{1} << 60);
 }
 
 TEST(PlanDevice, ChecksMovementsAndDoesNothing) {
-  const std::unique_ptr<Device> device = make_plan_device(DeviceKind::host);
+  const std::unique_ptr<Device> device = make_dry_run_device(DeviceKind::host);
   const std::unique_ptr<Stream> stream = device->make_stream("plan");
   const TensorView a(nullptr, DType::f32, {4}), b(nullptr, DType::f32, {5}), c(nullptr, DType::bf16, {4});
   device->copy(a, a, *stream);
@@ -37,7 +37,7 @@ TEST(PlanDevice, WaitsForNothingAndTakesNoTasks) {
   struct Never final : HostTask {
     bool advance() noexcept override { return false; }
   } never;
-  const std::unique_ptr<Device> device = make_plan_device(DeviceKind::host);
+  const std::unique_ptr<Device> device = make_dry_run_device(DeviceKind::host);
   const std::unique_ptr<Stream> stream = device->make_stream("plan");
   HostEvent event;
   stream->wait(event.arm());

@@ -35,10 +35,10 @@ class RecordingCommunicator final : public Communicator {
   std::vector<Collective> collectives_;
 };
 
-class PlannedModel {
+class DryRunModel {
  public:
   /// `model` and `kernels` must outlive it.
-  PlannedModel(const CreatedModel& model, KernelSet& kernels);
+  DryRunModel(const CreatedModel& model, KernelSet& kernels);
 
   /// Not `trains`: an evaluation, without dropout.
   void run(std::size_t layer, Pass pass, bool trains = true);

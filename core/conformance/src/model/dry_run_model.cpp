@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planned_model.hpp"
+#include "dry_run_model.hpp"
 
 #include "recording_kernels.hpp"
 
@@ -21,10 +21,10 @@ void keep_generating_views(const std::vector<StashSpec>& stash, LayerViews& view
 
 } // namespace
 
-PlannedModel::PlannedModel(const CreatedModel& model, KernelSet& kernels)
+DryRunModel::DryRunModel(const CreatedModel& model, KernelSet& kernels)
     : model_(model),
       kernels_(kernels),
-      device_(make_plan_device(DeviceKind::host)),
+      device_(make_dry_run_device(DeviceKind::host)),
       stream_(device_->make_stream("plan")),
       tensor_(model.layout().group(model.context().rank, kTensorAxis)),
       samples_(nullptr, DType::i64, {model.shape().micro}) {
@@ -35,7 +35,7 @@ PlannedModel::PlannedModel(const CreatedModel& model, KernelSet& kernels)
   }
 }
 
-void PlannedModel::run(std::size_t layer, Pass pass, bool trains) {
+void DryRunModel::run(std::size_t layer, Pass pass, bool trains) {
   const bool generates = model_.shape().purpose == Purpose::generate;
   const LayerCall call{.device = *device_,
                        .kernels = kernels_,
@@ -49,7 +49,7 @@ void PlannedModel::run(std::size_t layer, Pass pass, bool trains) {
   run_pass(model_.layer(layer), pass, call, views_[layer]);
 }
 
-void PlannedModel::run_all() {
+void DryRunModel::run_all() {
   for (std::size_t at = 0; at < model_.count(); ++at) {
     run(at, Pass::forward);
     if (model_.shape().purpose == Purpose::generate) continue;
@@ -62,13 +62,13 @@ std::vector<std::string> collective_differences(const ModelSubject& subject, con
   std::vector<std::string> out;
   RecordingKernels kernels(nullptr);
   const CreatedModel first(subject, shape);
-  PlannedModel expected(first, kernels);
+  DryRunModel expected(first, kernels);
   for (int rank = 1; rank < shape.tensor; ++rank) {
     const CreatedModel model(subject, shape, rank);
-    PlannedModel plan(model, kernels);
+    DryRunModel plan(model, kernels);
     const auto compare = [&](std::size_t at, Pass pass, bool trains) {
       kernels.clear();
-      for (PlannedModel* const each : {&expected, &plan}) {
+      for (DryRunModel* const each : {&expected, &plan}) {
         each->tensor().clear();
         each->run(at, pass, trains);
       }

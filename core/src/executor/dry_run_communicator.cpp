@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "executor/plan_communicator.hpp"
+#include "executor/dry_run_communicator.hpp"
 
 namespace triax::executor {
 
-Work PlanCommunicator::do_collective(const Collective& collective, const TensorView&, const TensorView&, Stream&,
-                                     ActionId action) {
+Work DryRunCommunicator::do_collective(const Collective& collective, const TensorView&, const TensorView&, Stream&,
+                                       ActionId action) {
   posted_.collectives.push_back(collective);
   for (int member = 0; member < size(); ++member) {
     const Payload bytes = payload_of(collective, member);
@@ -16,7 +16,7 @@ Work PlanCommunicator::do_collective(const Collective& collective, const TensorV
   return {{}, action};
 }
 
-Work PlanCommunicator::do_exchange(std::span<const Transfer> transfers, Stream&, ActionId action) {
+Work DryRunCommunicator::do_exchange(std::span<const Transfer> transfers, Stream&, ActionId action) {
   CommStats& stats = posted_.of_member[static_cast<std::size_t>(index())];
   ++stats.ops;
   for (const Transfer& transfer : transfers)

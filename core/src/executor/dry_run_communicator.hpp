@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator of a plan. The public calls check their arguments as always. A collective is counted for every member
+// Communicator of a dry run. The public calls check their arguments as always. A collective is counted for every member
 // of the group, a transfer for this member only. Each call completes at once; nothing is transferred.
 //
 // Threads: the rank's main thread. Ownership: values. Blocking: never. Errors: those of Communicator's public calls.
@@ -12,9 +12,9 @@
 
 namespace triax::executor {
 
-class PlanCommunicator final : public Communicator {
+class DryRunCommunicator final : public Communicator {
  public:
-  explicit PlanCommunicator(const Group& group) : Communicator(group) { take(); }
+  explicit DryRunCommunicator(const Group& group) : Communicator(group) { take(); }
 
   struct Posted {
     std::vector<CommStats> of_member;    // transfers are counted for this member only, because their peers differ
