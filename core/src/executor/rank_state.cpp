@@ -108,7 +108,7 @@ void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scr
 }
 
 /// Every rank draws all of a parameter. A rank that holds a part has no memory for all of the master weights, and uses
-/// that of the accumulator, which is zeroed before a step.
+/// that of the accumulator, which is zeroed before its use.
 void RankState::upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const {
   const TensorView& all = parameter.holds_part ? parameter.accumulator : parameter.master;
   device.upload(all, drawn, stream);
