@@ -34,13 +34,12 @@ class Check {
  public:
   Check(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices,
         PlannedRanks planned)
-      : run_(run), placement_(placement), log_(log), devices_(devices), planned_(planned), layout_(layout_of(run)) {}
+      : run_(run), placement_(placement), log_(log), devices_(devices), planned_(planned), layout_(layout_of(run)) {
+    // A probe process has one. Without it, a plugin that throws would not be known.
+    if (!RankActivity::current()) bound_.emplace(activity_);
+  }
 
   Preflight take() {
-    // A probe process has one. Without it, a plugin that throws would not be known.
-    RankActivity own;
-    std::optional<RankActivity::Binding> bound;
-    if (!RankActivity::current()) bound.emplace(own);
     guarded({}, [this] {
       ask_plugins();
       check_data();
@@ -59,13 +58,8 @@ class Check {
   /// See plan_under().
   Preflight take_under(const Programs& programs, std::span<const int> pipeline_ranks) {
     has_given_programs_ = true;
-    RankActivity own;
-    std::optional<RankActivity::Binding> bound;
-    if (!RankActivity::current()) bound.emplace(own);
     guarded({}, [&] {
-      plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
-      ask_traits();
-      refuse(plugins_->refusals(layout_, placement_, false));
+      ask_plugins();
       if (!out_.refusals.empty()) return;
       if (!run_.eval.sample.empty()) ask_text_sample();
       plan_pipeline_ranks(programs, pipeline_ranks);
@@ -358,6 +352,8 @@ class Check {
     return bytes;
   }
 
+  RankActivity activity_;
+  std::optional<RankActivity::Binding> bound_;
   const config::RunConfig& run_;
   const Placement& placement_;
   Log& log_;
