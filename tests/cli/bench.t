@@ -303,4 +303,5 @@ As one JSON object:
   [2]
   $ triax bench kernels none.toml --plugin kernels-cpu
   none.toml: does not exist
+    correct the path
   [2]

@@ -110,7 +110,7 @@ token has the space between them. An empty context is the model's end token:
   $ echo '{"context": "xt", "endings": ["he"]}' > merged.jsonl
   $ triax evaluate own --choices merged.jsonl
   merged.jsonl:1: endings[0] adds no token to the context
-    write an ending that is a text of its own
+    write an ending that adds text to the context
   [2]
 
 The end token must be in the vocabulary:

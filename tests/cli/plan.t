@@ -243,12 +243,12 @@ Restricted searches, another planner, reasons and JSON:
        2  0.03503 s   12.6 %      0.1 %  12.5 %   0.0 %     0.1 %  0.4 %      0.0 %  74.3 %
   
   the best plan with another value of a setting
-    parallel.tensor: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    parallel.data: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
+    parallel.tensor: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
+    parallel.data: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
     parallel.chunks: plan-sweep finds no plan with another value
-    parallel.sequence: 0.03752 s, 7.2 % longer: tensor takes 0.001321 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = true, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    batch.micro: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.pipeline = 2, parallel.tensor = 2, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 8, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "none"
-    optimizer.shard: 0.03503 s, 0.1 % longer: data takes 3.976e-05 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-gpipe", optimizer.shard = "gradients"
+    parallel.sequence: 0.03752 s, 7.2 % longer: tensor takes 0.001321 s more; with parallel.tensor = 2, parallel.data = 1, parallel.sequence = true, batch.micro = 8
+    batch.micro: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
+    optimizer.shard: 0.03503 s, 0.1 % longer: data takes 3.976e-05 s more; with optimizer.shard = "gradients"
   
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --fix tensor=2 --json | grep -v '_s"\|error\|days'
   {
@@ -340,7 +340,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use a smaller --reserve, such as 0
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 1 --reserve 0 --top 1 | head -1
-  1 GPUs of DGX A100, batch.global = 8, 85 GB of memory each; plan-sweep timed 12 plans
+  1 GPU of DGX A100, batch.global = 8, 85 GB usable per GPU (--reserve 0); plan-sweep timed 12 plans
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix micro=4611686018427387904 --fix chunks=2147483647 --fix data=3 --fix tensor=2 --fix parallel.tensor=4
   --fix micro=4611686018427387904: batch.micro must be one of 1, 2, 4, 8, got "4611686018427387904"
     write an allowed value, or leave --fix out
@@ -397,7 +397,7 @@ Ctrl-C ends the search (this planner sends it): the best plans so far are printe
   $ wrong="--gpus 4 --planner $BUILD/tests/cost/plugins/plan-wrong.so --top 1"
   $ export TRIAX_TEST_PLAN_WRONG=interrupted; triax plan run.toml --cluster $cluster $wrong | head -4
   note: the search was interrupted; the plans are the best of those that it timed
-  4 GPUs of DGX A100, batch.global = 8, 83 GB of memory each; plan-wrong timed 1 plans
+  4 GPUs of DGX A100, batch.global = 8, 83 GB usable per GPU (--reserve 2GB); plan-wrong timed 1 plan
   
     plan       step  tokens/s   memory  p  t  d  v  b  schedule    recompute  sequence  shard
        1  0.04045 s    3.16 k  1.23 MB  1  1  4  1  1  sched-1f1b  none       false     none
@@ -415,26 +415,26 @@ Ctrl-C ends the search (this planner sends it): the best plans so far are printe
 A planner whose answer is wrong is named.
 
   $ export TRIAX_TEST_PLAN_WRONG=outside; triax plan run.toml --cluster $cluster $wrong
-  plan-wrong, search(): it returns a plan that is not in the space: p = 1, t = 1, d = 4, v = 1, b = 7
-    report this to its author
+  plan-wrong: search() returned a plan outside the space: p = 1, t = 1, d = 4, v = 1, b = 7
+    report this to the author of the planner
   [1]
   $ unset TRIAX_TEST_PLAN_WRONG
 
 Without --gpus, the run's layout says how many; sequence parallelism needs tensor ranks.
 
   $ triax plan run.toml --cluster $cluster --set parallel.data=2 --top 1 | head -1
-  2 GPUs of DGX A100, batch.global = 8, 83 GB of memory each; plan-sweep timed 8 plans
+  2 GPUs of DGX A100, batch.global = 8, 83 GB usable per GPU (--reserve 2GB); plan-sweep timed 8 plans
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix sequence=true --fix tensor=1 --top 1 | sed -n 3,4p
     plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard
        1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       true      none
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --top 1 --explain | sed -n '/^the best/,/^$/p'
   the best plan with another value of a setting
-    parallel.pipeline: 0.03499 s, 0.2 % longer: bubble takes 0.00437 s more; with parallel.pipeline = 2, parallel.tensor = 1, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
-    parallel.tensor: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.pipeline = 1, parallel.tensor = 2, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
-    parallel.data: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.pipeline = 1, parallel.tensor = 2, parallel.data = 2, parallel.chunks = 1, parallel.sequence = false, batch.micro = 4, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    parallel.pipeline: 0.03499 s, 0.2 % longer: bubble takes 0.00437 s more; with parallel.pipeline = 2, parallel.data = 2, batch.micro = 4
+    parallel.tensor: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.tensor = 2, parallel.data = 2, batch.micro = 4
+    parallel.data: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.tensor = 2, parallel.data = 2, batch.micro = 4
     parallel.chunks: plan-sc21 finds no plan with another value
     parallel.sequence: plan-sc21 finds no plan with another value
-    batch.micro: 0.04376 s, 25.3 % longer: compute takes 0.008837 s more; with parallel.pipeline = 1, parallel.tensor = 1, parallel.data = 4, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+    batch.micro: 0.04376 s, 25.3 % longer: compute takes 0.008837 s more; with batch.micro = 1
     memory.recompute: plan-sc21 finds no plan with another value
     schedule.plugin: plan-sc21 finds no plan with another value
     optimizer.shard: plan-sc21 finds no plan with another value

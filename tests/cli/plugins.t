@@ -158,7 +158,7 @@ Long names and long lists are shortened:
 With `--json`, a refusal is one object on stdout:
 
   $ triax plugins describe sched-nowhere --json 2> /dev/null
-  {"problem":"plugin \"sched-nowhere\" was not found\n  looked in: {plugins}"}
+  {"problem":"plugin \"sched-nowhere\" was not found\n  looked in: {plugins}\n  installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v\n  correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH"}
   [2]
   $ triax plugins describe ./nowhere.so --json 2> /dev/null
   {"problem":"./nowhere.so: no such file\n  triax plugins list shows the plugins that are found by name"}
