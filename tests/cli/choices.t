@@ -117,7 +117,7 @@ The end token must be in the vocabulary:
 
   $ sed -i 's/"eos_token_id": 0/"eos_token_id": 900/' own/generation_config.json
   $ triax evaluate own --choices merged.jsonl
-  {folder}/own/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 900
+  {folder}/own/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got 900
     write the id of the token that ends a text, or null
   [2]
 

@@ -246,20 +246,20 @@ tokenizer:
 It must be in the vocabulary:
 
   $ for id in '"x"' -3 261 4294967338 99999999999999999999 1.5 '[42, 900]' true; do end "$id"; generated | head -1; done
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got "x"
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got -3
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 261
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 4294967338
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 1e+20
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 1.5
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got 900
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got true
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got "x"
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got -3
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got 261
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got 4294967338
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got 1e+20
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got 1.5
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got 900
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got true
   $ generated ""
-  {folder}/model/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got true
+  {folder}/model/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got true
     write the id of the token that ends a text, or null
   [2]
   $ triax import hf model --output wrong --run wrong.toml > /dev/null; triax generate wrong --prompt "the ab"
-  {folder}/wrong/hf/generation_config.json: eos_token_id must be a token id from 0 to 260, or a list of them, got true
+  {folder}/wrong/hf/generation_config.json: eos_token_id must be a token id in [0, 260], or a list of them, got true
     write the id of the token that ends a text, or null
   [2]
   $ echo '[' > model/generation_config.json; generated

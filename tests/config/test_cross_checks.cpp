@@ -174,7 +174,7 @@ TEST(CrossChecks, ATokenizerFileIsCheckedAlsoIfTheVocabularyIsWritten) {
   for (const auto& [content, wrong] : std::map<std::string, std::string>{
            {R"({"tokenizer": 5, "vocab": 257})", "key \"tokenizer\" is 5; it must be the name of a tokenizer"},
            {R"({"tokenizer": "byte", "vocab": 257, "end_of_document": {}})",
-            "key \"end_of_document\" is {}; it must be an integer from 0 to 256"},
+            "key \"end_of_document\" is {}; it must be an integer in [0, 256]"},
            {"{", "is not valid JSON: it ends too early, after 1 byte"}}) {
     space.write("text.json", content);
     EXPECT_THAT(refused(), ElementsAre(AllOf(HasSubstr("run.toml:6:8: data.path: text.json: " + wrong),

@@ -178,7 +178,7 @@ TEST_F(PrepareBpe, RefusesAnInvalidTokenizer) {
   ASSERT_EQ(refusals(request).size(), 1u);
   EXPECT_EQ(refusals(request)[0].message, (folder / "t.json").string() + ": has no key \"model\"");
   request.threads = 0;
-  EXPECT_EQ(refusals(request)[1].message, "--threads must be from 1 to 1024, got 0");
+  EXPECT_EQ(refusals(request)[1].message, "--threads must be in [1, 1024], got 0");
 }
 
 } // namespace

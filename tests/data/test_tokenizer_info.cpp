@@ -30,19 +30,19 @@ TEST(TokenizerInfo, ExplainsInvalidFiles) {
   EXPECT_EQ(info_failure(folder, "[1e999]"), "is not valid JSON: a number in it is out of range");
   EXPECT_EQ(info_failure(folder, "[]"), "has no key \"tokenizer\": the name of a tokenizer");
   EXPECT_EQ(info_failure(folder, R"({"tokenizer": 5})"), "key \"tokenizer\" is 5; it must be the name of a tokenizer");
-  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte"})"), "has no key \"vocab\": an integer from 1 to 2147483647");
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte"})"), "has no key \"vocab\": an integer in [1, 2147483647]");
   for (const char* vocab : {"0", "-1", "2147483648", "2.5", "\"257\"", "null", "18446744073709551615"}) {
     EXPECT_EQ(info_failure(folder, std::string(R"({"tokenizer": "byte", "vocab": )") + vocab + "}"),
-              std::string("key \"vocab\" is ") + vocab + "; it must be an integer from 1 to 2147483647");
+              std::string("key \"vocab\" is ") + vocab + "; it must be an integer in [1, 2147483647]");
   }
   const auto with_end = [&folder](const std::string& end) {
     return info_failure(folder, R"({"tokenizer": "byte", "vocab": 257, "end_of_document": )" + end + "}");
   };
   EXPECT_EQ(with_end("256"), "(accepted)");
   for (const std::string end : {"257", "-1", "2.5", "\"256\"", "null", "[256]", "{}"})
-    EXPECT_EQ(with_end(end), "key \"end_of_document\" is " + end + "; it must be an integer from 0 to 256");
+    EXPECT_EQ(with_end(end), "key \"end_of_document\" is " + end + "; it must be an integer in [0, 256]");
   EXPECT_EQ(with_end("\"" + std::string(1000, 'x') + "\""),
-            "key \"end_of_document\" is \"" + std::string(199, 'x') + "...; it must be an integer from 0 to 256");
+            "key \"end_of_document\" is \"" + std::string(199, 'x') + "...; it must be an integer in [0, 256]");
 }
 
 TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {

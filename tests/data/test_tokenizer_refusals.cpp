@@ -60,7 +60,7 @@ TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
   EXPECT_EQ(refusal_with("/model/vocab/new", "5"),
             "t.json: model.vocab gives \"new\" the id 5, which \"%\" already has");
   EXPECT_EQ(refusal_with("/model/vocab/new", "-5"),
-            "t.json: model.vocab.new is -5: an id must be an integer from 0 to 16777215");
+            "t.json: model.vocab.new is -5: an id must be an integer in [0, 16777215]");
   EXPECT_EQ(refusal_with("/added_tokens/0/lstrip", "true"),
             "t.json: added_tokens[0].lstrip is true, which is not supported\n"
             "  only added tokens that match anywhere are supported");

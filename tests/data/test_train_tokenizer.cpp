@@ -90,9 +90,9 @@ TEST(TrainTokenizer, RefusesAllAtOnce) {
   const std::string at = folder.path().string();
   EXPECT_THAT(
       reasons(request),
-      ElementsAre("--vocab must be from 259 to 16777216, got 256", "--min-count must be at least 1, got 0",
+      ElementsAre("--vocab must be in [259, 16777216], got 256", "--min-count must be at least 1, got 0",
                   "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
-                  "--separator must be a line of text without a line break", "--threads must be from 1 to 1024, got 0",
+                  "--separator must be a line of text without a line break", "--threads must be in [1, 1024], got 0",
                   at + "/none: does not exist", "--output " + at + ": is a folder; the tokenizer is a file"));
   request = request_of(folder);
   write_file(request.output, "mine");

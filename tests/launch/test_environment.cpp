@@ -150,7 +150,7 @@ TEST(Environment, RefusesARankWithoutItsNumber) {
 TEST(Environment, NumbersAreDigitsAlone) {
   for (const char* value : {"-1", "+1", "1x", " 1", "1 ", "0x1", "1.0", "99999999999"}) {
     EXPECT_THAT(kTorchrun.with({{"RANK", value}}).refusal(),
-                HasSubstr("RANK = \"" + std::string(value) + "\" is not a number of at least 0"));
+                HasSubstr("RANK must be a number of at least 0, got \"" + std::string(value) + "\""));
   }
   EXPECT_EQ(kTorchrun.with({{"RANK", "05"}}).found().rank, 5);
   EXPECT_THAT(kTorchrun.with({{"MASTER_PORT", "0"}}).refusal(),
@@ -180,7 +180,7 @@ TEST(Environment, TheOwnLauncherServes) {
   EXPECT_EQ(found.launcher_process, 4211);
   EXPECT_FALSE(found.serves) << "its launcher does";
   EXPECT_THAT(own.with({{"TRIAX_LAUNCHER", "x"}}).refusal(),
-              HasSubstr("TRIAX_LAUNCHER = \"x\" is not a number of at least 0\n  unset it: "));
+              HasSubstr("TRIAX_LAUNCHER must be a number of at least 0, got \"x\"\n  unset it: "));
   EXPECT_THAT(own.with({{"TRIAX_LAUNCHER", "0"}}).refusal(), HasSubstr("TRIAX_LAUNCHER = 0 is not a process\n  unset"));
   EXPECT_EQ(own.with({{"TORCHELASTIC_USE_AGENT_STORE", "True"}}).found().server.port, 29500)
       << "left over from around the launcher";
@@ -278,7 +278,7 @@ TEST(Environment, FindsNoRankInASlurmBatchScriptOrShell) {
   EXPECT_FALSE(kSlurm.without({"SLURM_PROCID"}).find());
   EXPECT_FALSE(kSlurm.with({{"SLURM_STEP_ID", "4294967290"}}).find()) << "salloc's interactive step";
   EXPECT_THAT(kSlurm.with({{"SLURM_STEP_ID", "batch"}}).refusal(),
-              HasSubstr("SLURM_STEP_ID = \"batch\" is not a number"));
+              HasSubstr("SLURM_STEP_ID must be a number of at least 0, got \"batch\""));
 }
 
 TEST(Environment, SlurmIncompleteOrContradictory) {

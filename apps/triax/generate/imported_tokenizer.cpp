@@ -52,7 +52,7 @@ std::vector<std::int32_t> read_end_tokens(const fs::path& folder, std::int64_t v
   for (const nlohmann::json& id : ids) {
     // Compared as JSON: a number may be larger than any integer type.
     if (!id.is_number_integer() || id < 0 || id >= vocab)
-      throw Error(text("eos_token_id must be a token id from 0 to {}, or a list of them, got {}", vocab - 1,
+      throw Error(text("eos_token_id must be a token id in [0, {}], or a list of them, got {}", vocab - 1,
                        shortened(id.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))),
                   file.string(), "write the id of the token that ends a text, or null");
     out.push_back(id.get<std::int32_t>());

@@ -172,7 +172,7 @@ void for_each_plan(const PlanSpace& space, Visit visit) {
 // [P7] If each setting has one value and this plan fits, search() returns it.
 // [P8] All calls and objects return equal plans for an equal space, count and answers, if they are not stopped.
 // [P9] search() calls bounds(), time() and evaluate() each at most as often as the space has plans.
-// [P10] After is_interrupted() has become true, search() calls bounds() at most 1024 times, and time() and evaluate()
-// together
-//       at most 16 times. It returns plans by P1 to P5, and at least one if evaluate() has found one that fits.
+// [P10] After is_interrupted() has become true, search() calls bounds() at most 1024 times, and time() and
+//       evaluate() together at most 16 times. It returns plans by P1 to P5, and at least one if evaluate() has found
+//       one that fits.
 // [P11] After its destruction, a planner has no thread and no open file left.

@@ -117,13 +117,13 @@ TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   out.kind = info["tokenizer"].get<std::string>();
   if (!info.contains("vocab") || !info["vocab"].is_number_integer() || info["vocab"] < 1 ||
       info["vocab"] > std::numeric_limits<std::int32_t>::max()) {
-    fail("vocab", "an integer from 1 to 2147483647");
+    fail("vocab", "an integer in [1, 2147483647]");
   }
   out.vocab = info["vocab"].get<std::int64_t>();
   if (info.contains("end_of_document")) {
     const nlohmann::json& end = info["end_of_document"];
     if (!end.is_number_integer() || end < 0 || end >= out.vocab)
-      fail("end_of_document", text("an integer from 0 to {}", out.vocab - 1));
+      fail("end_of_document", text("an integer in [0, {}]", out.vocab - 1));
     out.end = end.get<std::int32_t>();
   }
   out.digest = out.kind; // its name identifies it completely
