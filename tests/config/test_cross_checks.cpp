@@ -195,7 +195,7 @@ TEST(CrossChecks, ReportsABrokenTokenizerFileWithAHint) {
   space.write("text.json", "{\"tokenizer\": \"byte\"}");
   EXPECT_THAT(texts(space.load()),
               ElementsAre(HasSubstr("run.toml:6:8: data.path: text.json: has no key \"vocab\": an integer "
-                                    "from 1 to 2147483647\n  prepare the dataset again")));
+                                    "in [1, 2147483647]\n  prepare the dataset again")));
 }
 
 TEST(CrossChecks, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
