@@ -109,7 +109,7 @@ def train_engine(triax, run, work, before=()):
 def train_pytorch(run, before=()):
     """Seconds of each measured step, and PyTorch's version."""
     output = finished([*before, sys.executable, __file__, json.dumps(dataclasses.asdict(run))], "PyTorch's side",
-                    env={**os.environ, "OMP_NUM_THREADS": str(run.threads)})
+                      env={**os.environ, "OMP_NUM_THREADS": str(run.threads)})
     output = json.loads(output.splitlines()[-1])
     return output["seconds"], output["version"]
 

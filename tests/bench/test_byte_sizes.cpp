@@ -42,7 +42,7 @@ TEST(ByteSizes, SayWhatIsWrong) {
   EXPECT_THAT(refused("4Q"), HasSubstr("write sizes as 4K,64K,1M, or a range 4K:64M"));
   EXPECT_THAT(refused("0"), HasSubstr("\"0\" is not a size"));
   EXPECT_THAT(refused("4K,"), HasSubstr("\"\" is not a size"));
-  EXPECT_THAT(refused("64K:4K"), HasSubstr("has no sizes: 64K is above 4K"));
+  EXPECT_THAT(refused("64K:4K"), HasSubstr("has no sizes: 64K is more than 4K"));
   EXPECT_THAT(refused("4K:64K:1"), HasSubstr("\"1\" is not a factor in [2, 1024]"));
   EXPECT_THAT(refused("4K:64K:2:2"), HasSubstr("is not a size"));
   EXPECT_THAT(refused("8K,4K"), HasSubstr("are not in ascending order"));

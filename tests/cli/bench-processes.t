@@ -47,7 +47,7 @@ More ranks than this process may open files for:
 
   $ (ulimit -n 100; triax bench comm --plugin comm-ucx --ranks 40 --sizes 4K)
   a job server for 40 ranks opens up to 168 files; the limit of this process is 100
-    raise the hard limit of open files (ulimit -Hn)
+    ask the administrator to raise the hard limit of open files (ulimit -Hn)
   [2]
 
 A launcher's number of ranks that contradicts --ranks is refused before this rank waits for others:

@@ -203,6 +203,7 @@ The end token must be in the vocabulary:
   [2]
   $ triax evaluate run.toml --choices none.jsonl
   none.jsonl: does not exist
+    correct the path
   [2]
   $ triax evaluate run.toml --choices .
   .: is a folder, not a file of choices

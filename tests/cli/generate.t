@@ -287,6 +287,7 @@ It must be in the vocabulary:
   [2]
   $ triax generate run.toml --file none.txt
   none.txt: does not exist
+    correct the path
   [2]
   $ triax generate run.toml --file .
   .: is a folder, not a prompt

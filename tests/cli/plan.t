@@ -360,7 +360,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use another --gpus, or another batch.global, or fewer --fix
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 7
-  the model or the scheduler refuses every plan on 7 GPUs; one of them: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
+  the plugins of the run refuse every plan on 7 GPUs; one of them: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
     use another --gpus, or another batch.global
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 1048573
@@ -371,7 +371,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; nearest: sched-1f1b
     looked in: {plugins}
     installed planners: plan-sc21, plan-sweep
-    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --set parallel.data=65536 --set parallel.pipeline=65536 --set batch.global=65536
   the run's layout has 4294967296 ranks, and at most 1048576 can be planned
@@ -381,7 +381,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   --planner nobody: plugin "plan-nobody" was not found
     looked in: {plugins}
     installed planners: plan-sc21, plan-sweep
-    correct the name, or add the plugin's folder to TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --predict runs.csv
   triax: RUN.toml excludes --predict

@@ -447,7 +447,7 @@ An older version of a library:
   {fixtures}/too-new.so has 1 problem
   [1]
 
-A separate symbol:
+A symbol of the plugin that no source defines:
 
   $ broken missing-helper
     ok       search      {fixtures}/missing-helper.so

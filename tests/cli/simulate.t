@@ -62,7 +62,7 @@ Times that are all zero:
     see: triax simulate --help
   [2]
 
-Links of some edges only:
+Some of the links only:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,2
   triax: --link-ms: has 2 values, and 4 stages have 3 links; give one value, or one for each link
@@ -150,7 +150,7 @@ With a slower link between two of the ranks, and the end of the step:
   bubble / active time 0.5161; bubble / work 1.0667
   peak of microbatches in flight, by rank: 4 3 2 1
 
-With gathers of divided weights, which passes hide but for the first:
+With gathers of sharded weights, which passes hide but for the first:
 
   $ sharded="base.toml --set parallel.data=2 --set optimizer.shard=parameters --set parallel.chunks=2 --set schedule.plugin=sched-breadth-first"
   $ triax simulate $sharded --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 --gather-ms 0.5

@@ -82,7 +82,7 @@ TEST(Server, AJobOfMoreRanksThanFilesIsRefused) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const int world = static_cast<int>(std::min<rlim_t>(before.rlim_max, 1 << 30));
   EXPECT_THAT(error_of([&] { Server server(server_of(world)); }),
-              HasSubstr("raise the hard limit of open files (ulimit -Hn)"));
+              HasSubstr("ask the administrator to raise the hard limit of open files (ulimit -Hn)"));
 }
 
 TEST(Server, EndsWithoutHavingStarted) {

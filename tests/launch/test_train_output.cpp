@@ -124,12 +124,12 @@ TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
     EXPECT_EQ(files.status, 2);
     EXPECT_EQ(files.text,
               "the limit of open files is 12, and triax needs at least 64\n"
-              "  run: ulimit -n 64; if this is refused, ask the administrator to raise the hard limit\n");
+              "  ask the administrator to raise the hard limit (ulimit -Hn) to at least 64\n");
     const Outcome stack = run_command(folder + "exec 2>&1; ulimit -s 512; exec " + triax + verb);
     EXPECT_EQ(stack.status, 2);
     EXPECT_EQ(stack.text,
               "the limit of the stack is 512 KiB, and triax needs at least 1024 KiB\n"
-              "  run: ulimit -s 1024; if this is refused, ask the administrator to raise the hard limit\n");
+              "  ask the administrator to raise the hard limit (ulimit -Hs) to at least 1024\n");
   }
   const Outcome raised = run_command(folder + "exec 2>&1; ulimit -S -s 512; exec " + triax + "train run.toml");
   EXPECT_EQ(raised.status, 0) << raised.text;

@@ -149,10 +149,6 @@ inline std::size_t other_end(const BentPrograms& programs, const schedule::Progr
   return static_cast<std::size_t>(found - list.begin());
 }
 
-} // namespace flips
-
-namespace flips {
-
 inline bool uses_accumulator(schedule::Kind kind) {
   return schedule::accumulates(kind) || kind == schedule::Kind::reduce_grad;
 }

@@ -185,7 +185,7 @@ TEST(Simulate, UpdatedParametersAreGatheredAfterTheOptimizer) {
               ElementsAre("0OPT_STEP 6-7", "0GATHER_PARAM 7-10", "1OPT_STEP 10-11", "1GATHER_PARAM 11-14"));
 }
 
-TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
+TEST(Simulate, TheBubbleIsOverTheActiveTimeAndOverTheWork) {
   const Simulation simulation = simulated("sched-gpipe", {4, 1, 6}, {1, 1, 1}, 0);
   EXPECT_EQ(simulation.time_span.active, 27);
   EXPECT_EQ(simulation.time_span.work, 18);

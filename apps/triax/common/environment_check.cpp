@@ -20,15 +20,13 @@ constexpr rlim_t kMinStack = 1 << 20; // bytes; libraries such as UCX have buffe
 std::string environment_error() {
   if (const rlim_t allowed = os::raise_open_file_limit(kMinOpenFiles); allowed < kMinOpenFiles)
     return Error(text("the limit of open files is {}, and triax needs at least {}", allowed, kMinOpenFiles), {},
-                 text("run: ulimit -n {}; if this is refused, ask the administrator to raise the hard limit",
-                      kMinOpenFiles))
+                 text("ask the administrator to raise the hard limit (ulimit -Hn) to at least {}", kMinOpenFiles))
         .what();
   if (const rlim_t allowed = os::raise_stack_limit(kMinStack); allowed < kMinStack)
     return Error(text("the limit of the stack is {} KiB, and triax needs at least {} KiB", allowed / 1024,
                       kMinStack / 1024),
                  {},
-                 text("run: ulimit -s {}; if this is refused, ask the administrator to raise the hard limit",
-                      kMinStack / 1024))
+                 text("ask the administrator to raise the hard limit (ulimit -Hs) to at least {}", kMinStack / 1024))
         .what();
   std::error_code failed;
   if (std::filesystem::current_path(failed).empty())

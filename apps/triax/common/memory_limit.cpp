@@ -58,7 +58,8 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
     if (run.memory.recompute == "none") next += "memory.recompute = \"full\", ";
     if (run.parallel.tensor > 1 && !run.parallel.sequence) next += "parallel.sequence = true, ";
     if (run.batch.micro > 1) next += "a smaller batch.micro, ";
-    if (in_flight == 1) return next + "or a larger parallel.tensor or parallel.pipeline";
+    const bool is_first = next == "use ";
+    if (in_flight == 1) return next + (is_first ? "" : "or ") + "a larger parallel.tensor or parallel.pipeline";
     return text(
         "{}a larger parallel.tensor or parallel.pipeline, or a scheduler that keeps fewer than {} microbatches in "
         "flight",

@@ -112,14 +112,10 @@ Refusal all_refused(const plan::SearchRequest& request, const TrainingPlan& plan
   const train::RankPlugins plugins(run, layout, 0, 1, log);
   std::string reason;
   for (const Refusal& refusal : plugins.refusals(layout, train::choose_placement(run), false)) {
-    const auto is_searched = [](const std::string& key) {
-      return !key.starts_with("kernels.") && !key.starts_with("comm");
-    };
-    if (!std::ranges::any_of(refusal.keys, is_searched)) continue;
     reason = text("; one of them: {}", refusal.message);
     break;
   }
-  return make_refusal(ErrorCode::kUnsupported, {"--gpus"}, "the model or the scheduler refuses every plan on {}{}",
+  return make_refusal(ErrorCode::kUnsupported, {"--gpus"}, "the plugins of the run refuse every plan on {}{}",
                       report::counted_text(request.space.ranks, "GPU"), reason)
       .with_hint("{}", other_request("use another --gpus", arguments));
 }
@@ -128,9 +124,9 @@ Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<pla
                      const SearchArguments& arguments, Log& log) {
   if (!least) return all_refused(request, *first_plan(request.space), arguments, log);
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
-                      "no plan on {} GPUs fits into {} of each: the least is {}, with {}", request.space.ranks,
-                      report::bytes_text(request.memory_limit), report::bytes_text(least->evaluation.bytes),
-                      settings_text(request, least->plan))
+                      "no plan on {} fits into {} of each: the least is {}, with {}",
+                      report::counted_text(request.space.ranks, "GPU"), report::bytes_text(request.memory_limit),
+                      report::bytes_text(least->evaluation.bytes), settings_text(request, least->plan))
       .with_hint("use more --gpus, a cluster with more memory per device{}",
                  arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
 }

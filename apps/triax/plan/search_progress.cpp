@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "report/units.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
@@ -18,7 +19,10 @@ void SearchProgress::show(std::size_t timed) {
   if (now - last_ < kBetween) return;
   last_ = now;
   is_drawn_ = true;
-  std::cerr << os::kClearLine << text("searching: {} plans timed; Ctrl-C prints the best so far", timed) << std::flush;
+  std::cerr << os::kClearLine
+            << text("searching: {} timed; Ctrl-C prints the best so far",
+                    report::counted_text(static_cast<std::int64_t>(timed), "plan"))
+            << std::flush;
 }
 
 } // namespace triax::app

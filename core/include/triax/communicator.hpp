@@ -195,8 +195,8 @@ struct CommRequest {
   std::vector<DType> dtypes;
   std::vector<std::string> axes; // the axes that it serves
   bool ranks_are_threads = false;
-  /// Whether to check what this machine has: its network devices, transports and environment. If false, the run is
-  /// only checked here and may be started elsewhere.
+  /// Whether to check what this machine has: its network devices, transports and environment. If false, the run
+  /// may be started on another machine: ask nothing about this one.
   bool on_this_machine = true;
 };
 

@@ -12,9 +12,8 @@
 // - multiply gradients by StepScalars::clip, which also divides by the loss scale;
 // - use StepScalars::step for corrections of a first step: it counts from 1, without skipped steps;
 // - apply weight decay to parameters with ParamSpec::decay only;
-// - write the new values to `master`, and to `working`, unless that is empty, rounded once to its type (f32, f64, bf16
-// or
-//   f16). It does not read `working`.
+// - write the new values to `master`, and to `working`, unless that is empty, rounded once to its type (f32, f64,
+//   bf16 or f16). It does not read `working`.
 // It must not change `gradient`, or elements outside of the views.
 #pragma once
 

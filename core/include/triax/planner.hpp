@@ -93,7 +93,7 @@ class TRIAX_API PlanEvaluator {
   /// The predicted step. Simulates the schedule, in about a millisecond for a long pipeline; the answer is kept. Empty:
   /// a plugin of the run refuses the plan, or what its schedule keeps alone does not fit.
   virtual std::optional<PlanTime> time(const TrainingPlan& plan) = 0;
-  /// Counts the memory, too: several milliseconds; the answer is kept. Empty: a plugin of
+  /// The predicted step, its memory, and whether it fits; several milliseconds. The answer is kept. Empty: a plugin of
   /// the run refuses the plan.
   virtual std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) = 0;
   /// Bytes that a plan may need on each device.

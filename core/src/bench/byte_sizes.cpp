@@ -49,7 +49,7 @@ std::vector<std::int64_t> sizes_of_range(const std::vector<std::string_view>& pa
       throw Error(text("\"{}\" is not a factor in [2, 1024]", shortened(std::string(parts[2]))), {}, kSizesHint);
   }
   if (first > last)
-    throw Error(text("the range \"{}\" has no sizes: {} is above {}", written, parts[0], parts[1]), {}, kSizesHint);
+    throw Error(text("the range \"{}\" has no sizes: {} is more than {}", written, parts[0], parts[1]), {}, kSizesHint);
   std::vector<std::int64_t> out;
   for (std::int64_t size = first; size <= last; size *= factor) out.push_back(size);
   return out;

@@ -53,7 +53,7 @@ std::optional<Error> open_files_error(int world) {
   if (allowed >= wanted) return std::nullopt;
   return Error(
       text("a job server for {} ranks opens up to {} files; the limit of this process is {}", world, wanted, allowed),
-      {}, "raise the hard limit of open files (ulimit -Hn)");
+      {}, "ask the administrator to raise the hard limit of open files (ulimit -Hn)");
 }
 
 ServerThread::ServerThread(const ServerRequest& request)

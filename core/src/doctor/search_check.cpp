@@ -85,7 +85,7 @@ std::string next_step(const std::vector<plugin::SearchFolder>& folders, const st
       return text("write {} if that is meant", stem);
     }
   }
-  return "correct the name, or name the plugin's folder: --path here, plugins.path in a run, or TRIAX_PLUGIN_PATH";
+  return plugin::kAddFolder;
 }
 
 Check not_found(const std::string& name, const std::vector<plugin::SearchFolder>& folders) {

@@ -24,8 +24,8 @@ namespace triax::executor {
 
 /// The elements of a parameter that a rank owns, of its storage without padding, seen flat. The ranks of a bucket's
 /// group hold the same weights and, once reduced, the same gradients. Each owns a part of the bucket: the elements
-/// sharded by the ranks, rounded up to 256 bytes, in the order of the group; the last parts may be shorter or empty. It
-/// squares the gradients of its part for the norm, and is the one to save its state.
+/// divided by the number of ranks, rounded up to 256 bytes, in the order of the group; the last parts may be shorter or
+/// empty. It squares the gradients of its part for the norm, and is the one to save its state.
 struct OwnedPart {
   std::int64_t first = 0, count = 0; // count 0: other ranks own all of the parameter
   bool operator==(const OwnedPart&) const = default;
@@ -46,7 +46,7 @@ struct Parameter {
   std::vector<TensorView> exchanged;
   /// The pipeline ranks of `exchanged`. The gradient of another rank is a receive buffer.
   std::vector<int> ranks;
-  std::vector<TensorView> state; // the optimizer's, without padding: of all, or if `divided` of `owned`
+  std::vector<TensorView> state; // the optimizer's, without padding: of all, or if `sharded` of `owned`
   std::size_t reduction = 0;     // of its buckets: index in Parameters::reductions()
   std::size_t global = 0;        // index in Parameters::global()
   OwnedPart owned;               // of this rank

@@ -37,8 +37,7 @@ class RankState {
   /// descriptions.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
-  /// Runs one action of each kind of each stage as a dry run. Only before
-  /// allocate().
+  /// Runs one action of each kind of each stage as a dry run. Only before allocate().
   Plan plan(KernelSet& kernels, Optimizer& optimizer, const DryRunRequest& request);
 
   /// Allocates, and draws the weights from `seed` on `threads` threads.

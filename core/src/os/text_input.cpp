@@ -94,8 +94,8 @@ class TextInput {
   }
 
   [[noreturn]] void fail(int error, const std::string& hint = {}) const {
-    throw Error(error == ENOENT ? "does not exist" : text("cannot be read: {}", errno_text(error)), request_.shown,
-                hint);
+    if (error == ENOENT) throw Error("does not exist", request_.shown, hint.empty() ? "correct the path" : hint);
+    throw Error(text("cannot be read: {}", errno_text(error)), request_.shown, hint);
   }
 
   const TextRequest& request_;

@@ -344,11 +344,14 @@ std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const Pipeline
 
 std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
   require_inside(plan);
-  const auto [found, is_new] = timed_.try_emplace(plan);
-  if (!is_new) return found->second;
+  if (const auto found = timed_.find(plan); found != timed_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
-  if (is_accepted(plan, shape) && schedule_bytes(plan, shape) <= request_.memory_limit) found->second = simulated(plan);
-  return found->second;
+  std::optional<PlanTime> out;
+  if (is_accepted(plan, shape) && schedule_bytes(plan, shape) <= request_.memory_limit) {
+    out = simulated(plan);
+    ++simulated_;
+  }
+  return timed_.emplace(plan, out).first->second;
 }
 
 std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {

@@ -39,8 +39,8 @@ class PlanCosts final : public PlanEvaluator {
   std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {
     return memory_.bytes(plan, std::numeric_limits<std::uint64_t>::max());
   }
-  /// Plans that were timed, or do not fit.
-  std::size_t timed() const { return timed_.size(); }
+  /// Plans whose schedule was simulated.
+  std::size_t timed() const { return simulated_; }
 
  private:
   struct StageSums;
@@ -79,7 +79,8 @@ class PlanCosts final : public PlanEvaluator {
   const cost::CollectiveCost collectives_;
   const OptimizerTraits optimizer_;
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
-  std::map<TrainingPlan, std::optional<PlanTime>> timed_;
+  std::map<TrainingPlan, std::optional<PlanTime>> timed_;                        // empty: refused, or too large
+  std::size_t simulated_ = 0;
   std::map<TrainingPlan, std::optional<PlanEvaluation>> evaluated_;
   std::function<bool()> is_interrupted_;
 };

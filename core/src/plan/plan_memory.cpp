@@ -42,14 +42,6 @@ bool extend(std::vector<schedule::Program>& programs, const std::vector<RankSlot
   return true;
 }
 
-} // namespace
-
-PlanMemory::ProgramsKey PlanMemory::key_of(const config::RunConfig& run, int schedule, const PipelineShape& shape) {
-  return {schedule, shape.pipeline, shape.chunks, shape.microbatches, train::boundaries(run), train::sharding(run)};
-}
-
-namespace {
-
 /// A run with the microbatches of another shape.
 config::RunConfig of_shape(const config::RunConfig& run, const PipelineShape& shape) {
   config::RunConfig out = run;
@@ -57,23 +49,33 @@ config::RunConfig of_shape(const config::RunConfig& run, const PipelineShape& sh
   return out;
 }
 
+/// The value of `key`, from `make()` if it is new. What throws leaves no entry.
+template <class Map, class Make>
+const typename Map::mapped_type& kept(Map& map, const typename Map::key_type& key, Make make) {
+  if (const auto found = map.find(key); found != map.end()) return found->second;
+  typename Map::mapped_type made = make();
+  return map.emplace(key, std::move(made)).first->second;
+}
+
 } // namespace
 
-/// Plans differ in their microbatches more often than in these less whole periods.
+PlanMemory::ProgramsKey PlanMemory::key_of(const config::RunConfig& run, int schedule, const PipelineShape& shape) {
+  return {schedule, shape.pipeline, shape.chunks, shape.microbatches, train::boundaries(run), train::sharding(run)};
+}
+
+/// Plans differ in their microbatches more often than in these less whole periods. What communicators guarantee
+/// (Programs::assumptions) decides on streams, not on memory.
 const train::Programs& PlanMemory::lowered(const config::RunConfig& run, const Layout& layout, int schedule,
                                            const PipelineShape& shape) {
-  const auto [found, is_new] = lowered_.try_emplace(key_of(run, schedule, shape));
-  if (is_new) {
+  return kept(lowered_, key_of(run, schedule, shape), [&] {
     const train::RankPlugins plugins(run, layout, 0, 1, log_);
-    found->second = train::lower_programs(of_shape(run, shape), layout, plugins, schedules_.schedule(schedule, shape));
-  }
-  return found->second;
+    return train::lower_programs(of_shape(run, shape), layout, plugins, schedules_.schedule(schedule, shape));
+  });
 }
 
 const train::ProgramSlots& PlanMemory::counted(const config::RunConfig& run, int schedule, const PipelineShape& shape) {
-  const auto [found, is_new] = counted_.try_emplace(key_of(run, schedule, shape));
-  if (is_new) found->second = train::count_slots(of_shape(run, shape), schedules_.schedule(schedule, shape));
-  return found->second;
+  return kept(counted_, key_of(run, schedule, shape),
+              [&] { return train::count_slots(of_shape(run, shape), schedules_.schedule(schedule, shape)); });
 }
 
 train::Programs PlanMemory::extended(const config::RunConfig& run, const Layout& layout, int schedule,
@@ -92,13 +94,12 @@ train::Programs PlanMemory::extended(const config::RunConfig& run, const Layout&
 const PlanMemory::PlannedPrograms& PlanMemory::programs_of(const config::RunConfig& run, const Layout& layout,
                                                            int schedule) {
   const PipelineShape shape = train::pipeline_shape(run);
-  const auto [found, is_new] = planned_.try_emplace(key_of(run, schedule, shape));
-  if (is_new) {
-    found->second.programs = extended(run, layout, schedule, shape);
-    found->second.ranks =
-        train::ranks_of_most_memory(found->second.programs, schedules_.mapping(schedule, shape).split, layers_.kinds());
-  }
-  return found->second;
+  return kept(planned_, key_of(run, schedule, shape), [&] {
+    PlannedPrograms out;
+    out.programs = extended(run, layout, schedule, shape);
+    out.ranks = train::ranks_of_most_memory(out.programs, schedules_.mapping(schedule, shape).split, layers_.kinds());
+    return out;
+  });
 }
 
 std::optional<std::uint64_t> PlanMemory::bytes(const TrainingPlan& plan, std::uint64_t limit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a plan to the byte: the planning of preflight, for the pipeline ranks that can need most and the first and
+// Memory of a plan to the byte: the dry run of preflight, for the pipeline ranks that can need most and the first and
 // last of their tensor ranks, under programs of few microbatches. The slots of a stage grow by the same number from
 // period to period, or not at all, so those of all microbatches follow.
 //

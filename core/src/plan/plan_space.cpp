@@ -178,7 +178,9 @@ bool contains(const PlanSpace& space, const TrainingPlan& plan) {
   return in(space.pipeline, plan.pipeline) && in(space.tensor, plan.tensor) && in(space.data, plan.data) &&
          in(space.micro, plan.micro) && in(space.chunks, plan.chunks) && in(space.recompute, plan.recompute) &&
          in(space.sequence, plan.sequence) && has(space.schedules, plan.schedule) && has(space.shards, plan.shard) &&
-         std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks;
+         std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks && space.batch % plan.micro == 0 &&
+         space.batch / plan.micro % plan.data == 0 && std::int64_t{plan.pipeline} * plan.chunks <= space.blocks &&
+         (plan.tensor > 1 || plan.sequence == space.sequence.front()) && (plan.data > 1 || plan.shard == 0);
 }
 
 std::string sizes_text(const TrainingPlan& plan) {

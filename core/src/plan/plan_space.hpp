@@ -26,7 +26,7 @@ struct SpaceRequest {
 };
 PlanSpace make_space(const SpaceRequest& request);
 
-/// Whether each setting of the plan is in the space, and its ranks are those of the space.
+/// Whether for_each_plan() visits the plan.
 bool contains(const PlanSpace& space, const TrainingPlan& plan);
 /// For messages: "p = 2, t = 4, d = 1, v = 1, b = 8".
 std::string sizes_text(const TrainingPlan& plan);

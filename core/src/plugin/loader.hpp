@@ -60,6 +60,9 @@ struct Found {
 /// with the searched folders and similar names. Its message begins with `plugin "name"`, so that a caller can prepend
 /// the table: `schedule.plugin "...`.
 Found find(std::string_view name, const std::vector<SearchFolder>& folders);
+/// The next step where a plugin is not found.
+inline constexpr const char* kAddFolder =
+    "correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH";
 /// The same, but empty if no folder has the entry. Throws Error for an invalid name, and for a folder that cannot be
 /// searched.
 std::optional<Found> try_find(std::string_view name, const std::vector<SearchFolder>& folders);

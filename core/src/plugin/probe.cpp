@@ -16,11 +16,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Json = nlohmann::json;
-
 /// Returns the files that were rejected before their initializers ran to their end, with the errors.
 std::string load_all(std::span<const fs::path> files) {
-  Json rejected = Json::array();
+  nlohmann::json rejected = nlohmann::json::array();
   for (const fs::path& file : files) {
     // load() records the calls that it knows by name; the rest, such as reading a descriptor, belongs to the file, too.
     const CallScope call(file.stem().string(), "its descriptor", file);
@@ -34,7 +32,8 @@ std::string load_all(std::span<const fs::path> files) {
 }
 
 void reject_all(const std::string& packed) {
-  for (const Json& of : unpack(packed)) reject(of.at(0).get<std::string>(), Error(of.at(1), of.at(2), of.at(3)));
+  for (const nlohmann::json& of : unpack(packed))
+    reject(of.at(0).get<std::string>(), Error(of.at(1), of.at(2), of.at(3)));
 }
 
 } // namespace

@@ -35,7 +35,7 @@ std::string described(const SearchFolder& searched) {
 }
 
 /// The first folders and the last, which is that of Triax.
-std::string listed(const std::vector<std::string>& folders) {
+std::string listed_folders(const std::vector<std::string>& folders) {
   constexpr std::size_t kMaxListed = 8;
   std::string out;
   for (std::size_t i = 0; i < folders.size(); ++i) {
@@ -158,8 +158,7 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
-              text("looked in: {}\n  {}correct the name, or add the plugin's folder to {}", listed(looked_in),
-                   installed_text(name, names), kVariable));
+              text("looked in: {}\n  {}{}", listed_folders(looked_in), installed_text(name, names), kAddFolder));
 }
 
 bool is_path(std::string_view given) {

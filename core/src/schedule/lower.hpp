@@ -27,7 +27,7 @@ inline constexpr std::int64_t kMaxActions = 1 << 18;
 inline constexpr int kMaxRanks = 4096;
 
 /// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and the stages' OPT_STEP at
-/// the end, each with its GATHER_PARAM if the ranks divide the optimizer's state. With Sharding::parameters, UNSHARD
+/// the end, each with its GATHER_PARAM if the ranks shard the optimizer's state. With Sharding::parameters, UNSHARD
 /// precedes the use of a stage's weights by `prefetch` uses (see kDefaultPrefetch). RESHARD follows the use, unless one
 /// of the next `prefetch` + 1 uses has the same stage.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,

@@ -43,6 +43,7 @@ struct RankSlots {
   int accumulators = 0, weight_slots = 0;
 };
 
+/// A program that was moved from can only be assigned or destroyed.
 class Program {
  public:
   /// How sends and receives are posted: one by one in program order, or each maximal run of them as one set, which is

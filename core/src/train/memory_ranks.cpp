@@ -82,6 +82,7 @@ RankNeeds needs_of(const schedule::Program& training, const schedule::Program& e
 
 std::vector<int> layer_kinds(const Model& model, const LayerContext& context) {
   std::vector<int> out;
+  out.reserve(static_cast<std::size_t>(model.count()));
   std::map<std::string, int> known;
   for (int number = 0; number < model.count(); ++number)
     out.push_back(

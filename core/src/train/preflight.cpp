@@ -174,13 +174,12 @@ class Check {
   }
 
   void plan_pipeline_ranks(const Programs& programs, std::span<const int> pipeline_ranks) {
-    for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks)
-      if (is_planned(layout_.coordinate(rank, kTensorAxis)) &&
-          std::ranges::binary_search(pipeline_ranks, layout_.coordinate(rank, kPipelineAxis)))
+    for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks) {
+      const int tensor = layout_.coordinate(rank, kTensorAxis);
+      if (planned_ != PlannedRanks::all && tensor != 0 && tensor + 1 != layout_.tensor()) continue;
+      if (std::ranges::binary_search(pipeline_ranks, layout_.coordinate(rank, kPipelineAxis)))
         plan_alike(rank, programs);
-  }
-  bool is_planned(int tensor) const {
-    return planned_ == PlannedRanks::all || tensor == 0 || tensor + 1 == layout_.tensor();
+    }
   }
 
   void plan_generating() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-template: the primitives for GPUs, and one new operation.
+// kernels-template: the primitives for GPUs, and an implementation of one operation.
 #pragma once
 
 #include <triax/cuda/primitives.hpp>

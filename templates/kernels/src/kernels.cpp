@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-template: the reference operations, and one new operation: the gradient of a bias, which is the sum over the
-// rows of a matrix. It reads memory in order, where the reference reads each column with the stride of a row.
+// kernels-template: the reference operations, and an implementation of one: the gradient of a bias, which is the sum
+// over the rows of a matrix. It reads memory in order, where the reference reads each column with the stride of a row.
 #include <algorithm>
 #include <triax/element_type.hpp>
 #include <triax/plugin.hpp>

@@ -22,7 +22,7 @@ class NoisyDescent final : public Optimizer {
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
     args.op.stream.ready();
     for (const ParameterShard& shard : shards)
-      if (shard.master.data()) update(shard, *args.scalars); // else called by planning
+      if (shard.master.data()) update(shard, *args.scalars); // else a dry run
   }
 
  private:

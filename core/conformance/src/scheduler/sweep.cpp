@@ -67,8 +67,7 @@ std::string schedule_difference(const Schedule& a, const Schedule& b) {
     if (one.size() != other.size()) return text("rank {} has {} and {} actions", rank, one.size(), other.size());
     const auto at = std::ranges::mismatch(one, other);
     if (at.in1 != one.end())
-      return text("rank {}, position {}: {} and {}", rank, at.in1 - one.begin() + 1, to_text(*at.in1),
-                  to_text(*at.in2));
+      return text("rank {}, action {}: {} and {}", rank, at.in1 - one.begin() + 1, to_text(*at.in1), to_text(*at.in2));
   }
   return {};
 }

@@ -5,8 +5,7 @@
 //   // [C7] The members of a group post the same collectives in the same order.
 //
 // The letter is the kind's: C communicator, S scheduler, K kernels, M model, O optimizer,
-// P planner. The sentence ends at the next
-// clause, or where the comment has an empty line or ends.
+// P planner. The sentence ends at the next clause, or where the comment has an empty line or ends.
 //
 // Threads: any. Ownership: constants. Blocking: never. Errors: find_clause() throws Error for an unknown id.
 #pragma once

@@ -18,7 +18,7 @@ namespace triax::conformance {
 /// Something wrong with a schedule, by the clause that it breaks.
 struct ScheduleViolation {
   std::string clause;  // "S3" to "S6"
-  std::string message; // "rank 2, position 3, 2B0: it needs 2F0, which comes later, at position 5"
+  std::string message; // "rank 2, action 3, 2B0: it needs 2F0, which comes later, at action 5"
 };
 
 /// Ranks that create objects of the scheduler.
