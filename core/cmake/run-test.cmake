@@ -3,15 +3,7 @@
 # PLUGINS, WORK and GPU.
 cmake_minimum_required(VERSION 3.25)
 
-# Runs a command of triax. If it fails, the test fails with what it has printed.
-function(triax)
-  execute_process(COMMAND ${TRIAX} ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT status STREQUAL "0")
-    list(JOIN ARGN " " arguments)
-    message("triax ${arguments}\n${output}exit status: ${status}")
-    message(FATAL_ERROR "a command of triax failed")
-  endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/triax-command.cmake)
 
 # Trains, and stores step, loss and gradient norm of each step. More arguments: settings.
 function(train out run)

@@ -62,7 +62,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   $ triax bench comm --plugin ./mine.so
   --plugin: ./mine.so: no such file
-    triax plugins list shows the plugins that are found by name; installed communicators: {names}
+    triax plugins list shows the plugins that are found by name
   [2]
   $ triax bench comm --plugin kernels-cpu
   --plugin kernels-cpu is a plugin of kind kernels, not communicator
@@ -141,11 +141,11 @@ A measurement that is refused keeps an older file. A file that cannot be written
   $ touch text.so; mkdir folder.so
   $ triax bench comm --plugin ./text.so
   --plugin: {folder}/text.so: is not a shared library (no ELF header)
-    the file is empty: build the plugin again; installed communicators: {names}
+    the file is empty: build the plugin again
   [2]
   $ triax bench comm --plugin ./folder.so
   --plugin: {folder}/folder.so: is a folder, not a library
-    name a library in it; installed communicators: {names}
+    name a library in it
   [2]
   $ triax bench comm --plugin comm-local --sizes 1000000G 2>&1 | sed 's/has .* of/has {size} of/'
   --sizes 1000000G: the buffers of 2 ranks need 4.29 PB, and this machine has {size} of free memory

@@ -46,15 +46,14 @@ Plugins that do not exist:
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   run.toml:5:10: schedule.plugin "1f1b" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   run.toml:7:10: comm.plugin "comm-infiniband" was not found
     looked in: {plugins}
     installed communicators: {names}
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   run.toml:9:10: kernels.plugin "kernels/mine.so" is not a valid name
     write only the name, such as sched-gpipe; folders to search belong in plugins.path
-    installed kernel sets: {names}
   run.toml:11:10: optimizer.plugin "optim-lion" was not found
     looked in: {plugins}
     installed optimizers: optim-adamw, optim-sgd

@@ -54,7 +54,7 @@ TEST_F(RankRegistryTest, BlamesTheRankThatATimedOutRankWaitedFor) {
   registry.set_position(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
   registry.set_position(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   registry.timed_out(0);
-  registry.has_seen_failure(0);
+  registry.set_seen_failure(0);
   EXPECT_TRUE(registry.note({0, false, "timed out"}, after(500)));
   EXPECT_EQ(registry.failure()->rank, 1);
   EXPECT_TRUE(registry.failure()->stuck);
@@ -113,7 +113,7 @@ TEST_F(RankRegistryTest, ALossLaterIsAConsequence) {
 
 TEST_F(RankRegistryTest, DoesNotBlameARankThatKnewOfTheFailure) {
   registry.note({0, false, "no memory"}, after(0));
-  registry.has_seen_failure(2);
+  registry.set_seen_failure(2);
   registry.note({2, true, "the connection was closed"}, after(10));
   EXPECT_EQ(registry.failure()->rank, 0);
   registry.note({0, true, "the connection was closed"}, after(20)); // it failed first, and then ended

@@ -7,8 +7,8 @@
 #include "base/printable.hpp"
 #include "bench/byte_sizes.hpp"
 #include "config/option_value.hpp"
-#include "config/plugin_tables.hpp"
 #include "plugin/did_you_mean.hpp"
+#include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
 
@@ -16,8 +16,8 @@ namespace triax::bench {
 
 namespace {
 
-std::filesystem::path file_of(const std::string& name) {
-  const plugin::Found found = plugin::locate(name, plugin::search_folders({}));
+std::filesystem::path file_of(const SideRequest& request) {
+  const plugin::Found found = plugin::locate(request.name, plugin::search_folders({}), request.kind);
   return std::filesystem::absolute(found.file).lexically_normal();
 }
 
@@ -32,19 +32,15 @@ const plugin::Library& load_file(const std::filesystem::path& file, plugin::Firs
 }
 
 const plugin::Library* find_library(const SideRequest& request, plugin::FirstLoad first_load, Refusals& refusals) {
-  config::Diagnostics unused;
-  const std::string installed = config::PluginFinder(plugin::search_folders({}), unused).installed(request.kind);
   try {
-    const plugin::Library& library = load_file(file_of(request.name), first_load);
+    const plugin::Library& library = load_file(file_of(request), first_load);
     if (library.descriptor->kind == request.kind) return &library;
     refusals.add(make_refusal(ErrorCode::kUnknownPlugin, {request.flag}, "{} {} is a plugin of kind {}, not {}",
                               request.flag, request.name, library.descriptor->kind, request.kind)
-                     .with_hint("{}", installed));
+                     .with_hint("{}", plugin::installed_text(request.kind, plugin::search_folders({}))));
   } catch (const Error& error) {
-    const bool is_listed = error.hint().find(installed) != std::string::npos;
-    const std::string hint = error.hint().empty() ? installed
-                             : is_listed          ? error.hint()
-                                                  : text("{}; {}", error.hint(), installed);
+    const std::string hint =
+        error.hint().empty() ? plugin::installed_text(request.kind, plugin::search_folders({})) : error.hint();
     const std::string where = error.where().empty() ? request.flag : text("{}: {}", request.flag, error.where());
     refusals.add({ErrorCode::kUnknownPlugin, {request.flag}, text("{}: {}", where, error.message()), hint});
   }

@@ -69,16 +69,14 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
   const std::string key = text("{}.plugin \"{}\"", table.name, name);
   plugin::Found found;
   try {
-    found = plugin::find(name, folders_);
+    found = plugin::find(name, folders_, table.kind);
   } catch (const Error& error) {
     const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
     const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
-    const bool is_listed = name.starts_with(words(table.kind).prefix); // find() lists what is installed then
-    const std::string hint = is_listed ? error.hint() : text("{}\n  {}", error.hint(), installed(table.kind));
     refusals_.add(at, {ErrorCode::kUnknownPlugin,
                        {text("{}.plugin", table.name)},
                        text("{}.{}{}", table.name, error.message(), meant),
-                       hint});
+                       error.hint()});
     return nullptr;
   }
   try {
@@ -122,20 +120,11 @@ std::string PluginFinder::why_absent(const CoreTable& table, const std::string& 
 }
 
 std::set<std::string> PluginFinder::names(std::string_view kind) const {
-  std::set<std::string> out;
-  for (const plugin::SearchFolder& folder : folders_) {
-    for (const std::filesystem::path& file : plugin::candidates(folder.folder)) {
-      const std::string name = file.stem().string();
-      if (name.starts_with(words(kind).prefix)) out.insert(name);
-    }
-  }
-  return out;
+  return plugin::installed_names(kind, folders_);
 }
 
 std::string PluginFinder::installed(std::string_view kind) const {
-  std::string out;
-  for (const std::string& name : names(kind)) out.append(out.empty() ? "" : ", ").append(name);
-  return text("installed {}: {}", words(kind).plural, out.empty() ? "none" : out);
+  return plugin::installed_text(kind, folders_);
 }
 
 } // namespace triax::config

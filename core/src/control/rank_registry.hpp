@@ -32,7 +32,7 @@ class RankRegistry {
   /// The failure that the rank is about to report is a timeout of a wait for other ranks.
   void timed_out(int rank) { of(rank).has_timed_out = true; }
   /// The rank acknowledged the failure. If it disconnects later, that is not the root cause.
-  void has_seen_failure(int rank) { of(rank).has_seen_failure = true; }
+  void set_seen_failure(int rank) { of(rank).has_seen_failure = true; }
   void left(int rank);
   /// The server did not run for this time, until `now`. The time does not count as silence of the ranks.
   void excuse(Clock::duration absence, Clock::time_point now);

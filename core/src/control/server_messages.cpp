@@ -72,7 +72,7 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
   switch (message->kind) {
     case Kind::beat:
       registry_.set_position(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
-      if (has_seen_failure(*message)) registry_.has_seen_failure(rank);
+      if (has_seen_failure(*message)) registry_.set_seen_failure(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::rank_failed:
       return rank_failed(peer, std::move(*message), now);
@@ -106,7 +106,7 @@ void ServerThread::request(Peer& peer, Message request) {
 void ServerThread::rank_failed(Peer& peer, Message message, Clock::time_point now) {
   const RankFailureKind why = failure_kind(message);
   registry_.set_position(peer.rank, std::move(message.key), now);
-  registry_.has_seen_failure(peer.rank);
+  registry_.set_seen_failure(peer.rank);
   if (why == RankFailureKind::waiting) registry_.timed_out(peer.rank);
   Failure failure{peer.rank, false, std::move(message.value), why == RankFailureKind::stuck};
   note(registry_.cause_of(std::move(failure), since_server_s(message), request_.silence_s, now), now);

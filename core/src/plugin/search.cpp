@@ -46,18 +46,15 @@ std::string listed_folders(const std::vector<std::string>& folders) {
   return out;
 }
 
-/// "installed planners: plan-sc21, plan-sweep" and a line break; empty if the name has no kind's prefix.
-std::string installed_text(std::string_view name, std::vector<std::string> names) {
-  for (const PluginKind& kind : plugin_kinds()) {
-    if (!name.starts_with(kind.prefix)) continue;
-    std::erase_if(names, [&kind](const std::string& other) { return !other.starts_with(kind.prefix); });
-    std::ranges::sort(names);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    std::string out;
-    for (const std::string& other : names) out += (out.empty() ? "" : ", ") + other;
-    return text("installed {}: {}\n  ", kind.plural, out.empty() ? "none" : out);
-  }
+/// The kind whose prefix a name has; empty: none.
+std::string_view kind_of(std::string_view name) {
+  for (const PluginKind& kind : plugin_kinds())
+    if (name.starts_with(kind.prefix)) return kind.name;
   return {};
+}
+
+const PluginKind& kind_named(std::string_view name) {
+  return *std::ranges::find(plugin_kinds(), name, &PluginKind::name);
 }
 
 std::vector<fs::path> folders_of_environment() {
@@ -147,7 +144,21 @@ std::optional<Found> try_find(std::string_view name, const std::vector<SearchFol
   return found.file.empty() ? std::nullopt : std::optional(std::move(found));
 }
 
-Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
+std::set<std::string> installed_names(std::string_view kind, const std::vector<SearchFolder>& folders) {
+  std::set<std::string> out;
+  for (const SearchFolder& folder : folders)
+    for (const fs::path& file : candidates(folder.folder))
+      if (const std::string name = file.stem().string(); name.starts_with(kind_named(kind).prefix)) out.insert(name);
+  return out;
+}
+
+std::string installed_text(std::string_view kind, const std::vector<SearchFolder>& folders) {
+  std::string out;
+  for (const std::string& name : installed_names(kind, folders)) out.append(out.empty() ? "" : ", ").append(name);
+  return text("installed {}: {}", kind_named(kind).plural, out.empty() ? "none" : out);
+}
+
+Found find(std::string_view name, const std::vector<SearchFolder>& folders, std::string_view kind) {
   if (std::optional<Found> found = try_find(name, folders)) return std::move(*found);
   std::vector<std::string> names;
   std::vector<std::string> looked_in;
@@ -157,16 +168,18 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
   }
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
+  if (kind.empty()) kind = kind_of(name);
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
-              text("looked in: {}\n  {}{}", listed_folders(looked_in), installed_text(name, names), kAddFolder));
+              text("looked in: {}\n  {}{}", listed_folders(looked_in),
+                   kind.empty() ? "" : installed_text(kind, folders) + "\n  ", kAddFolder));
 }
 
 bool is_path(std::string_view given) {
   return given.find('/') != std::string_view::npos || given.ends_with(".so");
 }
 
-Found locate(std::string_view given, const std::vector<SearchFolder>& folders) {
-  if (!is_path(given)) return find(given, folders);
+Found locate(std::string_view given, const std::vector<SearchFolder>& folders, std::string_view kind) {
+  if (!is_path(given)) return find(given, folders, kind);
   std::error_code unreadable;
   if (fs::symlink_status(given, unreadable).type() == fs::file_type::not_found)
     throw Error("no such file", shortened(given), "triax plugins list shows the plugins that are found by name");

@@ -33,7 +33,7 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
     if (event_ == "nan") args.y.as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     if (event_ == "signal" && left_ == -1) ::kill(::getpid(), SIGTERM);
     if (event_ == "signal") ::usleep(20'000); // the thread that catches it needs a while
-    if (event_ == "slow" && left_ == -1) ::usleep(1'200'000);
+    if (event_ == "slow" && left_ == -1) ::usleep(3'200'000);
   }
 
  private:
