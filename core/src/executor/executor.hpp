@@ -106,6 +106,8 @@ class Executor {
   void stay_at_norm(std::int64_t step);
   /// Waits for all work of the last step.
   void finish();
+  /// Destroys the captured step. A communicator whose calls it contains can end only after this. No step may follow.
+  void release_recording() noexcept { recording_.reset(); }
   /// As the last step left them.
   const StepScalars& scalars() const { return parts_.state.values().decided(); }
   /// Number of the first sample of a step.

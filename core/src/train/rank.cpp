@@ -197,11 +197,13 @@ Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& 
 /// The device may still run the optimizer of the last step, with memory of this rank. After a step that threw, its
 /// stream may wait for other ranks.
 Rank::~Rank() {
-  if (impl_->has_failed) return;
-  try {
-    impl_->walker->finish();
-  } catch (...) { // a caller that wants to know calls finish()
+  if (!impl_->has_failed) {
+    try {
+      impl_->walker->finish();
+    } catch (...) { // a caller that wants to know calls finish()
+    }
   }
+  impl_->walker->release_recording(); // before the communicators, whose calls it may contain
 }
 
 void Rank::finish() {

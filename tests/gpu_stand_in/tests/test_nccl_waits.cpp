@@ -158,5 +158,39 @@ TEST_F(Nccl, AnAbortDoesNotEndTheCallsOfOtherMembers) {
   });
 }
 
+/// Finalizing takes until then, too.
+TEST_F(Nccl, ACommunicatorEndsWhenNoGraphContainsItsCalls) {
+  const ReportSoon soon;
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(4, 1);
+    ok(cudaStreamBeginCapture(rank.streams[0], cudaStreamCaptureModeRelaxed));
+    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
+    cudaGraph_t graph = nullptr;
+    ok(cudaStreamEndCapture(rank.streams[0], &graph));
+    cudaGraphExec_t launchable = nullptr;
+    ok(cudaGraphInstantiate(&launchable, graph, 0));
+    ok(cudaGraphLaunch(launchable, rank.streams[0]));
+    ok(rank.finish());
+    EXPECT_EQ(values_of(data, 4), std::vector<float>(4, 2));
+    EXPECT_EQ(ncclCommFinalize(rank.comms[0]), ncclSuccess);
+    EXPECT_EQ(rank.state(), ncclInProgress);
+    ok(cudaGraphDestroy(graph));
+    EXPECT_EQ(rank.state(), ncclInProgress);
+    std::atomic<bool> is_aborted = false;
+    std::thread aborting([&] {
+      rank.abort();
+      is_aborted = true;
+    });
+    int device = 0;
+    ok(cudaGetDevice(&device));
+    wait_for_message("rank " + std::to_string(rank.number) + " of 2 on GPU " + std::to_string(device) + " waits for");
+    EXPECT_FALSE(is_aborted);
+    ok(cudaGraphExecDestroy(launchable));
+    aborting.join();
+  });
+  EXPECT_THAT(printed, ContainsRegex("NCCL: ncclCommAbort of communicator .* waits for .*; a CUDA graph exists that "
+                                     "contains 1 of its calls: destroy it first"));
+}
+
 } // namespace
 } // namespace triax::test

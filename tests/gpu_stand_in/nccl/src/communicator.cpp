@@ -65,6 +65,16 @@ void Communicator::check_members() {
   }
 }
 
+void Communicator::wait_for_graphs(const std::string& call) const {
+  WaitReport late;
+  while (!may_end()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    late.check(call + " of " + text(), [this] {
+      return "; a CUDA graph exists that contains " + std::to_string(captured) + " of its calls: destroy it first";
+    });
+  }
+}
+
 void Communicator::join() {
   Segment* shared = open_segment(name);
   if (!shared) {

@@ -42,7 +42,9 @@ struct Communicator {
   std::atomic<Segment*> segment = nullptr;
   std::atomic<ncclResult_t> state = ncclInProgress;
   std::atomic<bool> aborted = false;
-  std::atomic<int> calls = 0; // enqueued, and not done
+  std::atomic<int> calls = 0;    // enqueued, and not done
+  std::atomic<int> captured = 0; // groups of calls in CUDA graphs that exist
+  std::atomic<bool> is_finalized = false;
   int splits = 0;
 
   // Of the call that runs.
@@ -66,6 +68,10 @@ struct Communicator {
   void fail(const std::string& why);
   // Notes members whose process has ended.
   void check_members();
+  // NCCL ends a communicator only when no CUDA graph contains its calls. Also false while such a graph runs.
+  bool may_end() const { return captured == 0; }
+  // Waits until may_end(), and reports a long wait of `call`.
+  void wait_for_graphs(const std::string& call) const;
   // Waits until all members have opened the segment. In a separate thread.
   void join();
 };

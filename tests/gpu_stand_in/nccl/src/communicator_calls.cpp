@@ -175,12 +175,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   return nccl_call("ncclCommGetAsyncError", [&] {
     const CommunicatorPtr c = find_communicator(comm);
     *error = c->state;
+    if (c->is_finalized && !c->may_end()) *error = ncclInProgress;
     if (*error == ncclSuccess && c->is_over()) *error = ncclRemoteError;
   });
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  return nccl_call("ncclCommFinalize", [&] { find_communicator(comm); });
+  return nccl_call("ncclCommFinalize", [&] { find_communicator(comm)->is_finalized = true; });
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -189,6 +190,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     while ((c->calls > 0 || c->state == ncclInProgress) && !c->is_over() && sticky_error(c->device) == cudaSuccess) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
+    c->wait_for_graphs("ncclCommDestroy");
     remove_communicator(comm);
   });
 }
@@ -198,6 +200,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     const CommunicatorPtr c = find_communicator(comm);
     c->aborted = true;
     if (Segment* shared = c->segment) shared->aborted = 1;
+    c->wait_for_graphs("ncclCommAbort");
     remove_communicator(comm);
   });
 }

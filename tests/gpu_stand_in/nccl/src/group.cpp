@@ -201,9 +201,19 @@ struct Pending {
 };
 thread_local Pending pending;
 
+// As long as a graph holds a captured group, its communicators count it.
+std::shared_ptr<const Group> shared_group(Group&& made) {
+  if (!made.is_captured) return std::make_shared<const Group>(std::move(made));
+  for (const CommunicatorPtr& each : made.communicators) ++each->captured;
+  return {new const Group(std::move(made)), [](const Group* group) {
+            for (const CommunicatorPtr& each : group->communicators) --each->captured;
+            delete group;
+          }};
+}
+
 void submit(cudaStream_t stream, Group&& made) {
   made.is_captured = is_capturing(stream);
-  const auto group = std::make_shared<const Group>(std::move(made));
+  const auto group = shared_group(std::move(made));
   if (!group->is_captured) {
     for (const CommunicatorPtr& each : group->communicators) ++each->calls;
     queue_of(group->device).add(group);
