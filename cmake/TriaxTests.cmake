@@ -17,7 +17,8 @@ endfunction()
 
 # triax_add_test(name KIND unit|system|slow|gpu SOURCES a.cpp... [LINK lib...] [LABELS label...] [PREFIX text]
 #   [DEPENDS target...] [ENVIRONMENT NAME=set:value...] [OPTIMIZED] [BUNDLE]): a GoogleTest program and its ctest entries.
-# OPTIMIZED: the sources of the test itself compute a lot.
+# OPTIMIZED: the sources of the test itself compute a lot. BUNDLE: the bundle contains the program, which finds its files
+# with support/installation.hpp; the others may use TRIAX_SOURCE_DIR and TRIAX_BINARY_DIR.
 # KIND is a label of all entries. unit: runs inside the program, within seconds. system: runs the triax program, other
 # processes, or scripts. slow: takes tens of seconds. gpu: uses a GPU; without one, runs with the GPU stand-in
 # (docs/gpu.md), except tests whose names have "NoDriver" or "WithoutADriver".
@@ -43,8 +44,10 @@ function(triax_add_test name)
   else()
     triax_use_common_headers(${name} triax_common_headers_optimized -O1 ${options})
   endif()
-  target_compile_definitions(${name} PRIVATE
-    TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
+  if(NOT ARG_BUNDLE) # where the bundle runs, there are no such folders
+    target_compile_definitions(${name} PRIVATE
+      TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
+  endif()
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

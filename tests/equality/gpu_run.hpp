@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training run on GPUs as a user starts it: `triax train`, with a process and a GPU for each rank.
 //
+// TRIAX_RANKS_PER_GPU=N lets N ranks share a GPU, so that one GPU is enough. NCCL then works as between machines.
+//
 // Threads: one. Ownership: the fixture owns a folder with a corpus and the runs. Blocking: until the processes have
 // ended. Without enough GPUs, a test is skipped with the reason.
 #pragma once
@@ -8,6 +10,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -15,6 +18,7 @@
 
 #include "equality/cases.hpp"
 #include "support/program.hpp"
+#include "support/run_ranks.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/cuda/device.hpp"
 #include "triax/text.hpp"
@@ -26,14 +30,15 @@ class GpuRun : public ::testing::Test {
   void SetUp() override {
     if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
     ASSERT_EQ(cudaGetDeviceCount(&gpus_), cudaSuccess);
-    test::write_file(folder_ / "run.toml", test::read_file(TRIAX_SOURCE_DIR "/tests/equality/gpu.toml"));
+    if (const char* shared = std::getenv("TRIAX_RANKS_PER_GPU")) ranks_per_gpu_ = std::stoi(shared);
+    test::write_file(folder_ / "run.toml", test::read_file(test::test_file("gpu.toml")));
     std::string words;
     for (int i = 0; i < 200; ++i) words += text("line {} of a text to learn from\n", i * i);
     test::write_file(folder_ / "text.txt", words);
     ASSERT_EQ(test::run(folder_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1").status,
               0);
   }
-  bool has_gpus_for(const Case& run) const { return run.world() <= gpus_; }
+  bool has_gpus_for(const Case& run) const { return run.world() <= gpus_ * ranks_per_gpu_; }
 
   /// Values of --set for the case. The model has dropout, and four heads.
   static std::string keys_of(const Case& run, const std::string& comm) {
@@ -57,9 +62,12 @@ class GpuRun : public ::testing::Test {
   }
 
   /// The step records of a run, without what depends on time; empty, after a failure, if it does not end well.
-  std::vector<nlohmann::json> records(const std::string& keys) {
+  std::vector<nlohmann::json> records(const std::string& keys, int world) {
     const std::string run_folder = text("run-{}", ++runs_);
-    const test::Outcome run = test::run(folder_.path(), train_arguments(keys, run_folder), "2>&1");
+    const bool shares = world > gpus_ && keys.find(" comm.plugin=comm-local") == std::string::npos;
+    const test::Outcome run =
+        shares ? test::run_ranks(folder_.path(), train_arguments(keys_to_share(keys), run_folder), world)
+               : test::run(folder_.path(), train_arguments(keys, run_folder), "2>&1");
     if (run.status != 0) {
       ADD_FAILURE() << "exit status " << run.status << " of a run with " << keys << "\n" << run.text;
       return {};
@@ -82,6 +90,16 @@ class GpuRun : public ::testing::Test {
   int gpus_ = 0;
 
  private:
+  /// Adds what comm-nccl needs when ranks share a GPU.
+  static std::string keys_to_share(const std::string& keys) {
+    std::string out = keys;
+    if (keys.find(" comm.plugin=comm-nccl") != std::string::npos) out += " comm.several_ranks_per_gpu=true";
+    if (keys.find(" comm.pipeline.plugin=comm-nccl") != std::string::npos)
+      out += " comm.pipeline.several_ranks_per_gpu=true";
+    return out;
+  }
+
+  int ranks_per_gpu_ = 1;
   test::TempFolder folder_;
   int runs_ = 0;
 };

@@ -29,7 +29,7 @@ class Failures : public GpuRun {
   /// The keys of the runs, which have `steps` steps.
   void use(const std::string& keys, std::size_t steps) {
     keys_ = keys;
-    want_ = records(keys);
+    want_ = records(keys, 4);
     ASSERT_EQ(want_.size(), steps);
   }
 

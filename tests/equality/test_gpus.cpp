@@ -30,7 +30,7 @@ class OnGpus : public GpuRun {
     for (const Case& run : cases) {
       if (!has_gpus_for(run)) continue;
       const std::vector<nlohmann::json>& want = expected(run, comm, more);
-      const std::vector<nlohmann::json> got = records(keys_of(run, comm) + more + more_of_case);
+      const std::vector<nlohmann::json> got = records(keys_of(run, comm) + more + more_of_case, run.world());
       EXPECT_EQ(got, want) << to_text(run) << more << more_of_case;
       ++compared_;
       if (HasFailure()) break; // the other cases would fail too
@@ -45,7 +45,7 @@ class OnGpus : public GpuRun {
     const std::string keys = keys_of(run, comm) + more;
     const auto [at, is_new] = known_.try_emplace(keys);
     if (is_new) {
-      at->second = records(keys);
+      at->second = records(keys, run.world());
       EXPECT_EQ(at->second.size(), more.find("train.steps=3") == std::string::npos ? 4u : 3u);
     }
     return at->second;

@@ -71,7 +71,7 @@ class NoDriver : public ::testing::Test {
   void SetUp() override {
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
-    std::string toml = test::read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
+    std::string toml = test::read_file(test::test_file("base.toml"));
     test::replace_all(toml, "kernels-reference", TRIAX_KERNELS);
     test::write_file(work_ / "run.toml", toml);
     test::write_file(work_ / "text.txt", std::string(1000, 'x'));

@@ -20,4 +20,9 @@ inline std::filesystem::path plugin_file(const std::string& name, const std::str
   return installation() / folder / (name + ".so");
 }
 
+/// A file that tests/CMakeLists.txt puts into the build folder and the bundle.
+inline std::filesystem::path test_file(const std::string& name) {
+  return installation() / "share/triax/tests" / name;
+}
+
 } // namespace triax::test

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "support/free_port.hpp"
 #include "support/installation.hpp"
 #include "support/program.hpp"
+#include "support/run_ranks.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/cuda/device.hpp"
 #include "triax/text.hpp"
@@ -28,7 +28,7 @@ class GpuTraining : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
-    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
+    std::string toml = read_file(test_file("base.toml"));
     replace_all(toml, "kernels-reference", "kernels-cublas");
     replace_all(toml, "\"comm-local\"", "\"comm-nccl\"\nseveral_ranks_per_gpu = true");
     replace_all(toml, "steps = 50", text("steps = {}\nstall_timeout_s = 120", kSteps));
@@ -42,20 +42,10 @@ class GpuTraining : public ::testing::Test {
   /// The step records of a run with these keys on `ranks` processes.
   std::vector<nlohmann::json> records(int ranks, const std::string& keys) {
     const std::string folder = text("run-{}", ++runs_);
-    const std::string train =
-        text("'{}' train run.toml --set run.dir={} {}", (installation() / "bin/triax").string(), folder, keys);
-    std::string command = text(
-        "cd '{}' && export WORLD_SIZE={} LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "
-        "MASTER_PORT={}; pids=; ",
-        work_.path().string(), ranks, free_port());
-    for (int rank = 0; rank < ranks; ++rank)
-      command += text("RANK={} timeout 200 {} > out.{} 2>&1 & pids=\"$pids $!\"; ", rank, train, rank);
-    command += "for pid in $pids; do wait $pid || exit 1; done";
-    const int status = std::system(command.c_str()); // NOLINT(concurrency-mt-unsafe): the test has one thread
-    for (int rank = 0; rank < ranks && status != 0; ++rank)
-      ADD_FAILURE() << "rank " << rank << " of " << keys << ":\n" << read_file(work_ / text("out.{}", rank));
+    const Outcome run = run_ranks(work_.path(), text("train run.toml --set run.dir={} {}", folder, keys), ranks);
+    if (run.status != 0) ADD_FAILURE() << ranks << " ranks with " << keys << ":\n" << run.text;
     std::vector<nlohmann::json> out;
-    std::istringstream metrics(status == 0 ? read_file(work_ / folder / "metrics.jsonl") : "");
+    std::istringstream metrics(run.status == 0 ? read_file(work_ / folder / "metrics.jsonl") : "");
     for (std::string line; std::getline(metrics, line);) out.push_back(nlohmann::json::parse(line));
     return out;
   }
@@ -110,17 +100,10 @@ TEST_F(GpuTraining, OfTwoRanksGivesTheSameBitsInEveryRun) {
 }
 
 TEST_F(GpuTraining, WithoutPermissionTwoRanksOnOneGpuAreRefused) {
-  const std::string keys = "--set parallel.data=2 --set comm.several_ranks_per_gpu=false";
-  const std::string train = text("'{}' train run.toml {}", (installation() / "bin/triax").string(), keys);
-  std::string command = text(
-      "cd '{}' && export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "
-      "MASTER_PORT={}; ",
-      work_.path().string(), free_port());
-  for (int rank = 0; rank < 2; ++rank) command += text("RANK={} timeout 200 {} > out.{} 2>&1 & ", rank, train, rank);
-  command += "wait";
-  std::system(command.c_str()); // NOLINT(concurrency-mt-unsafe): the test has one thread
-  EXPECT_THAT(read_file(work_ / "out.0") + read_file(work_ / "out.1"),
-              ::testing::HasSubstr("rank 0 and rank 1 are on one GPU"));
+  const Outcome run =
+      run_ranks(work_.path(), "train run.toml --set parallel.data=2 --set comm.several_ranks_per_gpu=false", 2);
+  EXPECT_NE(run.status, 0);
+  EXPECT_THAT(run.text, ::testing::HasSubstr("rank 0 and rank 1 are on one GPU"));
 }
 
 } // namespace

@@ -23,7 +23,7 @@ bool has_driver() {
 class Plugin : public ::testing::Test {
  protected:
   void prepare(const std::string& kernels) {
-    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
+    std::string toml = read_file(test_file("base.toml"));
     replace_all(toml, "kernels-reference", kernels);
     replace_all(toml, "comm-local", "comm-nccl");
     write_file(work_ / "run.toml", toml);
