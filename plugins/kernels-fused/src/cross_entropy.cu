@@ -2,6 +2,7 @@
 // Cross-entropy over rows of logits, one block per row. The fused forward computes the maximum and the sum of
 // exponentials in one pass: it rescales the sum whenever the maximum grows (Milakov & Gimelshein 2018).
 #include "kernels.hpp"
+#include "mma.cuh"
 #include "row.cuh"
 
 namespace triax::kernels_fused {
@@ -42,6 +43,18 @@ struct Logits {
   }
 };
 
+/// exp(x - max).
+template <class T>
+__device__ __forceinline__ float exp_below(float x, float max) {
+  return exp_or_exp2<T>((x - max) * kLog2EOr1<T>);
+}
+
+/// Calls body(count), with a constant where the vector is whole: then no element is compared with it.
+template <class T, class Body>
+__device__ __forceinline__ void with_count(int count, Body body) {
+  count == kVec<T> ? body(std::integral_constant<int, kVec<T>>{}) : body(count);
+}
+
 /// One block per row.
 template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
@@ -50,9 +63,11 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   RowReduce<kBlockSize> reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     float max = -INFINITY; // the result if a range is all padding
-    logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
+    logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
+      with_count<T>(valid, [&](auto count) {
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
+        for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
+      });
     });
     max = reduce(max, Max{});
     if (threadIdx.x == 0) row_max[row] = max;
@@ -69,9 +84,11 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float max = row_max[row];
     float sum = 0;
-    logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
+    logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
+      with_count<T>(valid, [&](auto count) {
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum += i < count ? expf(x.values[i] - max) : 0.0f;
+        for (int i = 0; i < kVec<T>; ++i) sum += i < count ? exp_below<T>(x.values[i], max) : 0.0f;
+      });
     });
     sum = reduce(sum, Sum{});
     if (threadIdx.x == 0) {
@@ -82,16 +99,16 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 }
 
 /// `so_far` and the first `count` elements of x.
-template <class T>
-__device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T>& x, int count) {
+template <class T, class Count>
+__device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T>& x, Count count) {
   float max = so_far.max;
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
-  if (max > so_far.max) so_far = {max, so_far.sum * expf(so_far.max - max)};
+  if (max > so_far.max) so_far = {max, so_far.sum * exp_below<T>(so_far.max, max)};
+  const bool none = so_far.max == -INFINITY; // then each x is -infinity, which adds 0, or NaN
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
-    // exp(-infinity) is 0 for every maximum, including -infinity.
-    if (i < count && x.values[i] != -INFINITY) so_far.sum += expf(x.values[i] - so_far.max);
+    if (i < count) so_far.sum += exp_below<T>(x.values[i], none ? 0.0f : so_far.max);
   }
   return so_far;
 }
@@ -107,8 +124,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   RowReduce<kBlockSize> reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     ExpSum of_row;
-    logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
-      of_row = add_exponentials<T>(of_row, x, count);
+    logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
+      with_count<T>(valid, [&](auto count) { of_row = add_exponentials<T>(of_row, x, count); });
     });
     of_row = reduce(of_row, MergeExpSums{});
     if (threadIdx.x == 0) {
@@ -129,13 +146,18 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   using T = typename L::Element;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const auto scale = static_cast<float>(scale_of_loss * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
-    const float max = row_max[row], sum = row_sum[row];
+    const float max = row_max[row], scale_of_exp = scale / row_sum[row];
     const std::int64_t target = logits.target(row);
     logits.for_each(row, logits.columns, [&](std::int64_t column, int count, Floats<T> x) {
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) {
-        const float onehot = column + i == target ? 1.0f : 0.0f;
-        x.values[i] = column + i < logits.valid ? (expf(x.values[i] - max) / sum - onehot) * scale : 0.0f;
+      for (int i = 0; i < kVec<T>; ++i) x.values[i] = exp_below<T>(x.values[i], max) * scale_of_exp;
+      if (target >= column && target - column < kVec<T>) {
+#pragma unroll
+        for (int i = 0; i < kVec<T>; ++i) x.values[i] -= column + i == target ? scale : 0.0f;
+      }
+      if (logits.valid < column + kVec<T>) {
+#pragma unroll
+        for (int i = 0; i < kVec<T>; ++i) x.values[i] = column + i < logits.valid ? x.values[i] : 0.0f;
       }
       store(logits.logits + row * logits.columns + column, x, count, L::Mapping::kAligned);
     });

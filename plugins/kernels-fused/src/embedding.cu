@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient of an embedding. The occurrences of tokens are sorted by token, equal tokens by row. Then one thread per
-// vector of a token's row adds the token's occurrences in that order. The sorted position of an occurrence is the
-// number of occurrences before it. A warp counts these by comparing with all occurrences, without atomics.
+// The embedding, one thread per vector of a token's row, and its gradient.
+//
+// For the gradient, the occurrences of tokens are sorted by token, equal tokens by row. Then one thread per vector of a
+// token's row adds the token's occurrences in that order. The sorted position of an occurrence is the number of
+// occurrences before it. A warp counts these by comparing with all occurrences, without atomics.
 #include "flat.cuh"
 #include "kernels.hpp"
 #include "row.cuh"
@@ -10,6 +12,33 @@
 namespace triax::kernels_fused {
 
 namespace {
+
+/// The table's rows, of h elements, of tokens from `begin` on.
+template <class T>
+struct Table {
+  T* rows;
+  std::int64_t begin, valid, h;
+};
+
+/// One thread per vector of a row of y, in a grid-stride loop. Tokens outside of the table get zeros.
+template <class T>
+__global__ void __launch_bounds__(kBlockSize) copy_token_rows(T* y, Table<const T> table, const std::int32_t* tokens,
+                                                              std::int64_t items, std::int64_t vecs, bool aligned) {
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t item = stride.first; item < items; item += stride.step) {
+    const std::int64_t position = item / vecs, column = item % vecs * kVec<T>;
+    const std::int64_t row = tokens[position] - table.begin;
+    const int valid = row < 0 || row >= table.valid ? 0 : valid_elements<T>(table.h, column);
+    const T* from = table.rows + (valid > 0 ? row : 0) * table.h + column;
+    T* to = y + position * table.h + column;
+    if (aligned) {
+      const Vec16<T> vec = valid > 0 ? load_vec(from, valid, true) : Vec16<T>{};
+      store_words(to, vec.words);
+    } else {
+      for (int i = 0; i < valid_elements<T>(table.h, column); ++i) to[i] = i < valid ? from[i] : T{};
+    }
+  }
+}
 
 /// In sorted order: the token of each occurrence, and its row in dy.
 struct SortedTokens {
@@ -49,13 +78,6 @@ __device__ __forceinline__ std::int64_t end_of_token(const SortedTokens& sorted,
   return high;
 }
 
-/// The table's rows, of h elements, of tokens from `begin` on.
-template <class To>
-struct Table {
-  To* rows;
-  std::int64_t begin, valid, h;
-};
-
 /// One thread per vector of a row and sorted position; only the first position of each token adds.
 template <class T, class To>
 __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, SortedTokens sorted,
@@ -90,6 +112,16 @@ __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, co
 
 std::size_t scratch_of(const EmbedBwd& args) {
   return static_cast<std::size_t>(cuda::rows_of(args.dy)) * 2 * sizeof(std::int32_t);
+}
+
+void FusedKernels::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
+  const std::int64_t h = args.y.size(-1);
+  cuda::by_type(args.y.dtype(), [&]<class T>(T) {
+    const std::int64_t vecs = (h + kVec<T> - 1) / kVec<T>, items = cuda::rows_of(args.y) * vecs;
+    const Table<const T> table{args.table.as<const T>(), args.begin, args.valid, h};
+    launch_items(Op::embed_fwd, context, items, copy_token_rows<T>, args.y.as<T>(), table,
+                 args.tokens.as<const std::int32_t>(), items, vecs, aligned_rows<T>(h, {&args.y, &args.table}));
+  });
 }
 
 void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {

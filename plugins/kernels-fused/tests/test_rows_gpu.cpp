@@ -104,12 +104,31 @@ TEST_F(Rows, SoftmaxOfEveryLength) {
   }
 }
 
+/// Tokens 3 to 9 are in the table, whose last row is padding. The sum has `n` elements in each row, too.
+OperationCase lookups(DType type, std::int64_t n) {
+  const std::vector<double> tokens = {3, 9, 2, 5, 9, 10, 0, 4};
+  return {text("embed_fwd and add {} {}", name_of(type), n),
+          type,
+          {in("table", {8, n}), own("t", Role::in, DType::i32, {4, 2}, tokens), in("x", {4, 2, n}), out("y", {4, 2, n}),
+           out("sum", {4, 2, n})},
+          [](V v, Use use) {
+            use(EmbedFwd{v["y"], v["table"], v["t"], 3, 7});
+            use(Add{v["sum"], v["x"], v["y"]});
+          }};
+}
+
+TEST_F(Rows, LookupsAndSumsOfEveryLength) {
+  for (const std::int64_t n : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16}) expect_near(lookups(type, n), tolerance(type));
+  }
+}
+
 /// The same values at another address, aligned or not, give the same bits.
 TEST_F(Rows, WhereViewsLieChangesNoBit) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const std::int64_t n : {1024, 1032, 2048, 2056, 4096, 9000, 16392}) {
-      for (const OperationCase& one :
-           {norms(type, NormKind::layer, 3, n), residuals(type, n, n % 7), residuals(type, n, 4), softmaxes(type, n)}) {
+      for (const OperationCase& one : {norms(type, NormKind::layer, 3, n), residuals(type, n, n % 7),
+                                       residuals(type, n, 4), softmaxes(type, n), lookups(type, n)}) {
         const CaseResults aligned = run_case(tested->set(), tested->device(), one, type);
         for (const std::int64_t shift : {1, 2, 5, 8, 256})
           EXPECT_TRUE(aligned == run_case(tested->set(), tested->device(), one, type, shift))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GELU (tanh form) and its gradient. silu_mul is the primitives'.
+// Sums, and GELU (tanh form) with its gradient. silu_mul is the primitives'.
 #include "flat.cuh"
 #include "kernels.hpp"
 #include "triax/cuda/activations.cuh"
@@ -35,7 +35,27 @@ __global__ void __launch_bounds__(kBlockSize) gelu_backward(T* dx, const T* dy, 
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(kBlockSize) add_vecs(T* y, const T* a, const T* b, FlatVecs<T> flat) {
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t vec = stride.first; vec < flat.vecs(); vec += stride.step) {
+    Floats<T> out = flat.load(a, vec);
+    const Floats<T> other = flat.load(b, vec);
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) out.values[i] += other.values[i];
+    flat.store(y, vec, out);
+  }
+}
+
 } // namespace
+
+void FusedKernels::do_add(const Add& args, const OpContext& context) {
+  cuda::by_type(args.y.dtype(), [&]<class T>(T) {
+    const FlatVecs<T> flat = flat_vecs<T>(args.y.elements(), {&args.y, &args.a, &args.b});
+    launch_items(Op::add, context, flat.vecs(), add_vecs<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(),
+                 flat);
+  });
+}
 
 void FusedKernels::do_act_fwd(const ActFwd& args, const OpContext& context) {
   if (args.act != Activation::gelu_tanh) return Primitives::do_act_fwd(args, context);
