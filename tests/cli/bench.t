@@ -219,7 +219,7 @@ One set, at shapes that are given as flags:
   multi_adamw # # GB/s #
   sum_squares # # GB/s #
   
-  roof: least time for the arithmetic, or for the bytes (each view once), at the rates of product and copy, divided by the time.
+  roof: least time for the arithmetic (of attention: of visible scores), or for the bytes read and written, at the rates of product and copy, divided by the time.
 
 Two sets, and some operations:
 
@@ -238,7 +238,7 @@ Two sets, and some operations:
   linear_fwd/down # # # # # [#, #] {side} #
   norm_fwd # # # # # [#, #] {side} #
   
-  roof: least time for the arithmetic, or for the bytes (each view once), at the rates of product and copy, divided by the time.
+  roof: least time for the arithmetic (of attention: of visible scores), or for the bytes read and written, at the rates of product and copy, divided by the time.
   B/A: time of B / time of A. faster: the side that is faster by more than half a percent, with a confidence of #; -: none is shown.
   differ: largest difference of the results / largest value.
 
@@ -255,7 +255,7 @@ At the shapes of a run:
   operation us rate roofline
   add # # GB/s #
   
-  roof: least time for the arithmetic, or for the bytes (each view once), at the rates of product and copy, divided by the time.
+  roof: least time for the arithmetic (of attention: of visible scores), or for the bytes read and written, at the rates of product and copy, divided by the time.
 
 As one JSON object:
 

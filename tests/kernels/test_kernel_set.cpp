@@ -39,6 +39,21 @@ TEST(Counts, AreOfProductsAndViews) {
   EXPECT_EQ(add.bytes, 36);
 }
 
+TEST(Counts, OfViewsThatAreUpdatedAreTwice) {
+  const TensorView x = f32({3, 5}), bias = f32({5}), logits = f32({2, 7}), row = f32({2});
+  EXPECT_EQ(call_of(Gemm{.d = x, .a = f32({3, 2}), .b = f32({2, 5}), .beta = 1}).bytes, 4 * (2 * 15 + 6 + 10));
+  EXPECT_EQ(call_of(BiasBwd{bias, x}).bytes, 4 * (2 * 5 + 15));
+  EXPECT_EQ(call_of(LinearBwdWeight{f32({6, 8}), {}, f32({4, 6}), f32({4, 8})}).bytes, 4 * (2 * 48 + 24 + 32));
+  EXPECT_EQ(call_of(AdamW{.master = x, .gradient = x, .m = x, .v = x}).bytes, 4 * 15 * (2 * 3 + 1));
+  EXPECT_EQ(call_of(XentBwd{.logits = logits,
+                            .max = row,
+                            .sum_exp = row,
+                            .targets = TensorView(nullptr, DType::i32, {2}),
+                            .valid = 7})
+                .bytes,
+            4 * (2 * 14 + 2 + 2 + 2));
+}
+
 /// The reference set, its device and a stream; each call gets the scratch that it needs.
 class Statistics : public ::testing::Test {
  protected:

@@ -106,8 +106,9 @@ void KernelsReport::add(const bench::KernelResult& result) {
 
 int KernelsReport::end() const {
   if (!flags_.json) {
-    result_out() << "\nroof: least time for the arithmetic, or for the bytes (each view once), at the rates of product "
-                    "and copy, divided by the time.\n";
+    result_out()
+        << "\nroof: least time for the arithmetic (of attention: of visible scores), or for the bytes read and "
+           "written, at the rates of product and copy, divided by the time.\n";
     if (compares()) result_out() << kRatioLegend << "\ndiffer: largest difference of the results / largest value.\n";
   }
   return write_result(flags_, json());

@@ -38,7 +38,7 @@ struct OpCall {
   Op op;
   const void* args; // the argument struct of `op`
   double flops = 0; // of matrix products, a multiply-add counts two; attention backward: five products
-  double bytes = 0; // read and written, each view once
+  double bytes = 0; // of each view once; twice if the operation reads and writes it
 
   /// The argument struct, whose type is that of `op`.
   template <class Args>

@@ -24,6 +24,27 @@ double least_seconds(KernelSide& side, Body body) {
   return least;
 }
 
+double share_of_scores(const Mask& mask, const TensorView& q, const TensorView& k) {
+  if (mask.kind == Mask::Kind::none) return 1;
+  const std::int64_t queries = q.size(0), keys = k.size(0);
+  double seen = 0;
+  for (std::int64_t i = 0; i < queries; ++i)
+    seen += static_cast<double>(std::clamp<std::int64_t>(mask.q0 + i - mask.k0 + 1, 0, keys));
+  return seen / static_cast<double>(queries * keys);
+}
+/// Share of an attention's scores that the mask does not hide; 1 for other operations.
+double share_of_scores(const OpCall& call) {
+  if (call.op == Op::attention_fwd) {
+    const auto& x = call.as<AttentionFwd>();
+    return share_of_scores(x.mask, x.q, x.k);
+  }
+  if (call.op == Op::attention_bwd) {
+    const auto& x = call.as<AttentionBwd>();
+    return share_of_scores(x.mask, x.q, x.k);
+  }
+  return 1;
+}
+
 } // namespace
 
 KernelMeasurement::KernelMeasurement(const KernelPlan& plan) : plan_(plan) {
@@ -83,7 +104,8 @@ std::int64_t KernelMeasurement::calls_of_turn(KernelSide& side, const KernelCase
 
 KernelResult KernelMeasurement::measure(const std::vector<const KernelCase*>& of_sides) {
   const OpCall& call = of_sides.front()->call;
-  KernelResult out{of_sides.front()->name, call.flops, call.bytes, std::vector<KernelTimes>(sides_.size()), 0};
+  KernelResult out{of_sides.front()->name, call.flops * share_of_scores(call), call.bytes,
+                   std::vector<KernelTimes>(sides_.size()), 0};
   std::vector<HostOutputs> outputs;
   for (std::size_t side = 0; side < sides_.size(); ++side) outputs.push_back(check_case(sides_[side], *of_sides[side]));
   for (std::size_t side = 0; side < sides_.size(); ++side)

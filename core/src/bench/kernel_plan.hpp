@@ -41,7 +41,7 @@ struct KernelTimes {
 
 struct KernelResult {
   std::string name;
-  double flops = 0, bytes = 0; // of a call; bytes: each view once
+  double flops = 0, bytes = 0; // of a call, as OpCall counts them; flops: without scores that a causal mask hides
   std::vector<KernelTimes> sides;
   double difference = 0; // largest difference of two sides' results / largest magnitude in the tensor
 };

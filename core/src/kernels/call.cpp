@@ -2,7 +2,8 @@
 // Operation calls as data: checks shapes, and counts FLOPs and bytes.
 //
 // FLOPs are model FLOPs: matrix products only, a multiply-add counts two, a causal mask is not subtracted. The backward
-// of attention counts five products, because it recomputes the scores. Bytes count each view once.
+// of attention counts five products, because it recomputes the scores. Bytes count each view once, and twice if the
+// operation reads and writes it.
 #include "kernels/check.hpp"
 #include "triax/kernels.hpp"
 
@@ -15,14 +16,20 @@ double bytes_of_all(const View&... views) {
   return (0.0 + ... + (views.empty() ? 0.0 : static_cast<double>(views.bytes())));
 }
 
+/// Of views that the operation reads and writes.
+template <class... View>
+double bytes_updated(const View&... views) {
+  return 2 * bytes_of_all(views...);
+}
+
 double bytes(const Gemm& x) {
-  return bytes_of_all(x.d, x.a, x.b);
+  return (x.beta == 0 ? bytes_of_all(x.d) : bytes_updated(x.d)) + bytes_of_all(x.a, x.b);
 }
 double bytes(const BiasAdd& x) {
   return bytes_of_all(x.y, x.x, x.bias);
 }
 double bytes(const BiasBwd& x) {
-  return bytes_of_all(x.dbias, x.dy);
+  return bytes_updated(x.dbias) + bytes_of_all(x.dy);
 }
 double bytes(const Add& x) {
   return bytes_of_all(x.y, x.a, x.b);
@@ -43,7 +50,7 @@ double bytes(const NormBwdInput& x) {
   return bytes_of_all(x.dx, x.dy, x.x, x.weight, x.mean, x.rstd, x.residual);
 }
 double bytes(const NormBwdWeight& x) {
-  return bytes_of_all(x.dweight, x.dbias, x.dy, x.x, x.mean, x.rstd);
+  return bytes_updated(x.dweight, x.dbias) + bytes_of_all(x.dy, x.x, x.mean, x.rstd);
 }
 double bytes(const SoftmaxFwd& x) {
   return bytes_of_all(x.y, x.x, x.lse, x.mask.lengths);
@@ -58,17 +65,18 @@ double bytes(const AttentionDelta& x) {
   return bytes_of_all(x.delta, x.dout, x.o);
 }
 double bytes(const AttentionMerge& x) {
-  return bytes_of_all(x.o, x.lse, x.o_more, x.lse_more);
+  return bytes_updated(x.o, x.lse) + bytes_of_all(x.o_more, x.lse_more);
 }
 double bytes(const Rope& x) {
   return bytes_of_all(x.y, x.x);
 }
-// Only the rows of the table that are looked up count: as many bytes as y (or dy).
+// Of the table, only the rows that are looked up count: as many elements as y (or dy).
 double bytes(const EmbedFwd& x) {
   return bytes_of_all(x.y, x.y, x.tokens);
 }
 double bytes(const EmbedBwd& x) {
-  return bytes_of_all(x.dy, x.dy, x.tokens);
+  return bytes_of_all(x.dy, x.tokens) +
+         2 * static_cast<double>(x.dy.elements()) * static_cast<double>(bytes_of(x.dtable.dtype()));
 }
 double bytes(const XentMax& x) {
   return bytes_of_all(x.max, x.logits);
@@ -80,13 +88,13 @@ double bytes(const XentLoss& x) {
   return bytes_of_all(x.loss, x.sum_exp, x.target_logit);
 }
 double bytes(const XentBwd& x) {
-  return bytes_of_all(x.logits, x.max, x.sum_exp, x.targets);
+  return bytes_updated(x.logits) + bytes_of_all(x.max, x.sum_exp, x.targets);
 }
 double bytes(const SumSquares& x) {
   return bytes_of_all(x.out, x.x);
 }
 double bytes(const Scale& x) {
-  return bytes_of_all(x.x, x.factor);
+  return bytes_updated(x.x) + bytes_of_all(x.factor);
 }
 double bytes(const Nonfinite& x) {
   return bytes_of_all(x.count, x.x);
@@ -95,10 +103,10 @@ double bytes(const StepControl& x) {
   return bytes_of_all(x.order, x.order, x.order, x.losses); // each index reads 8 bytes of `squares`, twice its own size
 }
 double bytes(const AdamW& x) {
-  return bytes_of_all(x.master, x.gradient, x.m, x.v, x.working);
+  return bytes_updated(x.master, x.m, x.v) + bytes_of_all(x.gradient, x.working);
 }
 double bytes(const Sgd& x) {
-  return bytes_of_all(x.master, x.gradient, x.velocity, x.working);
+  return bytes_updated(x.master, x.velocity) + bytes_of_all(x.gradient, x.working);
 }
 double bytes(const LinearFwd& x) {
   return bytes_of_all(x.y, x.z, x.x, x.w, x.bias);
@@ -107,7 +115,7 @@ double bytes(const LinearBwdInput& x) {
   return bytes_of_all(x.dx, x.dy, x.w, x.before);
 }
 double bytes(const LinearBwdWeight& x) {
-  return bytes_of_all(x.dw, x.dbias, x.dy, x.x);
+  return bytes_updated(x.dw, x.dbias) + bytes_of_all(x.dy, x.x);
 }
 double bytes(const BiasDropoutAdd& x) {
   return bytes_of_all(x.y, x.x, x.bias, x.residual, x.drop.samples);
@@ -119,7 +127,8 @@ double bytes(const AttentionFwd& x) {
   return bytes_of_all(x.o, x.lse, x.q, x.k, x.v, x.mask.lengths, x.drop.samples);
 }
 double bytes(const AttentionBwd& x) {
-  return bytes_of_all(x.dq, x.dk, x.dv, x.dout, x.q, x.k, x.v, x.o, x.lse, x.mask.lengths, x.drop.samples);
+  return (x.add_kv ? bytes_updated(x.dk, x.dv) : bytes_of_all(x.dk, x.dv)) +
+         bytes_of_all(x.dq, x.dout, x.q, x.k, x.v, x.o, x.lse, x.mask.lengths, x.drop.samples);
 }
 double bytes(const XentFused& x) {
   return bytes_of_all(x.loss, x.max, x.sum_exp, x.target_logit, x.logits, x.targets);
