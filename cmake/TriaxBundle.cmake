@@ -47,7 +47,8 @@ function(triax_finish_bundle)
     set(build \"${PROJECT_BINARY_DIR}\")
     include(\"${triax_SOURCE_DIR}/cmake/install-libraries.cmake\")" COMPONENT bundle EXCLUDE_FROM_ALL)
 
-  set(CPACK_GENERATOR TGZ)
+  set(CPACK_GENERATOR TXZ) # test programs have much code in common, which xz finds and gzip does not
+  set(CPACK_THREADS 0)     # all cores compress
   set(CPACK_PACKAGE_FILE_NAME "triax-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
   set(CPACK_COMPONENTS_ALL Unspecified outside_debian development cuda bundle)
   set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
