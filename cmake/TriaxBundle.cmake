@@ -22,7 +22,7 @@ function(triax_finish_bundle)
   get_property(programs GLOBAL PROPERTY TRIAX_BUNDLED)
   get_property(plugins GLOBAL PROPERTY TRIAX_PLUGINS)
   add_custom_target(bundle DEPENDS triax triax_pages ${plugins} ${programs})
-  install(PROGRAMS scripts/gpu-check scripts/cuda-libraries scripts/bench-gpt DESTINATION scripts
+  install(PROGRAMS scripts/gpu-check scripts/cuda-libraries scripts/bench-attention scripts/bench-gpt DESTINATION scripts
     COMPONENT bundle EXCLUDE_FROM_ALL)
   install(FILES benchmarks/gpt_runs.py DESTINATION benchmarks COMPONENT bundle EXCLUDE_FROM_ALL)
   install(FILES docs/bundle.md DESTINATION . RENAME README.md COMPONENT bundle EXCLUDE_FROM_ALL)

@@ -24,8 +24,9 @@ constexpr const char* kMeant[] = {"TRIAX_JOB_TOKEN",         "TRIAX_PLUGIN_PATH"
 
 /// Variables of scripts and tests, which the programs that they start inherit.
 bool is_of_scripts(std::string_view name) {
-  constexpr std::string_view kNames[] = {"TRIAX_LAUNCHER", "TRIAX_TURNS",    "TRIAX_EQUALITY",      "TRIAX_FORTUNES",
-                                         "TRIAX_KILLS",    "TRIAX_MUTATION", "TRIAX_IN_NAMESPACES", "TRIAX_SANITIZE"};
+  constexpr std::string_view kNames[] = {"TRIAX_LAUNCHER",      "TRIAX_TURNS",    "TRIAX_EQUALITY",
+                                         "TRIAX_FORTUNES",      "TRIAX_KILLS",    "TRIAX_MUTATION",
+                                         "TRIAX_IN_NAMESPACES", "TRIAX_SANITIZE", "TRIAX_RANKS_PER_GPU"};
   return name.starts_with("TRIAX_TEST_") || std::ranges::find(kNames, name) != std::end(kNames);
 }
 
