@@ -201,6 +201,7 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
   if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best);
   out.result.stopped = costs.is_interrupted();
   out.relative_error = plan::relative_error(request, code, best, log);
+  out.traffic = plan::link_traffic(plan::run_of(request, best), request.cluster.node.devices, log);
   return out;
 }
 
