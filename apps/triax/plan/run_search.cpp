@@ -13,6 +13,7 @@
 #include "config/text_file.hpp"
 #include "os/stop_signals.hpp"
 #include "plan/plan_space.hpp"
+#include "plan/profile_check.hpp"
 #include "plan/search_progress.hpp"
 #include "plan/search_report.hpp"
 #include "report/run_log.hpp"
@@ -215,7 +216,8 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   if (config::is_piped(arguments.file)) return refuse(diagnostics_of(pipe_refusal(arguments.file)), arguments.json);
   const config::LoadResult loaded = config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan);
   if (!loaded.run) return refuse(loaded.refusals, arguments.json);
-  Refusals refusals;
+  Refusals refusals = check_profile(cluster, arguments.cluster, &*loaded.run);
+  if (!refusals.empty()) return refuse(refusals, arguments.json);
   const plan::SearchRequest request = request_of(*loaded.run, cluster, arguments, *log, refusals);
   if (!refusals.empty()) return refuse(refusals, arguments.json);
   std::optional<plan::LoadedPlanner> planner;
