@@ -76,11 +76,12 @@ const std::vector<ManualText>& manual_texts() {
        {"Finds the layout, schedule, microbatch, recomputation and sharding under which a run trains fastest on a "
         "cluster, without devices: layers run without data, and every operation and collective that they issue has a "
         "cost. Prints the best plans, and the first as a TOML file. Ctrl-C prints the best plans so far. --predict "
-        "predicts a list of runs of GPT instead. docs/planning.md describes cluster files, lists and the errors of "
-        "predictions.",
+        "predicts a list of runs of GPT instead. --calibrate measures this machine with the plugins of a run, and "
+        "writes a cluster file. docs/planning.md describes cluster files, lists and the errors of predictions.",
         "The exit status is 1 if no plan fits."},
        {{"Find the fastest layout on 1536 GPUs:", "triax plan run.toml --cluster clusters/a100-dgx.toml --gpus 1536"},
-        {"Predict a list of runs:", "triax plan --cluster clusters/a100-dgx.toml --predict runs.csv"}}},
+        {"Predict a list of runs:", "triax plan --cluster clusters/a100-dgx.toml --predict runs.csv"},
+        {"Measure this machine:", "triax plan run.toml --calibrate here.toml"}}},
       {"triax checkpoint",
        {"A checkpoint is a folder step-N of a run, or one that triax checkpoint average made. A run's "
         "folder or TOML file stands for its newest checkpoint.",

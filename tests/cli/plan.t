@@ -127,9 +127,9 @@ Pipelines that are too long, and too many ranks:
     write how many there are in a node
   bad.toml:32:1: unknown key node.card
     did you mean node.cards?
-  bad.toml:34:39: node.card_bandwidth.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:36:39: node.card_bandwidth.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
-  bad.toml:55:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:57:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
   [2]
 
@@ -166,6 +166,14 @@ Pipelines that are too long, and too many ranks:
        2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
        3  0.03296 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
   p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
+
+What the ranks of the first plan send; four of them are on one node:
+
+  $ sed -n '/^bytes that/,/^$/p' planned
+  bytes that the ranks of the first plan send in a step; a rank: the one that sends most
+    axis      a rank, NVLink  all ranks, NVLink  a rank, InfiniBand  all ranks, InfiniBand
+    pipeline         57.9 kB             183 kB                 0 B                    0 B
+  
 
 The plan is a run that the engine accepts and trains:
 
@@ -308,6 +316,44 @@ Restricted searches, another planner, reasons and JSON:
         "bytes": 619008,
       }
     ],
+    "traffic": {
+      "tensor": {
+        "rank_bytes": 181416,
+        "bytes": 725664,
+        "links": [
+          {
+            "link": "NVLink",
+            "kind": "node",
+            "rank_bytes": 181416,
+            "bytes": 725664
+          },
+          {
+            "link": "InfiniBand",
+            "kind": "network",
+            "rank_bytes": 0,
+            "bytes": 0
+          }
+        ]
+      },
+      "data": {
+        "rank_bytes": 158024,
+        "bytes": 632096,
+        "links": [
+          {
+            "link": "NVLink",
+            "kind": "node",
+            "rank_bytes": 158024,
+            "bytes": 632096
+          },
+          {
+            "link": "InfiniBand",
+            "kind": "network",
+            "rank_bytes": 0,
+            "bytes": 0
+          }
+        ]
+      }
+    },
     "toml": "include = [\"{folder}/run.toml\"]\n\n[parallel]\npipeline = 1\ntensor = 2\ndata = 2\nchunks = 1\nsequence = false\n\n[batch]\nmicro = 4\n\n[memory]\nrecompute = \"full\"\n\n[schedule]\nplugin = \"sched-1f1b\"\n\n[optimizer]\nshard = \"none\"\n"
   }
 

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "cost/cluster_file.hpp"
+#include "cost/cluster_text.hpp"
 
 namespace triax::cost {
 namespace {
@@ -54,6 +56,46 @@ TEST(ClusterFile, ConstantsHaveTheirOrigin) {
   EXPECT_EQ(cluster.device.gemm_share.origin, Origin::fitted);
   EXPECT_EQ(cluster.device.tiles.size(), 4u);
   EXPECT_EQ(cluster.node.devices, 8);
+}
+
+TEST(ClusterFile, WrittenOnesAreReadBack) {
+  for (const auto& entry : std::filesystem::directory_iterator(kClusters)) {
+    Cluster cluster = *read_cluster(entry.path()).cluster;
+    cluster.name = "a \"quoted\" name";
+    cluster.profile = {"processor", 2, "bf16", {"kernels-cpu", "abc"}, {"comm-local", "def"}};
+    const ClusterFile file = parse_cluster(to_toml(cluster), "c.toml");
+    ASSERT_TRUE(file.cluster) << file.refusals.front().text;
+    Cluster read = *file.cluster;
+    EXPECT_EQ(read.name, cluster.name);
+    EXPECT_EQ(read.node.devices, cluster.node.devices);
+    EXPECT_EQ(read.node.link, "NVLink");
+    EXPECT_EQ(read.profile->cores, 2);
+    EXPECT_EQ(read.profile->precision, "bf16");
+    EXPECT_EQ(read.profile->comm.build, "def");
+    const std::vector<NamedConstant> before = named_constants(cluster), after = named_constants(read);
+    for (std::size_t at = 0; at < before.size(); ++at) {
+      EXPECT_NEAR(after[at].constant->value, before[at].constant->value, 1e-5 * before[at].constant->value);
+      EXPECT_EQ(after[at].constant->origin, before[at].constant->origin) << after[at].name;
+      EXPECT_EQ(after[at].constant->width, before[at].constant->width) << after[at].name;
+    }
+    ASSERT_EQ(read.device.tiles.size(), cluster.device.tiles.size());
+  }
+}
+
+TEST(ClusterFile, AProfileIsComplete) {
+  const std::string cut = "[profile]\nprocessor = \"one\"\n";
+  const ClusterFile file = parse_cluster(selene_text() + cut, "c.toml");
+  ASSERT_FALSE(file.cluster);
+  EXPECT_EQ(file.refusals.size(), 6u);
+  EXPECT_THAT(file.refusals.front().text, HasSubstr("profile.cores is missing"));
+}
+
+TEST(ClusterFile, LinksHaveNames) {
+  EXPECT_EQ(parse_cluster(selene_text(), "c.toml").cluster->node.link, "NVLink");
+  const Cluster unnamed = *changed("link = \"NVLink\"\nnetwork = \"InfiniBand\"\n", "").cluster;
+  EXPECT_EQ(unnamed.node.link, "inside a node");
+  EXPECT_EQ(unnamed.node.network, "between nodes");
+  EXPECT_THAT(refusal(changed("link = \"NVLink\"", "link = 3")), HasSubstr("node.link must be a string"));
 }
 
 TEST(ClusterFile, NamesLineAndKeyOfWhatIsWrong) {

@@ -92,6 +92,21 @@ TEST_F(PipelineCost, ExtrapolationEqualsTheFullRun) {
       }
 }
 
+// Schedules of p microbatches have pairs of passes whose exchanges would wait for each other.
+TEST_F(PipelineCost, StepsOfAsManyMicrobatchesAsRanksRunAllForwardsFirst) {
+  for (const int p : {2, 3, 4, 8, 12})
+    for (const int chunks : {2, 4})
+      for (const int periods : {1, 2, 3}) {
+        const PipelineShape shape{p, chunks, periods * p};
+        const RankEnds ends = simulated("sched-interleaved", shape, times_of(shape, 0));
+        const double last = *std::ranges::max_element(ends), work = 3.0 * chunks * periods * p;
+        const double least = work + 3.0 * (p - 1);
+        EXPECT_GE(last, least) << p << ' ' << chunks << ' ' << periods;
+        if (periods > 1) continue;
+        EXPECT_DOUBLE_EQ(last, least) << p << ' ' << chunks;
+      }
+}
+
 TEST_F(PipelineCost, FasterLinksNeverMakeAStepLonger) {
   const PipelineShape shape{4, 2, 16};
   double before = 0;

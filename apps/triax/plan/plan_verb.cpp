@@ -11,7 +11,9 @@
 #include "common/refuse.hpp"
 #include "common/verbs.hpp"
 #include "cost/cluster_file.hpp"
+#include "plan/calibration.hpp"
 #include "plan/list_prediction.hpp"
+#include "plan/profile_check.hpp"
 #include "plan/run_search.hpp"
 #include "train/rank_placement.hpp"
 
@@ -25,12 +27,25 @@ constexpr double kMaxTokens = 1e18;
 struct PlanArguments {
   std::string list;
   SearchArguments search;
+  CalibrationArguments calibration;
 };
 
 int plan(const PlanArguments& arguments) {
+  if (!arguments.calibration.output.empty()) {
+    CalibrationArguments calibration = arguments.calibration;
+    calibration.run = arguments.search.file;
+    calibration.overrides = arguments.search.overrides;
+    calibration.json = arguments.search.json;
+    if (calibration.run.empty()) require_nothing({"RUN.toml is required with --calibrate, which measures its plugins"});
+    return calibrate(calibration);
+  }
+  if (arguments.search.cluster.empty()) require_nothing({required_text({"--cluster"})});
   if (arguments.search.file.empty() && arguments.list.empty()) require_nothing({"RUN.toml or --predict is required"});
   const cost::ClusterFile file = cost::read_cluster(arguments.search.cluster);
   if (!file.cluster) return refuse(file.refusals, arguments.search.json);
+  if (!arguments.list.empty())
+    if (const Refusals stale = check_profile(*file.cluster, arguments.search.cluster, nullptr); !stale.empty())
+      return refuse(stale, arguments.search.json);
   return arguments.list.empty() ? search_run(*file.cluster, arguments.search)
                                 : predict_list(*file.cluster, arguments.list, arguments.search.json);
 }
@@ -53,9 +68,9 @@ void add_plan(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<PlanArguments>();
   SearchArguments& search = arguments->search;
   CLI::Option* const run = verb->add_option("RUN.toml", search.file, "the run; the plans replace its layout");
-  verb->add_option("--cluster", search.cluster, "the cluster's file, such as clusters/a100-dgx.toml")
-      ->required()
-      ->type_name("CLUSTER.toml");
+  CLI::Option* const cluster =
+      verb->add_option("--cluster", search.cluster, "the cluster's file, such as clusters/a100-dgx.toml")
+          ->type_name("CLUSTER.toml");
   CLI::Option* const list =
       verb->add_option("--predict", arguments->list, "predicts a list of configurations of GPT instead")
           ->type_name("CONFIGS.csv")
@@ -84,7 +99,18 @@ void add_plan(CLI::App& program, int& status) {
       verb->add_flag("--explain", search.explain,
                      "for each setting, shows the best plan with another value, and which part of its step is longer"),
   };
-  for (CLI::Option* const flag : flags) flag->excludes(list);
+  CLI::Option* const output =
+      verb->add_option("--calibrate", arguments->calibration.output,
+                       "measures this machine with the run's plugins, and writes a cluster file, in about a minute")
+          ->type_name("FILE")
+          ->check(not_empty())
+          ->excludes(list)
+          ->excludes(cluster);
+  verb->add_option("--hidden", arguments->calibration.sizes.hidden, "width of the GPTs that --calibrate measures [256]")
+      ->type_name("N")
+      ->check(CLI::IsMember({16, 32, 64, 128, 256, 512, 1024}))
+      ->needs(output);
+  for (CLI::Option* const flag : flags) flag->excludes(list)->excludes(output);
   add_overrides(*verb, search.overrides);
   verb->get_option("--set")->excludes(list);
   verb->add_flag("--json", search.json, "prints one JSON object, with the parts of each step");

@@ -13,6 +13,7 @@
 #include "config/text_file.hpp"
 #include "os/stop_signals.hpp"
 #include "plan/plan_space.hpp"
+#include "plan/profile_check.hpp"
 #include "plan/search_progress.hpp"
 #include "plan/search_report.hpp"
 #include "report/run_log.hpp"
@@ -201,6 +202,7 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
   if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best);
   out.result.stopped = costs.is_interrupted();
   out.relative_error = plan::relative_error(request, code, best, log);
+  out.traffic = plan::link_traffic(plan::run_of(request, best), request.cluster.node.devices, log);
   return out;
 }
 
@@ -214,7 +216,8 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   if (config::is_piped(arguments.file)) return refuse(diagnostics_of(pipe_refusal(arguments.file)), arguments.json);
   const config::LoadResult loaded = config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan);
   if (!loaded.run) return refuse(loaded.refusals, arguments.json);
-  Refusals refusals;
+  Refusals refusals = check_profile(cluster, arguments.cluster, &*loaded.run);
+  if (!refusals.empty()) return refuse(refusals, arguments.json);
   const plan::SearchRequest request = request_of(*loaded.run, cluster, arguments, *log, refusals);
   if (!refusals.empty()) return refuse(refusals, arguments.json);
   std::optional<plan::LoadedPlanner> planner;

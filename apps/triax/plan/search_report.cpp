@@ -2,6 +2,7 @@
 #include "plan/search_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -85,6 +86,50 @@ std::string parts_table(const SearchReport& report) {
     for (const Part& part : kParts) row.push_back(report::percent_text(of.evaluation.time.*part.seconds / step));
   }
   return table(std::move(rows));
+}
+
+/// The names of the links, by LinkKind.
+std::array<std::string, plan::kLinkKinds> link_names(const SearchReport& report) {
+  const cost::NodeCosts& node = report.request.cluster.node;
+  return {node.link, node.network};
+}
+
+/// Empty for a plan of one rank.
+std::string link_table(const SearchReport& report) {
+  if (report.traffic.empty()) return {};
+  std::vector<std::vector<std::string>> rows = {{"axis"}};
+  for (const std::string& name : link_names(report)) {
+    rows.front().push_back(text("a rank, {}", name));
+    rows.front().push_back(text("all ranks, {}", name));
+  }
+  for (const plan::AxisTraffic& of : report.traffic) {
+    std::vector<std::string>& row = rows.emplace_back(std::vector<std::string>{of.axis});
+    for (const plan::SentBytes& bytes : of.by_link) {
+      row.push_back(report::bytes_text(bytes.most));
+      row.push_back(report::bytes_text(bytes.all));
+    }
+  }
+  return "\nbytes that the ranks of the first plan send in a step; a rank: the one that sends most\n" +
+         table(std::move(rows));
+}
+
+Json sent_json(const plan::SentBytes& bytes) {
+  return {{"rank_bytes", bytes.most}, {"bytes", bytes.all}};
+}
+
+/// By axis, then by the name of the link.
+Json links_json(const SearchReport& report) {
+  Json out = Json::object();
+  for (const plan::AxisTraffic& of : report.traffic) {
+    Json links = Json::array();
+    for (std::size_t kind = 0; kind < plan::kLinkKinds; ++kind) {
+      links.push_back({{"link", link_names(report)[kind]}, {"kind", kind == 0 ? "node" : "network"}});
+      links.back().update(sent_json(of.by_link[kind]));
+    }
+    out[of.axis] = sent_json(of.sent);
+    out[of.axis]["links"] = std::move(links);
+  }
+  return out;
 }
 
 /// The part of a step that differs most between two plans, as a reason.
@@ -187,7 +232,7 @@ std::string to_text(const SearchReport& report) {
                          report::bytes_text(request.memory_limit), report.arguments.reserve, report.planner,
                          report::counted_text(static_cast<std::int64_t>(report.result.timed), "plan"));
   out += plans_table(report) + "p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch\n";
-  out += "\ntime of a step by part\n" + parts_table(report);
+  out += "\ntime of a step by part\n" + parts_table(report) + link_table(report);
   out += text("\nstandard error of the first plan's step: {}, from the widths of the cluster's constants\n",
               report::percent_text(report.relative_error));
   if (!report.alternatives.empty()) out += explanation(report);
@@ -207,7 +252,8 @@ std::string to_json(const SearchReport& report) {
               {"timed", report.result.timed},
               {"stopped", report.result.stopped},
               {"relative_error", report.relative_error},
-              {"plans", std::move(plans)}};
+              {"plans", std::move(plans)},
+              {"traffic", links_json(report)}};
   if (report.arguments.explain) out["alternatives"] = std::move(alternatives);
   out["toml"] = plan_toml(report);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

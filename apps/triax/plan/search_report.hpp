@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/link_traffic.hpp"
 #include "plan/plan_search.hpp"
 #include "plan/run_search.hpp"
 
@@ -22,6 +23,7 @@ struct SearchReport {
   std::vector<plan::Alternative> alternatives{}; // with --explain
   std::optional<plan::RankedPlan> least{};       // if no plan fits
   double relative_error = 0;                     // of the best plan's step time
+  std::vector<plan::AxisTraffic> traffic{};      // of the best plan
 };
 
 std::string to_text(const SearchReport& report);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,10 @@ struct DeviceCosts {
 
 struct NodeCosts {
   int devices = 1, cards = 1;
-  Constant bandwidth;      // bus bandwidth of a ring inside a node
-  Constant card_bandwidth; // of one network card, in one direction
+  std::string link = "inside a node";    // names of the links, such as NVLink
+  std::string network = "between nodes"; // and InfiniBand
+  Constant bandwidth;                    // bus bandwidth of a ring inside a node
+  Constant card_bandwidth;               // of one network card, in one direction
 };
 
 /// One protocol of ring collectives.
@@ -67,8 +70,22 @@ struct StepCosts {
   Constant fixed_s;       // once per step: data, logging, launcher
 };
 
+/// A plugin whose speed is in the constants: its name, and a checksum of its file.
+struct MeasuredPlugin {
+  std::string name, build;
+};
+
+/// Where constants were measured. They hold for this processor and these builds only.
+struct Profile {
+  std::string processor;
+  int cores = 0;
+  std::string precision; // train.precision of what was measured
+  MeasuredPlugin kernels, comm;
+};
+
 struct Cluster {
   std::string name;
+  std::optional<Profile> profile; // empty: not measured by triax plan --calibrate
   DeviceCosts device;
   NodeCosts node;
   CollectiveCosts collectives;

@@ -104,8 +104,12 @@ class ClusterReader {
     cluster.device.name = name("device.name");
     cluster.node.devices = whole("node.devices");
     cluster.node.cards = whole("node.cards");
+    for (const auto& [key, target] :
+         {std::pair("node.link", &cluster.node.link), std::pair("node.network", &cluster.node.network)})
+      if (entries_.contains(key)) *target = name(key);
     for (const ConstantKey& key : constants_of(cluster)) *key.target = constant(key);
     read_tiles(cluster);
+    if (document_.tables.contains("profile")) cluster.profile = profile();
     refuse_unknown();
     out.refusals = errors_.sorted();
     if (out.refusals.empty()) out.cluster = std::move(cluster);
@@ -139,6 +143,14 @@ class ClusterReader {
     refuse(written ? ErrorCode::kWrongType : ErrorCode::kMissing, key, "write a name in quotes",
            written ? "{} must be a string" : "{} is missing", key);
     return {};
+  }
+
+  Profile profile() {
+    return {.processor = name("profile.processor"),
+            .cores = whole("profile.cores"),
+            .precision = name("profile.precision"),
+            .kernels = {name("profile.kernels"), name("profile.kernels_build")},
+            .comm = {name("profile.comm"), name("profile.comm_build")}};
   }
 
   int whole(const std::string& key) {
@@ -258,6 +270,12 @@ class ClusterReader {
 };
 
 } // namespace
+
+std::vector<NamedConstant> named_constants(Cluster& cluster) {
+  std::vector<NamedConstant> out;
+  for (const ConstantKey& key : constants_of(cluster)) out.push_back({key.name, key.target, key.least, key.most});
+  return out;
+}
 
 std::vector<Constant*> uncertain_constants(Cluster& cluster) {
   std::vector<Constant*> out;

@@ -23,6 +23,15 @@ ClusterFile read_cluster(const std::filesystem::path& file);
 /// The same of a text; `shown` is how messages name it.
 ClusterFile parse_cluster(const std::string& toml, const std::string& shown);
 
+/// A constant that every file has, and the values that are allowed.
+struct NamedConstant {
+  std::string name; // "device.peak_16bit"
+  Constant* constant;
+  double least = 0, most = 0;
+};
+/// All of them, by table. Tiles are not listed.
+std::vector<NamedConstant> named_constants(Cluster& cluster);
+
 /// The constants that are not exactly known: those with a width.
 std::vector<Constant*> uncertain_constants(Cluster& cluster);
 

@@ -68,12 +68,23 @@ std::vector<double> lengths_of(const Program& program, const PipelineTimes& time
   return out;
 }
 
+/// Megatron-LM runs all forwards before the backwards if a step has p microbatches. Ranks that exchange between pairs
+/// of passes would wait for each other.
+void put_forwards_first(Schedule& schedule) {
+  for (int rank = 0; rank < schedule.ranks(); ++rank)
+    std::ranges::stable_partition(schedule.row(rank),
+                                  [](const Action& action) { return action.kind == ComputeKind::forward; });
+}
+
 } // namespace
 
 RankEnds simulate_pipeline(const MakeRows& rows, const PipelineShape& shape, schedule::Boundaries boundaries,
                            const PipelineTimes& times) {
-  const PassGroups groups = shape.chunks > 1 ? PassGroups::pairs : PassGroups::passes;
-  const std::vector<Program> programs = exchange_programs(rows(shape), boundaries, groups);
+  const bool is_flushed = shape.chunks > 1 && shape.microbatches <= shape.pipeline;
+  const PassGroups groups = shape.chunks > 1 && !is_flushed ? PassGroups::pairs : PassGroups::passes;
+  Schedule schedule = rows(shape);
+  if (is_flushed) put_forwards_first(schedule);
+  const std::vector<Program> programs = exchange_programs(schedule, boundaries, groups);
   std::vector<std::vector<double>> lengths;
   lengths.reserve(programs.size());
   for (const Program& program : programs) lengths.push_back(lengths_of(program, times));

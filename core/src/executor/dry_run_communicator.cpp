@@ -19,8 +19,11 @@ Work DryRunCommunicator::do_collective(const Collective& collective, const Tenso
 Work DryRunCommunicator::do_exchange(std::span<const Transfer> transfers, Stream&, ActionId action) {
   CommStats& stats = posted_.of_member[static_cast<std::size_t>(index())];
   ++stats.ops;
-  for (const Transfer& transfer : transfers)
-    (transfer.direction == Direction::send ? stats.bytes_out : stats.bytes_in) += transfer.view.bytes();
+  for (const Transfer& transfer : transfers) {
+    const bool sends = transfer.direction == Direction::send;
+    (sends ? stats.bytes_out : stats.bytes_in) += transfer.view.bytes();
+    if (sends) posted_.sent[transfer.peer] += transfer.view.bytes();
+  }
   return {{}, action};
 }
 

@@ -5,6 +5,8 @@
 // Threads: the rank's main thread. Ownership: values. Blocking: never. Errors: those of Communicator's public calls.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -18,11 +20,13 @@ class DryRunCommunicator final : public Communicator {
 
   struct Posted {
     std::vector<CommStats> of_member;    // transfers are counted for this member only, because their peers differ
+    std::map<int, std::uint64_t> sent;   // bytes of transfers to each peer, by index
     std::vector<Collective> collectives; // in order; all members must post the same
   };
   /// The calls since the last take().
   Posted take() {
-    return std::exchange(posted_, {.of_member = std::vector<CommStats>(group().ranks.size()), .collectives = {}});
+    return std::exchange(posted_,
+                         {.of_member = std::vector<CommStats>(group().ranks.size()), .sent = {}, .collectives = {}});
   }
 
   void progress() noexcept override {}

@@ -51,8 +51,10 @@ class Planner {
     std::map<StageAction, std::uint64_t> times;
     for (const ProgramAction& action : training_.actions()) ++times[{action.kind, action.stage}];
     for (std::size_t i = 0; i < axes_.size(); ++i)
-      out_.communication.push_back({communicators_[i]->group().axis, axes_[i],
-                                    std::vector<CommStats>(static_cast<std::size_t>(communicators_[i]->size()))});
+      out_.communication.push_back({communicators_[i]->group().axis,
+                                    axes_[i],
+                                    std::vector<CommStats>(static_cast<std::size_t>(communicators_[i]->size())),
+                                    {}});
     for (ActionId id = 0; id < training_.actions().size(); ++id) {
       const ProgramAction& action = training_.actions()[id];
       if (const auto found = times.find({action.kind, action.stage}); found != times.end()) {
@@ -169,6 +171,7 @@ class Planner {
       const DryRunCommunicator::Posted posted = communicators_[axis]->take();
       for (std::size_t member = 0; member < posted.of_member.size(); ++member)
         add(out_.communication[axis].of_member[member], posted.of_member[member], times);
+      for (const auto& [peer, bytes] : posted.sent) out_.communication[axis].sent[peer] += times * bytes;
       add_collectives(axis, posted, out_.tensor_collectives[action]);
     }
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -32,6 +33,8 @@ struct AxisPlan {
   /// By index in the group. Transfers are counted for the planned rank only, so on the pipeline axis only its entry is
   /// complete.
   std::vector<CommStats> of_member;
+  /// Bytes that the planned rank sends in transfers, by the index of the peer. They are part of its entry in of_member.
+  std::map<int, std::uint64_t> sent;
 };
 
 /// An action of a stage; it is the same for each microbatch.

@@ -216,8 +216,7 @@ class Check {
                                  text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, programs);
-    const executor::Plan plan =
-        prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout_, rank, programs.assumptions});
+    auto plan = prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout_, rank, programs.assumptions});
     for (const Refusal& refusal : plan.refusals)
       if (refused_.insert(refusal.message).second)
         refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
@@ -231,7 +230,8 @@ class Check {
     if (out_.plans.empty() && !has_given_programs_) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
-    compare_collectives(row, plan);
+    row.communication = std::move(plan.communication);
+    compare_collectives(row, std::move(plan));
     out_.plans.push_back(std::move(row));
   }
 
@@ -392,8 +392,8 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
 }
 
 Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
-                     std::span<const int> pipeline_ranks) {
-  return Check(run, placement, log, {}, PlannedRanks::of_most_memory).take_under(programs, pipeline_ranks);
+                     std::span<const int> pipeline_ranks, PlannedRanks planned) {
+  return Check(run, placement, log, {}, planned).take_under(programs, pipeline_ranks);
 }
 
 } // namespace triax::train

@@ -16,6 +16,7 @@
 
 #include "config/run_config.hpp"
 #include "executor/memory.hpp"
+#include "executor/rank_plan.hpp"
 #include "report/step_record.hpp"
 #include "train/balance.hpp"
 #include "train/memory_row.hpp"
@@ -37,6 +38,7 @@ struct RankPlan {
   /// Communication of a training step, by index in `ranks` and axis. Evaluations and the agreement to stop are not
   /// counted.
   std::vector<std::vector<report::GroupTraffic>> traffic{};
+  std::vector<executor::AxisPlan> communication{}; // of the first of `ranks`, from which `traffic` is made
   std::uint64_t bytes() const; // of the device: the sum of the rows of `memory` that are not on the host
 };
 
@@ -76,10 +78,10 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
                     const CheckedDevices& devices = {}, PlannedRanks planned = PlannedRanks::all);
 
 struct Programs;
-/// Plans the first and the last tensor rank of these pipeline ranks, under given programs, which may have fewer
-/// microbatches than the run: memory depends on their slots. Asks all plugins whether they accept the run. Does not
-/// check data, devices, schedule and checkpoints.
+/// Plans the first and the last tensor rank of these pipeline ranks, or all of them, under given programs, which may
+/// have fewer microbatches than the run: memory depends on their slots. Asks all plugins whether they accept the run.
+/// Does not check data, devices, schedule and checkpoints.
 Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
-                     std::span<const int> pipeline_ranks);
+                     std::span<const int> pipeline_ranks, PlannedRanks planned = PlannedRanks::of_most_memory);
 
 } // namespace triax::train

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cost/constant_fit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace triax::cost {
+
+namespace {
+
+using Vector = std::vector<double>;
+using Matrix = std::vector<Vector>;
+
+/// Solves a system whose matrix is symmetric and positive definite, for several right sides (columns of `right`).
+Matrix solve(Matrix matrix, Matrix right) {
+  const std::size_t size = matrix.size();
+  for (std::size_t column = 0; column < size; ++column)
+    for (std::size_t row = 0; row < size; ++row) {
+      if (row == column) continue;
+      const double factor = matrix[row][column] / matrix[column][column];
+      for (std::size_t at = 0; at < size; ++at) matrix[row][at] -= factor * matrix[column][at];
+      for (std::size_t at = 0; at < right[row].size(); ++at) right[row][at] -= factor * right[column][at];
+    }
+  for (std::size_t row = 0; row < size; ++row)
+    for (double& value : right[row]) value /= matrix[row][row];
+  return right;
+}
+
+double squares(const Vector& of) {
+  return std::inner_product(of.begin(), of.end(), of.begin(), 0.0);
+}
+
+class Fit {
+ public:
+  Fit(Cluster& cluster, const std::vector<FittedConstant>& constants, const std::vector<MeasuredTime>& times)
+      : cluster_(cluster), constants_(constants), times_(times) {
+    for (const FittedConstant& of : constants) {
+      logs_.push_back(std::log(of.constant->value));
+      widths_.push_back(of.constant->width);
+    }
+    priors_ = logs_;
+  }
+
+  FitResult run() {
+    constexpr int kMaxSteps = 40;
+    constexpr double kMaxDamping = 1e6, kSmallGain = 1e-6;
+    Vector residuals = residuals_of(logs_);
+    double damping = 1e-3;
+    for (int step = 0; step < kMaxSteps && damping < kMaxDamping; ++step) {
+      const Matrix normal = normal_of(slopes_of(residuals), damping);
+      Vector trial = logs_;
+      const Matrix change = solve(normal, right_);
+      for (std::size_t at = 0; at < trial.size(); ++at)
+        trial[at] = std::min(trial[at] - change[at][0], std::log(constants_[at].most));
+      const Vector moved = residuals_of(trial);
+      const double before = squares(residuals), after = squares(moved);
+      if (!(after < before)) {
+        damping *= 10;
+        continue;
+      }
+      damping /= 3;
+      logs_ = trial;
+      residuals = moved;
+      if (before - after < kSmallGain * before) break;
+    }
+    return finish(residuals);
+  }
+
+ private:
+  void set(const Vector& logs) {
+    for (std::size_t at = 0; at < logs.size(); ++at) constants_[at].constant->value = std::exp(logs[at]);
+  }
+
+  /// Errors of the times, then distances from the priors, in units of their widths.
+  Vector residuals_of(const Vector& logs) {
+    set(logs);
+    Vector out;
+    for (const MeasuredTime& of : times_) out.push_back(std::log(of.predict(cluster_) / of.seconds) / of.width);
+    for (std::size_t at = 0; at < logs.size(); ++at) out.push_back((logs[at] - priors_[at]) / widths_[at]);
+    return out;
+  }
+
+  /// By constant.
+  Matrix slopes_of(const Vector& residuals) {
+    constexpr double kStep = 1e-4;
+    Matrix out;
+    for (std::size_t at = 0; at < logs_.size(); ++at) {
+      Vector moved = logs_;
+      moved[at] -= kStep; // down: values have an upper limit
+      Vector slope = residuals_of(moved);
+      for (std::size_t row = 0; row < slope.size(); ++row) slope[row] = (residuals[row] - slope[row]) / kStep;
+      out.push_back(std::move(slope));
+    }
+    right_.assign(out.size(), Vector(1));
+    for (std::size_t at = 0; at < out.size(); ++at)
+      right_[at][0] = std::inner_product(out[at].begin(), out[at].end(), residuals.begin(), 0.0);
+    return out;
+  }
+
+  static Matrix normal_of(const Matrix& slopes, double damping) {
+    Matrix out(slopes.size(), Vector(slopes.size()));
+    for (std::size_t row = 0; row < slopes.size(); ++row)
+      for (std::size_t column = 0; column < slopes.size(); ++column)
+        out[row][column] = std::inner_product(slopes[row].begin(), slopes[row].end(), slopes[column].begin(), 0.0) *
+                           (row == column ? 1 + damping : 1);
+    return out;
+  }
+
+  FitResult finish(const Vector& residuals) {
+    FitResult out;
+    double sum = 0;
+    for (std::size_t at = 0; at < times_.size(); ++at) {
+      const double error = std::abs(std::expm1(residuals[at] * times_[at].width));
+      out.mean_error += error / static_cast<double>(times_.size());
+      out.largest_error = std::max(out.largest_error, error);
+      sum += residuals[at] * residuals[at];
+    }
+    Matrix identity(logs_.size(), Vector(logs_.size()));
+    for (std::size_t at = 0; at < identity.size(); ++at) identity[at][at] = 1;
+    // The times have errors as large as those that are left; the priors stay as they are.
+    const double scale = std::max(1.0, times_.empty() ? 1.0 : sum / static_cast<double>(times_.size()));
+    Matrix slopes = slopes_of(residuals);
+    for (Vector& slope : slopes)
+      for (std::size_t at = 0; at < times_.size(); ++at) slope[at] /= std::sqrt(scale);
+    const Matrix covariance = solve(normal_of(slopes, 0), identity);
+    set(logs_);
+    for (std::size_t at = 0; at < logs_.size(); ++at) {
+      constants_[at].constant->origin = Origin::measured;
+      constants_[at].constant->width = std::sqrt(covariance[at][at]);
+    }
+    return out;
+  }
+
+  Cluster& cluster_;
+  const std::vector<FittedConstant>& constants_;
+  const std::vector<MeasuredTime>& times_;
+  Vector logs_, priors_, widths_;
+  Matrix right_; // slopes times residuals
+};
+
+} // namespace
+
+FitResult fit_constants(Cluster& cluster, const std::vector<FittedConstant>& constants,
+                        const std::vector<MeasuredTime>& times) {
+  return Fit(cluster, constants, times).run();
+}
+
+} // namespace triax::cost

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits constants of a cluster to measured times: least squares of relative errors, with a prior for each constant.
+//
+// Threads: pure functions. Errors: those of the predictions.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "cost/cluster.hpp"
+
+namespace triax::cost {
+
+/// A measured time, and how the cost model predicts it.
+struct MeasuredTime {
+  double seconds = 0; // above 0
+  std::function<double(const Cluster&)> predict;
+  double width = 0.1; // standard deviation of the model's error, as a fraction
+};
+
+/// A constant to fit: its value and width are the prior.
+struct FittedConstant {
+  Constant* constant = nullptr; // of the cluster that is fitted; above 0
+  double most = 0;              // largest value that is allowed
+};
+
+struct FitResult {
+  double mean_error = 0, largest_error = 0; // of the predictions, as fractions
+};
+
+/// Gauss-Newton with damping on the logarithms of the constants. Sets value, origin `measured` and width of each: the
+/// standard deviation of the posterior, for errors as large as those that are left.
+FitResult fit_constants(Cluster& cluster, const std::vector<FittedConstant>& constants,
+                        const std::vector<MeasuredTime>& times);
+
+} // namespace triax::cost

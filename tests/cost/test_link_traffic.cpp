@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ranks send over each axis and kind of link: by axis as triax check says, and on the links between the peers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "config/load.hpp"
+#include "plan/link_traffic.hpp"
+#include "train/preflight.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::plan {
+namespace {
+
+constexpr const char* kTrafficRun = R"(
+[model]
+plugin = "model-gpt"
+layers = 6
+hidden = 64
+heads = 4
+sequence = 32
+vocab = 250
+[batch]
+global = 16
+[schedule]
+plugin = "sched-1f1b"
+[comm]
+plugin = "comm-local"
+[kernels]
+plugin = "kernels-sim"
+[optimizer]
+plugin = "optim-adamw"
+lr = 1e-3
+[train]
+steps = 1
+precision = "bf16"
+)";
+
+class LinkTraffic : public testing::Test {
+ protected:
+  LinkTraffic() : bound_(activity_) {
+    run_ = config::load(config::TomlText{kTrafficRun, "run.toml", "."}, {}, {}, config::Purpose::plan).run.value();
+  }
+
+  RankActivity activity_;
+  RankActivity::Binding bound_;
+  config::RunConfig run_;
+};
+
+/// Sums and largest values of what ranks send over each axis, of triax check.
+std::map<std::string, SentBytes> sent_by_axis(const train::Preflight& checked) {
+  std::map<std::string, SentBytes> out;
+  for (const train::RankPlan& plan : checked.plans)
+    for (const std::vector<report::GroupTraffic>& of_rank : plan.traffic)
+      for (const report::GroupTraffic& of : of_rank) {
+        out[of.group].all += of.bytes_out;
+        out[of.group].most = std::max(out[of.group].most, of.bytes_out);
+      }
+  return out;
+}
+
+void compare_with_check(const config::RunConfig& run, const std::string& layout) {
+  const train::Preflight checked = train::preflight(run, train::choose_placement(run), null_log());
+  ASSERT_TRUE(checked.refusals.empty()) << layout << checked.refusals.begin()->message;
+  const std::map<std::string, SentBytes> expected = sent_by_axis(checked);
+  for (const int devices : {1, 2, 3, 4, 8}) {
+    const std::vector<AxisTraffic> found = link_traffic(run, devices, null_log());
+    ASSERT_EQ(found.size(), expected.size());
+    for (const AxisTraffic& of : found) {
+      const SentBytes& sent = expected.at(of.axis);
+      EXPECT_EQ(of.sent.all, sent.all) << of.axis << layout;
+      EXPECT_EQ(of.sent.most, sent.most) << of.axis << layout;
+      EXPECT_EQ(of.by_link[0].all + of.by_link[1].all, sent.all) << of.axis << layout;
+      EXPECT_TRUE(devices > 1 || of.by_link[0].all == 0) << of.axis << layout;
+      EXPECT_TRUE(devices < 8 || of.by_link[1].all == 0) << of.axis << layout;
+    }
+  }
+}
+
+TEST_F(LinkTraffic, ByAxisIsThatOfTriaxCheck) {
+  for (const auto& [p, t, d] : {std::tuple(1, 1, 1), {2, 1, 1}, {1, 4, 1}, {1, 1, 8}, {2, 2, 2}, {3, 2, 1}, {1, 4, 2}})
+    for (const char* const shard : {"none", "states", "parameters"})
+      for (const bool sequence : {false, true}) {
+        config::RunConfig run = run_;
+        run.parallel.pipeline = p;
+        run.parallel.tensor = t;
+        run.parallel.data = d;
+        run.parallel.sequence = sequence;
+        run.parallel.scatter_gather = !sequence;
+        run.optimizer_core.shard = shard;
+        compare_with_check(run, text(" p {} t {} d {} shard {} sequence {}", p, t, d, shard, sequence));
+      }
+}
+
+/// p = 2, t = 2, d = 2: of nodes with two devices, tensor groups are on one; with four, pipeline ranks are apart.
+TEST_F(LinkTraffic, IsOnTheLinksBetweenThePeers) {
+  run_.parallel.pipeline = run_.parallel.tensor = run_.parallel.data = 2;
+  const auto is_inside = [&](int devices) {
+    std::map<std::string, bool> out;
+    for (const AxisTraffic& of : link_traffic(run_, devices, null_log())) {
+      EXPECT_TRUE(of.by_link[0].all == 0 || of.by_link[1].all == 0) << of.axis;
+      out[of.axis] = of.by_link[0].all > 0;
+    }
+    return out;
+  };
+  EXPECT_THAT(is_inside(2), testing::IsSupersetOf({std::pair("tensor", true), {"data", false}, {"pipeline", false}}));
+  EXPECT_THAT(is_inside(4), testing::IsSupersetOf({std::pair("tensor", true), {"data", true}, {"pipeline", false}}));
+}
+
+/// Of four pipeline ranks on two nodes, the middle ones send activations one way and gradients the other.
+TEST_F(LinkTraffic, TransfersOfARankCanBeOnBothKindsOfLink) {
+  run_.parallel.pipeline = 4;
+  const std::vector<AxisTraffic> found = link_traffic(run_, 2, null_log());
+  ASSERT_EQ(found.size(), 1u);
+  constexpr double kBoundary = 16 * 32 * 64 * 2; // of a step, in one direction, in bf16
+  constexpr double kTied = 250 * 64 * 4;         // gradient of the embedding, from the last to the first rank and back
+  const auto is_near = [](std::uint64_t bytes, double expected) { // norm and losses are small
+    EXPECT_NEAR(static_cast<double>(bytes), expected, 0.02 * expected);
+  };
+  is_near(found[0].by_link[0].all, 4 * kBoundary); // of two boundaries, in both directions
+  is_near(found[0].by_link[1].all, 2 * kBoundary + 2 * kTied);
+  is_near(found[0].by_link[0].most, kBoundary);
+  is_near(found[0].sent.most, 2 * kBoundary);
+}
+
+} // namespace
+} // namespace triax::plan
