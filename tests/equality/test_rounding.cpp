@@ -158,6 +158,14 @@ INSTANTIATE_TEST_SUITE_P(With, Rounding,
                            return of.param.model == "model-gpt" ? kernels : kernels + "_llama";
                          });
 
+/// Its loops are those of no kernel set, so one subject is enough. Its steps are small: dropout would hide that the
+/// loss falls.
+TEST(RoundingOfTrustRatios, TenStepsOfLamb) {
+  const std::vector<Case> cases = rounding_cases("kernels-cpu");
+  expect_close_steps(cases, on_one_rank(cases.front()),
+                     {.optimizer = "optim-lamb", .lr = 1e-3, .dropout = 0, .steps = 10, .same_samples = true});
+}
+
 class Rounding16 : public testing::TestWithParam<const char*> {}; // of each model
 
 /// In 16 bits the order of sums changes the last bit of some results. The allowed difference is measured: the distance

@@ -145,6 +145,10 @@ TEST(Parameters, AShardSaysWhereItBegins) {
         const Parameter& parameter = ranks[data].all()[i];
         EXPECT_EQ(shards[i].first, divides ? parameter.owned.first : 0) << shards[i].name;
         EXPECT_EQ(shards[i].master.elements(), divides ? parameter.owned.count : parameter.spec->local.elements());
+        EXPECT_EQ(shards[i].group, "data");
+        EXPECT_EQ(shards[i].members, 4);
+        EXPECT_EQ(shards[i].owned_first, parameter.owned.first);
+        EXPECT_EQ(shards[i].owned(shards[i].master).elements(), parameter.owned.count); // with every sharding
       }
     }
   }
@@ -313,6 +317,9 @@ TEST(Parameters, ParametersWithTheSameAxesShareABucket) {
   EXPECT_EQ(gradients[2].as<std::byte>() - gradients[0].as<std::byte>(), 256); // next to each other
   EXPECT_EQ(buckets[1].gradients.data(), gradients[1].data());
   EXPECT_EQ(buckets[1].gradients.elements(), 7);
+  const ParameterShard shard = rank.state->shards()[1];
+  EXPECT_EQ(shard.group, "tensor*data");
+  EXPECT_EQ(shard.members, 4);
   EXPECT_THAT(rank.state->communicator_axes(layout),
               ElementsAre(ElementsAre("tensor"), ElementsAre("data"), ElementsAre("tensor", "data")));
 }

@@ -117,5 +117,33 @@ TEST(OptimizerShards, AreEnoughForValuesOfWholeParameters) {
   EXPECT_EQ(saved_by(run, 3), split) << "steps of one stage at a time change no bit";
 }
 
+/// optim-lamb: the norms of a parameter are those of the global tensor. Over 13 tokens, so that tensor ranks have
+/// padding.
+TEST(OptimizerShards, AddOverDataRanksTheValuesOfWholeParameters) {
+  TinyRun run;
+  run.keys["train.precision"] = "\"fp64\"";
+  run.keys["model.layers"] = "4";
+  run.keys["optimizer.plugin"] = "\"optim-lamb\"";
+  run.keys["optimizer.max_trust_ratio"] = "1000"; // so that no bound hides a wrong norm
+  const Saved one = saved_by(run, 3);
+  run.keys["parallel.data"] = "2";
+  expect_near(one, saved_by(run, 3));
+  for (const char* tensor : {"1", "2"}) {
+    run.keys["parallel.tensor"] = tensor;
+    run.keys["parallel.pipeline"] = "1";
+    run.keys["optimizer.shard"] = "\"none\"";
+    const Saved whole = saved_by(run, 3);
+    expect_near(one, whole);
+    for (const char* shard : {"states", "gradients", "parameters"}) {
+      run.keys["optimizer.shard"] = text("\"{}\"", shard);
+      EXPECT_EQ(saved_by(run, 3), whole) << shard << ", tensor size " << tensor;
+    }
+    run.keys["parallel.pipeline"] = "2";
+    EXPECT_EQ(saved_by(run, 3), whole) << "steps of one stage at a time change no bit";
+  }
+  run.keys["parallel.sequence"] = "true"; // gradients of norms and positions are added over two axes
+  expect_near(one, saved_by(run, 3));
+}
+
 } // namespace
 } // namespace triax

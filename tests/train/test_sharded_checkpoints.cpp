@@ -55,6 +55,17 @@ TEST_F(ShardedCheckpoints, ContinueUnderAnySharding) {
   EXPECT_EQ(result_.eval_loss, loss);
 }
 
+/// optim-lamb needs values of whole parameters.
+TEST_F(ShardedCheckpoints, OfTrustRatiosContinueUnderAnySharding) {
+  run_.keys["optimizer.plugin"] = "\"optim-lamb\"";
+  ASSERT_THAT(train({1, 1, 2}, 8, "unstopped"), IsEmpty());
+  ASSERT_THAT(train(sharded({1, 1, 2}), 2), IsEmpty());
+  ASSERT_THAT(train(sharded({2, 1, 2}, "gradients"), 4), IsEmpty());
+  ASSERT_THAT(train({1, 1, 2}, 6), IsEmpty());
+  ASSERT_THAT(train(sharded({1, 1, 2}, "parameters"), 8), IsEmpty());
+  EXPECT_TRUE(content("run", 8) == content("unstopped", 8));
+}
+
 /// Loads under other data and tensor sizes too.
 TEST_F(ShardedCheckpoints, ContinueOnOtherRanks) {
   ASSERT_THAT(train(sharded({1, 1, 4}), 4), IsEmpty());

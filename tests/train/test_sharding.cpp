@@ -134,6 +134,21 @@ const std::vector<Divided>& divided_runs() {
         {"schedule.plugin", "\"sched-zb-v\""},
         {"train.precision", "\"bf16\""},
         {"kernels.plugin", "\"kernels-cpu\""}}},
+      {"d3_lamb", {{"parallel.data", "3"}, {"batch.global", "6"}, {"optimizer.plugin", "\"optim-lamb\""}}},
+      {"t2_d2_sequence_lamb",
+       {{"parallel.data", "2"},
+        {"parallel.tensor", "2"},
+        {"parallel.sequence", "true"},
+        {"optimizer.plugin", "\"optim-lamb\""},
+        {"train.precision", "\"bf16\""},
+        {"kernels.plugin", "\"kernels-cpu\""}}},
+      {"p2_v2_d2_lamb",
+       {{"parallel.data", "2"},
+        {"parallel.pipeline", "2"},
+        {"parallel.chunks", "2"},
+        {"model.layers", "4"},
+        {"optimizer.plugin", "\"optim-lamb\""},
+        {"schedule.plugin", "\"sched-interleaved\""}}},
   };
   return runs;
 }
@@ -338,6 +353,12 @@ TEST_F(ShardingPlan, IsWhatRanksTakeAndSend) {
   expect_planned("gradients");
   EXPECT_TRUE(plan("parameters").saves_weights);
   expect_planned("parameters");
+}
+
+/// optim-lamb adds squares over data ranks, and over tensor ranks.
+TEST_F(ShardingPlan, OfTrustRatiosIsWhatRanksTakeAndSend) {
+  run_.keys["optimizer.plugin"] = "\"optim-lamb\"";
+  for (const char* shard : {"none", "states", "gradients", "parameters"}) expect_planned(shard);
 }
 
 void ShardingPlan::expect_planned(const std::string& shard) {

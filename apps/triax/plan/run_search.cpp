@@ -36,7 +36,7 @@ PluginFacts facts_of(const config::RunConfig& run, Log& log) {
   config::RunConfig alone = run;
   alone.parallel = {};
   const train::RankPlugins plugins(alone, layout, 0, 1, log);
-  return {plugins.model().info(), plugins.optimizer_traits().elementwise};
+  return {plugins.model().info(), plugins.optimizer_traits().may_be_sharded()};
 }
 
 double tokens_per_step(const config::RunConfig& run, const ModelInfo& model) {

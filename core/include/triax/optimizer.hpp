@@ -42,15 +42,35 @@ struct ParameterShard {
   TensorView master, gradient;
   TensorView working;                // the weights that layers read; empty if they read the master weights
   std::span<const TensorView> state; // in the order of OptimizerTraits::state
+
+  /// For values of a whole parameter, such as a norm. The ranks of a group have this parameter and its gradient, and
+  /// each owns a part: the elements from `owned_first` on. A sum over owned() of these ranks, and then of the ranks of
+  /// each axis in ParamSpec::cuts, is that of the global tensor. The part does not depend on `optimizer.shard`.
+  /// @{
+  std::string group = {};                           // Group::axis; empty: this rank owns all
+  int members = 1;                                  // ranks of the group
+  std::int64_t owned_first = 0, owned_elements = 0; // with a group; 0 elements if other ranks own all
+  /// The owned elements of `master`, `gradient`, or a tensor of `state`.
+  TensorView owned(const TensorView& view) const {
+    if (group.empty()) return view;
+    const std::int64_t begin = owned_first - first;
+    return view.slice(0, begin, begin + owned_elements);
+  }
+  /// @}
 };
 
 /// What the engine allocates for an optimizer.
 struct OptimizerTraits {
   std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros;
                                   // of letters, digits, "_" and "-"
-  /// Whether the update of an element depends on values of this element only. If not, the engine refuses to shard
-  /// parameters over data ranks (`optimizer.shard`), whose group the optimizer does not get.
+  /// Whether the update of an element depends on values of this element only.
   bool elementwise = true;
+  /// Whether an update that is not elementwise gets values of whole parameters from ParameterShard::owned() of all
+  /// ranks of the group.
+  bool adds_over_group = false;
+
+  /// Whether parameters may be divided over data ranks (`optimizer.shard`): the engine refuses it otherwise.
+  bool may_be_sharded() const { return elementwise || adds_over_group; }
 };
 
 /// Arguments of a step.

@@ -127,6 +127,7 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     parameter.holds_part = parameter.resharded || (of.sharded && separate_working());
     parameter.scattered = of.sharded && schedule::scatters_gradients(sharding_);
     parameter.part = of.part;
+    parameter.members = of.members;
   }
 }
 
@@ -219,6 +220,7 @@ void Parameters::assign_owned_parts(const OfLayer& of) {
     family.owned = {from == to ? 0 : from, to - from};
     family.sharded = bucket.sharded;
     family.part = bucket.part;
+    family.members = bucket.members;
   }
 }
 
@@ -251,7 +253,11 @@ std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) c
                    .working = !separate_working()   ? TensorView{}
                               : parameter.resharded ? parameter.working
                                                     : updated(parameter.working),
-                   .state = parameter.state});
+                   .state = parameter.state,
+                   .group = reductions_[parameter.reduction].group,
+                   .members = parameter.members,
+                   .owned_first = owned.first,
+                   .owned_elements = owned.count});
   }
   return out;
 }

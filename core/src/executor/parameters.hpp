@@ -55,6 +55,7 @@ struct Parameter {
   bool scattered = false;        // and has no other reduced gradients
   bool resharded = false;        // and has other working weights only from UNSHARD to RESHARD
   std::int64_t part = 0;         // as Bucket::part
+  int members = 1;               // as Bucket::members
   int layer = 0;                 // number of its first layer on this rank
 };
 
@@ -191,6 +192,7 @@ class Parameters {
     OwnedPart owned{};
     bool sharded = false;
     std::int64_t part = 0;
+    int members = 1;
   };
   /// An accumulator of a family: one per layer, in a bucket of that layer.
   struct Side {

@@ -45,7 +45,8 @@ std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& secon
     if (std::ranges::count(first.state, first.state[i]) > 1)
       return text("traits() gives two state tensors the name \"{}\"", shortened(first.state[i]));
   }
-  const bool same = first.state == second.state && first.elementwise == second.elementwise;
+  const bool same = first.state == second.state && first.elementwise == second.elementwise &&
+                    first.adds_over_group == second.adds_over_group;
   return same ? std::string() : "traits() returns other traits at its second call";
 }
 
@@ -252,7 +253,7 @@ Refusals RankPlugins::check_optimizer_traits() const {
   if (!defect.empty())
     return of_plugin(run_.optimizer,
                      make_refusal(ErrorCode::kPluginFailed, {}, "{}", defect).with_hint("{}", kDefectHint));
-  if (traits.elementwise || sharding(run_) == schedule::Sharding::none) return {};
+  if (traits.may_be_sharded() || sharding(run_) == schedule::Sharding::none) return {};
   return make_refusal(ErrorCode::kUnsupported, {"optimizer.shard", "optimizer.plugin"},
                       "optimizer.shard = \"{}\" divides parameters, and optimizer.plugin \"{}\" needs whole ones",
                       run_.optimizer_core.shard, run_.optimizer.name)
