@@ -160,7 +160,7 @@ As JSON:
 
 Nothing fits:
 
-  $ triax fit run.toml --memory 10GiB
+  $ triax fit run.toml --memory 10GiB --set parallel.sequence=true --set optimizer.shard=states
   --memory 10GiB (10.7 GB): no setting fits: rank 0 needs 14.3 GB with parallel.sequence = true, optimizer.shard = "states", memory.recompute = "full", memory.recompute_layers = 0, batch.micro = 1
     use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state
   [1]

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "device/timeout_error.hpp"
@@ -25,7 +26,7 @@ bool advanced(HostTask& task) noexcept {
 } // namespace
 
 HostQueue::HostQueue(std::string_view stream, Device& device)
-    : location_("stream " + std::string(stream)), device_(device), ring_(kInitialItems) {}
+    : location_("stream " + std::string(stream)), device_(device) {}
 
 Event HostQueue::mark(const Event& before) {
   push({Item::Kind::mark, before});
@@ -35,7 +36,7 @@ Event HostQueue::mark(const Event& before) {
 void HostQueue::push(Item item) {
   item.number = ++last_;
   if (count_ == ring_.size()) {
-    std::vector<Item> larger(2 * ring_.size());
+    std::vector<Item> larger(std::max(kInitialItems, 2 * ring_.size()));
     for (std::size_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) % ring_.size()];
     ring_ = std::move(larger);
     head_ = 0;

@@ -93,7 +93,7 @@ class HostQueue {
   const std::string location_;
   Device& device_;
   Marks marks_;
-  std::vector<Item> ring_; // grows when full; its initial size is more than a step adds
+  std::vector<Item> ring_; // grows when full; its size after the first item is more than a step adds
   std::size_t head_ = 0, count_ = 0;
   std::uint32_t last_ = 0;
   bool advancing_ = false, failed_ = false;
