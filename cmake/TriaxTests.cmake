@@ -58,7 +58,7 @@ function(triax_add_test name)
   if(ARG_KIND STREQUAL "gpu")
     add_dependencies(${name} gpu_stand_in)
     set(launcher LAUNCHER ${triax_SOURCE_DIR}/scripts/gpu-stand-in --without-gpu --libraries
-      ${triax_BINARY_DIR}/gpu-stand-in)
+      ${triax_BINARY_DIR}/lib/triax/gpu-stand-in)
   endif()
   triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS}
     ENVIRONMENT ${ARG_ENVIRONMENT} ${launcher})

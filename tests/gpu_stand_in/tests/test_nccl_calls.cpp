@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NCCL stand-in: what calls compute, and what they refuse.
+#include <atomic>
+#include <thread>
+
 #include "nccl_harness.hpp"
 
 namespace triax::test {
@@ -103,13 +106,16 @@ TEST_F(Nccl, AReceiveOfAnotherTypeFails) {
 }
 
 TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
-  const std::string printed = run(1, [](Rank& rank) {
+  std::atomic<bool> failed = false;
+  const std::string printed = run(1, [&failed](Rank& rank) {
     float* data = rank.number == 0 ? allocate<float>(4) : filled(4, 1);
     EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
     if (rank.number == 0) {
       EXPECT_NE(rank.finish(), cudaSuccess);
-      rank.abort();
+      failed = true;
     }
+    while (!failed) std::this_thread::yield();
+    rank.abort();
     rank.finish();
   });
   EXPECT_THAT(printed, HasSubstr("ncclAllReduce: sendbuff"));
