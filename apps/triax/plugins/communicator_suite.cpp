@@ -125,12 +125,14 @@ std::function<std::unique_ptr<Device>(int)> devices_of(const SuiteRequest& reque
 RequestedSuite communicator_suite(const SuiteRequest& request, Refusals& refusals) {
   conformance::CommunicatorSubject subject;
   subject.name = request.choice.name;
-  const BackendAnswers answers = ask_backend(request, refusals);
-  subject.traits = answers.traits;
-  if (!refusals.empty()) return {};
   const std::string kernels = request.kernels.empty() ? kDeviceKernels : request.kernels;
-  if (answers.on_gpus) subject.setup.device = devices_of(request, kernels, refusals);
+  if (!request.kernels.empty()) subject.setup.device = devices_of(request, kernels, refusals);
   if (!refusals.empty()) return {};
+  const BackendAnswers answers = ask_backend(request, refusals);
+  if (!refusals.empty()) return {};
+  if (answers.on_gpus && !subject.setup.device) subject.setup.device = devices_of(request, kernels, refusals);
+  if (!refusals.empty()) return {};
+  subject.traits = answers.traits;
   subject.max_group = request.ranks;
   subject.allocations = conformance::allocations;
   subject.setup.options = request.choice.options;

@@ -198,6 +198,39 @@ TEST_F(Nccl, RefusesWhatItDoesNotKnow) {
   });
 }
 
+TEST_F(Nccl, RefusesCallsBeforeAllMembersHaveJoined) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ok(cudaSetDevice(devices_[0]));
+  float* data = filled(4, 1);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr, part = nullptr;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);
+  EXPECT_EQ(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, comm, make_stream()), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommSplit(comm, 0, 0, &part, &config), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  for (const char* const call : {"ncclAllReduce", "ncclCommSplit"})
+    EXPECT_THAT(printed, ::testing::ContainsRegex(std::string(call) +
+                                                  ": communicator .* is not ready: it joins, or was aborted"));
+}
+
+TEST_F(Nccl, RefusesMoreSplitsThanItHasPlaces) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ncclComm_t comm = nullptr, part = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, nullptr), ncclSuccess);
+  for (int split = 0; split < 64; ++split)
+    EXPECT_EQ(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, nullptr), ncclSuccess);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, nullptr), ncclInvalidUsage);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("ncclCommSplit: more than 64 splits of communicator"));
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 TEST_F(Nccl, RefusesFieldsOfTheConfigurationThatItDoesNotKnow) {
   ncclUniqueId id;
   ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);

@@ -68,7 +68,7 @@ struct Communicator {
   bool is_passed() const;
   // The state of all members is ncclRemoteError. Calls that run end by each member's own abort.
   void fail(const std::string& why);
-  // This member is gone: the end of its process is no failure.
+  // This member is gone: its process may end.
   void leave();
   // Notes members whose process has ended.
   void check_members();

@@ -51,7 +51,7 @@ struct SplitEntry {
 struct Segment {
   std::atomic<std::uint32_t> joined;
   std::atomic<std::uint32_t> failed; // for all members: calls that do not match, or a process that has ended
-  std::atomic<std::uint32_t> left;   // a member aborted: whoever waits for it to join or to split fails
+  std::atomic<std::uint32_t> left;   // a member aborted: a wait for it to join or to split fails
   Member members[kMaxMembers];
   SplitEntry splits[kMaxSplits][kMaxMembers];
   Channel channels[kMaxMembers][kMaxMembers]; // from, to

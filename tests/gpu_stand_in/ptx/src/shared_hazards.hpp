@@ -14,7 +14,7 @@ namespace triax::gpu_stand_in::STAND_IN_ISA {
 
 inline constexpr std::uint32_t kManyLanes = 63, kManyWarps = 63, kWarpBits = 63 << 6;
 // Of the six bits for the warp, the tag of a write needs five: a block has at most 32 warps. The sixth marks an atomic
-// access, which is no hazard for other atomics. It was made by one lane, by kManyLanes of its warp, or by
+// access, which other atomics may follow. It was made by one lane, by kManyLanes of its warp, or by
 // kLanesOfWarps, which only barriers order.
 inline constexpr std::uint32_t kAtomicBit = 32 << 6, kLanesOfWarps = 62;
 
