@@ -21,7 +21,7 @@ endfunction()
 function(triax_finish_bundle)
   get_property(programs GLOBAL PROPERTY TRIAX_BUNDLED)
   get_property(plugins GLOBAL PROPERTY TRIAX_PLUGINS)
-  add_custom_target(bundle DEPENDS triax triax_pages ${plugins} ${programs})
+  add_custom_target(bundle DEPENDS triax triax_pages ${plugins} ${programs} $<TARGET_NAME_IF_EXISTS:gpu_stand_in>)
   install(PROGRAMS scripts/gpu-check scripts/cuda-libraries scripts/bench-attention scripts/bench-gpt DESTINATION scripts
     COMPONENT bundle EXCLUDE_FROM_ALL)
   install(FILES benchmarks/gpt_runs.py DESTINATION benchmarks COMPONENT bundle EXCLUDE_FROM_ALL)

@@ -69,7 +69,9 @@ that need no GPU, manual pages, completions, examples and documentation.")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "headers for plugins of triax
 Headers and CMake package for shared libraries that triax loads:
-communicators, pipeline schedules, kernel sets, models and optimizers.")
+communicators, pipeline schedules, kernel sets, models and optimizers. If it
+was built with CUDA, it also has the GPU stand-in, which tests plugins for
+GPUs on machines without one.")
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "triax (= ${PROJECT_VERSION}-1)")
 
   if(TRIAX_WITH_CUDA)

@@ -58,7 +58,7 @@ function(triax_add_test name)
   if(ARG_KIND STREQUAL "gpu")
     add_dependencies(${name} gpu_stand_in)
     set(launcher LAUNCHER ${triax_SOURCE_DIR}/scripts/gpu-stand-in --without-gpu --libraries
-      ${triax_BINARY_DIR}/gpu-stand-in)
+      ${triax_BINARY_DIR}/lib/triax/gpu-stand-in)
   endif()
   set(by_suite "")
   if(TRIAX_SANITIZE AND ARG_KIND STREQUAL "unit") # the start of a process takes 51 ms

@@ -3,7 +3,8 @@
 #   triax_add_run_test(sched-mine RUN run.toml TEXT README.md SAME_LOSSES schedule.plugin=sched-gpipe)
 # adds a test that checks and trains RUN with the plugin of this build folder. TEXT becomes the training data: each of
 # its bytes is a token. With SAME_LOSSES it trains once more with these settings, and with BASELINE the run of another
-# TOML file; losses and gradient norms must then have the same bits. GPU: without a GPU, the test is skipped.
+# TOML file; losses and gradient norms must then have the same bits. GPU: without a GPU, the test runs on the GPU
+# stand-in; where that is not installed, it is skipped.
 #
 #   triax_add_plan_test(plan-mine RUN run.toml CLUSTER ${triax_CLUSTERS}/a100-dgx.toml GPUS 8)
 # adds a test that plans RUN with the planner of this build folder; triax check must accept the plan. triax_CLUSTERS is

@@ -42,14 +42,14 @@ What cannot run is refused:
     leave --ranks out: it is for communicators
   [2]
   $ for plugin in comm-local sched-gpipe optim-sgd kernels-cpu; do triax plugins test $plugin --kernels kernels-cpu; done
-  --kernels has no effect on a communicator
-    leave --kernels out: it is for models
+  --kernels kernels-cpu: its device is the host
+    leave --kernels out, or name a kernel set that computes on GPUs
   --kernels has no effect on a scheduler
-    leave --kernels out: it is for models
+    leave --kernels out: it is for communicators, models
   --kernels has no effect on an optimizer
-    leave --kernels out: it is for models
+    leave --kernels out: it is for communicators, models
   --kernels has no effect on a kernel set
-    leave --kernels out: it is for models
+    leave --kernels out: it is for communicators, models
   [2]
   $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
   plugin "comm-locla" was not found; nearest: comm-local

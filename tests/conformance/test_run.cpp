@@ -59,6 +59,17 @@ TEST(Check, ReportsTheFirstOfManyFailures) {
   EXPECT_EQ(result.failures.back(), "and 97 more");
 }
 
+/// What a library prints may be the cause.
+TEST(Check, ThatFailsShowsTheLastLineThatItPrinted) {
+  const auto prints = [](Report&) { std::fputs("first\nlast\n", stderr); };
+  EXPECT_THAT(run_check(check_of(prints)).failures, IsEmpty());
+  const Result result = run_check(check_of([&prints](Report& report) {
+    prints(report);
+    report.fail("a value is wrong");
+  }));
+  EXPECT_THAT(result.failures, ElementsAre("a value is wrong", "it printed: last"));
+}
+
 TEST(Check, ThatIsSkippedDoesNotRun) {
   Check check = check_of([](Report& report) { report.fail("it ran"); });
   check.skip_reason = [] { return std::string("no network"); };

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "plugin/probe_answer.hpp"
+#include "plugins/gpu_stand_in.hpp"
 #include "plugins/suite_object.hpp"
+#include "plugins/suite_plugins.hpp"
 #include "plugins/suite_probe.hpp"
 #include "triax/communicator.hpp"
 #include "triax/conformance/allocations.hpp"
@@ -16,6 +18,9 @@ namespace triax::app {
 namespace {
 
 using Ranks = CommTraits::Ranks;
+
+/// Whose devices the ranks have, if the backend refuses memory of the host.
+constexpr const char* kDeviceKernels = "kernels-cublas";
 
 CommTraits traits_in(const nlohmann::json& json) {
   CommTraits traits;
@@ -39,8 +44,16 @@ nlohmann::json answers_of_backend(const SuiteRequest& request) {
       *request.choice.library, {request.choice.options, null_log(), layout, 0, 1}, request.choice.folders);
   const CommTraits traits = ask("traits", [&] { return backend->traits(); });
   const bool threads = !request.processes.value_or(traits.ranks == CommTraits::Ranks::one_per_process);
-  const CommRequest wanted{DeviceKind::host, {DType::f32}, {std::string(kTensorAxis)}, threads, true};
-  const Refusals answer = ask("supports", [&] { return backend->supports(wanted); });
+  const auto ask_for = [&](DeviceKind device) {
+    const CommRequest wanted{device, {DType::f32}, {std::string(kTensorAxis)}, threads, true};
+    return ask("supports", [&] { return backend->supports(wanted); });
+  };
+  bool on_gpus = !request.kernels.empty();
+  Refusals answer = ask_for(on_gpus ? DeviceKind::cuda : DeviceKind::host);
+  if (!on_gpus && !answer.empty() && ask_for(DeviceKind::cuda).empty()) {
+    on_gpus = true;
+    answer = {};
+  }
   return {{"order", traits.order},
           {"send", traits.send},
           {"buffered_bytes", traits.buffered_bytes},
@@ -48,6 +61,7 @@ nlohmann::json answers_of_backend(const SuiteRequest& request) {
           {"reduction", traits.reduction},
           {"ranks", traits.ranks},
           {"stream_ordered", traits.stream_ordered},
+          {"on_gpus", on_gpus},
           {"refusals", plugin::refusals_json(answer)}};
 }
 
@@ -63,8 +77,13 @@ void refuse_other_ranks(const SuiteRequest& request, Ranks ranks, Refusals& refu
                      .with_hint("leave --processes out"));
 }
 
-/// What the backend declares. Refused: ranks on the host of this machine.
-CommTraits ask_backend(const SuiteRequest& request, Refusals& refusals) {
+struct BackendAnswers {
+  CommTraits traits;
+  bool on_gpus = false; // ranks have devices of a kernel set; else the host
+};
+
+/// What the backend declares. Refused: ranks on this machine.
+BackendAnswers ask_backend(const SuiteRequest& request, Refusals& refusals) {
   const auto json = ask_in_child(
       request, [&] { return answers_of_backend(request); }, refusals);
   if (!json) return {};
@@ -72,7 +91,33 @@ CommTraits ask_backend(const SuiteRequest& request, Refusals& refusals) {
   const Refusals answer = plugin::read_refusals(json->at("refusals"));
   if (answer.empty()) refuse_other_ranks(request, traits.ranks, refusals);
   add_refusals_of(request, answer, refusals);
-  return traits;
+  return {traits, json->at("on_gpus")};
+}
+
+/// Why the kernel set has no GPU for each rank.
+Refusals refusals_of_devices(const KernelSet& kernels, const std::string& name, int ranks) {
+  if (kernels.device_kind() != DeviceKind::cuda)
+    return make_refusal(ErrorCode::kConflict, {"--kernels"}, "--kernels {}: its device is the host", name)
+        .with_hint("leave --kernels out, or name a kernel set that computes on GPUs");
+  Refusals out;
+  for (const Refusal& refusal : kernels.device_available({.local_rank = ranks - 1, .local_ranks = ranks}))
+    out.add(make_refusal(refusal.code, {}, "{}: {}", name, refusal.message)
+                .with_hint("each rank needs a GPU (--ranks {}): {}", ranks, gpu_stand_in_hint()));
+  return out;
+}
+
+/// Devices for ranks, made by the kernel set.
+std::function<std::unique_ptr<Device>(int)> devices_of(const SuiteRequest& request, const std::string& name,
+                                                       Refusals& refusals) {
+  const auto kernels = kernels_of_flag(name, request.folders, refusals);
+  if (!refusals.empty()) return {};
+  const auto json = ask_in_child(
+      request, [&] { return plugin::refusals_json(refusals_of_devices(*kernels(), name, request.ranks)); }, refusals);
+  if (!json) return {};
+  refusals.add(plugin::read_refusals(*json));
+  return [kernels, ranks = request.ranks](int rank) {
+    return kernels()->make_device({.local_rank = rank, .local_ranks = ranks});
+  };
 }
 
 } // namespace
@@ -80,8 +125,14 @@ CommTraits ask_backend(const SuiteRequest& request, Refusals& refusals) {
 RequestedSuite communicator_suite(const SuiteRequest& request, Refusals& refusals) {
   conformance::CommunicatorSubject subject;
   subject.name = request.choice.name;
-  subject.traits = ask_backend(request, refusals);
+  const std::string kernels = request.kernels.empty() ? kDeviceKernels : request.kernels;
+  if (!request.kernels.empty()) subject.setup.device = devices_of(request, kernels, refusals);
   if (!refusals.empty()) return {};
+  const BackendAnswers answers = ask_backend(request, refusals);
+  if (!refusals.empty()) return {};
+  if (answers.on_gpus && !subject.setup.device) subject.setup.device = devices_of(request, kernels, refusals);
+  if (!refusals.empty()) return {};
+  subject.traits = answers.traits;
   subject.max_group = request.ranks;
   subject.allocations = conformance::allocations;
   subject.setup.options = request.choice.options;
@@ -90,9 +141,10 @@ RequestedSuite communicator_suite(const SuiteRequest& request, Refusals& refusal
   subject.setup.backend = [choice = request.choice](const PluginContext& context) {
     return create_for_suite<CommBackend>(*choice.library, context, choice.folders);
   };
-  return {
-      text("{}, up to {} ranks as {}", subject.name, request.ranks, subject.setup.processes ? "processes" : "threads"),
-      conformance::communicator_checks(subject)};
+  const std::string ranks = subject.setup.processes ? "processes" : "threads";
+  return {text("{}, up to {} ranks as {}{}", subject.name, request.ranks, ranks,
+               answers.on_gpus ? text(" with devices of {}", kernels) : ""),
+          conformance::communicator_checks(subject)};
 }
 
 } // namespace triax::app

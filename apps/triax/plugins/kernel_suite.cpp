@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugin/probe_answer.hpp"
+#include "plugins/gpu_stand_in.hpp"
 #include "plugins/suite_object.hpp"
 #include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
@@ -31,9 +32,7 @@ nlohmann::json answers_of_kernels(const SuiteRequest& request) {
 
 /// What to do where the device is missing. The set's own hint is about a training run.
 std::string hint_for(DeviceKind device) {
-  if (device != DeviceKind::cuda) return "run the suite on a machine with this device";
-  return "run the suite on a machine with a GPU, or in the source tree with scripts/gpu-stand-in, which runs GPU code "
-         "on the host";
+  return device == DeviceKind::cuda ? gpu_stand_in_hint() : "run the suite on a machine with this device";
 }
 
 KernelAnswers ask_kernel_set(const SuiteRequest& request, Refusals& refusals) {

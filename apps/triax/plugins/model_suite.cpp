@@ -94,16 +94,8 @@ RequestedSuite model_suite(const SuiteRequest& request, Refusals& refusals) {
   subject.model = [library = request.choice.library](const PluginContext& context) {
     return create_for_suite<Model>(*library, context);
   };
-  try {
-    subject.kernels = kernels_of_suite(request.kernels, request.folders);
-  } catch (const Error& error) {
-    const std::string where = error.where().empty() ? "" : error.where() + ": ";
-    refusals.add({ErrorCode::kUnknownPlugin,
-                  {"--kernels"},
-                  text("--kernels {}: {}{}", request.kernels, where, error.message()),
-                  error.hint()});
-    return {};
-  }
+  subject.kernels = kernels_of_flag(request.kernels, request.folders, refusals);
+  if (!refusals.empty()) return {};
   subject.ranks.backend = backend_of_suite("comm-local", request.folders);
   subject.ranks.timeout_s = request.timeout_s;
   subject.allocations = conformance::allocations;

@@ -19,9 +19,13 @@ namespace triax::app {
 namespace {
 
 constexpr KindOfSuite kKinds[] = {
-    {.kind = CommBackend::kKind, .make = communicator_suite, .has_ranks = true},
+    {.kind = CommBackend::kKind, .make = communicator_suite, .has_ranks = true, .uses_kernels = true},
     {.kind = Scheduler::kKind, .make = scheduler_suite},
-    {.kind = Model::kKind, .make = model_suite, .settings = small_model_settings, .uses_kernels = true},
+    {.kind = Model::kKind,
+     .make = model_suite,
+     .settings = small_model_settings,
+     .uses_kernels = true,
+     .default_kernels = "kernels-reference"},
     {.kind = Optimizer::kKind, .make = optimizer_suite},
     {.kind = KernelSet::kKind, .make = kernel_suite},
     {.kind = Planner::kKind, .make = planner_suite},

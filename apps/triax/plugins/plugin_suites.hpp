@@ -29,7 +29,7 @@ struct SuiteRequest {
   double timeout_s = 30;                                // of a wait
   std::vector<std::string> folders;                     // --path
   std::vector<std::pair<std::string, std::string>> set; // options that are set, sorted
-  std::string kernels;                                  // that a model runs on
+  std::string kernels; // that a model runs on, or whose devices the ranks of a communicator have; empty: not chosen
 };
 
 struct RequestedSuite {
@@ -44,7 +44,8 @@ struct KindOfSuite {
   std::vector<config::Override> (*settings)(const plugin::Library&,
                                             const std::vector<config::Override>& given) = nullptr;
   bool has_ranks = false;    // --threads, --processes and --ranks say how its ranks run
-  bool uses_kernels = false; // --kernels selects the kernel set that its checks compute on
+  bool uses_kernels = false; // --kernels selects the kernel set that its checks compute on, or its ranks' devices
+  const char* default_kernels = ""; // of --kernels
 };
 
 std::span<const KindOfSuite> kinds_of_suites();

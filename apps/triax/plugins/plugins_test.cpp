@@ -22,6 +22,7 @@
 #include "os/signal_name.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/plugin_kinds.hpp"
+#include "plugins/gpu_stand_in.hpp"
 #include "plugins/locate_plugin.hpp"
 #include "plugins/plugin_suites.hpp"
 #include "plugins/plugins_verbs.hpp"
@@ -38,12 +39,11 @@ using conformance::Outcome;
 using conformance::Result;
 
 constexpr int kDefaultRanks = 5;
-constexpr const char* kDefaultKernels = "kernels-reference";
 
 struct TestArguments {
   std::vector<std::string> folders; // --path
   std::string plugin, junit;
-  std::optional<std::string> kernels; // default: kDefaultKernels
+  std::optional<std::string> kernels; // default: KindOfSuite::default_kernels
   std::vector<config::Override> settings;
   bool threads = false, processes = false, list = false, json = false;
   std::optional<int> ranks; // default: kDefaultRanks
@@ -94,6 +94,7 @@ void refuse_flags(const TestArguments& arguments, const KindOfSuite& suite, Refu
 /// Loads the plugin, for the first time in a child process, and makes the checks of its kind.
 RequestedSuite request_suite(const TestArguments& arguments, Refusals& refusals) {
   const std::string file = std::filesystem::absolute(locate_plugin(arguments.plugin, arguments.folders).file);
+  const bool on_stand_in = load_gpu_stand_in(file);
   const auto failures = plugin::probe_loading(std::vector<std::filesystem::path>{file});
   if (!failures.empty()) throw Error(failures.begin()->second.reason(), file, failures.begin()->second.hint(file));
   const plugin::Library& library = plugin::load(file, "");
@@ -110,14 +111,16 @@ RequestedSuite request_suite(const TestArguments& arguments, Refusals& refusals)
   side.choice.folders = folders_to_search(arguments.folders);
   std::optional<bool> processes;
   if (arguments.threads || arguments.processes) processes = arguments.processes;
-  return kind->make({.choice = side.choice,
-                     .processes = processes,
-                     .ranks = arguments.ranks.value_or(kDefaultRanks),
-                     .timeout_s = arguments.timeout_s,
-                     .folders = arguments.folders,
-                     .set = side.set,
-                     .kernels = arguments.kernels.value_or(kDefaultKernels)},
-                    refusals);
+  RequestedSuite suite = kind->make({.choice = side.choice,
+                                     .processes = processes,
+                                     .ranks = arguments.ranks.value_or(kDefaultRanks),
+                                     .timeout_s = arguments.timeout_s,
+                                     .folders = arguments.folders,
+                                     .set = side.set,
+                                     .kernels = arguments.kernels.value_or(kind->default_kernels)},
+                                    refusals);
+  if (on_stand_in) suite.subject += ", on the GPU stand-in: no GPU on this machine";
+  return suite;
 }
 
 nlohmann::ordered_json to_json(const Result& result) {
@@ -222,7 +225,9 @@ void add_plugins_test(CLI::App& plugins, int& status) {
       ->check(not_empty());
   verb->add_flag("--list", arguments->list, "lists the checks and the clauses that they prove");
   add_settings(*verb, "--set", arguments->settings, "sets an option of the plugin", kAnyTable);
-  verb->add_option("--kernels", arguments->kernels, "kernel set of the host that a model runs on [kernels-reference]")
+  verb->add_option("--kernels", arguments->kernels,
+                   "kernel set that a model runs on, of the host [kernels-reference], or whose devices the ranks of a "
+                   "communicator have [kernels-cublas if it needs GPUs, else the host]")
       ->type_name("KERNELS")
       ->check(not_empty());
   verb->add_option("--timeout-s", arguments->timeout_s,

@@ -42,6 +42,21 @@ std::function<conformance::Object<KernelSet>()> kernels_of_suite(const std::stri
   return [&library, options = defaults_of(library)] { return create_for_suite<KernelSet>(library, *options); };
 }
 
+std::function<conformance::Object<KernelSet>()> kernels_of_flag(const std::string& name,
+                                                                const std::vector<std::string>& folders,
+                                                                Refusals& refusals) {
+  try {
+    return kernels_of_suite(name, folders);
+  } catch (const Error& error) {
+    const std::string where = error.where().empty() ? "" : error.where() + ": ";
+    refusals.add({ErrorCode::kUnknownPlugin,
+                  {"--kernels"},
+                  text("--kernels {}: {}{}", name, where, error.message()),
+                  error.hint()});
+    return {};
+  }
+}
+
 std::function<conformance::Object<CommBackend>(const PluginContext&)> backend_of_suite(
     const std::string& name, const std::vector<std::string>& folders) {
   const plugin::Library& library = load_for_suite(name, folders, CommBackend::kKind);

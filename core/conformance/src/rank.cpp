@@ -47,15 +47,21 @@ TensorView Rank::tensor(DType dtype, const Shape& shape) {
   return {data, dtype, shape};
 }
 
+/// Freed at the end: CUDA frees pinned memory when all streams are idle, and a check may hold one back.
+void* Rank::allocate_pinned(std::size_t bytes) {
+  memory_.push_back(device().allocate(bytes, MemoryKind::pinned));
+  return memory_.back()->data();
+}
+
 void Rank::write(const TensorView& view, const void* values) {
   if (view.bytes() == 0) return;
   if (on_host()) {
     std::memcpy(view.data(), values, view.bytes());
     return;
   }
-  const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
-  std::memcpy(pinned->data(), values, view.bytes());
-  device().upload(view.flat(), {pinned->data(), view.dtype(), {view.elements()}}, *setup_stream_);
+  void* const pinned = allocate_pinned(view.bytes());
+  std::memcpy(pinned, values, view.bytes());
+  device().upload(view.flat(), {pinned, view.dtype(), {view.elements()}}, *setup_stream_);
   set_up();
 }
 
@@ -65,11 +71,11 @@ void Rank::read(const TensorView& view, void* values) {
     std::memcpy(values, view.data(), view.bytes());
     return;
   }
-  const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
+  void* const pinned = allocate_pinned(view.bytes());
   setup_stream_->wait(stream().record());
-  device().download({pinned->data(), view.dtype(), {view.elements()}}, view.flat(), *setup_stream_);
+  device().download({pinned, view.dtype(), {view.elements()}}, view.flat(), *setup_stream_);
   set_up();
-  std::memcpy(values, pinned->data(), view.bytes());
+  std::memcpy(values, pinned, view.bytes());
 }
 
 void Rank::finish() {

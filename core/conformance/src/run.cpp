@@ -73,7 +73,12 @@ std::vector<std::string> run_isolated(const Check& check, const RunOptions& opti
     process.kill(SIGKILL);
   }
   if (has_timed_out) return {calls_at_timeout};
-  if (process.has_answered()) return from_answer(process.answer());
+  if (process.has_answered()) {
+    std::vector<std::string> failures = from_answer(process.answer());
+    if (!failures.empty() && !process.last_line().empty())
+      failures.push_back(text("it printed: {}", process.last_line()));
+    return failures;
+  }
   return {with_details(text("the check {}", process.how_it_ended()), *activities, process.last_line())};
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The NCCL stand-in: what calls compute, and what they refuse.
+#include <atomic>
+#include <thread>
+
 #include "nccl_harness.hpp"
 
 namespace triax::test {
@@ -103,13 +106,16 @@ TEST_F(Nccl, AReceiveOfAnotherTypeFails) {
 }
 
 TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
-  const std::string printed = run(1, [](Rank& rank) {
+  std::atomic<bool> failed = false;
+  const std::string printed = run(1, [&failed](Rank& rank) {
     float* data = rank.number == 0 ? allocate<float>(4) : filled(4, 1);
     EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
     if (rank.number == 0) {
       EXPECT_NE(rank.finish(), cudaSuccess);
-      rank.abort();
+      failed = true;
     }
+    while (!failed) std::this_thread::yield();
+    rank.abort();
     rank.finish();
   });
   EXPECT_THAT(printed, HasSubstr("ncclAllReduce: sendbuff"));
@@ -190,6 +196,39 @@ TEST_F(Nccl, RefusesWhatItDoesNotKnow) {
     EXPECT_STREQ(ncclGetErrorString(ncclInProgress), "NCCL operation in progress");
     EXPECT_STREQ(ncclGetErrorString(ncclNumResults), "unknown result code");
   });
+}
+
+TEST_F(Nccl, RefusesCallsBeforeAllMembersHaveJoined) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ok(cudaSetDevice(devices_[0]));
+  float* data = filled(4, 1);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr, part = nullptr;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, 0, &config), ncclInProgress);
+  EXPECT_EQ(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, comm, make_stream()), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommSplit(comm, 0, 0, &part, &config), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  for (const char* const call : {"ncclAllReduce", "ncclCommSplit"})
+    EXPECT_THAT(printed, ::testing::ContainsRegex(std::string(call) +
+                                                  ": communicator .* is not ready: it joins, or was aborted"));
+}
+
+TEST_F(Nccl, RefusesMoreSplitsThanItHasPlaces) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ncclComm_t comm = nullptr, part = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, nullptr), ncclSuccess);
+  for (int split = 0; split < 64; ++split)
+    EXPECT_EQ(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, nullptr), ncclSuccess);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, 0, &part, nullptr), ncclInvalidUsage);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("ncclCommSplit: more than 64 splits of communicator"));
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
 TEST_F(Nccl, RefusesFieldsOfTheConfigurationThatItDoesNotKnow) {

@@ -92,7 +92,7 @@ TEST(PtxSharedChecks, SharedAtomics) {
       "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\nbar.sync 0;\n";
   EXPECT_EQ(error_of(start + "red.shared.add.u32 [%r0], 1;\nbar.sync 0;\nld.shared.u32 %r1, [%r0];"), "");
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0], 1;\nld.shared.u32 %r1, [%r0];"),
-              HasSubstr("reads what was written by an atomic at shared address 0, and no barrier lies between"));
+              HasSubstr("reads what was written by an atomic of other lanes of this warp at shared address 0"));
   // Warp 0 accesses its words, and the atomics of warp 1 are there.
   const std::string plain = "st.shared.u32 [%s], %t;\nbar.sync 0;\nsetp.eq.u32 %p0, %w, 0;\nxor.b32 %r1, %s, 128;\n";
   const std::string add = "@!%p0 red.shared.add.u32 [%r1], 1;";
@@ -102,6 +102,44 @@ TEST(PtxSharedChecks, SharedAtomics) {
   EXPECT_THAT(error_of("mov.u32 %r0, memory;\nred.shared.add.u32 [%r0], 1;"), HasSubstr("nothing wrote"));
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+2], 1;"), HasSubstr("not a multiple of 4"));
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+4096], 1;"), HasSubstr("shared memory"));
+}
+
+TEST(PtxSharedChecks, AThreadComesAfterItsOwnAtomics) {
+  const std::string start = "st.shared.u32 [%s], %t;\nbar.sync 0;\nred.shared.add.u32 [%s], 1;\n";
+  EXPECT_EQ(error_of(start + "ld.shared.u32 %r1, [%s];\nadd.u32 %r1, %r1, 1;\nst.shared.u32 [%s], %r1;"), "");
+  EXPECT_EQ(error_of(start + "st.shared.u32 [%s], 7;\natom.shared.add.u32 %r1, [%s], 1;\nld.shared.u32 %r1, [%s];"),
+            "");
+  const std::string neighbour = "xor.b32 %r0, %s, 4;\n", warp = "xor.b32 %r0, %s, 128;\n";
+  for (const std::string access : {"ld.shared.u32 %r1, [%r0];", "st.shared.u32 [%r0], 7;"}) {
+    EXPECT_THAT(error_of(start + neighbour + access, 32),
+                AllOf(HasSubstr("written by an atomic of lane "), HasSubstr(" of this warp"),
+                      HasSubstr("no bar.warp.sync or barrier")));
+    EXPECT_EQ(error_of(start + "bar.warp.sync -1;\n" + neighbour + access, 32), "");
+    EXPECT_THAT(error_of(start + "bar.warp.sync -1;\n" + warp + access), HasSubstr("no barrier lies between"));
+    EXPECT_EQ(error_of(start + "bar.sync 0;\n" + warp + access), "");
+  }
+  EXPECT_THAT(
+      error_of("st.shared.u32 [%s], %t;\nbar.sync 0;\nsetp.eq.u32 %p0, %w, 0;\n@%p0 red.shared.add.u32 [%s], 1;\n" +
+               warp + "@!%p0 ld.shared.u32 %r1, [%r0];"),
+      AllOf(HasSubstr("written by an atomic of warp 0"), HasSubstr("no barrier lies between")));
+  // All threads read the word of the last lane of a warp.
+  EXPECT_THAT(error_of(start + "mov.u32 %r0, memory;\nld.shared.u32 %r1, [%r0+124];", 32),
+              HasSubstr("written by an atomic of lane 31 of this warp"));
+}
+
+TEST(PtxSharedChecks, AtomicsOfSeveralThreadsOnOneWord) {
+  const std::string start =
+      "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\nbar.sync 0;\n"
+      "red.shared.add.u32 [%r0], 1;\n";
+  const std::string read = "ld.shared.u32 %r1, [%r0];";
+  EXPECT_THAT(error_of(start + read, 32), HasSubstr("an atomic of other lanes of this warp"));
+  EXPECT_THAT(error_of(start + "@%p0 " + read, 32), HasSubstr("an atomic of other lanes of this warp"));
+  EXPECT_EQ(error_of(start + "bar.warp.sync -1;\n" + read, 32), "");
+  EXPECT_THAT(error_of(start + "bar.warp.sync -1;\n" + read), HasSubstr("no barrier lies between"));
+  EXPECT_THAT(error_of(start + "bar.warp.sync -1;\nsetp.eq.u32 %p0, %w, 0;\n@!%p0 " + read),
+              AllOf(HasSubstr("an atomic of other warps"), HasSubstr("no barrier lies between")));
+  EXPECT_EQ(error_of(start + "bar.sync 0;\nred.shared.add.u32 [%r0], 1;\nbar.sync 0;\n" + read), "");
+  EXPECT_EQ(error_of(start + "ld.volatile.shared.u32 %r1, [%r0];"), ""); // strong, as an atomic is
 }
 
 TEST(PtxSharedChecks, AsyncCopies) {

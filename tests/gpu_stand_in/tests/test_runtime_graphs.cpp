@@ -59,6 +59,18 @@ TEST_F(RuntimeGraphs, RunTheCapturedWorkAtEachLaunch) {
   refused(cudaErrorInvalidResourceHandle, "was destroyed", [&] { return cudaGraphLaunch(exec, b); });
 }
 
+TEST_F(RuntimeGraphs, BelongToOneDevice) {
+  begin();
+  append(1, a);
+  const cudaGraphExec_t exec = end();
+  ok(cudaSetDevice(device_ + 1));
+  cudaStream_t other = nullptr;
+  ok(cudaStreamCreate(&other));
+  const std::string graph = "the graph is GPU " + std::to_string(device_) + "'s";
+  refused(cudaErrorInvalidResourceHandle, graph, [&] { return cudaGraphLaunch(exec, other); });
+  ok(cudaSetDevice(device_));
+}
+
 TEST_F(RuntimeGraphs, KeepTheOrderThatEventsGive) {
   begin();
   append(1, a);

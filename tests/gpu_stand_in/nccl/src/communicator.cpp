@@ -53,7 +53,11 @@ void Communicator::fail(const std::string& why) {
   if (is_over()) return;
   report("NCCL: " + text() + ": " + why);
   state = ncclRemoteError;
-  if (Segment* shared = segment) shared->aborted = 1;
+  if (Segment* shared = segment) shared->failed = 1;
+}
+
+void Communicator::leave() {
+  if (segment) own().process = 0;
 }
 
 void Communicator::check_members() {
@@ -83,10 +87,11 @@ void Communicator::join() {
   }
   segment = shared;
   own().process = getpid();
-  if (aborted) shared->aborted = 1;
+  if (aborted) shared->left = 1;
   ++shared->joined;
   WaitReport late;
-  while (static_cast<int>(shared->joined) < size && !is_over()) {
+  const auto is_complete = [&] { return static_cast<int>(shared->joined) == size; };
+  while (!is_complete() && !is_broken()) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
     check_members();
     late.check(text(), [&] {
@@ -97,7 +102,7 @@ void Communicator::join() {
     });
   }
   unlink_segment(name);
-  state = is_over() ? ncclRemoteError : ncclSuccess;
+  state = is_complete() ? ncclSuccess : ncclRemoteError;
 }
 
 CommunicatorPtr find_communicator(ncclComm_t handle) {
@@ -137,8 +142,9 @@ ncclResult_t nccl_call(const char* name, const std::function<void()>& body) {
     body();
     return ncclSuccess;
   } catch (const NcclError& e) {
+    if (e.result == ncclInProgress) return e.result;
     last_message = std::string(name) + ": " + e.what();
-    if (e.result != ncclInProgress) report(last_message);
+    report(last_message);
     return e.result;
   } catch (const std::exception& e) {
     last_message = std::string(name) + ": " + e.what();

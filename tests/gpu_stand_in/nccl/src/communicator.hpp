@@ -52,11 +52,13 @@ struct Communicator {
   std::uint64_t barriers = 0;
   std::array<std::uint64_t, kMaxMembers> sent{}, received{}; // chunks
 
-  // A member failed or aborted.
+  // A member failed, or this one aborted. Aborts are local, as NCCL's: others do not learn of them.
   bool is_over() const {
     const Segment* shared = segment;
-    return aborted || (shared && shared->aborted != 0);
+    return aborted || (shared && shared->failed != 0);
   }
+  // A member will not come to where all meet.
+  bool is_broken() const { return is_over() || segment.load()->left != 0; }
   Member& own() { return segment.load()->members[rank]; }
   std::uint64_t identity() const { return std::hash<std::string>()(name) | 1; }
   std::string text() const; // "communicator /x, rank 0 of 2"
@@ -66,6 +68,8 @@ struct Communicator {
   bool is_passed() const;
   // The state of all members is ncclRemoteError. Calls that run end by each member's own abort.
   void fail(const std::string& why);
+  // This member is gone: its process may end.
+  void leave();
   // Notes members whose process has ended.
   void check_members();
   // NCCL ends a communicator only when no CUDA graph contains its calls. Also false while such a graph runs.

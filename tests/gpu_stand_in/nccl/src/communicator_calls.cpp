@@ -2,6 +2,8 @@
 // NCCL calls: communicators, versions and errors.
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -78,14 +80,14 @@ void split(const CommunicatorPtr& parent, const CommunicatorPtr& c, int number, 
   const SplitEntry* entries = parent->segment.load()->splits[number];
   WaitReport late;
   for (int n = 0; n < parent->size; ++n) {
-    while (entries[n].is_there == 0 && !parent->is_over()) {
+    while (entries[n].is_there == 0 && !parent->is_broken()) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       parent->check_members();
       late.check("ncclCommSplit of " + parent->text(),
                  [n] { return "; rank " + std::to_string(n) + " has not called it"; });
     }
   }
-  if (parent->is_over()) {
+  if (std::any_of(entries, entries + parent->size, [](const SplitEntry& entry) { return entry.is_there == 0; })) {
     c->state = parent->state = ncclRemoteError;
     return;
   }
@@ -124,7 +126,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return nccl_call("ncclGetUniqueId", [&] {
     static std::atomic<unsigned> number = 0;
     std::memset(id, 0, sizeof *id);
-    std::snprintf(id->internal, sizeof id->internal, "/gpu-stand-in-%d-%u", static_cast<int>(getpid()), ++number);
+    // The time, because a killed process may have left a segment behind, and its id may be this one's.
+    std::snprintf(id->internal, sizeof id->internal, "/gpu-stand-in-%d-%u-%lld", static_cast<int>(getpid()), ++number,
+                  static_cast<long long>(std::chrono::system_clock::now().time_since_epoch().count()));
   });
 }
 
@@ -191,6 +195,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     c->wait_for_graphs("ncclCommDestroy");
+    c->leave();
     remove_communicator(comm);
   });
 }
@@ -199,8 +204,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return nccl_call("ncclCommAbort", [&] {
     const CommunicatorPtr c = find_communicator(comm);
     c->aborted = true;
-    if (Segment* shared = c->segment) shared->aborted = 1;
+    if (Segment* shared = c->segment) shared->left = 1;
     c->wait_for_graphs("ncclCommAbort");
+    c->leave();
     remove_communicator(comm);
   });
 }

@@ -170,7 +170,8 @@ class GroupRun {
     const std::string why = "deadlock: GPU " + std::to_string(group_->device) + " calls " + own.text() + " before " +
                             other.text() + "; rank " + std::to_string(rank) + " of " + own.name + " calls " +
                             other.name + " before it. Call communicators in the same order on all ranks";
-    report("NCCL: " + why);
+    own.fail(why);
+    other.segment.load()->failed = 1; // the rank that waits in it learns of the failure, too
     throw StreamError(cudaErrorLaunchTimeout, why);
   }
 

@@ -49,7 +49,9 @@ struct SplitEntry {
 
 // New memory is zero.
 struct Segment {
-  std::atomic<std::uint32_t> joined, aborted;
+  std::atomic<std::uint32_t> joined;
+  std::atomic<std::uint32_t> failed; // for all members: calls that do not match, or a process that has ended
+  std::atomic<std::uint32_t> left;   // a member aborted: a wait for it to join or to split fails
   Member members[kMaxMembers];
   SplitEntry splits[kMaxSplits][kMaxMembers];
   Channel channels[kMaxMembers][kMaxMembers]; // from, to

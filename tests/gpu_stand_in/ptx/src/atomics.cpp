@@ -44,6 +44,13 @@ T next_value(Atomic how, T old, T b, T c) {
   }
 }
 
+// The tag of an atomic where tag `written` is, of a write that lies before it or of another atomic.
+std::uint32_t atomic_tag(const Warp& w, std::uint32_t written, bool is_before, std::uint32_t mine) {
+  if (is_before) return mine | kAtomicBit;
+  const bool of_this_warp = (written >> 6 & 31) == w.index && (written & 63) != kLanesOfWarps;
+  return of_this_warp ? mine | kAtomicBit | kManyLanes : w.block->clock << kTagClockShift | kAtomicBit | kLanesOfWarps;
+}
+
 template <class T>
 std::byte* shared_place(Warp& w, const Instruction& i, int l, std::uint64_t address) {
   Block& b = *w.block;
@@ -53,20 +60,19 @@ std::byte* shared_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
              " bytes of shared memory");
   }
   const auto offset = static_cast<std::uint32_t>(address);
-  const std::uint32_t limit = ordered_limit(w);
+  const std::uint32_t limit = ordered_limit(w), mine = shared_tag(w, l);
   for (std::uint32_t g = offset / 2; g < (offset + sizeof(T)) / 2; ++g) {
     std::uint32_t& written = b.write_tags[g];
     const std::uint32_t read = b.read_tags[g];
-    auto is_atomic = [](std::uint32_t tag) { return (tag >> 6 & 63) == kAtomicWarp; };
     if (is_unwritten(b, written))
       fail(w, i, l, ErrorKind::kUnwritten,
            "reads shared memory that nothing wrote, at shared address " + std::to_string(2 * g));
     if (written == kPending) fail(w, i, l, ErrorKind::kHazard, "atomic where a cp.async copies, before its wait");
-    if (written >= limit && !is_atomic(written) && !before(w, written, shared_tag(w, l)))
+    const bool is_before = written < limit || write_is_before(w, written, mine);
+    if (!is_before && (written & kAtomicBit) == 0)
       shared_hazard(w, i, l, 2 * g, written, "atomic where was written by ");
-    if (read >= limit && !before(w, read, shared_tag(w, l)))
-      shared_hazard(w, i, l, 2 * g, read, "atomic where was read by ");
-    written = b.clock << kTagClockShift | kAtomicWarp << 6 | kAtomicWarp;
+    if (read >= limit && !before(w, read, mine)) shared_hazard(w, i, l, 2 * g, read, "atomic where was read by ");
+    written = atomic_tag(w, written, is_before, mine);
   }
   return b.shared_at(offset);
 }

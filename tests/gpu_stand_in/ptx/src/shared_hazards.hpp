@@ -13,8 +13,10 @@
 namespace triax::gpu_stand_in::STAND_IN_ISA {
 
 inline constexpr std::uint32_t kManyLanes = 63, kManyWarps = 63, kWarpBits = 63 << 6;
-// The mark of atomic accesses in the place of the warp: ordered by barriers only, and not against its like.
-inline constexpr std::uint32_t kAtomicWarp = 62;
+// Of the six bits for the warp, the tag of a write needs five: a block has at most 32 warps. The sixth marks an atomic
+// access, which other atomics may follow. It was made by one lane, by kManyLanes of its warp, or by
+// kLanesOfWarps, which only barriers order.
+inline constexpr std::uint32_t kAtomicBit = 32 << 6, kLanesOfWarps = 62;
 
 // No access of this block.
 inline bool is_unwritten(const Block& b, std::uint32_t tag) {
@@ -31,20 +33,33 @@ inline std::uint32_t ordered_limit(const Warp& w) {
 inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
   const std::uint32_t warp = tag >> 6 & 63, clock = tag >> kTagClockShift;
   if (warp == w.index) return clock != w.clock || tag == mine;
-  return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps, or the mark of atomic accesses
+  return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps
+}
+
+// The same for the tag of a write. A lane comes after its own atomics, too.
+inline bool write_is_before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
+  if ((tag & kAtomicBit) == 0) return before(w, tag, mine);
+  const std::uint32_t lane = tag & 63;
+  return lane != kLanesOfWarps && before(w, tag ^ kAtomicBit, lane == kManyLanes ? 0 : mine);
 }
 
 [[noreturn]] inline void shared_hazard(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
-                                       std::uint32_t other, const char* what) {
+                                       std::uint32_t other, const std::string& what) {
   const std::uint32_t warp = other >> 6 & 63, their = other & 63;
-  const std::string who = warp == w.index       ? (their == kManyLanes ? "other lanes of this warp"
-                                                                       : "lane " + std::to_string(their) + " of this warp")
-                          : warp == kManyWarps  ? "other warps"
-                          : warp == kAtomicWarp ? "an atomic"
-                                                : "warp " + std::to_string(warp);
+  const std::string who = warp == w.index      ? (their == kManyLanes ? "other lanes of this warp"
+                                                                      : "lane " + std::to_string(their) + " of this warp")
+                          : warp == kManyWarps ? "other warps"
+                                               : "warp " + std::to_string(warp);
   fail(w, i, lane, ErrorKind::kHazard,
-       std::string(what) + who + " at shared address " + std::to_string(offset) +
+       what + who + " at shared address " + std::to_string(offset) +
            (warp == w.index ? ", and no bar.warp.sync or barrier lies between" : ", and no barrier lies between"));
+}
+
+[[noreturn]] inline void hazard_with_write(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
+                                           std::uint32_t other, const std::string& what) {
+  if ((other & kAtomicBit) == 0) shared_hazard(w, i, lane, offset, other, what);
+  const std::uint32_t who = (other & 63) == kLanesOfWarps ? other | kWarpBits : other ^ kAtomicBit;
+  shared_hazard(w, i, lane, offset, who, what + "an atomic of ");
 }
 
 [[gnu::noinline]] inline void explain_shared_read(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
@@ -60,8 +75,9 @@ inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
     if (tag == kPending)
       fail(w, i, who, ErrorKind::kHazard,
            "reads what a cp.async copies, before its wait, at shared address " + std::to_string(at));
-    if (tag >= limit && lane_bytes != 1 && !before(w, tag, first + of_lane))
-      shared_hazard(w, i, who, at, tag, "reads what was written by ");
+    const bool is_compared = lane_bytes != 1 && !(i.strong && (tag & kAtomicBit) != 0);
+    if (tag >= limit && is_compared && !write_is_before(w, tag, first + of_lane))
+      hazard_with_write(w, i, who, at, tag, "reads what was written by ");
   }
 }
 
@@ -111,8 +127,9 @@ STAND_IN_INLINE void check_shared_row(Warp& w, const Instruction& i, int lane, s
       fail(w, i, who, ErrorKind::kHazard,
            "writes where a cp.async copies, before its wait, at shared address " + std::to_string(at));
     if (read >= limit && !before(w, read, mine)) shared_hazard(w, i, who, at, read, "writes what was read by ");
-    if (write >= limit && !before(w, write, mine) && (!data || std::memcmp(data + 2 * g, b.shared_at(at), 2) != 0))
-      shared_hazard(w, i, who, at, write, "writes another value than was written by ");
+    if (write >= limit && !write_is_before(w, write, mine) &&
+        (!data || std::memcmp(data + 2 * g, b.shared_at(at), 2) != 0))
+      hazard_with_write(w, i, who, at, write, "writes another value than was written by ");
   }
 }
 

@@ -135,6 +135,7 @@ class Rank {
 
  private:
   void set_up();
+  void* allocate_pinned(std::size_t bytes);
   void await_count(const std::string& key, int count);
 
   const int index_;
