@@ -20,7 +20,7 @@ inline Outcome run_ranks(const std::filesystem::path& folder, const std::string&
       "cd '{}' && export WORLD_SIZE={} LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT={}; pids=; ",
       folder.string(), ranks, free_port());
   for (int rank = 0; rank < ranks; ++rank)
-    command += text("RANK={} timeout 200 '{}' {} > out.{} 2>&1 & pids=\"$pids $!\"; ", rank,
+    command += text("RANK={} timeout -k 10 200 '{}' {} > out.{} 2>&1 & pids=\"$pids $!\"; ", rank,
                     (installation() / "bin/triax").string(), arguments, rank);
   command += "failed=0; for pid in $pids; do wait $pid || failed=1; done; exit $failed";
   Outcome out = run_command(command);

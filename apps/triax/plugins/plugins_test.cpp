@@ -94,7 +94,10 @@ void refuse_flags(const TestArguments& arguments, const KindOfSuite& suite, Refu
 /// Loads the plugin, for the first time in a child process, and makes the checks of its kind.
 RequestedSuite request_suite(const TestArguments& arguments, Refusals& refusals) {
   const std::string file = std::filesystem::absolute(locate_plugin(arguments.plugin, arguments.folders).file);
-  const bool on_stand_in = load_gpu_stand_in(file);
+  bool on_stand_in = load_gpu_stand_in(file);
+  if (arguments.kernels && !on_stand_in) // whose devices the ranks may have
+    if (const auto kernels = plugin::try_find(*arguments.kernels, folders_to_search(arguments.folders)))
+      on_stand_in = load_gpu_stand_in(kernels->file);
   const auto failures = plugin::probe_loading(std::vector<std::filesystem::path>{file});
   if (!failures.empty()) throw Error(failures.begin()->second.reason(), file, failures.begin()->second.hint(file));
   const plugin::Library& library = plugin::load(file, "");

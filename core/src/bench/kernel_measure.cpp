@@ -32,7 +32,8 @@ double share_of_scores(const Mask& mask, const TensorView& q, const TensorView& 
     seen += static_cast<double>(std::clamp<std::int64_t>(mask.q0 + i - mask.k0 + 1, 0, keys));
   return seen / static_cast<double>(queries * keys);
 }
-/// Share of an attention's scores that the mask does not hide; 1 for other operations.
+
+/// Share of an attention's scores that a causal mask does not hide; 1 for other operations.
 double share_of_scores(const OpCall& call) {
   if (call.op == Op::attention_fwd) {
     const auto& x = call.as<AttentionFwd>();

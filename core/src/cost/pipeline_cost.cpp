@@ -68,8 +68,8 @@ std::vector<double> lengths_of(const Program& program, const PipelineTimes& time
   return out;
 }
 
-/// Megatron-LM runs all forwards before the backwards if a step has p microbatches. Ranks that exchange between pairs
-/// of passes would wait for each other.
+/// Megatron-LM runs all forwards before the backwards if an interleaved step has p microbatches. Ranks that exchange
+/// between pairs of passes would wait for each other. Lists of configurations have chunks with sched-interleaved only.
 void put_forwards_first(Schedule& schedule) {
   for (int rank = 0; rank < schedule.ranks(); ++rank)
     std::ranges::stable_partition(schedule.row(rank),

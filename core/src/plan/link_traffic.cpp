@@ -38,8 +38,9 @@ train::Preflight planned(const config::RunConfig& run, const Layout& layout, Log
 
 using ByLink = std::array<std::uint64_t, kLinkKinds>;
 
-/// What a rank sends over an axis. Its plan is that of another rank with the same layers.
-ByLink sent_by(const Layout& layout, int rank, const executor::AxisPlan& plan, int devices) {
+/// What a rank sends over an axis, whose plan is that of `planned`, a rank with the same layers. Transfers are those of
+/// `planned` alone: other ranks have the same ones only if they have the same index in their group.
+ByLink sent_by(const Layout& layout, int rank, int planned, const executor::AxisPlan& plan, int devices) {
   ByLink out{};
   const auto add = [&](int index, std::uint64_t bytes) {
     const int peer = member_of(layout, rank, plan.axes, index);
@@ -48,10 +49,13 @@ ByLink sent_by(const Layout& layout, int rank, const executor::AxisPlan& plan, i
   };
   const int member = layout.index(rank, plan.axes), members = static_cast<int>(plan.of_member.size());
   std::uint64_t in_collectives = plan.of_member[static_cast<std::size_t>(member)].bytes_out;
-  for (const auto& [index, bytes] : plan.sent) {
-    add(index, bytes);
-    in_collectives -= bytes;
-  }
+  if (member == layout.index(planned, plan.axes))
+    for (const auto& [index, bytes] : plan.sent) {
+      TRIAX_REQUIRE(bytes <= in_collectives, "the plan of rank {} sends {} bytes in transfers, and {} in all", planned,
+                    bytes, in_collectives);
+      add(index, bytes);
+      in_collectives -= bytes;
+    }
   add((member + 1) % members, in_collectives);
   return out;
 }
@@ -73,7 +77,7 @@ std::vector<AxisTraffic> link_traffic(const config::RunConfig& run, int devices,
       for (std::size_t axis = 0; axis < plan.communication.size(); ++axis) {
         const executor::AxisPlan& of = plan.communication[axis];
         if (axis == out.size()) out.push_back({of.axis, {}, {}});
-        const ByLink bytes = sent_by(layout, rank, of, devices);
+        const ByLink bytes = sent_by(layout, rank, plan.ranks.front(), of, devices);
         for (std::size_t kind = 0; kind < kLinkKinds; ++kind) count(out[axis].by_link[kind], bytes[kind]);
         count(out[axis].sent, bytes[0] + bytes[1]);
       }

@@ -47,11 +47,13 @@ class LambOptimizer final : public Optimizer {
                   .with_hint("use a kernel set for the host, or optim-adamw"));
     if (request.master != DType::f32 && request.master != DType::f64)
       out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                           "optim-lamb keeps master weights in fp32 or fp64, not {}", precision_name(request.master)));
+                           "optim-lamb keeps master weights in fp32 or fp64, not {}", precision_name(request.master))
+                  .with_hint("set train.precision to fp32, fp64, bf16 or fp16"));
     if (min_ratio_ > max_ratio_)
       out.add(make_refusal(ErrorCode::kOutOfRange, {"optimizer.min_trust_ratio", "optimizer.max_trust_ratio"},
                            "optimizer.min_trust_ratio = {} must be at most optimizer.max_trust_ratio = {}", min_ratio_,
-                           max_ratio_));
+                           max_ratio_)
+                  .with_hint("exchange the two values"));
     return out;
   }
 

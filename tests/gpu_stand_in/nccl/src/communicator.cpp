@@ -74,7 +74,8 @@ void Communicator::wait_for_graphs(const std::string& call) const {
   while (!may_end()) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     late.check(call + " of " + text(), [this] {
-      return "; a CUDA graph exists that contains " + std::to_string(captured) + " of its calls: destroy it first";
+      return "; a CUDA graph exists that contains " + std::to_string(captured) +
+             " groups of its calls: destroy it first";
     });
   }
 }
@@ -86,8 +87,11 @@ void Communicator::join() {
     return;
   }
   segment = shared;
-  own().process = getpid();
-  if (aborted) shared->left = 1;
+  if (aborted) {
+    shared->left = 1; // and its process may end
+  } else {
+    own().process = getpid();
+  }
   ++shared->joined;
   WaitReport late;
   const auto is_complete = [&] { return static_cast<int>(shared->joined) == size; };
