@@ -48,9 +48,13 @@ TensorView Rank::tensor(DType dtype, const Shape& shape) {
 }
 
 /// Freed at the end: CUDA frees pinned memory when all streams are idle, and a check may hold one back.
-void* Rank::allocate_pinned(std::size_t bytes) {
-  memory_.push_back(device().allocate(bytes, MemoryKind::pinned));
-  return memory_.back()->data();
+void* Rank::pinned(std::size_t bytes) {
+  if (bytes > pinned_bytes_) {
+    memory_.push_back(device().allocate(bytes, MemoryKind::pinned));
+    pinned_ = memory_.back()->data();
+    pinned_bytes_ = bytes;
+  }
+  return pinned_;
 }
 
 void Rank::write(const TensorView& view, const void* values) {
@@ -59,9 +63,9 @@ void Rank::write(const TensorView& view, const void* values) {
     std::memcpy(view.data(), values, view.bytes());
     return;
   }
-  void* const pinned = allocate_pinned(view.bytes());
-  std::memcpy(pinned, values, view.bytes());
-  device().upload(view.flat(), {pinned, view.dtype(), {view.elements()}}, *setup_stream_);
+  void* const staged = pinned(view.bytes());
+  std::memcpy(staged, values, view.bytes());
+  device().upload(view.flat(), {staged, view.dtype(), {view.elements()}}, *setup_stream_);
   set_up();
 }
 
@@ -71,11 +75,11 @@ void Rank::read(const TensorView& view, void* values) {
     std::memcpy(values, view.data(), view.bytes());
     return;
   }
-  void* const pinned = allocate_pinned(view.bytes());
+  void* const staged = pinned(view.bytes());
   setup_stream_->wait(stream().record());
-  device().download({pinned, view.dtype(), {view.elements()}}, view.flat(), *setup_stream_);
+  device().download({staged, view.dtype(), {view.elements()}}, view.flat(), *setup_stream_);
   set_up();
-  std::memcpy(values, pinned, view.bytes());
+  std::memcpy(values, staged, view.bytes());
 }
 
 void Rank::finish() {

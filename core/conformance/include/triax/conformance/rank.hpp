@@ -135,7 +135,8 @@ class Rank {
 
  private:
   void set_up();
-  void* allocate_pinned(std::size_t bytes);
+  /// Pinned memory for one copy at a time.
+  void* pinned(std::size_t bytes);
   void await_count(const std::string& key, int count);
 
   const int index_;
@@ -148,6 +149,8 @@ class Rank {
   // Destroyed in reverse order: transports, streams, then what they refer to.
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<Memory>> memory_;
+  void* pinned_ = nullptr;
+  std::size_t pinned_bytes_ = 0;
   std::unique_ptr<Stream> setup_stream_, stream_; // setup_stream_ does not wait for a check's work
   Object<CommBackend> backend_;
   std::mutex mutex_; // guards communicators_, which abort() reads
