@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -102,12 +103,23 @@ class Calibration {
     measure_transfers();
     measure_steps();
     fit();
+    programs_.throw_if_stopped();
   }
 
   const Cluster& cluster() const { return cluster_; }
   const std::vector<CalibrationStep>& steps() const { return steps_; }
 
  private:
+  /// The fit calls `predict` hundreds of times, and ends at a stop signal.
+  void add_time(double seconds, double width, std::function<double(const Cluster&)> predict) {
+    times_.push_back({seconds,
+                      [this, predict = std::move(predict)](const Cluster& cluster) {
+                        programs_.throw_if_stopped();
+                        return predict(cluster);
+                      },
+                      width});
+  }
+
   /// Flags that set the options of a table: "comm.wait=spin".
   void add_settings(const std::string& table, std::vector<std::string>& arguments) const {
     for (const config::ResolvedValue& value : loaded_.values) {
@@ -158,11 +170,9 @@ class Calibration {
     for (const bench::KernelCase& of : operations_->cases()) {
       if (!seconds.contains(of.name)) continue;
       const OpCall* const call = &of.call;
-      times_.push_back({seconds.at(of.name),
-                        [call, code = *cost::code_named("triax")](const Cluster& cluster) {
-                          return cost::OperationCost(cluster.device, code).of(*call).seconds;
-                        },
-                        kOperationWidth});
+      add_time(seconds.at(of.name), kOperationWidth, [call, code = *cost::code_named("triax")](const Cluster& cluster) {
+        return cost::OperationCost(cluster.device, code).of(*call).seconds;
+      });
     }
   }
 
@@ -184,22 +194,17 @@ class Calibration {
     for (const auto& measured : measured_sizes(name)) {
       // The size of an all-gather is that of its output; the model's, of a member's part.
       const double bytes = kind == Collective::Kind::all_gather ? measured.first / 2 : measured.first;
-      times_.push_back({measured.second,
-                        [kind, bytes](const Cluster& cluster) {
-                          return cost::CollectiveCost(cluster).seconds(kind, bytes, cost::GroupShape{2, 1, 1});
-                        },
-                        kCollectiveWidth});
+      add_time(measured.second, kCollectiveWidth, [kind, bytes](const Cluster& cluster) {
+        return cost::CollectiveCost(cluster).seconds(kind, bytes, cost::GroupShape{2, 1, 1});
+      });
     }
   }
 
   void measure_transfers() {
     for (const auto& measured : measured_sizes(kTransfers))
-      times_.push_back({measured.second,
-                        [bytes = measured.first](const Cluster& cluster) {
-                          return cluster.step.transfer_s.value +
-                                 bytes / cost::CollectiveCost(cluster).link_bandwidth(false);
-                        },
-                        kCollectiveWidth});
+      add_time(measured.second, kCollectiveWidth, [bytes = measured.first](const Cluster& cluster) {
+        return cluster.step.transfer_s.value + bytes / cost::CollectiveCost(cluster).link_bandwidth(false);
+      });
   }
 
   void measure_steps() {
@@ -212,8 +217,8 @@ class Calibration {
     const std::string plugins = plugin_tables(loaded_);
     for (CalibrationStep& step : steps_) {
       measure_step(step, sizes_, plugins, folder_, programs_);
-      times_.push_back(
-          {step.measured_s, [of = &step](const Cluster& cluster) { return predict_step_s(*of, cluster); }, kStepWidth});
+      add_time(step.measured_s, kStepWidth,
+               [of = &step](const Cluster& cluster) { return predict_step_s(*of, cluster); });
     }
   }
 
