@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "bench/gpt_operations.hpp"
@@ -224,18 +225,19 @@ class Calibration {
 
   void fit() {
     cost::DeviceCosts& device = cluster_.device;
-    constexpr double kSecond = 1, kMaxBandwidth = 1e13;
-    cost::fit_constants(cluster_,
-                        {{&device.gemm_share, 1},
-                         {&device.memory_share, 1},
-                         {&device.narrow_head, 1e4},
-                         {&device.fill, 1e6},
-                         {&device.launch_s, kSecond},
-                         {&cluster_.node.bandwidth, kMaxBandwidth},
-                         {&cluster_.collectives.launch_s, kSecond},
-                         {&cluster_.step.transfer_s, kSecond},
-                         {&cluster_.step.fixed_s, 1e3}},
-                        times_);
+    const std::set<const Constant*> fitted = {&device.gemm_share,
+                                              &device.memory_share,
+                                              &device.narrow_head,
+                                              &device.fill,
+                                              &device.launch_s,
+                                              &cluster_.node.bandwidth,
+                                              &cluster_.collectives.launch_s,
+                                              &cluster_.step.transfer_s,
+                                              &cluster_.step.fixed_s};
+    std::vector<cost::FittedConstant> constants;
+    for (const cost::NamedConstant& of : cost::named_constants(cluster_))
+      if (fitted.contains(of.constant)) constants.push_back({of.constant, of.most});
+    cost::fit_constants(cluster_, constants, times_);
     cluster_.node.card_bandwidth = prior(cluster_.node.bandwidth.value, 1); // there is one node
     cluster_.profile = {.processor = machine_.processor,
                         .cores = machine_.cores,
