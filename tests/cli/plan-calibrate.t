@@ -120,6 +120,14 @@ It can be measured again, with the same command:
   --calibrate measures fp32, bf16 and fp16, not fp64
     use --set train.precision=fp32
   [2]
+  $ triax plan run.toml --calibrate new.toml --set comm.data.plugin=comm-faulty --set comm.data.inner=comm-local
+  --calibrate measures one communicator, and the run has comm.plugin = "comm-local" and comm.data.plugin = "comm-faulty"
+    use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]
+  [2]
+  $ triax plan run.toml --calibrate new.toml --set comm.plugin=comm-faulty --set comm.inner=comm-local --set comm.data.seed=3
+  --calibrate measures one communicator, and [comm.data] and [comm] have different options of comm-faulty
+    use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]
+  [2]
   $ triax plan --calibrate new.toml
   triax: RUN.toml is required with --calibrate, which measures its plugins
     see: triax plan --help

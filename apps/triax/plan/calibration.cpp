@@ -29,7 +29,9 @@
 #include "os/stop_signals.hpp"
 #include "os/temporary_folder.hpp"
 #include "plan/profile_check.hpp"
+#include "plugin/option_text.hpp"
 #include "report/units.hpp"
+#include "triax/error.hpp"
 #include "triax/precision.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -80,9 +82,12 @@ Cluster prior_cluster(const os::Machine& machine) {
   return out;
 }
 
-CalibrationJson read_bench_object(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return CalibrationJson::parse(in);
+/// Options of a plugin by name, as TOML text. Those that are not set have their defaults.
+std::map<std::string, std::string> options_of(const config::PluginChoice& plugin) {
+  std::map<std::string, std::string> out;
+  for (const triax_option& option : plugin.library->options)
+    if (plugin.options.has(option.name)) out[option.name] = plugin::to_toml(plugin.options.value(option.name));
+  return out;
 }
 
 class Calibration {
@@ -121,49 +126,34 @@ class Calibration {
                       width});
   }
 
-  /// Flags that set the options of a table: "comm.wait=spin".
-  void add_settings(const std::string& table, std::vector<std::string>& arguments) const {
-    for (const config::ResolvedValue& value : loaded_.values) {
-      const bool is_set = value.origin != "default" && value.origin != "derived";
-      if (!is_set || !value.key.starts_with(table + ".") || value.key.ends_with(".plugin")) continue;
-      if (value.key.rfind('.') == table.size() && value.key != "kernels.threads")
-        arguments.insert(arguments.end(), {"--set", value.key + "=" + value.value});
-    }
-  }
-
-  CalibrationJson bench(const std::string& what, std::vector<std::string> arguments, const std::string& table,
-                        const config::PluginChoice& plugin) {
+  /// Calls `read` with the result of triax bench. `table`: of the plugin's options in --set.
+  void bench(const std::string& what, std::vector<std::string> arguments, const std::string& table,
+             const config::PluginChoice& plugin, const std::function<void(const CalibrationJson&)>& read) {
     const std::filesystem::path file = folder_ / "bench.json";
     arguments.insert(arguments.begin(), "bench");
     arguments.insert(arguments.end(), {"--plugin", plugin.library->file.string(), "--rounds", "5", "--turn-ms", "5",
                                        "--output", file.string()});
-    add_settings(table, arguments);
+    for (const auto& [name, value] : options_of(plugin))
+      if (table != "kernels" || name != "threads") // --threads sets it
+        arguments.insert(arguments.end(), {"--set", text("{}.{}={}", table, name, value)});
     programs_.run(what, arguments);
-    return read_bench_object(file);
+    try {
+      std::ifstream in(file);
+      read(CalibrationJson::parse(in));
+    } catch (const CalibrationJson::exception& error) {
+      throw Error(text("not a result of triax bench, for the measurement of {}: {}", what, error.what()), file.string(),
+                  "check that its folder has free space, or set TMPDIR to another folder, and measure again");
+    }
   }
 
   void measure_operations() {
-    const CalibrationJson all =
-        bench("operations",
-              {"kernels", "--hidden", text("{}", sizes_.hidden), "--heads", text("{}", sizes_.heads), "--sequence",
-               text("{}", sizes_.sequence), "--micro", text("{}", kMicro), "--vocab", text("{}", kVocab), "--precision",
-               std::string(precision_name(run_.train.compute)), "--threads", "1", "--product",
-               text("{}", 2 * sizes_.hidden), "--copied-mib", "8"},
-              "kernels", run_.kernels);
-    const CalibrationJson& side = all.at("sides").at(0);
-    double flops = 1e12 * side.at("product_tflop_s").get<double>(), bytes = 1e9 * side.at("copy_gb_s").get<double>();
     std::map<std::string, double> seconds;
-    for (const CalibrationJson& of : all.at("operations")) {
-      const double mean_s = 1e-6 * of.at("sides").at(0).at("mean_us").get<double>();
-      seconds[of.at("name").get<std::string>()] = mean_s;
-      const bool computes = of.at("flops").get<double>() > 0;
-      (computes ? flops : bytes) =
-          std::max(computes ? flops : bytes, of.at(computes ? "flops" : "bytes").get<double>() / mean_s);
-    }
-    // The largest rates of all: shares of them are at most 1.
-    constexpr double kRateWidth = 0.05;
-    cluster_.device.peak_16bit = cluster_.device.peak_32bit = {flops, Origin::measured, kRateWidth};
-    cluster_.device.memory_bandwidth = {bytes, Origin::measured, kRateWidth};
+    bench("operations",
+          {"kernels", "--hidden", text("{}", sizes_.hidden), "--heads", text("{}", sizes_.heads), "--sequence",
+           text("{}", sizes_.sequence), "--micro", text("{}", kMicro), "--vocab", text("{}", kVocab), "--precision",
+           std::string(precision_name(run_.train.compute)), "--threads", "1", "--product",
+           text("{}", 2 * sizes_.hidden), "--copied-mib", "8"},
+          "kernels", run_.kernels, [&](const CalibrationJson& all) { seconds = read_operations(all); });
     side_ = std::make_unique<bench::KernelSide>(run_.kernels, 1);
     operations_ = std::make_unique<bench::GptOperations>(
         *side_, bench::GptShapes{sizes_.hidden, sizes_.heads, sizes_.sequence, kMicro, kVocab, 0.1}, run_.train.compute,
@@ -177,13 +167,34 @@ class Calibration {
     }
   }
 
+  /// Sets the largest rates. Returns seconds by name.
+  std::map<std::string, double> read_operations(const CalibrationJson& all) {
+    const CalibrationJson& side = all.at("sides").at(0);
+    double flops = 1e12 * side.at("product_tflop_s").get<double>(), bytes = 1e9 * side.at("copy_gb_s").get<double>();
+    std::map<std::string, double> seconds;
+    for (const CalibrationJson& of : all.at("operations")) {
+      const double mean_s = 1e-6 * of.at("sides").at(0).at("mean_us").get<double>();
+      seconds[of.at("name").get<std::string>()] = mean_s;
+      const bool computes = of.at("flops").get<double>() > 0;
+      (computes ? flops : bytes) =
+          std::max(computes ? flops : bytes, of.at(computes ? "flops" : "bytes").get<double>() / mean_s);
+    }
+    // The largest rates of all: shares of them are at most 1.
+    constexpr double kRateWidth = 0.05;
+    cost::DeviceCosts& device = cluster_.device;
+    device.peak_16bit = device.peak_32bit = {flops, Origin::measured, kRateWidth};
+    device.memory_bandwidth = {bytes, Origin::measured, kRateWidth};
+    return seconds;
+  }
+
   /// Seconds by bytes.
   std::vector<std::pair<double, double>> measured_sizes(const std::string& operation) {
-    const CalibrationJson all =
-        bench(operation, {"comm", "--op", operation, "--ranks", "2", "--sizes", "4K,64K,1M,4M"}, "comm", comm());
     std::vector<std::pair<double, double>> out;
-    for (const CalibrationJson& of : all.at("sizes"))
-      out.emplace_back(of.at("bytes").get<double>(), 1e-6 * of.at("sides").at(0).at("mean_us").get<double>());
+    bench(operation, {"comm", "--op", operation, "--ranks", "2", "--sizes", "4K,64K,1M,4M"}, "comm", comm(),
+          [&out](const CalibrationJson& all) {
+            for (const CalibrationJson& of : all.at("sizes"))
+              out.emplace_back(of.at("bytes").get<double>(), 1e-6 * of.at("sides").at(0).at("mean_us").get<double>());
+          });
     return out;
   }
   const config::PluginChoice& comm() const { return run_.comm.at(std::string(kTensorAxis)); }
@@ -266,6 +277,27 @@ bool is_profile(const std::filesystem::path& file) {
   return read.cluster && read.cluster->profile;
 }
 
+/// The cluster file has constants of one communicator.
+Refusals check_axes(const config::RunConfig& run) {
+  const config::PluginChoice& tensor = run.comm.at(std::string(kTensorAxis));
+  for (const auto& [axis, choice] : run.comm) {
+    const std::string key = choice.named_in + ".plugin";
+    const char* const hint =
+        "use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]";
+    if (choice.name != tensor.name || !choice.library)
+      return make_refusal(ErrorCode::kUnsupported, {key, tensor.named_in + ".plugin"},
+                          "--calibrate measures one communicator, and the run has {}.plugin = \"{}\" and {} = \"{}\"",
+                          tensor.named_in, tensor.name, key, choice.name)
+          .with_hint("{}", hint);
+    if (options_of(choice) != options_of(tensor))
+      return make_refusal(ErrorCode::kUnsupported, {choice.table, tensor.table},
+                          "--calibrate measures one communicator, and [{}] and [{}] have different options of {}",
+                          choice.table, tensor.table, choice.name)
+          .with_hint("{}", hint);
+  }
+  return {};
+}
+
 Refusals check_calibration(const CalibrationArguments& arguments, const config::RunConfig& run) {
   Refusals out;
   if (const std::string wrong = output_file_error(arguments.output); !wrong.empty())
@@ -288,6 +320,7 @@ Refusals check_calibration(const CalibrationArguments& arguments, const config::
                          "--calibrate measures fp32, bf16 and fp16, not {}", precision_name(type))
                 .with_hint("use --set train.precision=fp32"));
   if (!out.empty()) return out;
+  out = check_axes(run);
   bench::KernelSide side(run.kernels, 1);
   if (!side.kernels().computes())
     out.add(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},
