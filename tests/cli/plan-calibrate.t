@@ -34,7 +34,7 @@
   $ tail -1 measured
   wrote here.toml
   $ grep -c 'origin = "measured"' here.toml
-  13
+  12
   $ sed -n '/profile/,/^$/p' here.toml | sed -e '/processor/s/".*/".../' -e '/cores/s/[0-9].*/N/' -e 's/"[0-9a-f]\{32\}"/"..."/'
   [profile]
   processor = "...

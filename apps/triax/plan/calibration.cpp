@@ -181,8 +181,10 @@ class Calibration {
     }
     // The largest rates of all: shares of them are at most 1.
     constexpr double kRateWidth = 0.05;
+    const bool is_16bit = bytes_of(run_.train.compute) == 2;
     cost::DeviceCosts& device = cluster_.device;
-    device.peak_16bit = device.peak_32bit = {flops, Origin::measured, kRateWidth};
+    (is_16bit ? device.peak_16bit : device.peak_32bit) = {flops, Origin::measured, kRateWidth};
+    (is_16bit ? device.peak_32bit : device.peak_16bit) = prior(flops, 1);
     device.memory_bandwidth = {bytes, Origin::measured, kRateWidth};
     return seconds;
   }
