@@ -34,7 +34,7 @@
   $ tail -1 measured
   wrote here.toml
   $ grep -c 'origin = "measured"' here.toml
-  13
+  12
   $ sed -n '/profile/,/^$/p' here.toml | sed -e '/processor/s/".*/".../' -e '/cores/s/[0-9].*/N/' -e 's/"[0-9a-f]\{32\}"/"..."/'
   [profile]
   processor = "...
@@ -53,7 +53,12 @@ The file is a cluster of one node, whose constants are those of this machine:
   the first plan as a run
   $ columns=id,set,unit,layers,hidden,heads,seq,vocab,p,t,d,b,B,v,recompute,sp,sg,fused,code,ddp
   $ { echo $columns; echo one,own,s/step,4,32,4,16,257,1,1,1,2,8,1,none,0,0,1,2022,local; } > runs.csv
-  $ triax plan --cluster here.toml --predict runs.csv | sed 's/[0-9.e-]*$//'
+  $ triax plan --cluster here.toml --predict runs.csv
+  here.toml: measured with train.precision fp32, and --predict predicts bf16
+    measure again: triax plan RUN.toml --set train.precision=bf16 --calibrate here.toml
+  [2]
+  $ sed 's/^precision = .*/precision = "bf16"/' here.toml > bf16.toml
+  $ triax plan --cluster bf16.toml --predict runs.csv | sed 's/[0-9.e-]*$//'
   id,prediction
   one,
 
@@ -74,10 +79,15 @@ It can be measured again, with the same command:
   $ sed 's/^cores = .*/cores = 1000/' here.toml > other.toml; triax plan run.toml --cluster other.toml 2>&1 | sed 's/of .*, and this/of ..., and this/; s/has .*/has .../'
   other.toml: measured with 1000 cores of ..., and this machine has ...
     measure again: triax plan RUN.toml --calibrate other.toml
+  $ triax plan run.toml --cluster here.toml --set comm.data.plugin=comm-faulty --set comm.data.inner=comm-local
+  here.toml: measured with comm-local, and the run has comm.data.plugin = "comm-faulty"
+    measure again: triax plan RUN.toml --calibrate here.toml
+  [2]
   $ sed 's/^kernels_build = .*/kernels_build = "0"/' here.toml > other.toml
   $ triax plan run.toml --cluster other.toml 2>&1 | sed 's/build [0-9a-f]\{32\}/build .../'
   other.toml: measured with build 0 of kernels-reference, and {plugins}/kernels-reference.so is build ...
     measure again: triax plan RUN.toml --calibrate other.toml
+  $ sed 's/^kernels_build = .*/kernels_build = "0"/' bf16.toml > other.toml
   $ triax plan --cluster other.toml --predict runs.csv 2>&1 | sed 's/build [0-9a-f]\{32\}/build .../'
   other.toml: measured with build 0 of kernels-reference, and {plugins}/kernels-reference.so is build ...
     measure again: triax plan RUN.toml --calibrate other.toml
@@ -109,6 +119,14 @@ It can be measured again, with the same command:
   $ triax plan run.toml --calibrate new.toml --set train.precision=fp64
   --calibrate measures fp32, bf16 and fp16, not fp64
     use --set train.precision=fp32
+  [2]
+  $ triax plan run.toml --calibrate new.toml --set comm.data.plugin=comm-faulty --set comm.data.inner=comm-local
+  --calibrate measures one communicator, and the run has comm.plugin = "comm-local" and comm.data.plugin = "comm-faulty"
+    use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]
+  [2]
+  $ triax plan run.toml --calibrate new.toml --set comm.plugin=comm-faulty --set comm.inner=comm-local --set comm.data.seed=3
+  --calibrate measures one communicator, and [comm.data] and [comm] have different options of comm-faulty
+    use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]
   [2]
   $ triax plan --calibrate new.toml
   triax: RUN.toml is required with --calibrate, which measures its plugins

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "bench/gpt_operations.hpp"
@@ -27,7 +29,9 @@
 #include "os/stop_signals.hpp"
 #include "os/temporary_folder.hpp"
 #include "plan/profile_check.hpp"
+#include "plugin/option_text.hpp"
 #include "report/units.hpp"
+#include "triax/error.hpp"
 #include "triax/precision.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -78,9 +82,12 @@ Cluster prior_cluster(const os::Machine& machine) {
   return out;
 }
 
-CalibrationJson read_bench_object(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return CalibrationJson::parse(in);
+/// Options of a plugin by name, as TOML text. Those that are not set have their defaults.
+std::map<std::string, std::string> options_of(const config::PluginChoice& plugin) {
+  std::map<std::string, std::string> out;
+  for (const triax_option& option : plugin.library->options)
+    if (plugin.options.has(option.name)) out[option.name] = plugin::to_toml(plugin.options.value(option.name));
+  return out;
 }
 
 class Calibration {
@@ -102,41 +109,66 @@ class Calibration {
     measure_transfers();
     measure_steps();
     fit();
+    programs_.throw_if_stopped();
   }
 
   const Cluster& cluster() const { return cluster_; }
   const std::vector<CalibrationStep>& steps() const { return steps_; }
 
  private:
-  /// Flags that set the options of a table: "comm.wait=spin".
-  void add_settings(const std::string& table, std::vector<std::string>& arguments) const {
-    for (const config::ResolvedValue& value : loaded_.values) {
-      const bool is_set = value.origin != "default" && value.origin != "derived";
-      if (!is_set || !value.key.starts_with(table + ".") || value.key.ends_with(".plugin")) continue;
-      if (value.key.rfind('.') == table.size() && value.key != "kernels.threads")
-        arguments.insert(arguments.end(), {"--set", value.key + "=" + value.value});
-    }
+  /// The fit calls `predict` hundreds of times, and ends at a stop signal.
+  void add_time(double seconds, double width, std::function<double(const Cluster&)> predict) {
+    times_.push_back({seconds,
+                      [this, predict = std::move(predict)](const Cluster& cluster) {
+                        programs_.throw_if_stopped();
+                        return predict(cluster);
+                      },
+                      width});
   }
 
-  CalibrationJson bench(const std::string& what, std::vector<std::string> arguments, const std::string& table,
-                        const config::PluginChoice& plugin) {
+  /// Calls `read` with the result of triax bench. `table`: of the plugin's options in --set.
+  void bench(const std::string& what, std::vector<std::string> arguments, const std::string& table,
+             const config::PluginChoice& plugin, const std::function<void(const CalibrationJson&)>& read) {
     const std::filesystem::path file = folder_ / "bench.json";
     arguments.insert(arguments.begin(), "bench");
     arguments.insert(arguments.end(), {"--plugin", plugin.library->file.string(), "--rounds", "5", "--turn-ms", "5",
                                        "--output", file.string()});
-    add_settings(table, arguments);
+    for (const auto& [name, value] : options_of(plugin))
+      if (table != "kernels" || name != "threads") // --threads sets it
+        arguments.insert(arguments.end(), {"--set", text("{}.{}={}", table, name, value)});
     programs_.run(what, arguments);
-    return read_bench_object(file);
+    try {
+      std::ifstream in(file);
+      read(CalibrationJson::parse(in));
+    } catch (const CalibrationJson::exception& error) {
+      throw Error(text("not a result of triax bench, for the measurement of {}: {}", what, error.what()), file.string(),
+                  "check that its folder has free space, or set TMPDIR to another folder, and measure again");
+    }
   }
 
   void measure_operations() {
-    const CalibrationJson all =
-        bench("operations",
-              {"kernels", "--hidden", text("{}", sizes_.hidden), "--heads", text("{}", sizes_.heads), "--sequence",
-               text("{}", sizes_.sequence), "--micro", text("{}", kMicro), "--vocab", text("{}", kVocab), "--precision",
-               std::string(precision_name(run_.train.compute)), "--threads", "1", "--product",
-               text("{}", 2 * sizes_.hidden), "--copied-mib", "8"},
-              "kernels", run_.kernels);
+    std::map<std::string, double> seconds;
+    bench("operations",
+          {"kernels", "--hidden", text("{}", sizes_.hidden), "--heads", text("{}", sizes_.heads), "--sequence",
+           text("{}", sizes_.sequence), "--micro", text("{}", kMicro), "--vocab", text("{}", kVocab), "--precision",
+           std::string(precision_name(run_.train.compute)), "--threads", "1", "--product",
+           text("{}", 2 * sizes_.hidden), "--copied-mib", "8"},
+          "kernels", run_.kernels, [&](const CalibrationJson& all) { seconds = read_operations(all); });
+    side_ = std::make_unique<bench::KernelSide>(run_.kernels, 1);
+    operations_ = std::make_unique<bench::GptOperations>(
+        *side_, bench::GptShapes{sizes_.hidden, sizes_.heads, sizes_.sequence, kMicro, kVocab, 0.1}, run_.train.compute,
+        std::vector<std::string>{});
+    for (const bench::KernelCase& of : operations_->cases()) {
+      if (!seconds.contains(of.name)) continue;
+      const OpCall* const call = &of.call;
+      add_time(seconds.at(of.name), kOperationWidth, [call, code = *cost::code_named("triax")](const Cluster& cluster) {
+        return cost::OperationCost(cluster.device, code).of(*call).seconds;
+      });
+    }
+  }
+
+  /// Sets the largest rates. Returns seconds by name.
+  std::map<std::string, double> read_operations(const CalibrationJson& all) {
     const CalibrationJson& side = all.at("sides").at(0);
     double flops = 1e12 * side.at("product_tflop_s").get<double>(), bytes = 1e9 * side.at("copy_gb_s").get<double>();
     std::map<std::string, double> seconds;
@@ -149,30 +181,22 @@ class Calibration {
     }
     // The largest rates of all: shares of them are at most 1.
     constexpr double kRateWidth = 0.05;
-    cluster_.device.peak_16bit = cluster_.device.peak_32bit = {flops, Origin::measured, kRateWidth};
-    cluster_.device.memory_bandwidth = {bytes, Origin::measured, kRateWidth};
-    side_ = std::make_unique<bench::KernelSide>(run_.kernels, 1);
-    operations_ = std::make_unique<bench::GptOperations>(
-        *side_, bench::GptShapes{sizes_.hidden, sizes_.heads, sizes_.sequence, kMicro, kVocab, 0.1}, run_.train.compute,
-        std::vector<std::string>{});
-    for (const bench::KernelCase& of : operations_->cases()) {
-      if (!seconds.contains(of.name)) continue;
-      const OpCall* const call = &of.call;
-      times_.push_back({seconds.at(of.name),
-                        [call, code = *cost::code_named("triax")](const Cluster& cluster) {
-                          return cost::OperationCost(cluster.device, code).of(*call).seconds;
-                        },
-                        kOperationWidth});
-    }
+    const bool is_16bit = bytes_of(run_.train.compute) == 2;
+    cost::DeviceCosts& device = cluster_.device;
+    (is_16bit ? device.peak_16bit : device.peak_32bit) = {flops, Origin::measured, kRateWidth};
+    (is_16bit ? device.peak_32bit : device.peak_16bit) = prior(flops, 1);
+    device.memory_bandwidth = {bytes, Origin::measured, kRateWidth};
+    return seconds;
   }
 
   /// Seconds by bytes.
   std::vector<std::pair<double, double>> measured_sizes(const std::string& operation) {
-    const CalibrationJson all =
-        bench(operation, {"comm", "--op", operation, "--ranks", "2", "--sizes", "4K,64K,1M,4M"}, "comm", comm());
     std::vector<std::pair<double, double>> out;
-    for (const CalibrationJson& of : all.at("sizes"))
-      out.emplace_back(of.at("bytes").get<double>(), 1e-6 * of.at("sides").at(0).at("mean_us").get<double>());
+    bench(operation, {"comm", "--op", operation, "--ranks", "2", "--sizes", "4K,64K,1M,4M"}, "comm", comm(),
+          [&out](const CalibrationJson& all) {
+            for (const CalibrationJson& of : all.at("sizes"))
+              out.emplace_back(of.at("bytes").get<double>(), 1e-6 * of.at("sides").at(0).at("mean_us").get<double>());
+          });
     return out;
   }
   const config::PluginChoice& comm() const { return run_.comm.at(std::string(kTensorAxis)); }
@@ -184,22 +208,17 @@ class Calibration {
     for (const auto& measured : measured_sizes(name)) {
       // The size of an all-gather is that of its output; the model's, of a member's part.
       const double bytes = kind == Collective::Kind::all_gather ? measured.first / 2 : measured.first;
-      times_.push_back({measured.second,
-                        [kind, bytes](const Cluster& cluster) {
-                          return cost::CollectiveCost(cluster).seconds(kind, bytes, cost::GroupShape{2, 1, 1});
-                        },
-                        kCollectiveWidth});
+      add_time(measured.second, kCollectiveWidth, [kind, bytes](const Cluster& cluster) {
+        return cost::CollectiveCost(cluster).seconds(kind, bytes, cost::GroupShape{2, 1, 1});
+      });
     }
   }
 
   void measure_transfers() {
     for (const auto& measured : measured_sizes(kTransfers))
-      times_.push_back({measured.second,
-                        [bytes = measured.first](const Cluster& cluster) {
-                          return cluster.step.transfer_s.value +
-                                 bytes / cost::CollectiveCost(cluster).link_bandwidth(false);
-                        },
-                        kCollectiveWidth});
+      add_time(measured.second, kCollectiveWidth, [bytes = measured.first](const Cluster& cluster) {
+        return cluster.step.transfer_s.value + bytes / cost::CollectiveCost(cluster).link_bandwidth(false);
+      });
   }
 
   void measure_steps() {
@@ -212,25 +231,26 @@ class Calibration {
     const std::string plugins = plugin_tables(loaded_);
     for (CalibrationStep& step : steps_) {
       measure_step(step, sizes_, plugins, folder_, programs_);
-      times_.push_back(
-          {step.measured_s, [of = &step](const Cluster& cluster) { return predict_step_s(*of, cluster); }, kStepWidth});
+      add_time(step.measured_s, kStepWidth,
+               [of = &step](const Cluster& cluster) { return predict_step_s(*of, cluster); });
     }
   }
 
   void fit() {
     cost::DeviceCosts& device = cluster_.device;
-    constexpr double kSecond = 1, kMaxBandwidth = 1e13;
-    cost::fit_constants(cluster_,
-                        {{&device.gemm_share, 1},
-                         {&device.memory_share, 1},
-                         {&device.narrow_head, 1e4},
-                         {&device.fill, 1e6},
-                         {&device.launch_s, kSecond},
-                         {&cluster_.node.bandwidth, kMaxBandwidth},
-                         {&cluster_.collectives.launch_s, kSecond},
-                         {&cluster_.step.transfer_s, kSecond},
-                         {&cluster_.step.fixed_s, 1e3}},
-                        times_);
+    const std::set<const Constant*> fitted = {&device.gemm_share,
+                                              &device.memory_share,
+                                              &device.narrow_head,
+                                              &device.fill,
+                                              &device.launch_s,
+                                              &cluster_.node.bandwidth,
+                                              &cluster_.collectives.launch_s,
+                                              &cluster_.step.transfer_s,
+                                              &cluster_.step.fixed_s};
+    std::vector<cost::FittedConstant> constants;
+    for (const cost::NamedConstant& of : cost::named_constants(cluster_))
+      if (fitted.contains(of.constant)) constants.push_back({of.constant, of.most});
+    cost::fit_constants(cluster_, constants, times_);
     cluster_.node.card_bandwidth = prior(cluster_.node.bandwidth.value, 1); // there is one node
     cluster_.profile = {.processor = machine_.processor,
                         .cores = machine_.cores,
@@ -259,6 +279,27 @@ bool is_profile(const std::filesystem::path& file) {
   return read.cluster && read.cluster->profile;
 }
 
+/// The cluster file has constants of one communicator.
+Refusals check_axes(const config::RunConfig& run) {
+  const config::PluginChoice& tensor = run.comm.at(std::string(kTensorAxis));
+  for (const auto& [axis, choice] : run.comm) {
+    const std::string key = choice.named_in + ".plugin";
+    const char* const hint =
+        "use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]";
+    if (choice.name != tensor.name || !choice.library)
+      return make_refusal(ErrorCode::kUnsupported, {key, tensor.named_in + ".plugin"},
+                          "--calibrate measures one communicator, and the run has {}.plugin = \"{}\" and {} = \"{}\"",
+                          tensor.named_in, tensor.name, key, choice.name)
+          .with_hint("{}", hint);
+    if (options_of(choice) != options_of(tensor))
+      return make_refusal(ErrorCode::kUnsupported, {choice.table, tensor.table},
+                          "--calibrate measures one communicator, and [{}] and [{}] have different options of {}",
+                          choice.table, tensor.table, choice.name)
+          .with_hint("{}", hint);
+  }
+  return {};
+}
+
 Refusals check_calibration(const CalibrationArguments& arguments, const config::RunConfig& run) {
   Refusals out;
   if (const std::string wrong = output_file_error(arguments.output); !wrong.empty())
@@ -281,6 +322,7 @@ Refusals check_calibration(const CalibrationArguments& arguments, const config::
                          "--calibrate measures fp32, bf16 and fp16, not {}", precision_name(type))
                 .with_hint("use --set train.precision=fp32"));
   if (!out.empty()) return out;
+  out = check_axes(run);
   bench::KernelSide side(run.kernels, 1);
   if (!side.kernels().computes())
     out.add(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},

@@ -2,7 +2,7 @@
 // `triax plan RUN.toml --calibrate FILE`: measures this machine with the run's plugins, fits the constants of the cost
 // model, and writes them as a cluster file.
 //
-// Blocking: about half a minute. Errors: printed.
+// Blocking: about a minute. Errors: printed.
 #pragma once
 
 #include <string>

@@ -40,18 +40,20 @@ void CalibrationPrograms::run(const std::string& what, const std::vector<std::st
   std::vector<std::string> last;
   while (!child.ended()) {
     keep_last(last, child.lines());
-    if (signals_.caught() != 0) {
-      child.kill();
-      throw Interrupted{signals_.caught()};
-    }
+    throw_if_stopped(); // kills the child
     std::this_thread::sleep_for(kPoll);
   }
+  throw_if_stopped(); // Ctrl-C of a terminal ends the child too
   keep_last(last, child.lines());
   if (child.status() == 0) return;
   std::string shown;
   for (const std::string& line : last) shown += "\n  " + line;
   throw Error(text("the measurement of {} {}{}", what, os::how_it_ended(child.status()), shown), {},
               "correct what the lines above say");
+}
+
+void CalibrationPrograms::throw_if_stopped() const {
+  if (const int signal = signals_.caught(); signal != 0) throw Interrupted{signal};
 }
 
 } // namespace triax::app

@@ -28,6 +28,8 @@ class CalibrationPrograms {
 
   /// `what`: for the progress and for errors, such as "all_reduce".
   void run(const std::string& what, const std::vector<std::string>& arguments);
+  /// Throws Interrupted after a stop signal.
+  void throw_if_stopped() const;
 
  private:
   void show(const std::string& what);

@@ -85,12 +85,21 @@ void measure_step(CalibrationStep& step, const CalibrationSizes& sizes, const st
   std::ofstream(file) << step_toml(step, sizes, plugins);
   std::filesystem::remove_all(folder / "run");
   step.loaded = std::make_shared<config::LoadResult>(config::load(file, {}, {}, config::Purpose::plan));
-  if (!step.loaded->run) throw Error(step.loaded->refusals.front().text, step.name);
+  if (!step.loaded->run) {
+    std::string all;
+    for (const config::Diagnostic& refusal : step.loaded->refusals) all += "\n  " + refusal.text;
+    throw Error(text("a run of --calibrate is refused:{}", all), step.name,
+                "change what the lines above name in RUN.toml, or with --set");
+  }
   programs.run(text("steps, {}", step.name), {"train", file.string()});
   std::vector<double> times_ms;
   for (const report::StepRecord& record : report::read_metrics(step.loaded->run->log.metrics).records)
     if (record.step > kWarmup) times_ms.push_back(record.step_ms);
-  if (times_ms.empty()) throw Error("the run wrote no step times", step.name);
+  if (times_ms.empty()) {
+    const std::string wrote = step.loaded->run->log.metrics.string();
+    throw Error(text("the run wrote no step times to {}", wrote), step.name,
+                "check that its folder has free space, or set TMPDIR to another folder, and measure again");
+  }
   std::ranges::sort(times_ms);
   step.measured_s = times_ms[times_ms.size() / 2] * 1e-3;
 }
@@ -113,7 +122,9 @@ double predict_step_s(const CalibrationStep& step, const cost::Cluster& cluster)
   space.shards = {"none"};
   const plan::SearchRequest request{run, cluster, space, {run.schedule}, std::numeric_limits<std::uint64_t>::max(), 1};
   const std::optional<PlanTime> time = plan::PlanCosts(request, *cost::code_named("triax"), null_log()).time(step.plan);
-  if (!time) throw Error("the plugins of the run refuse this step", step.name);
+  if (!time)
+    throw Error("the plugins of the run refuse this step", step.name,
+                "name other plugins, such as --set kernels.plugin=kernels-cpu --set comm.plugin=comm-local");
   return time->step();
 }
 

@@ -35,7 +35,8 @@ std::string run_toml(const PredictedRow& row) {
          text("[memory]\nrecompute = \"{}\"\n", row.recompute == "full" ? "full" : "none") +
          text("[schedule]\nplugin = \"{}\"\n", row.at("v") > 1 ? "sched-interleaved" : "sched-1f1b") +
          "[comm]\nplugin = \"comm-local\"\n[kernels]\nplugin = \"kernels-sim\"\n"
-         "[optimizer]\nplugin = \"optim-adamw\"\nlr = 1e-4\n[train]\nsteps = 1\nprecision = \"bf16\"\n";
+         "[optimizer]\nplugin = \"optim-adamw\"\nlr = 1e-4\n[train]\nsteps = 1\n" +
+         text("precision = \"{}\"\n", kListPrecision);
 }
 
 cost::CodeTraits code_of(const PredictedRow& row) {

@@ -10,6 +10,9 @@
 
 namespace triax::app {
 
+/// train.precision of all lines of a list.
+inline constexpr const char* kListPrecision = "bf16";
+
 /// Returns the exit status.
 int predict_list(const cost::Cluster& cluster, const std::string& list, bool json);
 

@@ -3,10 +3,12 @@
 
 #include <array>
 #include <fstream>
+#include <map>
 #include <span>
 
 #include "checksum/checksum.hpp"
 #include "os/machine.hpp"
+#include "plan/list_prediction.hpp"
 #include "plugin/loader.hpp"
 #include "triax/precision.hpp"
 
@@ -22,13 +24,21 @@ class ProfileCheck {
     check_machine();
     if (run) {
       check_choice("kernels.plugin", profile_.kernels, run->kernels);
-      check_choice("comm.plugin", profile_.comm, run->comm.at(std::string(kTensorAxis)));
+      std::map<std::string, const config::PluginChoice*> communicators; // by the key that names it for its axes
+      for (const auto& [axis, choice] : run->comm) communicators[choice.named_in + ".plugin"] = &choice;
+      for (const auto& [key, choice] : communicators) check_choice(key, profile_.comm, *choice);
       const std::string precision(precision_name(run->train.compute));
       if (precision != profile_.precision)
         refuse("train.precision", text("train.precision {}, and the run has {}", profile_.precision, precision));
     } else {
       check_installed(profile_.kernels);
       check_installed(profile_.comm);
+      if (profile_.precision != kListPrecision)
+        out_.add(make_refusal(ErrorCode::kConflict, {"--predict"},
+                              "{}: measured with train.precision {}, and --predict predicts {}", file_,
+                              profile_.precision, kListPrecision)
+                     .with_hint("measure again: triax plan RUN.toml --set train.precision={} --calibrate {}",
+                                kListPrecision, file_));
     }
     return std::move(out_);
   }

@@ -17,7 +17,8 @@ namespace triax::app {
 std::string build_of(const std::filesystem::path& library);
 
 /// Empty for a cluster without a profile. `file`: how messages name the cluster file. `run`: whose kernel set,
-/// communicator and precision must be those of the profile; null: only the installed builds are compared.
+/// precision, and communicator of each axis must be those of the profile; null, for --predict: the installed builds are
+/// compared, and the precision must be that of the list. Options of the plugins, and the optimizer, are not compared.
 Refusals check_profile(const cost::Cluster& cluster, const std::string& file, const config::RunConfig* run);
 
 } // namespace triax::app

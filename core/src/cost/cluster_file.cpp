@@ -21,50 +21,6 @@ using config::Written;
 constexpr std::string_view kTiles = "device.tiles";
 constexpr const char* kUnits = "units are bytes, seconds, FLOP/s; shares are fractions";
 
-/// A number that a file must have, and the values that are allowed.
-struct ConstantKey {
-  std::string name; // "device.peak_16bit"
-  Constant* target;
-  double least = 0, most = 1e30;
-};
-
-std::vector<ConstantKey> constants_of(Cluster& cluster) {
-  DeviceCosts& device = cluster.device;
-  NodeCosts& node = cluster.node;
-  CollectiveCosts& collectives = cluster.collectives;
-  constexpr double kMinShare = 1e-3, kSecond = 1;
-  std::vector<ConstantKey> out = {
-      {"device.peak_16bit", &device.peak_16bit, 1},
-      {"device.peak_32bit", &device.peak_32bit, 1},
-      {"device.memory_bytes", &device.memory_bytes, 1},
-      {"device.memory_bandwidth", &device.memory_bandwidth, 1},
-      {"device.multiprocessors", &device.multiprocessors, 1, 1e6},
-      {"device.launch_s", &device.launch_s, 0, kSecond},
-      {"device.host_launch_s", &device.host_launch_s, 0, kSecond},
-      {"device.gemm_share", &device.gemm_share, kMinShare, 1},
-      {"device.memory_share", &device.memory_share, kMinShare, 1},
-      {"device.score_share", &device.score_share, kMinShare, 1},
-      {"device.narrow_head", &device.narrow_head, 0, 1e4},
-      {"device.fill", &device.fill, 0, 1e6},
-      {"node.bandwidth", &node.bandwidth, 1},
-      {"node.card_bandwidth", &node.card_bandwidth, 1},
-      {"collectives.launch_s", &collectives.launch_s, 0, kSecond},
-      {"collectives.shared_cards", &collectives.shared_cards, kMinShare, 1},
-      {"step.synchronize_s", &cluster.step.synchronize_s, 0, kSecond},
-      {"step.transfer_s", &cluster.step.transfer_s, 0, kSecond},
-      {"step.fixed_s", &cluster.step.fixed_s, 0, 1e3},
-  };
-  for (const auto& [name, protocol] :
-       {std::pair("simple", &collectives.simple), std::pair("ll128", &collectives.ll128)}) {
-    const std::string table = text("collectives.{}.", name);
-    out.push_back({table + "base_s", &protocol->base_s, 0, kSecond});
-    out.push_back({table + "node_s", &protocol->node_s, 0, kSecond});
-    out.push_back({table + "network_s", &protocol->network_s, 0, kSecond});
-    out.push_back({table + "share", &protocol->share, kMinShare, 1});
-  }
-  return out;
-}
-
 std::optional<double> number_of(const Written& written) {
   if (written.type != Written::Type::integer && written.type != Written::Type::floating) return std::nullopt;
   double out = 0;
@@ -107,7 +63,7 @@ class ClusterReader {
     for (const auto& [key, target] :
          {std::pair("node.link", &cluster.node.link), std::pair("node.network", &cluster.node.network)})
       if (entries_.contains(key)) *target = name(key);
-    for (const ConstantKey& key : constants_of(cluster)) *key.target = constant(key);
+    for (const NamedConstant& of : named_constants(cluster)) *of.constant = constant(of);
     read_tiles(cluster);
     if (document_.tables.contains("profile")) cluster.profile = profile();
     refuse_unknown();
@@ -168,7 +124,7 @@ class ClusterReader {
     return 1;
   }
 
-  Constant constant(const ConstantKey& key) {
+  Constant constant(const NamedConstant& key) {
     Constant out;
     const std::string value = key.name + ".value", origin = key.name + ".origin", width = key.name + ".width";
     if (const auto found = entries_.find(key.name); found != entries_.end()) {
@@ -272,15 +228,46 @@ class ClusterReader {
 } // namespace
 
 std::vector<NamedConstant> named_constants(Cluster& cluster) {
-  std::vector<NamedConstant> out;
-  for (const ConstantKey& key : constants_of(cluster)) out.push_back({key.name, key.target, key.least, key.most});
+  DeviceCosts& device = cluster.device;
+  NodeCosts& node = cluster.node;
+  CollectiveCosts& collectives = cluster.collectives;
+  constexpr double kMinShare = 1e-3, kSecond = 1;
+  std::vector<NamedConstant> out = {
+      {"device.peak_16bit", &device.peak_16bit, 1},
+      {"device.peak_32bit", &device.peak_32bit, 1},
+      {"device.memory_bytes", &device.memory_bytes, 1},
+      {"device.memory_bandwidth", &device.memory_bandwidth, 1},
+      {"device.multiprocessors", &device.multiprocessors, 1, 1e6},
+      {"device.launch_s", &device.launch_s, 0, kSecond},
+      {"device.host_launch_s", &device.host_launch_s, 0, kSecond},
+      {"device.gemm_share", &device.gemm_share, kMinShare, 1},
+      {"device.memory_share", &device.memory_share, kMinShare, 1},
+      {"device.score_share", &device.score_share, kMinShare, 1},
+      {"device.narrow_head", &device.narrow_head, 0, 1e4},
+      {"device.fill", &device.fill, 0, 1e6},
+      {"node.bandwidth", &node.bandwidth, 1},
+      {"node.card_bandwidth", &node.card_bandwidth, 1},
+      {"collectives.launch_s", &collectives.launch_s, 0, kSecond},
+      {"collectives.shared_cards", &collectives.shared_cards, kMinShare, 1},
+      {"step.synchronize_s", &cluster.step.synchronize_s, 0, kSecond},
+      {"step.transfer_s", &cluster.step.transfer_s, 0, kSecond},
+      {"step.fixed_s", &cluster.step.fixed_s, 0, 1e3},
+  };
+  for (const auto& [name, protocol] :
+       {std::pair("simple", &collectives.simple), std::pair("ll128", &collectives.ll128)}) {
+    const std::string table = text("collectives.{}.", name);
+    out.push_back({table + "base_s", &protocol->base_s, 0, kSecond});
+    out.push_back({table + "node_s", &protocol->node_s, 0, kSecond});
+    out.push_back({table + "network_s", &protocol->network_s, 0, kSecond});
+    out.push_back({table + "share", &protocol->share, kMinShare, 1});
+  }
   return out;
 }
 
 std::vector<Constant*> uncertain_constants(Cluster& cluster) {
   std::vector<Constant*> out;
-  for (const ConstantKey& key : constants_of(cluster))
-    if (key.target->width > 0) out.push_back(key.target);
+  for (const NamedConstant& of : named_constants(cluster))
+    if (of.constant->width > 0) out.push_back(of.constant);
   for (Tile& tile : cluster.device.tiles)
     if (tile.share.width > 0) out.push_back(&tile.share);
   return out;

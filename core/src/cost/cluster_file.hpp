@@ -26,8 +26,8 @@ ClusterFile parse_cluster(const std::string& toml, const std::string& shown);
 /// A constant that every file has, and the values that are allowed.
 struct NamedConstant {
   std::string name; // "device.peak_16bit"
-  Constant* constant;
-  double least = 0, most = 0;
+  Constant* constant = nullptr;
+  double least = 0, most = 1e30;
 };
 /// All of them, by table. Tiles are not listed.
 std::vector<NamedConstant> named_constants(Cluster& cluster);

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "triax/error.hpp"
+
 namespace triax::cost {
 
 namespace {
@@ -37,21 +39,27 @@ class Fit {
   Fit(Cluster& cluster, const std::vector<FittedConstant>& constants, const std::vector<MeasuredTime>& times)
       : cluster_(cluster), constants_(constants), times_(times) {
     for (const FittedConstant& of : constants) {
+      TRIAX_REQUIRE(of.constant->value > 0 && of.constant->width > 0,
+                    "a constant to fit has value {} and width {}; both must be above 0", of.constant->value,
+                    of.constant->width);
       logs_.push_back(std::log(of.constant->value));
       widths_.push_back(of.constant->width);
     }
+    for (const MeasuredTime& of : times)
+      TRIAX_REQUIRE(of.seconds > 0 && of.width > 0, "a measured time is {} s with width {}; both must be above 0",
+                    of.seconds, of.width);
     priors_ = logs_;
   }
 
-  FitResult run() {
+  void run() {
     constexpr int kMaxSteps = 40;
     constexpr double kMaxDamping = 1e6, kSmallGain = 1e-6;
     Vector residuals = residuals_of(logs_);
     double damping = 1e-3;
     for (int step = 0; step < kMaxSteps && damping < kMaxDamping; ++step) {
-      const Matrix normal = normal_of(slopes_of(residuals), damping);
+      const Matrix slopes = slopes_of(residuals);
+      const Matrix change = solve(normal_of(slopes, damping), products_of(slopes, residuals));
       Vector trial = logs_;
-      const Matrix change = solve(normal, right_);
       for (std::size_t at = 0; at < trial.size(); ++at)
         trial[at] = std::min(trial[at] - change[at][0], std::log(constants_[at].most));
       const Vector moved = residuals_of(trial);
@@ -65,7 +73,7 @@ class Fit {
       residuals = moved;
       if (before - after < kSmallGain * before) break;
     }
-    return finish(residuals);
+    finish(residuals);
   }
 
  private:
@@ -93,9 +101,14 @@ class Fit {
       for (std::size_t row = 0; row < slope.size(); ++row) slope[row] = (residuals[row] - slope[row]) / kStep;
       out.push_back(std::move(slope));
     }
-    right_.assign(out.size(), Vector(1));
-    for (std::size_t at = 0; at < out.size(); ++at)
-      right_[at][0] = std::inner_product(out[at].begin(), out[at].end(), residuals.begin(), 0.0);
+    return out;
+  }
+
+  /// A column.
+  static Matrix products_of(const Matrix& slopes, const Vector& residuals) {
+    Matrix out;
+    for (const Vector& slope : slopes)
+      out.push_back({std::inner_product(slope.begin(), slope.end(), residuals.begin(), 0.0)});
     return out;
   }
 
@@ -108,15 +121,10 @@ class Fit {
     return out;
   }
 
-  FitResult finish(const Vector& residuals) {
-    FitResult out;
+  /// Sets the constants. `residuals`: of logs_.
+  void finish(const Vector& residuals) {
     double sum = 0;
-    for (std::size_t at = 0; at < times_.size(); ++at) {
-      const double error = std::abs(std::expm1(residuals[at] * times_[at].width));
-      out.mean_error += error / static_cast<double>(times_.size());
-      out.largest_error = std::max(out.largest_error, error);
-      sum += residuals[at] * residuals[at];
-    }
+    for (std::size_t at = 0; at < times_.size(); ++at) sum += residuals[at] * residuals[at];
     Matrix identity(logs_.size(), Vector(logs_.size()));
     for (std::size_t at = 0; at < identity.size(); ++at) identity[at][at] = 1;
     // The times have errors as large as those that are left; the priors stay as they are.
@@ -130,21 +138,19 @@ class Fit {
       constants_[at].constant->origin = Origin::measured;
       constants_[at].constant->width = std::sqrt(covariance[at][at]);
     }
-    return out;
   }
 
   Cluster& cluster_;
   const std::vector<FittedConstant>& constants_;
   const std::vector<MeasuredTime>& times_;
   Vector logs_, priors_, widths_;
-  Matrix right_; // slopes times residuals
 };
 
 } // namespace
 
-FitResult fit_constants(Cluster& cluster, const std::vector<FittedConstant>& constants,
-                        const std::vector<MeasuredTime>& times) {
-  return Fit(cluster, constants, times).run();
+void fit_constants(Cluster& cluster, const std::vector<FittedConstant>& constants,
+                   const std::vector<MeasuredTime>& times) {
+  Fit(cluster, constants, times).run();
 }
 
 } // namespace triax::cost
