@@ -8,15 +8,15 @@
 
   $ triax plan --cluster $cluster --predict runs.csv
   id,prediction
-  145b,146.722
+  145b,146.708
   $ triax plan --cluster $cluster --predict runs.csv --json | sed 's/\(\.[0-9][0-9][0-9]\)[0-9]*/\1/'
   {
     "predictions": [
       {
         "id": "145b",
-        "prediction": 146.721,
-        "step_s": 25.033,
-        "passes_s": 24.420,
+        "prediction": 146.707,
+        "step_s": 25.035,
+        "passes_s": 24.423,
         "reduction_s": 0.502,
         "optimizer_s": 0.084,
         "fixed_s": 0.026,
@@ -32,10 +32,10 @@ The units of one run, and one that has no prediction:
   $ triax plan --cluster $cluster --predict units.csv
   note: 1 line with the unit zero3 has no prediction: the cost model has no ZeRO stage 3
   id,prediction
-  s/step,13.2907
-  seq/s,4.81541
+  s/step,13.2908
+  seq/s,4.81538
   ms fwd,5.82352
-  ms bwd,10.0977
+  ms bwd,10.0978
   zero3,
 
 ## Refused lists

@@ -344,6 +344,7 @@ An older version of its interface:
                          scheduler 2: The core no longer searches the message for keys.
                          scheduler 2: Every interface object is `Extensible` (`triax/extension.hpp`).
                          scheduler 2: `PluginContext::loader` (`triax/plugin_loader.hpp`) creates objects of other plugins, for a plugin that wraps one (plugin ABI 1.1).
+                         scheduler 2: `OpCall::bytes` counts a view twice that the operation reads and writes.
                          scheduler 2: `HfMapping` (`triax/hf_mapping.hpp`): an optional interface of models, with which they are imported from transformers and exported.
                          scheduler 2: `SavedState` (`triax/saved_state.hpp`): an optional interface for state that a checkpoint must hold besides tensors.
                          scheduler 2: An `Axis` says what it `divides`: layers, tensors, samples or positions.

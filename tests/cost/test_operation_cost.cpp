@@ -126,7 +126,7 @@ TEST(LayerCost, ABlockMovesTheBytesOfItsFormula) {
   const double elements = rows * h, scores = b * a * s * s, weights = 12 * h * h, statistics = 8 * rows;
   const double linears = product_bytes(rows, 3 * h, h) + product_bytes(rows, h, h) + 2 * product_bytes(rows, 4 * h, h);
   const double attention = b * a * product_bytes(s, s, d);
-  const double norm_weights = 4 * h, norm_gradients = 8 * h;
+  const double norm_weights = 4 * h, norm_gradients = 16 * h; // read and written
   EXPECT_NEAR(time.forward.compute_s, linears + 2 * attention + 54 * elements + 9 * scores + norm_weights + statistics,
               1e-3);
   EXPECT_NEAR(
