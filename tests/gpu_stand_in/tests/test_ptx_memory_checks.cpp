@@ -42,6 +42,18 @@ TEST(PtxMemoryChecks, WriteBeforeAnAllocation) {
   EXPECT_THAT(m.error_of("k", {1}, {64}, {out, out}), HasSubstr("4 bytes before output"));
 }
 
+// The second memory usually has the addresses of the first, whose allocation was larger.
+TEST(PtxMemoryChecks, ARangeOfADestroyedMemoryIsNotUsed) {
+  {
+    Machine larger(kernel("st.global.u32 [%a], %r0;"));
+    const auto out = larger.unwritten(4096, "output");
+    EXPECT_EQ(larger.error_of("k", {1}, {64}, {out, out}), "");
+  }
+  Machine m(kernel("st.global.u32 [%a], %r0;"));
+  const auto out = m.unwritten(256, "output");
+  EXPECT_THAT(m.error_of("k", {1}, {65}, {out, out}), HasSubstr("behind the end of output"));
+}
+
 TEST(PtxMemoryChecks, MisalignedLane) {
   Machine m(kernel("ld.global.u32 %r4, [%a];"));
   const auto in = m.buffer(kOnes);

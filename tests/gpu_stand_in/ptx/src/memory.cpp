@@ -50,6 +50,11 @@ DeviceMemory::DeviceMemory(std::size_t capacity_bytes, std::string name)
   next_ = base_ + kAlign;
 }
 
+std::uint64_t DeviceMemory::new_generation() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
+
 void DeviceMemory::reserve() {
   const int file = memfd_create("gpu_stand_in", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(arena_bytes_)) != 0) {
@@ -120,7 +125,7 @@ bool DeviceMemory::unmap(std::uint64_t address) {
   }
   freed_[address] = std::move(found->second);
   live_.erase(found);
-  generation_.fetch_add(1, std::memory_order_release);
+  generation_.store(new_generation(), std::memory_order_release);
   return true;
 }
 
@@ -135,7 +140,7 @@ bool DeviceMemory::detach_host(void* pointer) {
   const auto found = live_.find(reinterpret_cast<std::uint64_t>(pointer));
   if (found == live_.end() || !found->second.host) return false;
   live_.erase(found);
-  generation_.fetch_add(1, std::memory_order_release);
+  generation_.store(new_generation(), std::memory_order_release);
   return true;
 }
 

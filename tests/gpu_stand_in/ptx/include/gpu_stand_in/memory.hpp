@@ -73,13 +73,15 @@ class DeviceMemory {
   // First of `count` tags that no launch on this device used before.
   std::uint32_t new_tags(std::uint32_t count);
 
-  // Changes with each unmap(): ranges that were looked up before are not valid any more.
+  // Changes with each unmap(), and is that of no other memory, also not of one that was destroyed: ranges that were
+  // looked up before are not valid any more.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
   std::size_t capacity() const { return capacity_; }
   std::size_t used() const { return used_; }
   const std::string& name() const { return name_; }
 
  private:
+  static std::uint64_t new_generation();
   void reserve();
   std::uint64_t place(std::size_t span);
 
@@ -97,7 +99,7 @@ class DeviceMemory {
   std::map<std::uint64_t, Allocation> freed_;
   std::uint64_t next_;
   std::uint64_t next_tag_ = 1;
-  std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<std::uint64_t> generation_ = new_generation();
 };
 
 } // namespace triax::gpu_stand_in
