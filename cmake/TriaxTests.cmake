@@ -60,20 +60,16 @@ function(triax_add_test name)
     set(launcher LAUNCHER ${triax_SOURCE_DIR}/scripts/gpu-stand-in --without-gpu --libraries
       ${triax_BINARY_DIR}/lib/triax/gpu-stand-in)
   endif()
-  set(by_suite "")
-  if(TRIAX_SANITIZE AND ARG_KIND STREQUAL "unit") # the start of a process takes 51 ms
-    set(by_suite BY_SUITE)
-  endif()
-  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" ${by_suite} LABELS ${ARG_KIND} ${ARG_LABELS}
+  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS}
     ENVIRONMENT ${ARG_ENVIRONMENT} ${launcher})
 endfunction()
 
-# triax_discover_tests(target list prefix [BY_SUITE] [LABELS label...] [ENVIRONMENT NAME=set:value...]
-#   [LAUNCHER command...]): ctest entries for a test program, found when ctest starts. A test is an entry; a parameterized
-# suite is one entry, and with BY_SUITE each suite, because the start of a process takes longer than most of its cases.
-# `list` names the file of entries. The command line of a test begins with LAUNCHER.
+# triax_discover_tests(target list prefix [LABELS label...] [ENVIRONMENT NAME=set:value...] [LAUNCHER command...]): ctest
+# entries for a test program, found when ctest starts. A test is an entry; a parameterized suite is one entry, because
+# the start of a process takes longer than most of its cases. `list` names the file of entries. The command line of a
+# test begins with LAUNCHER.
 function(triax_discover_tests target list prefix)
-  cmake_parse_arguments(ARG "BY_SUITE" "" "LABELS;ENVIRONMENT;LAUNCHER" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LABELS;ENVIRONMENT;LAUNCHER" ${ARGN})
   set(file ${CMAKE_CURRENT_BINARY_DIR}/${list}.tests.cmake)
   file(GENERATE OUTPUT ${file} CONTENT "set(program \"$<TARGET_FILE:${target}>\")
 set(folder \"${CMAKE_CURRENT_BINARY_DIR}\")
@@ -81,7 +77,6 @@ set(prefix \"${prefix}\")
 set(labels \"${ARG_LABELS}\")
 set(environment \"${ARG_ENVIRONMENT}\")
 set(launcher \"${ARG_LAUNCHER}\")
-set(by_suite ${ARG_BY_SUITE})
 set(entries \"${CMAKE_CURRENT_BINARY_DIR}/${list}.entries.cmake\")
 include(\"${triax_SOURCE_DIR}/cmake/discover-tests.cmake\")
 ")

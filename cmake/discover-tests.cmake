@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ctest runs this at its start, once per test program. If the program, or the file that includes this one, is newer than
 # the file of entries, writes the entries; then reads them. See triax_discover_tests(). Variables: program, folder
-# (working directory), prefix (of names), labels, environment, launcher (list; may be empty), by_suite (an entry runs a
-# suite), entries (the file).
+# (working directory), prefix (of names), labels, environment, launcher (list; may be empty), entries (the file).
 
 if(NOT EXISTS "${program}")
   cmake_path(GET program FILENAME name)
@@ -17,7 +16,6 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
     message(FATAL_ERROR "${program} --gtest_list_tests: ${result}\n${listing}${problem}")
   endif()
 
-  cmake_path(GET program FILENAME program_name)
   set(script "")
   set(last "")
   string(REGEX REPLACE " *#[^\n]*" "" listing "${listing}") # values of parameters
@@ -30,9 +28,6 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
       set(filter "${name}")
       if(suite MATCHES "/") # parameterized
         set(name "${suite}")
-        set(filter "${suite}.*")
-      elseif(by_suite) # its name is unique in a program only
-        set(name "${program_name}.${suite}")
         set(filter "${suite}.*")
       endif()
       if(name STREQUAL last OR "${suite}.${CMAKE_MATCH_1}" MATCHES "DISABLED_")
