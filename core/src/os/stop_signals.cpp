@@ -44,6 +44,9 @@ StopSignals::StopSignals(From from, pid_t supervisor) : from_(from), supervisor_
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     throw;
   }
+  // The caller may fork at once, and a sanitizer's allocator has no handlers for fork: a thread that starts may hold
+  // its lock, which the child could not get any more.
+  watches_.wait(false);
 }
 
 StopSignals::~StopSignals() {
@@ -58,6 +61,8 @@ void StopSignals::set_log(Log* log) {
 }
 
 void StopSignals::watch(const std::stop_token& stop) {
+  watches_ = true;
+  watches_.notify_one();
   constexpr timespec kTenth{0, 100'000'000};
   while (!stop.stop_requested()) {
     siginfo_t info{};

@@ -71,7 +71,7 @@ class StopSignals {
   int from_supervisor_ = 0, from_others_ = 0; // number of signals
   sigset_t signals_{}, mask_before_{};
   std::atomic<int> caught_{0}, received_{0};
-  std::atomic<bool> at_once_{false};
+  std::atomic<bool> at_once_{false}, watches_{false};
   std::mutex mutex_; // protects the log
   Log* log_ = nullptr;
   std::mutex end_mutex_; // protects before_end_
