@@ -195,8 +195,8 @@ Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& 
     : impl_(std::make_unique<Impl>(run, layout, rank, store, log, options)) {}
 
 /// The device may still run the optimizer of the last step, with memory of this rank. After a step that threw, its
-/// stream may wait for other ranks. A captured step that is still running continues without its recording, and ends when
-/// its communicators are aborted.
+/// stream may wait for other ranks. A captured step that is still running continues without its recording, and ends
+/// when its communicators are aborted.
 Rank::~Rank() {
   if (!impl_->has_failed) {
     try {
