@@ -71,9 +71,11 @@ std::vector<double> lengths_of(const Program& program, const PipelineTimes& time
 /// Megatron-LM runs all forwards before the backwards if an interleaved step has p microbatches. Ranks that exchange
 /// between pairs of passes would wait for each other. Lists of configurations have chunks with sched-interleaved only.
 void put_forwards_first(Schedule& schedule) {
-  for (int rank = 0; rank < schedule.ranks(); ++rank)
-    std::ranges::stable_partition(schedule.row(rank),
-                                  [](const Action& action) { return action.kind == ComputeKind::forward; });
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    std::vector<Action>& row = schedule.row(rank);
+    std::stable_partition(row.begin(), row.end(),
+                          [](const Action& action) { return action.kind == ComputeKind::forward; });
+  }
 }
 
 } // namespace
