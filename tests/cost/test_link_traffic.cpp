@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "cost/planned_run.hpp"
 #include "plan/link_traffic.hpp"
 #include "train/preflight.hpp"
 #include "triax/rank_activity.hpp"
@@ -18,34 +19,10 @@
 namespace triax::plan {
 namespace {
 
-constexpr const char* kTrafficRun = R"(
-[model]
-plugin = "model-gpt"
-layers = 6
-hidden = 64
-heads = 4
-sequence = 32
-vocab = 250
-[batch]
-global = 16
-[schedule]
-plugin = "sched-1f1b"
-[comm]
-plugin = "comm-local"
-[kernels]
-plugin = "kernels-sim"
-[optimizer]
-plugin = "optim-adamw"
-lr = 1e-3
-[train]
-steps = 1
-precision = "bf16"
-)";
-
 class LinkTraffic : public testing::Test {
  protected:
   LinkTraffic() : bound_(activity_) {
-    run_ = config::load(config::TomlText{kTrafficRun, "run.toml", "."}, {}, {}, config::Purpose::plan).run.value();
+    run_ = config::load(config::TomlText{kPlannedRun, "run.toml", "."}, {}, {}, config::Purpose::plan).run.value();
   }
 
   RankActivity activity_;

@@ -13,6 +13,7 @@
 
 #include "config/load.hpp"
 #include "cost/cluster_file.hpp"
+#include "cost/planned_run.hpp"
 #include "plan/plan_search.hpp"
 #include "plan/plan_space.hpp"
 #include "train/preflight.hpp"
@@ -21,34 +22,10 @@
 namespace triax::plan {
 namespace {
 
-constexpr const char* kRun = R"(
-[model]
-plugin = "model-gpt"
-layers = 6
-hidden = 64
-heads = 4
-sequence = 32
-vocab = 250
-[batch]
-global = 16
-[schedule]
-plugin = "sched-1f1b"
-[comm]
-plugin = "comm-local"
-[kernels]
-plugin = "kernels-sim"
-[optimizer]
-plugin = "optim-adamw"
-lr = 1e-3
-[train]
-steps = 1
-precision = "bf16"
-)";
-
 class PlanSearch : public testing::Test {
  protected:
   PlanSearch() : bound_(activity_) {
-    loaded_ = config::load(config::TomlText{kRun, "run.toml", "."}, {}, {}, config::Purpose::plan);
+    loaded_ = config::load(config::TomlText{kPlannedRun, "run.toml", "."}, {}, {}, config::Purpose::plan);
     cluster_ = cost::read_cluster(std::filesystem::path(TRIAX_SOURCE_DIR) / "clusters/a100-dgx.toml").cluster.value();
   }
 
@@ -122,7 +99,7 @@ TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckForRunsOfOtherKinds) {
                                                   {"model.sequence", "32"}}};
   for (const std::vector<config::Override>& overrides : kRuns) {
     const config::LoadResult loaded =
-        config::load(config::TomlText{kRun, "run.toml", "."}, overrides, {}, config::Purpose::plan);
+        config::load(config::TomlText{kPlannedRun, "run.toml", "."}, overrides, {}, config::Purpose::plan);
     ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
     const SearchRequest asked = request(*loaded.run, 4, kEverything);
     EXPECT_GT(compare_memory(asked, all_plans(asked.space), 97, code_), 5) << overrides.front().value;
@@ -131,7 +108,7 @@ TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckForRunsOfOtherKinds) {
 
 /// A period of these rows is 2p microbatches.
 TEST_F(PlanSearch, SlotsAreExtrapolatedOnlyIfTheyArePeriodic) {
-  const config::LoadResult grouped = config::load(config::TomlText{kRun, "run.toml", "."},
+  const config::LoadResult grouped = config::load(config::TomlText{kPlannedRun, "run.toml", "."},
                                                   {{"schedule.plugin", "sched-interleaved"},
                                                    {"schedule.group", "6"},
                                                    {"parallel.pipeline", "3"},

@@ -241,7 +241,7 @@ TEST_F(Nccl, ACommunicatorEndsWhenNoGraphContainsItsCalls) {
     aborting.join();
   });
   EXPECT_THAT(printed, ContainsRegex("NCCL: ncclCommAbort of communicator .* waits for .*; a CUDA graph exists that "
-                                     "contains 1 groups of its calls: destroy it first"));
+                                     "contains 1 of its groups of calls: destroy it first"));
 }
 
 } // namespace

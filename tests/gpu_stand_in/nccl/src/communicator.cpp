@@ -75,7 +75,7 @@ void Communicator::wait_for_graphs(const std::string& call) const {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     late.check(call + " of " + text(), [this] {
       return "; a CUDA graph exists that contains " + std::to_string(captured) +
-             " groups of its calls: destroy it first";
+             " of its groups of calls: destroy it first";
     });
   }
 }
