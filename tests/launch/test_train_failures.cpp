@@ -33,8 +33,10 @@ TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
     EXPECT_THAT(log, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
     EXPECT_THAT(log, ContainsRegex(", pid " + std::to_string(ranks[victim]) +
                                    "\\) was lost ((during or )?after step |before the end of its first step)"));
-    EXPECT_THAT(log, ContainsRegex(
-                         ": killed by signal 9 \\(Killed\\)\n  last position: (unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
+    EXPECT_THAT(
+        log,
+        ContainsRegex(
+            ": killed by signal 9 \\(Killed\\)\n  last position: (starting|unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
     EXPECT_THAT(log, ContainsRegex("\n  rank 1: (after )?step "));
     EXPECT_THAT(log, HasSubstr("\n  all ranks stopped after "));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
