@@ -17,7 +17,7 @@
   > [comm]
   > plugin = "comm-local"
   > [kernels]
-  > plugin = "kernels-reference"
+  > plugin = "kernels-cpu"
   > [optimizer]
   > plugin = "optim-adamw"
   > lr = 1e-3
@@ -40,7 +40,7 @@
   processor = "...
   cores = N
   precision = "fp32"
-  kernels = "kernels-reference"
+  kernels = "kernels-cpu"
   kernels_build = "..."
   comm = "comm-local"
   comm_build = "..."
@@ -85,14 +85,14 @@ It can be measured again, with the same command:
   [2]
   $ sed 's/^kernels_build = .*/kernels_build = "0"/' here.toml > other.toml
   $ triax plan run.toml --cluster other.toml 2>&1 | sed 's/build [0-9a-f]\{32\}/build .../'
-  other.toml: measured with build 0 of kernels-reference, and {plugins}/kernels-reference.so is build ...
+  other.toml: measured with build 0 of kernels-cpu, and {plugins}/kernels-cpu.so is build ...
     measure again: triax plan RUN.toml --calibrate other.toml
   $ sed 's/^kernels_build = .*/kernels_build = "0"/' bf16.toml > other.toml
   $ triax plan --cluster other.toml --predict runs.csv 2>&1 | sed 's/build [0-9a-f]\{32\}/build .../'
-  other.toml: measured with build 0 of kernels-reference, and {plugins}/kernels-reference.so is build ...
+  other.toml: measured with build 0 of kernels-cpu, and {plugins}/kernels-cpu.so is build ...
     measure again: triax plan RUN.toml --calibrate other.toml
   $ triax plan run.toml --cluster here.toml --set kernels.plugin=kernels-sim --set train.precision=bf16
-  here.toml: measured with kernels-reference, and the run has kernels.plugin = "kernels-sim"
+  here.toml: measured with kernels-cpu, and the run has kernels.plugin = "kernels-sim"
     measure again: triax plan RUN.toml --calibrate here.toml
   here.toml: measured with train.precision fp32, and the run has bf16
     measure again: triax plan RUN.toml --calibrate here.toml
