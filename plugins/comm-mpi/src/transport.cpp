@@ -143,15 +143,19 @@ void MpiTransport::post_send(Request& request, p2p::Endpoint& endpoint, p2p::Tag
     std::memcpy(packed + first.bytes, second.data, second.bytes);
   }
   const void* const data = packed ? packed : first.data;
-  const int to = static_cast<MpiEndpoint&>(endpoint).rank, mpi_tag = tags_.pack(tag);
+  const int to = rank_of(endpoint), mpi_tag = tags_.pack(tag);
   begin(request, packed, first.bytes + second.bytes, [&](int count, MPI_Datatype type, MPI_Request* handle) {
     return (sync ? MPI_Issend : MPI_Isend)(data, count, type, to, mpi_tag, process_.comm(), handle);
   });
 }
 
+int MpiTransport::rank_of(const p2p::Endpoint& endpoint) noexcept {
+  return static_cast<const MpiEndpoint&>(endpoint).rank; // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
+}
+
 void MpiTransport::post_receive(Request& request, p2p::Endpoint& from, void* data, std::size_t bytes, p2p::Tag tag,
                                 p2p::Side) noexcept {
-  const int source = static_cast<MpiEndpoint&>(from).rank, mpi_tag = tags_.pack(tag);
+  const int source = rank_of(from), mpi_tag = tags_.pack(tag);
   begin(request, nullptr, bytes, [&](int count, MPI_Datatype type, MPI_Request* handle) {
     return MPI_Irecv(data, count, type, source, mpi_tag, process_.comm(), handle);
   });
@@ -231,9 +235,7 @@ bool MpiTransport::find(p2p::Endpoint& from, p2p::Tag tag, p2p::Tag& found, std:
     int is_there = 0;
     MPI_Status status{};
     if (other == tag ||
-        MPI_Iprobe(static_cast<MpiEndpoint&>(from).rank, tags_.pack(other), process_.comm(), &is_there, &status) !=
-            MPI_SUCCESS ||
-        !is_there)
+        MPI_Iprobe(rank_of(from), tags_.pack(other), process_.comm(), &is_there, &status) != MPI_SUCCESS || !is_there)
       continue;
     found = other;
     bytes = bytes_of(status);

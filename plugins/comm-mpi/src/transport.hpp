@@ -55,6 +55,8 @@ class MpiTransport final : public p2p::Transport {
     std::byte* packed = nullptr; // two segments as one message; of free_packed_
   };
 
+  /// The rank at an endpoint that connect() has made.
+  static int rank_of(const p2p::Endpoint& endpoint) noexcept;
   Operation& take_operation() noexcept;
   std::byte* take_packed() noexcept;
   void add_packed(std::size_t count);

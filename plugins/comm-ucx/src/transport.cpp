@@ -182,6 +182,7 @@ void UcxTransport::post_send(p2p::Request& request, p2p::Endpoint& endpoint, p2p
                              bool sync) noexcept {
   static_assert(sizeof(p2p::Segment) == sizeof(ucp_dt_iov_t) &&
                 offsetof(p2p::Segment, bytes) == offsetof(ucp_dt_iov_t, length));
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast): connect() has made it
   ucp_ep_h const to = static_cast<UcxEndpoint&>(endpoint).handle;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;

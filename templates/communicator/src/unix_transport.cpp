@@ -138,8 +138,12 @@ void UnixTransport::finish(Operation& operation, Status status, std::size_t leng
   if (request) complete(*request, status, length, why);
 }
 
+UnixTransport::Peer& UnixTransport::peer_of(p2p::Endpoint& endpoint) noexcept {
+  return static_cast<Peer&>(endpoint); // NOLINT(cppcoreguidelines-pro-type-static-cast-downcast)
+}
+
 void UnixTransport::post_send(Request& request, p2p::Endpoint& endpoint, p2p::Tag tag, p2p::Side, bool sync) noexcept {
-  auto& peer = static_cast<Peer&>(endpoint);
+  Peer& peer = peer_of(endpoint);
   Operation& operation = take_operation();
   operation.request = &request;
   operation.peer = &peer;
@@ -151,7 +155,7 @@ void UnixTransport::post_send(Request& request, p2p::Endpoint& endpoint, p2p::Ta
 
 void UnixTransport::post_receive(Request& request, p2p::Endpoint& from, void* data, std::size_t bytes, p2p::Tag tag,
                                  p2p::Side) noexcept {
-  auto& peer = static_cast<Peer&>(from);
+  Peer& peer = peer_of(from);
   Operation& operation = take_operation();
   operation.request = &request;
   operation.peer = &peer;
@@ -188,7 +192,7 @@ void UnixTransport::post_cancel(Request& request) noexcept {
 }
 
 bool UnixTransport::find(p2p::Endpoint& from, p2p::Tag tag, p2p::Tag& found, std::size_t& bytes) noexcept {
-  for (const Message& message : static_cast<Peer&>(from).messages) {
+  for (const Message& message : peer_of(from).messages) {
     if (((message.header.tag ^ tag) & p2p::kAnyType) != 0) continue;
     found = message.header.tag;
     bytes = message.header.bytes;

@@ -99,6 +99,8 @@ class UnixTransport final : public p2p::Transport {
     std::string address;
   };
 
+  /// The peer at an endpoint that connect() has made.
+  static Peer& peer_of(p2p::Endpoint& endpoint) noexcept;
   /// Allocates what its messages need, so that the steady state does not allocate.
   void reserve(Peer& peer);
   Operation& take_operation();
