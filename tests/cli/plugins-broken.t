@@ -80,7 +80,7 @@ A CUDA library that is not there:
 
   $ triax plugins describe ./missing-cuda.so > /dev/null
   {fixtures}/missing-cuda.so: found, but does not load: libcudart.so.99: cannot open shared object file: No such file or directory
-    put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them (docs/bundle.md)
+    put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them (docs/bundle.md); on a machine without a GPU, triax-gpu-stand-in COMMAND replaces them (docs/gpu.md)
   [1]
 
 A symbol of cuBLAS:

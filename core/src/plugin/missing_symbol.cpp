@@ -127,7 +127,7 @@ std::string missing_library_hint(const std::string& library) {
   constexpr const char* kOfGpus[] = {"libcudart.so", "libcublas.so", "libcublasLt.so", "libnccl.so"};
   if (std::ranges::any_of(kOfGpus, [&library](const char* name) { return library.starts_with(name); })) {
     return "put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them "
-           "(docs/bundle.md)";
+           "(docs/bundle.md); on a machine without a GPU, triax-gpu-stand-in COMMAND replaces them (docs/gpu.md)";
   }
   return text("install {}, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it", library);
 }
