@@ -22,7 +22,7 @@ KINDS = (("mma", r"[HIQD]MMA|HGMMA|BMMA"), ("global", r"LDG|STG|ATOM|RED|LD\b|ST
          ("warp", r"SHFL|VOTE|REDUX|MATCH"), ("barrier", r"BAR|WARPSYNC|DEPBAR|LDGDEPBAR|MEMBAR|ERRBAR"),
          ("branch", r"BRA|EXIT|BSSY|BSYNC|BREAK|CALL|RET|NOP"), ("move", r"MOV|S2R|S2UR|CS2R|LDC|R2UR"),
          ("uniform", r"U[A-Z]"), ("float", r"F[A-Z]|H[A-Z]|D[A-Z]"),
-         ("integer", r"I[A-Z]|LOP|LEA|SHF|SHL|SHR|PRMT|BMSK|FLO|POPC|BREV|P2R|R2P|VABSDIFF|SGXT"))
+         ("integer", r"I[A-Z]|VI|LOP|LEA|SHF|SHL|SHR|PRMT|BMSK|FLO|POPC|BREV|P2R|R2P|VABSDIFF|SGXT"))
 KINDS = tuple((kind, re.compile(opcode)) for kind, opcode in KINDS)
 
 
