@@ -87,10 +87,9 @@ def profile(run, steps, folder):
     command = [run.stand_in, *libraries, run.triax(), "train", run.toml, "--fresh",
                *run.sets([f"train.stop_at={steps}", f"run.dir={folder / str(steps)}", "eval.every=0",
                           "checkpoint.every=0", "log.every=1"])]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIAX_GPU_")}
     done = subprocess.run(command, capture_output=True, text=True,
-                          env=environment | {"TRIAX_GPU_PROFILE": str(file),
-                                             "TRIAX_GPU_PRODUCTS": "zero" if run.zero_products else "computed"})
+                          env=os.environ | {"TRIAX_GPU_PROFILE": str(file),
+                                            "TRIAX_GPU_PRODUCTS": "zero" if run.zero_products else "computed"})
     if done.returncode != 0:
         raise ProfileError(f"{run.toml}: the run of {steps} steps on the GPU stand-in failed:\n{done.stderr.strip()}")
     counts = {}
