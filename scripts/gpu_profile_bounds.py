@@ -58,11 +58,11 @@ def of_call(device, row):
 
 
 def of_step(device, kernels, calls):
-    """Sum over the step, and the share of the matmul peak: time of all products at the peak / sum."""
+    """Sum over the step, and the share of the matmul peak: time of all products at the peak of their type / sum."""
     bounds = [one for one in (*(of_kernel(device, row) for row in kernels), *(of_call(device, row) for row in calls)) if one]
     total = sum(one["us"] for one in bounds)
     flops = sum(row["mma"] * MMA_FLOPS for row in kernels) + sum(row["flops"] for row in calls)
-    return {"us": total, "flops": flops, "matmul_share": 1e6 * flops / device.flops_16 / total}
+    return {"us": total, "flops": flops, "matmul_share": sum(one["tensor_us"] for one in bounds) / total}
 
 
 def blocks_of_multiprocessor(device, threads, registers, shared_bytes):
