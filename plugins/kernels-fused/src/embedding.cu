@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The embedding, one thread per vector of a token's row, and its gradient.
 //
-// For the gradient, the occurrences of tokens are sorted by token, equal tokens by row. Then one thread per vector of a
+// For the gradient, the occurrences of tokens are sorted by token, equal tokens by row. Then one thread per part of a
 // token's row adds the token's occurrences in that order. The sorted position of an occurrence is the number of
 // occurrences before it. A warp counts these by comparing with all occurrences, without atomics.
 #include "flat.cuh"
@@ -52,8 +52,10 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   for_each_row<Warp>(count, [&](std::int64_t row) {
     const std::int32_t token = tokens[row];
     int before = 0;
-    for (std::int64_t other = thread_of_row<Warp>(); other < count; other += kWarpSize)
-      before += tokens[other] < token || (tokens[other] == token && other < row) ? 1 : 0;
+    // Equal tokens count before the row, and not behind it: one comparison in each of two loops.
+    std::int64_t other = thread_of_row<Warp>();
+    for (; other < row; other += kWarpSize) before += tokens[other] <= token ? 1 : 0;
+    for (; other < count; other += kWarpSize) before += tokens[other] < token ? 1 : 0;
     const int position = warp_reduce(before, Sum{});
     if (thread_of_row<Warp>() == 0) {
       sorted.tokens[position] = token;
@@ -78,33 +80,72 @@ __device__ __forceinline__ std::int64_t end_of_token(const SortedTokens& sorted,
   return high;
 }
 
-/// One thread per vector of a row and sorted position; only the first position of each token adds.
+/// Elements that a thread adds: a vector of the wider of both types, so that a warp's accesses to rows of either type
+/// are to whole sectors.
+template <class T, class To>
+inline constexpr int kAdded = kVec<T> < kVec<To> ? kVec<T> : kVec<To>;
+
+/// `whole`: kCount elements, at a multiple of their size. Else the first `valid`; the others are 0.
+template <int kCount, class T>
+__device__ __forceinline__ void load_elements(float (&out)[kCount], const T* from, int valid, bool whole) {
+  if (whole && kCount == kVec<T>) {
+    const Floats<T> floats = load(from, kVec<T>, true);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
+  } else if (whole && 2 * kCount == kVec<T>) {
+    const uint2 words = *reinterpret_cast<const uint2*>(from);
+    const Floats<T> floats = to_floats(Vec16<T>{{words.x, words.y}});
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) out[i] = i < valid ? to_float(from[i]) : 0.0f;
+  }
+}
+template <int kCount, class T>
+__device__ __forceinline__ void store_elements(T* to, const float (&values)[kCount], int valid, bool whole) {
+  Floats<T> floats{};
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) floats.values[i] = values[i];
+  if (whole && kCount == kVec<T>) {
+    store_words(to, from_floats(floats).words);
+  } else if (whole && 2 * kCount == kVec<T>) {
+    const Vec16<T> vec = from_floats(floats);
+    store_words(to, {vec.words[0], vec.words[1]});
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (i < valid) to[i] = from_float<T>(values[i]);
+    }
+  }
+}
+
+/// One thread per kAdded elements of a row and sorted position; only the first position of each token adds.
 template <class T, class To>
 __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, SortedTokens sorted,
-                                                             std::int64_t count, std::int64_t vecs, bool aligned) {
+                                                             std::int64_t count, std::int64_t parts, bool aligned) {
+  constexpr int kCount = kAdded<T, To>;
   const cuda::GridStride stride = cuda::grid_stride();
-  for (std::int64_t item = stride.first; item < count * vecs; item += stride.step) {
-    const std::int64_t position = item / vecs, column = item % vecs * kVec<T>;
+  for (std::int64_t item = stride.first; item < count * parts; item += stride.step) {
+    const std::int64_t position = item / parts, column = item % parts * kCount;
     const std::int32_t token = sorted.tokens[position];
     if (position > 0 && sorted.tokens[position - 1] == token) continue;
     const std::int64_t row = token - table.begin;
     if (row < 0 || row >= table.valid) continue;
-    const int valid = valid_elements<T>(table.h, column);
+    const std::int64_t left = table.h - column;
+    const int valid = left < kCount ? static_cast<int>(left) : kCount;
     To* to = table.rows + row * table.h + column;
-    Floats<T> sum;
-#pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) sum.values[i] = i < valid ? to_float(to[i]) : 0.0f;
+    float sum[kCount];
+    load_elements(sum, to, valid, aligned);
     const std::int64_t end = end_of_token(sorted, position, count);
 #pragma unroll 4
     for (std::int64_t one = position; one < end; ++one) {
-      const Floats<T> more = load(dy + sorted.rows[one] * table.h + column, valid, aligned);
+      float more[kCount];
+      load_elements(more, dy + sorted.rows[one] * table.h + column, valid, aligned);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
+      for (int i = 0; i < kCount; ++i) sum[i] += more[i];
     }
-#pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) {
-      if (i < valid) to[i] = from_float<To>(sum.values[i]);
-    }
+    store_elements(to, sum, valid, aligned);
   }
 }
 
@@ -132,10 +173,11 @@ void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) 
   launch_rows<RowMapping<kWarpSize, 0>>(Op::embed_bwd, context, count, sort_tokens, sorted,
                                         args.tokens.as<const std::int32_t>(), count);
   cuda::by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
-    const std::int64_t vecs = (h + kVec<T> - 1) / kVec<T>;
+    const std::int64_t parts = (h + kAdded<T, To> - 1) / kAdded<T, To>;
     const Table<To> table{args.dtable.as<To>(), args.begin, args.valid, h};
-    launch_items(Op::embed_bwd, context, count * vecs, add_token_rows<T, To>, table, args.dy.as<const T>(), sorted,
-                 count, vecs, aligned_rows<T>(h, {&args.dy}));
+    const bool aligned = h % kAdded<T, To> == 0 && aligned_views({&args.dy, &args.dtable});
+    launch_items(Op::embed_bwd, context, count * parts, add_token_rows<T, To>, table, args.dy.as<const T>(), sorted,
+                 count, parts, aligned);
   });
 }
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuBLAS stand-in: what products compute, and each check with a planted fault.
+#include <unistd.h>
+
 #include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "blas_harness.hpp"
@@ -139,6 +145,46 @@ TEST_F(Blas, AHandleIsOfItsDeviceUntilItIsDestroyed) {
   refused(CUBLAS_STATUS_NOT_INITIALIZED, "was not created, or was destroyed", [&] { return cublasDestroy(other); });
   refused(CUBLAS_STATUS_NOT_INITIALIZED, "was not created, or was destroyed",
           [&] { return cublasSetMathMode(other, CUBLAS_DEFAULT_MATH); });
+}
+
+// 0 if C, a product of 2 x 1 x 3, is zero, and what is behind it unchanged.
+int zero_product() {
+  float* data = nullptr;
+  cudaMalloc(reinterpret_cast<void**>(&data), 16 * sizeof(float));
+  const std::vector<float> ones(16, 1);
+  cudaMemcpy(data, ones.data(), 16 * sizeof(float), cudaMemcpyHostToDevice);
+  cublasHandle_t handle = nullptr;
+  cublasCreate(&handle);
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cublasSetStream(handle, stream);
+  const float alpha = 1, beta = 0;
+  cublasGemmStridedBatchedEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 3, &alpha, data, CUDA_R_32F, 2, 6, data + 6,
+                                CUDA_R_32F, 3, 3, &beta, data + 9, CUDA_R_32F, 2, 2, 1, CUBLAS_COMPUTE_32F,
+                                CUBLAS_GEMM_DEFAULT);
+  cudaStreamSynchronize(stream);
+  std::vector<float> results(3);
+  cudaMemcpy(results.data(), data + 9, 3 * sizeof(float), cudaMemcpyDeviceToHost);
+  return results == std::vector<float>{0, 0, 1} ? 0 : 1;
+}
+
+// In a separate process, which reads the variables when it first uses a device.
+TEST(BlasDeathTest, ZeroProductsAreCountedAndNotComputed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr const char* kName = "TRIAX_GPU_PROFILE";
+  const bool is_child = std::getenv(kName) != nullptr; // it runs this test from its begin
+  const std::string file =
+      is_child ? std::getenv(kName) : ::testing::TempDir() + "gpu-stand-in-products-" + std::to_string(getpid());
+  setenv(kName, file.c_str(), 1);
+  setenv("TRIAX_GPU_PRODUCTS", "zero", 1);
+  EXPECT_EXIT(std::exit(zero_product()), ::testing::ExitedWithCode(0), "");
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("{\"call\": \"product CUDA_R_32F 2 x 1 x 3\", \"launches\": 1, "
+                                               "\"flops\": 12, \"bytes\": 44}\n"));
+  std::filesystem::remove(file);
+  unsetenv(kName);
+  unsetenv("TRIAX_GPU_PRODUCTS");
 }
 
 } // namespace

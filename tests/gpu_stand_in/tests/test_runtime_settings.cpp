@@ -68,6 +68,7 @@ TEST_F(RuntimeSettingsDeathTest, InvalidOnesEndAProgramBeforeItRuns) {
               "^\\[gpu stand-in\\] TRIAX_GPU_MEMORY: ");
   EXPECT_EXIT(start_with("TRIAX_GPU_HOST", "avx"), ::testing::ExitedWithCode(2), "TRIAX_GPU_HOST: \"avx\" must be");
   EXPECT_EXIT(start_with("TRIAX_GPU_SHARED_MEMORY", "228K"), ::testing::ExitedWithCode(2), "a size from 48K to 227K");
+  EXPECT_EXIT(start_with("TRIAX_GPU_PRODUCTS", "0"), ::testing::ExitedWithCode(2), "must be computed or zero");
   EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0"), ::testing::ExitedWithCode(2), "must be a number of seconds");
   EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0.5"), ::testing::ExitedWithCode(0), "");
 }
@@ -302,6 +303,7 @@ TEST_F(RuntimeSettingsDeathTest, CountsAndProfileAreWrittenAtEachKindOfExit) {
           void* p = nullptr;
           cudaMalloc(&p, 4);
           kernels.launch("set", 1, 1, 0, nullptr, p, 1u);
+          cudaMemset(p, 0, 4);
           cudaDeviceSynchronize();
           end(3);
         },
@@ -310,7 +312,11 @@ TEST_F(RuntimeSettingsDeathTest, CountsAndProfileAreWrittenAtEachKindOfExit) {
     std::stringstream text;
     text << std::ifstream(file).rdbuf();
     EXPECT_THAT(text.str(), ::testing::StartsWith("{\"kernel\": \"set\", \"launches\": 1, \"blocks\": 1, "));
-    EXPECT_EQ(std::ranges::count(text.str(), '\n'), 1) << text.str();
+    EXPECT_THAT(text.str(), ::testing::HasSubstr("\"threads\": 1, "));
+    EXPECT_THAT(text.str(), ::testing::HasSubstr("\"kinds\": {\"mma\": 0, \"global\": 1, "));
+    EXPECT_THAT(text.str(),
+                ::testing::EndsWith("{\"call\": \"cudaMemset\", \"launches\": 1, \"flops\": 0, \"bytes\": 4}\n"));
+    EXPECT_EQ(std::ranges::count(text.str(), '\n'), 2) << text.str();
     std::filesystem::remove(file);
   }
   unsetenv(kName);

@@ -75,6 +75,13 @@ void spoil_workspace(int device, void* workspace, std::size_t bytes) {
   if (memory.owns(number(workspace))) std::memset(memory.written(number(workspace)), 0, spoiled);
 }
 
+void count_product(cudaDataType type, const ProductSize& size, std::size_t bytes) {
+  std::string name = "product " + name_of(type) + " " + std::to_string(size.m) + " x " + std::to_string(size.n) +
+                     " x " + std::to_string(size.k);
+  if (size.batch != 1) name += ", batch of " + std::to_string(size.batch);
+  count_library_call(name, static_cast<std::uint64_t>(2 * size.m * size.n * size.k * size.batch), bytes);
+}
+
 void submit_product(cudaStream_t stream, const char* name, std::function<void()> work) {
   const cudaError_t error = enqueue(stream, name, std::move(work));
   if (error != cudaSuccess) {

@@ -41,6 +41,12 @@ int check_stream(cudaStream_t stream);
 // Fills the beginning of a workspace, and makes it count as never written: what a call leaves there is not defined.
 void spoil_workspace(int device, void* workspace, std::size_t bytes);
 
+struct ProductSize {
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+};
+// Counts a product for TRIAX_GPU_PROFILE. `bytes`: of its operands and results, each once.
+void count_product(cudaDataType type, const ProductSize& size, std::size_t bytes);
+
 // Throws BlasError if the stream does not take the work.
 void submit_product(cudaStream_t stream, const char* name, std::function<void()> work);
 

@@ -152,6 +152,10 @@ void submit_gemm(const Gemm& g) {
   submit_product(g.blas.stream, "cublasGemmStridedBatchedEx", [g] {
     spoil_workspace(g.blas.device, g.blas.workspace, g.blas.workspace_bytes);
     for (std::int64_t index = 0; index < g.batch; ++index) run(g, index);
+    const std::size_t accesses_of_c = g.beta == 0 ? 1 : 2;
+    const std::size_t bytes =
+        g.a.matrix.element_bytes() + g.b.matrix.element_bytes() + accesses_of_c * g.c.matrix.element_bytes();
+    count_product(g.a.matrix.type, {g.m, g.n, g.k, g.batch}, static_cast<std::size_t>(g.batch) * bytes);
   });
 }
 

@@ -190,6 +190,14 @@ std::vector<double> sums_of(const std::vector<float>& b, std::int64_t k, std::in
   return sums;
 }
 
+std::size_t bytes_moved(const Matmul& m) {
+  std::size_t bytes = m.a.element_bytes() + m.b.element_bytes() + m.d.element_bytes();
+  if (m.beta != 0) bytes += m.c.element_bytes();
+  if (m.product.has_aux()) bytes += m.aux().element_bytes();
+  if (m.product.adds_bias() || m.product.sums_b()) bytes += m.bias().element_bytes();
+  return bytes;
+}
+
 void run(const Matmul& m) {
   spoil_workspace(m.device, m.workspace, m.workspace_bytes);
   std::vector<float> a = read_matrix(m.device, m.a, "cublasLtMatmul: A");
@@ -207,6 +215,7 @@ void run(const Matmul& m) {
   if (m.product.sums_b()) {
     write_matrix(m.device, m.bias(), sums_of(b, m.k(), m.d.columns), "cublasLtMatmul: the gradient of the bias");
   }
+  count_product(m.a.type, {m.d.rows, m.d.columns, m.k()}, bytes_moved(m));
 }
 
 } // namespace

@@ -23,6 +23,10 @@ std::size_t Matrix::bytes() const {
   return static_cast<std::size_t>((columns - 1) * leading + rows) * bytes_of(type);
 }
 
+std::size_t Matrix::element_bytes() const {
+  return static_cast<std::size_t>(columns * rows) * bytes_of(type);
+}
+
 bool is_known_type(cudaDataType type) {
   return type == CUDA_R_32F || type == CUDA_R_16BF || type == CUDA_R_16F;
 }
@@ -83,6 +87,7 @@ std::vector<float> transpose(const std::vector<float>& values, std::int64_t rows
 std::vector<double> multiply(const std::vector<float>& a, const std::vector<float>& b, std::int64_t m, std::int64_t n,
                              std::int64_t k) {
   std::vector<double> d(static_cast<std::size_t>(m * n), 0.0);
+  if (has_zero_products()) return d;
   for (std::int64_t column = 0; column < n; ++column) {
     double* const out = &d[column * m];
     for (std::int64_t z = 0; z < k; ++z) {

@@ -16,7 +16,8 @@ struct Matrix {
   std::int64_t rows = 0, columns = 0;
   std::int64_t leading = 0; // elements from a column to the next
 
-  std::size_t bytes() const; // from the first element to the last
+  std::size_t bytes() const;         // from the first element to the last
+  std::size_t element_bytes() const; // without the gaps between columns
 };
 
 bool is_known_type(cudaDataType type); // f32, bf16, f16

@@ -186,7 +186,8 @@ void transfer(Warp& w, const Instruction& i, std::uint32_t lanes, Staged& staged
   std::uint64_t addresses[kLanes];
   load_addresses(w, i, addresses);
   const Space space = resolve(w, i, addresses, lanes);
-  if (w.block->launch->profile) count_access(w, space, addresses, lanes, kBytes);
+  if (w.block->launch->profile)
+    count_access(w, space, kLoad ? Access::kRead : Access::kWrite, addresses, lanes, kBytes);
   if (space == Space::kParam || space == Space::kLocal)
     unchecked<kLoad, kBytes>(w, i, space, addresses, lanes, staged);
   else

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "global_checks.hpp"
+#include "profile.hpp"
 #include "shared_hazards.hpp"
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
@@ -91,9 +92,16 @@ std::byte* global_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
   return data_at(w, address);
 }
 
+void count_atomic(Warp& w, const Instruction& i, std::uint32_t lanes, std::uint32_t bytes) {
+  std::uint64_t addresses[kLanes];
+  for (int l = 0; l < kLanes; ++l) addresses[l] = w.value(i.o[0], l) + static_cast<std::uint64_t>(i.displacement);
+  count_access(w, i.space, Access::kUpdate, addresses, lanes, bytes);
+}
+
 template <class T>
 void atomic(Warp& w, const Instruction& i, std::uint32_t lanes) {
   const bool global = i.space == Space::kGlobal;
+  if (w.block->launch->profile) count_atomic(w, i, lanes, sizeof(T));
   std::unique_lock lock(global_atomics, std::defer_lock);
   if (global) lock.lock();
   for (int l = 0; l < kLanes; ++l) {

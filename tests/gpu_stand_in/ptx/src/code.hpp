@@ -142,6 +142,7 @@ struct alignas(64) Instruction {
   std::int32_t target = -1;
   Op op = Op::kNop;
   Control control = Control::kNone;
+  InstructionKind kind = InstructionKind::kOther;
   Type type = Type::kNone, type2 = Type::kNone; // result (or only) type; source type of cvt
   Space space = Space::kGeneric;
   Rounding rounding = Rounding::kNone;

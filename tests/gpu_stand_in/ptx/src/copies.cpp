@@ -8,6 +8,21 @@ namespace triax::gpu_stand_in::STAND_IN_ISA {
 
 namespace {
 
+// Lanes that only write zeros read nothing. All lanes copy the same number of bytes, which is a constant in PTX.
+void count_copy(Warp& w, const Instruction& i, std::uint32_t lanes) {
+  std::uint64_t to[kLanes] = {}, from[kLanes] = {};
+  std::uint32_t bytes = 0, reading = 0;
+  for (int l = 0; l < kLanes; ++l) {
+    if (!(lanes >> l & 1)) continue;
+    to[l] = w.value(i.o[0], l) + static_cast<std::uint64_t>(i.displacement);
+    from[l] = w.value(i.o[1], l) + static_cast<std::uint64_t>(i.displacement2);
+    bytes = static_cast<std::uint32_t>(w.value(i.o[2], l));
+    if (i.count <= 3 || w.value(i.o[3], l) > 0) reading |= 1u << l;
+  }
+  count_access(w, Space::kShared, Access::kWrite, to, lanes, bytes);
+  if (reading) count_access(w, Space::kGlobal, Access::kRead, from, reading, bytes);
+}
+
 void begin_copy(Warp& w, const Instruction& i, std::uint32_t lanes) {
   Block& b = *w.block;
   for (int l = 0; l < kLanes; ++l) {
@@ -40,6 +55,7 @@ void begin_copy(Warp& w, const Instruction& i, std::uint32_t lanes) {
     for (std::uint32_t g = 0; g < bytes / 2; ++g) b.write_tags[offset / 2 + g] = kPending;
     w.copies.push_back({offset, bytes, source, from, static_cast<std::uint8_t>(l), w.groups[l], &i});
   }
+  if (b.launch->profile) count_copy(w, i, lanes);
 }
 
 void end_copy(Warp& w, const Instruction& i, const PendingCopy& copy) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "opcode.hpp"
+#include "profile.hpp"
 
 namespace triax::gpu_stand_in {
 
@@ -190,6 +191,7 @@ void Decoder::instruction(std::size_t begin, std::size_t end) {
     i.reads_clock = clock;
   }
   if (!bind(i)) refuse(i.line, "instruction is not supported with these types", text_of(whole, end));
+  i.kind = kind_of(i);
   code.texts.push_back(text_of(whole, end));
   code.code.push_back(i);
 }

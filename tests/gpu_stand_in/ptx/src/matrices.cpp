@@ -20,7 +20,7 @@ void load_matrices(Warp& w, const Instruction& i, std::uint32_t lanes) {
   std::uint64_t addresses[kLanes];
   for (int l = 0; l < kLanes; ++l) addresses[l] = w.value(i.o[0], l) + static_cast<std::uint64_t>(i.displacement);
   if (b.launch->profile) {
-    count_access(w, Space::kShared, addresses, i.vec == 4 ? kAllLanes : (1u << 8 * i.vec) - 1, 16);
+    count_access(w, Space::kShared, Access::kRead, addresses, i.vec == 4 ? kAllLanes : (1u << 8 * i.vec) - 1, 16);
   }
   for (int matrix = 0; matrix < i.vec; ++matrix) {
     alignas(64) std::uint16_t rows[8][8];

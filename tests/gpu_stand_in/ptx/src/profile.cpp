@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of sectors and of wavefronts.
+// Counts of sectors and of wavefronts, and the sum of counts.
 #include "profile.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <set>
 
 namespace triax::gpu_stand_in {
@@ -30,31 +32,43 @@ void count_shared(Profile& p, const std::uint64_t* addresses, std::uint32_t lane
   p.ideal_wavefronts += std::max<std::uint64_t>(1, (bytes + 127) / 128);
 }
 
-void count_global(Profile& p, const std::uint64_t* addresses, std::uint32_t lanes, std::uint32_t lane_bytes) {
+// The least number of sectors is that of the different bytes: lanes that read the same bytes share them.
+void count_global(Warp& w, Access access, const std::uint64_t* addresses, std::uint32_t lanes,
+                  std::uint32_t lane_bytes) {
+  constexpr std::uint64_t kSectorBytes = 32;
+  Profile& p = w.counts;
   ++p.requests;
-  std::set<std::uint64_t> sectors;
-  std::uint64_t bytes = 0;
+  std::map<std::uint64_t, std::uint32_t> bytes_of_sector; // a bit for each byte
   for (int l = 0; l < kLanes; ++l) {
     if (!(lanes >> l & 1)) continue;
-    bytes += lane_bytes;
-    for (std::uint64_t s = addresses[l] / 32; s <= (addresses[l] + lane_bytes - 1) / 32; ++s) sectors.insert(s);
+    for (std::uint64_t at = addresses[l]; at < addresses[l] + lane_bytes; ++at)
+      bytes_of_sector[at / kSectorBytes] |= 1u << at % kSectorBytes;
   }
-  p.sectors += sectors.size();
-  p.ideal_sectors += (bytes + 31) / 32;
+  std::uint64_t bytes = 0;
+  for (const auto& [sector, mask] : bytes_of_sector) {
+    bytes += static_cast<std::uint64_t>(std::popcount(mask));
+    if (access != Access::kWrite) w.block->read_sectors.insert(sector);
+    if (access != Access::kRead) w.block->written_sectors.insert(sector);
+  }
+  p.sectors += bytes_of_sector.size();
+  p.ideal_sectors += (bytes + kSectorBytes - 1) / kSectorBytes;
 }
 
 } // namespace
 
-void count_access(Warp& w, Space space, const std::uint64_t* addresses, std::uint32_t lanes, std::uint32_t lane_bytes) {
+void count_access(Warp& w, Space space, Access access, const std::uint64_t* addresses, std::uint32_t lanes,
+                  std::uint32_t lane_bytes) {
   if (space == Space::kShared) count_shared(w.counts, addresses, lanes, lane_bytes);
-  if (space == Space::kGlobal) count_global(w.counts, addresses, lanes, lane_bytes);
+  if (space == Space::kGlobal) count_global(w, access, addresses, lanes, lane_bytes);
 }
 
 Profile& Profile::operator+=(const Profile& o) {
   launches += o.launches, blocks += o.blocks, instructions += o.instructions, lanes += o.lanes, mma += o.mma;
   shuffles += o.shuffles, barriers += o.barriers, requests += o.requests, sectors += o.sectors;
-  ideal_sectors += o.ideal_sectors, accesses += o.accesses, wavefronts += o.wavefronts;
+  ideal_sectors += o.ideal_sectors, memory_sectors += o.memory_sectors;
+  accesses += o.accesses, wavefronts += o.wavefronts;
   ideal_wavefronts += o.ideal_wavefronts, divergent += o.divergent;
+  for (std::size_t n = 0; n < kinds.size(); ++n) kinds[n] += o.kinds[n];
   return *this;
 }
 

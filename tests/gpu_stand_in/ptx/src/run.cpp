@@ -185,6 +185,7 @@ struct Shared {
   std::uint64_t failed_at = 0;
   std::exception_ptr error{};
   Profile counts{};
+  SectorSet read_sectors{}, written_sectors{};
 };
 
 std::uint64_t block_number(const Shared& s, std::uint64_t n) {
@@ -203,6 +204,8 @@ void run_blocks(Shared& s) {
   b.first_tag = s.first_tag;
   b.many_tag = s.first_tag + static_cast<std::uint32_t>(s.launch.grid.count());
   b.released = s.released.data();
+  b.read_sectors.clear();
+  b.written_sectors.clear();
   prepare_block(b);
   Profile counts;
   const std::uint64_t blocks = s.launch.grid.count();
@@ -224,6 +227,8 @@ void run_blocks(Shared& s) {
   }
   std::lock_guard lock(s.mutex);
   s.counts += counts;
+  s.read_sectors.insert(b.read_sectors);
+  s.written_sectors.insert(b.written_sectors);
 }
 
 void shuffle_order(Shared& s) {
@@ -293,6 +298,7 @@ void run(const Launch& launch, DeviceMemory& memory) {
   parallel(threads, [&s] { run_blocks(s); });
   if (launch.counts) {
     s.counts.launches = 1;
+    s.counts.memory_sectors = s.read_sectors.size() + s.written_sectors.size();
     *launch.counts += s.counts;
   }
   if (s.error) std::rethrow_exception(s.error);

@@ -111,7 +111,9 @@ bool branch(Warp& w, const Instruction& i, Group& g, std::uint32_t taken) {
   return false;
 }
 
-// Runs the group until it has to be formed anew.
+// Runs the group until it has to be formed anew. The kinds of its instructions are counted only on request: the loop
+// without the count has no test for it.
+template <bool kCountKinds>
 void run_group(Warp& w, Group& g) {
   const Instruction* code = w.code->code.data();
   const auto size = static_cast<std::int32_t>(w.code->code.size());
@@ -120,6 +122,7 @@ void run_group(Warp& w, Group& g) {
     const Instruction& i = code[g.at];
     const std::uint32_t lanes = enabled(w, i, g.lanes);
     ++w.counts.instructions;
+    if constexpr (kCountKinds) ++w.counts.kinds[static_cast<std::size_t>(i.kind)];
     w.counts.lanes += lanes == kAllLanes ? kLanes : static_cast<std::uint64_t>(std::popcount(lanes));
     if (i.control == Control::kBranch) {
       if (!branch(w, i, g, lanes)) return;
@@ -145,9 +148,8 @@ void run_group(Warp& w, Group& g) {
   }
 }
 
-} // namespace
-
-void run_warp(Warp& w) {
+template <bool kCountKinds>
+void run_groups(Warp& w) {
   for (;;) {
     std::uint32_t able = w.live & ~w.waiting & ~w.held;
     if (able == 0 && (w.held & w.live)) {
@@ -157,8 +159,17 @@ void run_warp(Warp& w) {
     }
     if (able == 0) return;
     Group group = lowest_group(w, able);
-    run_group(w, group);
+    run_group<kCountKinds>(w, group);
   }
+}
+
+} // namespace
+
+void run_warp(Warp& w) {
+  if (w.block->launch->profile)
+    run_groups<true>(w);
+  else
+    run_groups<false>(w);
 }
 
 } // namespace triax::gpu_stand_in

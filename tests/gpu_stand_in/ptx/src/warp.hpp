@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "code.hpp"
+#include "sector_set.hpp"
 
 namespace triax::gpu_stand_in {
 
@@ -98,6 +99,7 @@ struct Block {
   std::uint32_t first_tag = 0, tag = 0, many_tag = 0;
   std::atomic<std::uint8_t>* released = nullptr; // of each block of the launch: it made a fence
   bool fenced = false;
+  SectorSet read_sectors, written_sectors; // with Launch::profile, of all blocks that this thread runs
   std::byte* shared_at(std::uint32_t offset) { return reinterpret_cast<std::byte*>(shared.data()) + offset; }
 };
 

@@ -96,6 +96,10 @@ void run_copy(const Copy& copy) {
     std::memmove(to + row * copy.to.pitch, from + row * copy.from.pitch, copy.width);
     move_state(copy, row);
   }
+  const std::string kind =
+      std::string(copy.from.owner ? "device" : "host") + (copy.to.owner ? " to device" : " to host");
+  const std::uint64_t sides = (copy.from.owner ? 1 : 0) + (copy.to.owner ? 1 : 0);
+  count_library_call(copy.name + (", " + kind), 0, sides * copy.rows * copy.width);
 }
 
 void log_copy(const Copy& copy, const Stream& stream) {
@@ -153,6 +157,7 @@ cudaError_t fill(const char* name, void* address, int value, std::size_t bytes, 
     const MarkerPtr done = submit(*stream, {name, [copy, value]() -> Poll {
                                               std::memset(resolve(copy, copy.to, "range"), value, copy.width);
                                               if (!copy.to.owner) return nullptr;
+                                              count_library_call(copy.name, 0, copy.width);
                                               const auto at = reinterpret_cast<std::uint64_t>(copy.to.address);
                                               copy.to.owner->memory().mark_written(at, copy.width);
                                               return nullptr;

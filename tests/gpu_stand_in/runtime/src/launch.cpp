@@ -70,8 +70,8 @@ BlockOrder block_order() {
   return settings().seed == 0 ? BlockOrder::kForward : BlockOrder::kSeeded;
 }
 
-void run_kernel(const Kernel& kernel, const LaunchShape& shape, const std::vector<std::byte>& params,
-                GpuDevice& device) {
+void run_kernel(const Kernel& kernel, const LaunchedKernel& launched, const LaunchShape& shape,
+                const std::vector<std::byte>& params, GpuDevice& device) {
   if (is_failure_planned("kernel", device.number())) {
     throw StreamError(cudaErrorLaunchFailure, "kernel " + kernel.name + ": fails, because TRIAX_GPU_FAIL says so");
   }
@@ -89,7 +89,7 @@ void run_kernel(const Kernel& kernel, const LaunchShape& shape, const std::vecto
   launch.profile = !settings().profile_file.empty();
   launch.counts = &counts;
   run(launch, device.memory());
-  add_counts(kernel.name, counts);
+  add_counts(launched, counts);
 }
 
 } // namespace
@@ -120,10 +120,12 @@ void launch(const Function& function, const LaunchShape& shape, void** args, Str
            text_of(shape.grid) + ", " + text_of(shape.block) + ", " + std::to_string(shape.dynamic_shared_bytes) +
            ">>>");
   }
+  LaunchedKernel launched{function.name, shape.block.x * shape.block.y * shape.block.z, function.resources.registers,
+                          shape.dynamic_shared_bytes + function.static_shared_bytes()};
   submit(stream, {function.name,
                   [module = function.module, kernel = function.kernel, shape, params = std::move(params),
-                   &device = stream.device()]() -> Poll {
-                    run_kernel(*kernel, shape, params, device);
+                   launched = std::move(launched), &device = stream.device()]() -> Poll {
+                    run_kernel(*kernel, launched, shape, params, device);
                     return nullptr;
                   }});
 }

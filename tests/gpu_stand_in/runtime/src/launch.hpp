@@ -4,6 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <compare>
+#include <string>
+
 #include "functions.hpp"
 #include "stream.hpp"
 
@@ -21,7 +24,16 @@ int registers_of_block(int registers_per_thread, unsigned threads);
 
 void launch(const Function& function, const LaunchShape& shape, void** args, Stream& stream);
 
+// A kernel as it is launched: what decides how many of its blocks an SM runs.
+struct LaunchedKernel {
+  std::string name;
+  unsigned threads = 0; // of a block
+  int registers = 0;    // of a thread; 0: not known
+  std::size_t shared_bytes = 0;
+  auto operator<=>(const LaunchedKernel&) const = default;
+};
+
 // Adds to what TRIAX_GPU_COUNTS and TRIAX_GPU_PROFILE print at exit.
-void add_counts(const std::string& kernel, const Profile& counts);
+void add_counts(const LaunchedKernel& kernel, const Profile& counts);
 
 } // namespace triax::gpu_stand_in

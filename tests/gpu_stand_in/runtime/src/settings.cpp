@@ -29,6 +29,11 @@ bool parse_switch(std::string_view text) {
   throw std::invalid_argument("\"" + std::string(text) + "\" must be 0 or 1");
 }
 
+bool parse_products(std::string_view text) {
+  if (text == "zero" || text == "computed") return text == "zero";
+  throw std::invalid_argument("\"" + std::string(text) + "\" must be computed or zero");
+}
+
 // From the default of each GPU, 48 KiB, to the most that one has (compute capability 9.0).
 std::size_t parse_shared_bytes(std::string_view text) {
   const std::size_t bytes = parse_bytes(text);
@@ -72,6 +77,7 @@ Settings read_all() {
   read("TRIAX_GPU_WAIT_VALUES", [&](auto text) { s.wait_values = parse_switch(text); });
   read("TRIAX_GPU_COUNTS", [&](auto text) { s.counts = parse_switch(text); });
   read("TRIAX_GPU_PROFILE", [&](auto text) { s.profile_file = text; });
+  read("TRIAX_GPU_PRODUCTS", [&](auto text) { s.zero_products = parse_products(text); });
   read("TRIAX_GPU_THREADS", [&](auto text) { s.threads = static_cast<unsigned>(parse_number(text, 1024)); });
   read("TRIAX_GPU_HOST", check_host);
   read("TRIAX_GPU_NCCL_REPORT_S", check_seconds);
@@ -115,6 +121,10 @@ std::vector<PlannedFailure> parse_failures(std::string_view text) {
 const Settings& settings() {
   static const Settings& read_once = *new Settings(read_all()); // used until the process has ended
   return read_once;
+}
+
+bool has_zero_products() {
+  return settings().zero_products;
 }
 
 } // namespace triax::gpu_stand_in

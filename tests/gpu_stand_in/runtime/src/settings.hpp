@@ -24,11 +24,12 @@ struct Settings {
   std::size_t shared_bytes = std::size_t{163} << 10; // that a block may have with cudaFuncSetAttribute
   std::uint64_t seed = 0;
   std::vector<PlannedFailure> failures;
-  bool log = false;         // each launch and copy
-  bool wait_values = true;  // cuStreamWaitValue32 is there
-  bool counts = false;      // print totals at exit
-  std::string profile_file; // counts of each kernel at exit, as lines of JSON
-  unsigned threads = 0;     // of the host that run blocks; 0: as many as processors
+  bool log = false;           // each launch and copy
+  bool wait_values = true;    // cuStreamWaitValue32 is there
+  bool counts = false;        // print totals at exit
+  std::string profile_file;   // counts of each kernel at exit, as lines of JSON
+  bool zero_products = false; // products write zeros
+  unsigned threads = 0;       // of the host that run blocks; 0: as many as processors
 };
 
 // Reads the environment at the first call. An invalid value ends the process with a message; values that are invalid

@@ -2,6 +2,7 @@
 // The machine of the GPU stand-in: reads PTX, and runs its kernels on the host with memory and hazard checks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -78,12 +79,35 @@ class Module {
 // Throws PtxError.
 std::shared_ptr<const Module> read_module(std::string_view ptx);
 
+// Kinds of instructions, for counts. What is not listed is kOther: waits for cp.async, fences, nanosleep.
+enum class InstructionKind : std::uint8_t {
+  kMma,
+  kGlobal, // loads, stores, atomics and cp.async; generic addresses, too
+  kShared, // loads, stores, atomics and ldmatrix
+  kLocal,
+  kParam, // constants of machine code: they cost no instruction there
+  kFloat,
+  kSpecial, // functions of the special function unit, and divisions
+  kInteger,
+  kConvert,
+  kCompare, // setp and selp
+  kMove,
+  kWarp, // shuffles and votes
+  kBarrier,
+  kBranch,
+  kOther
+};
+inline constexpr std::size_t kInstructionKinds = 15;
+std::string_view name_of(InstructionKind kind);
+
 // What a launch did, for counts that a profiler would give.
 struct Profile {
   std::uint64_t launches = 0, blocks = 0, instructions = 0, lanes = 0, mma = 0, shuffles = 0, barriers = 0;
-  std::uint64_t requests = 0, sectors = 0, ideal_sectors = 0;       // global memory: sectors of 32 bytes
+  std::uint64_t requests = 0, sectors = 0, ideal_sectors = 0; // global memory: sectors of 32 bytes
+  std::uint64_t memory_sectors = 0; // different ones that a launch reads, and that it writes: what caches cannot save
   std::uint64_t accesses = 0, wavefronts = 0, ideal_wavefronts = 0; // shared memory: 32 banks of 4 bytes
   std::uint64_t divergent = 0;                                      // branches that split a warp
+  std::array<std::uint64_t, kInstructionKinds> kinds{};             // instructions by InstructionKind
   Profile& operator+=(const Profile& other);
 };
 
@@ -97,7 +121,7 @@ struct Launch {
   BlockOrder order = BlockOrder::kForward; // of blocks, and of warps in a block
   std::uint64_t seed = 0;
   unsigned threads = 0;      // of the host; 0: as many as there are processors
-  bool profile = false;      // count sectors and wavefronts (slower)
+  bool profile = false;      // count sectors, wavefronts and kinds (slower)
   Profile* counts = nullptr; // added to, if given
 };
 

@@ -70,6 +70,13 @@ std::byte* data_to_write(int device, void* address, std::size_t bytes, std::stri
 // Prints "[gpu stand-in] message" on stderr, in one piece.
 void report(std::string_view message);
 
+// TRIAX_GPU_PRODUCTS is zero: products write zeros instead of sums.
+bool has_zero_products();
+
+// Adds a product, a copy or a fill to what TRIAX_GPU_PROFILE writes: its arithmetic, and the bytes of device memory
+// that it has to read and write. Call it when the work runs.
+void count_library_call(const std::string& name, std::uint64_t flops, std::uint64_t bytes);
+
 // TRIAX_GPU_FAIL demands that this call of `name` fails ("ncclSend:3": the third one). Counts the calls of each name.
 bool is_failure_planned(std::string_view name, int device);
 
