@@ -39,6 +39,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   [memory]
    recompute = "none" # default
    recompute_layers = 1 # default
+   partition_activations = false # default
   [optimizer]
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6
@@ -213,6 +214,38 @@ Data ranks that shard the optimizer's state, and gradients that no schedule with
   $ triax check base.toml --no-device --set memory.recompute_layers=2 | grep '^note:'
   note: memory.recompute_layers = 2 has no effect with memory.recompute = "none"
 
+Recomputation of one of two stages, and a list that has not one value for each stage:
+
+  $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "none"]' --set 'memory.recompute_layers=[1, 2]' | grep -E ' recompute|^activations'
+    recompute             = ["full", "none"]     # --set
+    recompute_layers      = [1, 2]               # --set
+  activations of rank 1: 562 kB = 2 microbatches x (1 block x 133 kB + 1 head x 99.3 kB) + 81.9 kB of workspace + 2 x 8.19 kB of transfers
+  $ triax check base.toml --no-device --set memory.recompute=full --set 'memory.recompute_layers=[1, 1]'
+  --set: memory.recompute_layers lists values for 2 stages, but parallel.pipeline = 1 x parallel.chunks = 1 makes 1
+    parallel.pipeline = 1 is the default
+    parallel.chunks = 1 is the default
+    list one value for each stage, or write one value for all
+  [2]
+  $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "some"]'
+  --set: memory.recompute must be one of none or full, got "some"
+  [2]
+
+Inputs of recomputed blocks that the tensor ranks divide, and where that saves nothing:
+
+  $ parts='--no-device --set parallel.tensor=2 --set memory.recompute=full'
+  $ triax check base.toml $parts | grep -E '^activations|^communication'
+  activations of rank 0: 311 kB = 2 microbatches x (1 head x 66.6 kB + 2 blocks x 8.19 kB) + 145 kB of workspace
+  communication of a step: a rank sends at most 198 kB over tensor (rank 0); all ranks send 397 kB
+  $ triax check base.toml $parts --set memory.partition_activations=true | grep -E '^activations|^communication|^note'
+  activations of rank 0: 302 kB = 2 microbatches x (1 head x 66.6 kB + 2 blocks x 4.1 kB) + 153 kB of workspace
+  communication of a step: a rank sends at most 215 kB over tensor (rank 0); all ranks send 430 kB
+  $ triax check base.toml $parts --set memory.partition_activations=true --set parallel.sequence=true | grep '^note:'
+  note: memory.partition_activations = true saves nothing with parallel.sequence = true: each tensor rank keeps its positions only
+  $ triax check base.toml $parts --set memory.partition_activations=true --set parallel.tensor=1 | grep '^note:'
+  note: memory.partition_activations = true has no effect with parallel.tensor = 1
+  $ triax check base.toml $parts --set memory.partition_activations=true --set memory.recompute=none | grep '^note:'
+  note: memory.partition_activations = true has no effect with memory.recompute = "none"
+
 A size that is not one:
 
   $ for size in 80 GiB 0GiB -1GiB 80gib nanGB 1e30GB 80GiBs ''; do
@@ -364,9 +397,9 @@ Control characters of a file are escaped:
 A run can come through a pipe:
 
   $ triax check /dev/stdin < <(cat base.toml) | grep -E 'layers  |runs/pipe"|ready'
-    dir                = "{folder}/runs/pipe"  # default
-    layers             = 2                    # /dev/stdin:3:10
-    recompute_layers   = 1                    # default
+    dir                   = "{folder}/runs/pipe"  # default
+    layers                = 2                    # /dev/stdin:3:10
+    recompute_layers      = 1                    # default
   /dev/stdin: ready to train
   $ triax simulate /dev/stdin --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 < <(cat base.toml) > /dev/null
   $ triax train /dev/stdin --set train.steps=1 < <(cat base.toml) 2>&1 | grep -o 'triax train runs/pipe.*'

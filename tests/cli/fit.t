@@ -86,6 +86,36 @@ A schedule that restricts the number of microbatches leaves some out:
     false              none             none                        6  2.69 MB  997 MB  25.6 %
     false              none             full                        6  1.83 MB  998 MB  24.4 %
 
+Where some stages recompute, the list has a row, beside all stages and none:
+
+  $ stages='--set parallel.pipeline=4 --set schedule.plugin=sched-1f1b --set model.layers=8 --set batch.global=16 --set batch.micro=4'
+  $ triax fit base.toml --memory 1800kB $stages --set 'memory.recompute=["full", "full", "none", "none"]'
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = ["full", "full", "none", "none"], batch.micro = 4: rank 2 needs most, 1.76 MB
+  
+  the largest batch.micro in --memory 1800kB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
+    parallel.sequence  optimizer.shard  memory.recompute                  batch.micro    needs    free    idle
+    false              none             none                                        1  1.24 MB  555 kB  27.3 %
+    false              none             ["full", "full", "none", "none"]            4  1.76 MB   39 kB  43.8 %
+    false              none             full                                        4  1.35 MB  451 kB  46.4 %
+  
+  base.toml fits as it is written
+  $ triax fit base.toml --memory 1500kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --set 'memory.recompute_layers=[1, 2, 1, 1]' | sed -n '6p;$p'
+    false              none             ["full", "full", "none", "none"], [1, 2, 1, 1] blocks            2  1.11 MB  390 kB  29.0 %
+  recompute = "full"
+  $ triax fit base.toml --memory 1800kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --json | sed -n '/"written"/,/micro/p'
+    "written": {
+      "settings": {
+        "parallel.sequence": false,
+        "optimizer.shard": "none",
+        "memory.recompute": [
+          "full",
+          "full",
+          "none",
+          "none"
+        ],
+        "memory.recompute_layers": 1,
+        "batch.micro": 4
+
 With sched-breadth-first and many chunks, `gradients` saves memory:
 
   $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-breadth-first --set parallel.chunks=8 --set parallel.data=4 --set model.layers=16 --set batch.micro=1

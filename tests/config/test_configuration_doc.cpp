@@ -39,6 +39,7 @@ Do not edit it.
 struct Row {
   const triax_option* option;
   const char* derived = nullptr;
+  bool per_stage = false;
 };
 
 std::string code(std::string_view text) {
@@ -56,18 +57,19 @@ std::string default_text(const Row& row) {
   return code(plugin::to_toml(plugin::parse_option(*row.option, row.option->default_value)));
 }
 
-std::string allowed_text(const triax_option& option) {
-  std::string limits = plugin::limits_text(option);
+std::string allowed_text(const Row& row) {
+  std::string limits = plugin::limits_text(*row.option);
   for (std::size_t bar = limits.find('|'); bar != std::string::npos; bar = limits.find('|'))
     limits.replace(bar, 1, ", ");
-  const std::string type = plugin::type_name(option.type);
-  return limits.empty() ? type : type + ": " + limits;
+  const std::string type = plugin::type_name(row.option->type);
+  const std::string of_one = limits.empty() ? type : type + ": " + limits;
+  return row.per_stage ? of_one + "; or a list with one for each stage" : of_one;
 }
 
 void write_rows(std::ostream& out, const std::vector<Row>& rows) {
   out << "\n| key | default | allowed | meaning |\n|---|---|---|---|\n";
   for (const Row& row : rows) {
-    out << text("| {} | {} | {} | {} |\n", code(row.option->name), default_text(row), allowed_text(*row.option),
+    out << text("| {} | {} | {} | {} |\n", code(row.option->name), default_text(row), allowed_text(row),
                 row.option->doc);
   }
 }
@@ -81,7 +83,7 @@ void write_table(std::ostream& out, const CoreTable& table) {
   }
   out << '\n';
   std::vector<Row> rows;
-  for (const CoreKey& key : table.keys) rows.push_back({&key.option, key.derived});
+  for (const CoreKey& key : table.keys) rows.push_back({&key.option, key.derived, key.per_stage});
   if (!rows.empty()) write_rows(out, rows);
 }
 

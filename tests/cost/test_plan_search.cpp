@@ -89,6 +89,8 @@ TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckToTheByte) {
 TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckForRunsOfOtherKinds) {
   const std::vector<config::Override> kRuns[] = {{{"optimizer.plugin", "optim-sgd"}},
                                                  {{"memory.recompute_layers", "0"}, {"model.layers", "7"}},
+                                                 {{"memory.recompute_layers", "[2, 1]"}, {"parallel.pipeline", "2"}},
+                                                 {{"memory.partition_activations", "true"}, {"model.layers", "7"}},
                                                  {{"parallel.scatter_gather", "true"}, {"parallel.tensor", "2"}},
                                                  {{"train.precision", "fp32"}},
                                                  {{"model.plugin", "model-llama"},
@@ -104,6 +106,20 @@ TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckForRunsOfOtherKinds) {
     const SearchRequest asked = request(*loaded.run, 4, kEverything);
     EXPECT_GT(compare_memory(asked, all_plans(asked.space), 97, code_), 5) << overrides.front().value;
   }
+}
+
+/// The plan may have other stages than the run.
+TEST_F(PlanSearch, AListByStageIsReplaced) {
+  const config::LoadResult loaded = config::load(
+      config::TomlText{kPlannedRun, "run.toml", "."},
+      {{"parallel.pipeline", "2"}, {"memory.recompute", R"(["full", "none"])"}, {"memory.recompute_layers", "[2, 1]"}},
+      {}, config::Purpose::plan);
+  ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
+  const SearchRequest asked = request(*loaded.run, 4, kEverything);
+  const TrainingPlan plan{.pipeline = 4, .recompute = true};
+  EXPECT_THAT(keys_text(asked, plan),
+              ::testing::HasSubstr("memory.recompute = \"full\", memory.recompute_layers = 1, "));
+  EXPECT_EQ(run_of(asked, plan).memory.recompute_layers, config::PerStage<std::int64_t>(1));
 }
 
 /// A period of these rows is 2p microbatches.

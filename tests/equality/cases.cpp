@@ -37,6 +37,12 @@ Case recomputed(Case of) {
   return of;
 }
 
+/// Each tensor rank keeps a part of what recomputed blocks keep.
+Case partitioned(Case of) {
+  of.partition = true;
+  return recomputed(of);
+}
+
 Case sequence_parallel(Case of) {
   of.sequence_parallel = true;
   of.sequence = kDivisibleSequence;
@@ -121,6 +127,9 @@ const std::vector<Case>& sample() {
       recomputed({3, 1, 1, 1, k1F1B, 2, 6, kCpu}),
       recomputed({2, 2, 2, 1, kH1, 1, 4, kReference}),
       recomputed(scattered({2, 2, 1, 2, kV, 1, 4, kReference})),
+      partitioned({2, 4, 1, 2, kInterleaved, 1, 4, kReference}),
+      partitioned(scattered({3, 2, 1, 1, kH1, 1, 6, kCpu})),
+      sharded(partitioned({2, 2, 2, 2, kV, 1, 4, kCpu}), "parameters"),
       sequence_parallel({2, 2, 1, 1, k1F1B, 1, 4, kReference}),
       sequence_parallel({3, 2, 2, 1, kH2, 1, 6, kCpu}),
       sequence_parallel(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
@@ -175,6 +184,7 @@ std::vector<Case> every_case() {
     if (of.pipeline > 1 && of.tensor > 1) out.push_back(scattered(of));
     if (of.micro > 1) continue;
     out.push_back(recomputed(of));
+    if (of.tensor > 1) out.push_back(partitioned(of));
     if (of.data > 1)
       for (const char* shard : {"states", "gradients", "parameters"}) out.push_back(sharded(of, shard));
     if (of.tensor > 1) out.push_back(sequence_parallel(of));
@@ -216,12 +226,12 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
               run.micro, run.microbatches, run.layers, run.scheduler, run.kernels,
               run.split_backward ? ", split backwards" : "", run.group > 0 ? text(", in groups of {}", run.group) : "",
               run.through_file ? ", through a file" : "", run.scatter_gather ? ", scattered" : "",
-              run.recompute ? ", recomputed" : "", run.sequence_parallel ? ", divided positions" : "",
-              run.shard.empty() ? "" : ", divided " + run.shard);
+              run.recompute ? ", recomputed" : "", run.partition ? ", partitioned" : "",
+              run.sequence_parallel ? ", divided positions" : "", run.shard.empty() ? "" : ", divided " + run.shard);
 }
 
 bool all_asked() {

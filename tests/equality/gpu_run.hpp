@@ -50,6 +50,7 @@ class GpuRun : public ::testing::Test {
     if (run.group > 0) out += text(" schedule.group={}", run.group);
     if (run.sequence_parallel) out += " parallel.sequence=true";
     if (run.recompute) out += " memory.recompute=full";
+    if (run.partition) out += " memory.partition_activations=true";
     return out;
   }
 

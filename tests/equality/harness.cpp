@@ -39,6 +39,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   if (run.sequence_parallel) toml.keys["parallel.sequence"] = "true";
   if (!run.shard.empty()) toml.keys["optimizer.shard"] = quoted(run.shard);
   if (run.recompute) toml.keys["memory.recompute"] = "\"full\"";
+  if (run.partition) toml.keys["memory.partition_activations"] = "true";
   toml.keys["comm.plugin"] = quoted(training.comm);
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);

@@ -32,7 +32,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
-  run.through_file = run.scatter_gather = run.recompute = false;
+  run.through_file = run.scatter_gather = run.recompute = run.partition = false;
   run.shard.clear();
   const Key key{run.tensor,    run.data,    run.micro,          run.microbatches,
                 run.layers,    run.kernels, training.precision, run.sequence_parallel,
@@ -148,7 +148,12 @@ TEST(SameBits, OfLlama) {
        {2, 4, 1, 2, "sched-zb-v", 1, 4, "kernels-reference"},
        from_a_file,
        split,
-       {.pipeline = 2, .tensor = 2, .kernels = "kernels-cpu", .scatter_gather = true, .recompute = true},
+       {.pipeline = 2,
+        .tensor = 2,
+        .kernels = "kernels-cpu",
+        .scatter_gather = true,
+        .recompute = true,
+        .partition = true},
        {.pipeline = 2,
         .tensor = 4,
         .scheduler = "sched-1f1b",

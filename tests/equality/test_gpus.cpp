@@ -41,7 +41,7 @@ class OnGpus : public GpuRun {
     run.pipeline = run.chunks = 1;
     run.scheduler = "sched-gpipe";
     run.group = 0;
-    run.scatter_gather = run.recompute = false;
+    run.scatter_gather = run.recompute = run.partition = false;
     const std::string keys = keys_of(run, comm) + more;
     const auto [at, is_new] = known_.try_emplace(keys);
     if (is_new) {

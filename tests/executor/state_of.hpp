@@ -30,14 +30,15 @@ class SampleRank {
     constexpr auto kWhole = schedule::Boundaries::whole;
     training = schedule::lower(rows, shape, kWhole, sharding).front();
     evaluation = schedule::lower_forward_only(rows, shape, kWhole, sharding).front();
-    const executor::RankRequest request{model,
-                                        optimizer,
-                                        LayerContext{layout, 0, 2, 5},
-                                        {},
-                                        executor::split_layers(model, stages, {}),
-                                        {microbatches, 2, 3, 1, 0},
-                                        recompute,
-                                        sharding};
+    const executor::RankRequest request{
+        model,
+        optimizer,
+        LayerContext{layout, 0, 2, 5},
+        {},
+        executor::split_layers(model, stages, {}),
+        {microbatches, 2, 3, 1, 0},
+        std::vector<executor::StageRecompute>(static_cast<std::size_t>(stages), {.blocks = recompute}),
+        sharding};
     state = std::make_unique<executor::RankState>(request, training, evaluation);
   }
 

@@ -66,6 +66,23 @@ TEST(Split, ABoundaryIsScatteredInEqualParts) {
   EXPECT_EQ(two.size(), 2u) << "one of each boundary";
 }
 
+TEST(Split, KeptInputsAreDividedInEqualParts) {
+  test::SampleModel model = test::sample_model();
+  const auto refusal = [&](int tensor) {
+    const Layout layout = Layout::ptd(1, tensor, 1);
+    return executor::check_partition(model, {layout, 0, 2, 5});
+  };
+  EXPECT_TRUE(refusal(4).empty()); // [s, b, h] = [3, 2, 4]
+  const Refusals refused = refusal(5);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused.front().message,
+            "memory.partition_activations: \"x\", which brief keeps, has 24 elements, which is not divisible by "
+            "parallel.tensor = 5");
+  for (test::SampleSpec& spec : model.specs)
+    for (TensorSpec& input : spec.inputs) input.sharded = true;
+  EXPECT_TRUE(refusal(5).empty()) << "each rank has a part already";
+}
+
 TEST(Split, IsRefusedWhereItDoesNotFit) {
   const auto reason = [](int blocks, int stages, const std::vector<std::int64_t>& split) {
     const Refusals refused = executor::check_split(with_blocks(blocks), stages, split);

@@ -160,6 +160,14 @@ TEST(SteadyState, AllocatesNothingWhereGroupsOfBlocksAreRecomputed) {
   expect_steady(run);
 }
 
+TEST(SteadyState, AllocatesNothingWhereKeptInputsArePartitioned) {
+  test::TinyRun run;
+  run.keys["parallel.tensor"] = "2";
+  run.keys["memory.recompute"] = "\"full\"";
+  run.keys["memory.partition_activations"] = "true";
+  expect_steady(run);
+}
+
 TEST(SteadyState, AllocatesNothingInAStepWithARecordedTimeline) {
   test::TinyRun run;
   for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";

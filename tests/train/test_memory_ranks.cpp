@@ -51,6 +51,14 @@ TEST(MemoryRanks, MoreSlotsAreNotCovered) {
   EXPECT_THAT(train::ranks_of_most_memory(programs, split, kinds), ElementsAre(0, 2, 3));
 }
 
+TEST(MemoryRanks, AStageThatRecomputesIsNotCovered) {
+  const std::vector<executor::StageLayers> split = {{0, 2}, {2, 1}, {3, 1}, {4, 2}};
+  const std::vector<int> kinds = {0, 1, 1, 1, 1, 2};
+  config::RunConfig::MemoryKeys memory;
+  memory.recompute = config::PerStage<std::string>::listed({"none", "none", "full", "none"});
+  EXPECT_THAT(train::ranks_of_most_memory(gpipe(), split, kinds, memory), ElementsAre(0, 1, 2, 3));
+}
+
 class MemoryRanksOf : public test::PreflightTest {
  protected:
   /// Bytes of the rank that needs most, and the number of planned ranks.
@@ -71,6 +79,7 @@ TEST_F(MemoryRanksOf, RunsTheMostIsThatOfAllRanks) {
       {{"schedule.plugin", "\"sched-interleaved\""}, {"parallel.chunks", "2"}},
       {{"schedule.plugin", "\"sched-zb-v\""}, {"parallel.chunks", "2"}},
       {{"memory.recompute", "\"full\""}, {"memory.recompute_layers", "0"}},
+      {{"memory.recompute", R"(["full", "none", "full", "none", "none", "none"])"}},
       {{"parallel.data", "2"}, {"optimizer.shard", "\"parameters\""}},
       {{"parallel.split", "[3, 2, 4, 1, 4, 2]"}},
       {{"eval.sample", "\"abc\""}, {"eval.every", "1"}, {"data.validation", "\"text\""}},

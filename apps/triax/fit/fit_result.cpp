@@ -20,10 +20,13 @@ const char* word(bool value) {
   return value ? "true" : "false";
 }
 
-/// "full", or "full, 4 blocks"; the number that needs least is "auto".
+/// "full", or "full, 4 blocks"; the number that needs least is "auto". A list has a value for each stage.
 std::string recompute_text(const train::MemorySettings& settings) {
-  if (settings.recompute == "none" || settings.layers == 1) return settings.recompute;
-  return text("{}, {}", settings.recompute, settings.layers == 0 ? "auto" : text("{} blocks", settings.layers));
+  const std::string recompute =
+      settings.recompute.is_list() ? to_toml(settings.recompute) : settings.recompute.values().front();
+  if (!settings.recompute.any("full") || settings.layers.all(1)) return recompute;
+  if (settings.layers.is_list()) return text("{}, {} blocks", recompute, to_toml(settings.layers));
+  return text("{}, {}", recompute, settings.layers.all(0) ? "auto" : text("{} blocks", to_toml(settings.layers)));
 }
 
 std::string rows_text(const FitResult& result) {
@@ -42,8 +45,8 @@ std::string rows_text(const FitResult& result) {
 Json settings_json(const train::MemorySettings& settings) {
   return {{"parallel.sequence", settings.sequence},
           {"optimizer.shard", settings.shard},
-          {"memory.recompute", settings.recompute},
-          {"memory.recompute_layers", settings.layers},
+          {"memory.recompute", Json::parse(to_toml(settings.recompute))},
+          {"memory.recompute_layers", Json::parse(to_toml(settings.layers))},
           {"batch.micro", settings.micro}};
 }
 
@@ -58,10 +61,10 @@ Json plan_json(const FitResult& result, const train::MemoryPlan& plan) {
 } // namespace
 
 std::string to_text(const train::MemorySettings& settings) {
-  const bool groups = settings.recompute != "none" && settings.layers != 1;
-  return text("parallel.sequence = {}, optimizer.shard = \"{}\", memory.recompute = \"{}\"{}, batch.micro = {}",
-              word(settings.sequence), settings.shard, settings.recompute,
-              groups ? text(", memory.recompute_layers = {}", settings.layers) : "", settings.micro);
+  const bool groups = settings.recompute.any("full") && !settings.layers.all(1);
+  return text("parallel.sequence = {}, optimizer.shard = \"{}\", memory.recompute = {}{}, batch.micro = {}",
+              word(settings.sequence), settings.shard, to_toml(settings.recompute),
+              groups ? text(", memory.recompute_layers = {}", to_toml(settings.layers)) : "", settings.micro);
 }
 
 std::vector<FitChange> changes_of(const FitResult& result) {
@@ -72,9 +75,9 @@ std::vector<FitChange> changes_of(const FitResult& result) {
     if (result.search.scatter_gather) out.push_back({"parallel", "scatter_gather", "false"});
   }
   if (best.shard != written.shard) out.push_back({"optimizer", "shard", text("\"{}\"", best.shard)});
-  if (best.recompute != written.recompute) out.push_back({"memory", "recompute", text("\"{}\"", best.recompute)});
-  if (best.recompute != "none" && best.layers != written.layers)
-    out.push_back({"memory", "recompute_layers", text("{}", best.layers)});
+  if (best.recompute != written.recompute) out.push_back({"memory", "recompute", to_toml(best.recompute)});
+  if (best.recompute.any("full") && best.layers != written.layers)
+    out.push_back({"memory", "recompute_layers", to_toml(best.layers)});
   if (best.micro != written.micro) out.push_back({"batch", "micro", text("{}", best.micro)});
   return out;
 }

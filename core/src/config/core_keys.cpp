@@ -18,6 +18,11 @@ template <class Member>
 void put(Member& member, const OptionValue& value) {
   member = std::get<Member>(value);
 }
+template <class Value>
+void put(PerStage<Value>& member, const OptionValue& value) {
+  const auto* of_each = std::get_if<std::vector<Value>>(&value);
+  member = of_each ? PerStage<Value>::listed(*of_each) : PerStage<Value>(std::get<Value>(value));
+}
 void put(int& member, const OptionValue& value) {
   member = static_cast<int>(std::get<Int>(value)); // the key's range is that of int or smaller
 }
@@ -107,11 +112,15 @@ constexpr CoreKey kMemory[] = {
     {option_string(
          "recompute", "none", "none|full",
          "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
-     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>},
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>, true},
     {option_int("recompute_layers", "1", 0, kMaxSize,
                 "with recompute = \"full\": number of consecutive blocks of a stage that keep one input; before the "
                 "backward of the last, the forwards of all run again; 0: the number that needs least memory"),
-     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute_layers>},
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute_layers>, true},
+    {option_bool("partition_activations", "false",
+                 "with recompute = \"full\": each tensor rank keeps its part, 1/t, of the input that recomputed blocks "
+                 "keep, and the ranks gather the parts before they recompute"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::partition_activations>},
 };
 
 constexpr CoreKey kOptimizer[] = {

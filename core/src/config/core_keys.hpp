@@ -21,6 +21,7 @@ struct CoreKey {
   triax_option option;           // default NULL: required, unless `derived` is set
   const char* derived = nullptr; // how the value is found if none is written
   Assign assign = nullptr;       // null: load() reads the key together with others
+  bool per_stage = false;        // also takes a list with one value for each stage: see PerStage
 };
 
 struct CoreTable {

@@ -62,6 +62,17 @@ class Checks {
                .with_hint("list one number of blocks for each stage, or leave split out"));
   }
 
+  template <class Value>
+  void per_stage(const char* key) {
+    const auto* listed = values_.find<std::vector<Value>>(key);
+    const Int *pipeline = integer("parallel.pipeline"), *chunks = integer("parallel.chunks");
+    if (!listed || !pipeline || !chunks || static_cast<Int>(listed->size()) == *pipeline * *chunks) return;
+    refuse(make_refusal(ErrorCode::kConflict, {key, "parallel.pipeline", "parallel.chunks"},
+                        "{} lists values for {} stages, but parallel.pipeline = {} x parallel.chunks = {} makes {}",
+                        key, listed->size(), *pipeline, *chunks, *pipeline * *chunks)
+               .with_hint("list one value for each stage, or write one value for all"));
+  }
+
   void learning_rate() {
     const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
     const auto* decay = values_.find<std::string>("lr.decay");
@@ -358,6 +369,8 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
     checks.batch();
   }
   checks.split();
+  checks.per_stage<std::string>("memory.recompute");
+  checks.per_stage<Int>("memory.recompute_layers");
   checks.learning_rate();
   checks.loss_scale();
   checks.timeline();

@@ -162,6 +162,11 @@ Reading checked(const triax_option& option, OptionValue value, const std::filesy
 
 } // namespace
 
+bool is_written_as_list(const Setting& setting) {
+  const Written& value = setting.entry.value;
+  return setting.flag ? trimmed(value.text, " ").starts_with('[') : value.type == Written::Type::list;
+}
+
 Reading read_setting(const triax_option& option, const Setting& setting) {
   const Written& value = setting.entry.value;
   const std::string toml = setting.flag ? value.text : to_toml(value);

@@ -22,6 +22,8 @@ struct Reading {
   std::string hint;
 };
 
+/// Whether the value is written as a list.
+bool is_written_as_list(const Setting& setting);
 /// Relative paths start at the setting's base.
 Reading read_setting(const triax_option& option, const Setting& setting);
 /// The option's default. Its default_value must not be NULL.

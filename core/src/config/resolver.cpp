@@ -8,6 +8,7 @@
 #include "base/printable.hpp"
 #include "config/option_value.hpp"
 #include "plugin/did_you_mean.hpp"
+#include "triax/plugin.hpp"
 #include "triax/text.hpp"
 
 namespace triax::config {
@@ -102,7 +103,7 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
     library = plugin_of(table, finder);
   }
   std::vector<Row> core, own;
-  for (const CoreKey& key : table.keys) core.push_back({&key.option, key.derived != nullptr});
+  for (const CoreKey& key : table.keys) core.push_back({&key.option, key.derived != nullptr, key.per_stage});
   if (library) {
     for (const triax_option& option : library->options) own.push_back({&option});
   }
@@ -173,7 +174,9 @@ void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* opti
     if (!row.derived) missing.push_back(&row);
     return;
   }
-  Reading reading = setting ? read_setting(*row.option, *setting) : read_default(*row.option);
+  const bool of_each_stage = row.per_stage && setting && is_written_as_list(*setting);
+  const triax_option option = of_each_stage ? option_list(*row.option) : *row.option;
+  Reading reading = setting ? read_setting(option, *setting) : read_default(option);
   const Position at = setting ? setting->entry.value.at : Position{};
   if (!reading.value) {
     refusals_.add(at, {reading.code, {key}, text("{}.{}", table.name, reading.problem), reading.hint});

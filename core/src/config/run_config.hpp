@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/per_stage.hpp"
 #include "config/run_files.hpp"
 #include "data/blended_dataset.hpp"
 #include "plugin/loader.hpp"
@@ -89,8 +90,11 @@ struct RunConfig {
     std::int64_t global = 1, micro = 1;
   } batch;
   struct MemoryKeys {
-    std::string recompute = "none";    // none | full
-    std::int64_t recompute_layers = 1; // blocks that keep one input together; 0: the number that needs least memory
+    PerStage<std::string> recompute{"none"}; // none | full
+    /// Blocks that keep one input together; 0: the number that needs least memory.
+    PerStage<std::int64_t> recompute_layers{1};
+    bool partition_activations = false; // kept inputs over the tensor ranks; no effect if tensor is 1
+    bool recomputes(int stage) const { return recompute.of(stage) == "full"; }
   } memory;
   struct OptimizerKeys {
     double lr = 0, weight_decay = 0;

@@ -25,7 +25,8 @@ std::vector<std::unique_ptr<Layer>> make_layers(const Model& model, const LayerC
 } // namespace
 
 RankStages::RankStages(const Model& model, const LayerContext& context, std::span<const StageLayers> split,
-                       const schedule::StageMap& stage_map, int rank, const StageOptions& options) {
+                       const schedule::StageMap& stage_map, int rank, const StageOptions& options,
+                       std::span<const StageRecompute> recompute) {
   for (int index = 0; index < stage_map.stages(); ++index) {
     const int of_stage = stage_map.rank_of(index);
     const StageLayers& of = split[static_cast<std::size_t>(index)];
@@ -33,7 +34,10 @@ RankStages::RankStages(const Model& model, const LayerContext& context, std::spa
     int number = of.first;
     for (const std::unique_ptr<Layer>& layer : layers) layers_.push_back({number++, layer.get(), of_stage});
     if (of_stage == rank) {
-      stages_.push_back(std::make_unique<Stage>(index, of.first, std::move(layers), options));
+      StageOptions own = options;
+      if (!recompute.empty()) own.how = recompute[static_cast<std::size_t>(index)];
+      own.recomputed = recomputed_layers(model, own.how.blocks);
+      stages_.push_back(std::make_unique<Stage>(index, of.first, std::move(layers), own));
     } else {
       std::ranges::move(layers, std::back_inserter(elsewhere_));
     }

@@ -18,9 +18,10 @@ namespace triax::executor {
 
 class RankStages {
  public:
-  /// `split`: the layers of all stages; `rank`: on the pipeline axis.
+  /// `split`: the layers of all stages; `rank`: on the pipeline axis; `recompute`: of each stage, or empty.
   RankStages(const Model& model, const LayerContext& context, std::span<const StageLayers> split,
-             const schedule::StageMap& stage_map, int rank, const StageOptions& options);
+             const schedule::StageMap& stage_map, int rank, const StageOptions& options,
+             std::span<const StageRecompute> recompute = {});
 
   std::span<const std::unique_ptr<Stage>> all() const { return stages_; }
   Stage* find(int index) const; // null if the stage is on another rank

@@ -33,9 +33,7 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
       master_(request.types.master),
       state_names_(request.optimizer.state),
       stages_(request.model, request.context, request.split, training.stage_map(), training.rank(),
-              {.recomputed = recomputed_layers(request.model, request.recompute),
-               .recompute_layers = request.recompute_layers,
-               .purpose = request.context.purpose}),
+              {.purpose = request.context.purpose}, request.recompute),
       batches_(request.batch) {
   TRIAX_REQUIRE(request.context.purpose == Purpose::train,
                 "a training step needs layers of Purpose::train, not generate");

@@ -25,9 +25,8 @@ struct RankRequest {
   MemoryTypes types;
   std::vector<StageLayers> split; // of all stages
   BatchShape batch;
-  bool recompute = false; // blocks keep their inputs only
+  std::vector<StageRecompute> recompute{}; // of each stage; empty: blocks keep their stash
   schedule::Sharding sharding = schedule::Sharding::none;
-  int recompute_layers = 1; // blocks of a group, which keeps one input
 };
 
 class RankState {

@@ -5,11 +5,17 @@
 #include <cstddef>
 #include <limits>
 
+#include "executor/split.hpp"
+
 namespace triax::executor {
 
-int best_group_size(const Layer& block, std::span<const RecomputedStage> stages) {
-  std::size_t input = 0, stash = 0;
-  for (const TensorSpec& spec : block.inputs()) input += TensorView(nullptr, spec.dtype, spec.shape).bytes();
+int best_group_size(const Layer& block, std::span<const RecomputedStage> stages, int parts) {
+  std::size_t input = 0, kept = 0, stash = 0;
+  for (const TensorSpec& spec : block.inputs()) {
+    const std::size_t bytes = TensorView(nullptr, spec.dtype, spec.shape).bytes();
+    input += bytes;
+    kept += is_partitioned(spec) ? bytes / static_cast<std::size_t>(parts) : bytes;
+  }
   for (const StashSpec& spec : block.stash())
     if (spec.life == Life::forward_to_input || spec.life == Life::forward_to_weight)
       stash += TensorView(nullptr, spec.dtype, spec.shape).bytes();
@@ -20,7 +26,7 @@ int best_group_size(const Layer& block, std::span<const RecomputedStage> stages)
   for (int group = 1; group <= max_blocks; ++group) {
     std::size_t bytes = static_cast<std::size_t>(group) * stash + static_cast<std::size_t>(group - 1) * input;
     for (const RecomputedStage& stage : stages)
-      bytes += static_cast<std::size_t>((stage.blocks + group - 1) / group * stage.microbatches) * input;
+      bytes += static_cast<std::size_t>((stage.blocks + group - 1) / group * stage.microbatches) * kept;
     if (bytes >= min_bytes) continue;
     min_bytes = bytes;
     best = group;

@@ -17,7 +17,7 @@ struct RecomputedStage {
 
 /// The number of blocks per group with which the stages of a rank need least memory: a group keeps an input for each
 /// microbatch, and the stash of all its blocks exists once. Without rounding, this is the square root of Narayanan et
-/// al. (SC'21, section 3.5). The same on all tensor ranks that get the same `block`.
-int best_group_size(const Layer& block, std::span<const RecomputedStage> stages);
+/// al. (SC'21, section 3.5). The same on all tensor ranks that get the same `block`. `parts`: StageRecompute::parts.
+int best_group_size(const Layer& block, std::span<const RecomputedStage> stages, int parts = 1);
 
 } // namespace triax::executor

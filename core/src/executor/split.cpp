@@ -67,6 +67,26 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
   return out;
 }
 
+bool is_partitioned(const TensorSpec& input) {
+  const bool from_data = input.name == "tokens" || input.name == "targets";
+  return !input.sharded && !from_data && (input.life == Life::forward_only || input.life == Life::forward_to_input);
+}
+
+Refusals check_partition(const Model& model, const LayerContext& context) {
+  const LayerRange blocks = recomputed_layers(model, true);
+  for (int number = blocks.begin; number < blocks.end; ++number) {
+    const std::unique_ptr<Layer> block = model.layer(number, context);
+    for (const TensorSpec& spec : block->inputs())
+      if (is_partitioned(spec) && spec.shape.elements() % context.tensor() != 0)
+        return make_refusal(ErrorCode::kNotDivisible, {"memory.partition_activations", "parallel.tensor"},
+                            "memory.partition_activations: \"{}\", which {} keeps, has {} elements, which is not "
+                            "divisible by parallel.tensor = {}",
+                            spec.name, block->name(), spec.shape.elements(), context.tensor())
+            .with_hint("leave memory.partition_activations out, or use another parallel.tensor");
+  }
+  return {};
+}
+
 Refusals check_split(const Model& model, int stages, std::span<const std::int64_t> split) {
   const int blocks = model.info().blocks;
   Refusals out;

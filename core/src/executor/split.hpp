@@ -36,7 +36,22 @@ struct LayerRange {
   bool has(int number) const { return number >= begin && number < end; }
 };
 
+/// How the blocks of a stage are recomputed.
+struct StageRecompute {
+  bool blocks = false; // they keep their inputs only
+  int group = 1;       // consecutive blocks that keep one input
+  /// Tensor ranks among which the kept inputs are divided, and the number of this one.
+  int parts = 1, part = 0;
+};
+
 /// With recomputation the blocks, else none.
 LayerRange recomputed_layers(const Model& model, bool recompute);
+
+/// Checks that the tensor ranks can divide what recomputed blocks keep.
+Refusals check_partition(const Model& model, const LayerContext& context);
+
+/// Whether tensor ranks that divide kept inputs keep a part of this one. Of a sharded one, each has a part already;
+/// what the weight gradient reads stays whole.
+bool is_partitioned(const TensorSpec& input);
 
 } // namespace triax::executor

@@ -50,12 +50,21 @@ const TensorView& Stage::largest_view(const Location& home, const ProgramAction&
                                                                                                    : kNone;
     case Location::Where::sequence:
       return home.slots[static_cast<std::size_t>(action.microbatch)];
+    case Location::Where::part:
+      if (runs_input_gradient(action.kind)) return home.repeated;
+      if (action.kind != Kind::forward) return kNone;
+      return home.arrived.empty() ? home.shared : input_slot(home, action.own);
     case Location::Where::pool:
       break;
   }
   if (schedule::touches(action.kind, home.pool))
     return home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
   return action.kind == Kind::backward || (home.recomputed && action.kind == Kind::forward) ? home.shared : kNone;
+}
+
+const TensorView& Stage::input_slot(const Location& home, const schedule::Slots& slots) {
+  if (home.where == Location::Where::part) return home.arrived[static_cast<std::size_t>(slot_of(slots, Pool::input_f))];
+  return home.slots[static_cast<std::size_t>(slot_of(slots, home.pool))];
 }
 
 TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction& action,
@@ -67,7 +76,7 @@ TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction&
   if (sends_)
     return of_call(sent_outputs_[index][static_cast<std::size_t>(slot_of(action.own, Pool::output))], row_dim);
   const Location& home = after_->layers_.front().in[static_cast<std::size_t>(consumer)];
-  return of_call(home.slots[static_cast<std::size_t>(slot_of(action.handed, home.pool))], row_dim);
+  return of_call(input_slot(home, action.handed), row_dim);
 }
 
 TensorView Stage::output_gradient(std::size_t at, std::size_t index, const ProgramAction& action) const {
@@ -112,11 +121,32 @@ const std::vector<TensorView>& Stage::weights_of(const LayerSlot& held, const Pr
   return held.working.at(static_cast<std::size_t>(std::max(action.weights, 0)));
 }
 
+void Stage::keep_parts(std::size_t at, const ProgramAction& action, const LayerCall& call) {
+  for (std::size_t i = 0; i < layers_[at].in.size(); ++i) {
+    const Location& home = layers_[at].in[i];
+    if (home.where != Location::Where::part) continue;
+    const TensorView& kept = home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
+    const std::int64_t begin = kept.elements() * options_.how.part;
+    call.device.copy(kept, call_views_.in[i].flat().slice(0, begin, begin + kept.elements()), call.stream);
+  }
+}
+
+void Stage::gather_parts(std::size_t at, const ProgramAction& action, const LayerCall& call) {
+  for (const Location& home : layers_[at].in) {
+    if (home.where != Location::Where::part) continue;
+    Communicator* const tensor = call.groups.find(kTensorAxis);
+    TRIAX_REQUIRE(tensor, "{} gathers its input, and has no tensor group", layers_[at].layer->name());
+    const TensorView& kept = home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
+    tensor->wait(tensor->all_gather(kept, home.repeated.flat(), call.stream, call.action), call.stream);
+  }
+}
+
 /// The views are those of the backward. Outputs are the inputs of the next layer; the last has none.
 void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const LayerCall& call,
                             const MicrobatchViews& batch) {
   std::size_t first = last;
   while (!layers_[first].begins_group) --first;
+  gather_parts(first, action, call);
   for (std::size_t at = first; at <= last; ++at) {
     LayerSlot& held = layers_[at];
     const std::vector<TensorView>& weights = weights_of(held, action);
@@ -164,6 +194,7 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
     if (layers_[at].ends_group && runs_input_gradient(action.kind)) repeat_forwards(at, action, call, batch);
     collect(at, action, batch);
+    if (action.kind == Kind::forward) keep_parts(at, action, call);
     run_layer(at, action, call);
     if (search) search->inspect(results(at, action));
   }
@@ -193,8 +224,7 @@ Views Stage::boundary(const ProgramAction& action) {
     case Kind::gather_f:
       for (const int input : arriving_) {
         const Location& home = layers_.front().in[static_cast<std::size_t>(input)];
-        call_views_.boundary.push_back(
-            of_call(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))], home.row_dim));
+        call_views_.boundary.push_back(of_call(input_slot(home, action.own), home.row_dim));
       }
       break;
     default:

@@ -7,7 +7,8 @@
 //
 // A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
-// the backward of the last one, the forwards of all are repeated, and their stashes exist at once.
+// the backward of the last one, the forwards of all are repeated, and their stashes exist at once. With partitioned
+// activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first.
 //
 // A tensor that outlives one call has a slot of a pool (schedule/rules.hpp), one slot per microbatch in flight. Layers
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
@@ -31,8 +32,8 @@
 namespace triax::executor {
 
 struct StageOptions {
-  LayerRange recomputed{};  // numbers of the layers that recompute their stash
-  int recompute_layers = 1; // of a group
+  LayerRange recomputed{}; // numbers of the layers that recompute their stash
+  StageRecompute how{};    // of them
   Purpose purpose = Purpose::train;
   int microbatches = 0; // of a generating stage
 };
@@ -83,15 +84,16 @@ class Stage {
  private:
   /// Location of a tensor.
   struct Location {
-    enum class Where : std::uint8_t { tokens, targets, pool, shared, sequence };
+    enum class Where : std::uint8_t { tokens, targets, pool, shared, sequence, part };
     Where where = Where::shared;
     schedule::Pool pool = schedule::Pool::stash_i;
-    std::vector<TensorView> slots{}; // of the pool; `sequence`: by microbatch
-    TensorView shared{};             // valid within one call, in a reused block
-    TensorView repeated{};           // in B and I, of an input inside a group; else empty
-    bool recomputed = false;         // of a stash that a repeated forward writes
-    bool input_only = false;         // `shared` exists in B and I, not in F
-    int row_dim = -1;                // dimension that set_rows() applies to
+    std::vector<TensorView> slots{};   // of the pool; `sequence`: by microbatch; `part`: parts, in `pool`
+    std::vector<TensorView> arrived{}; // `part`: the whole input of the stage until F, in Pool::input_f; or `shared`
+    TensorView shared{};               // valid within one call, in a reused block
+    TensorView repeated{};             // in B and I, of an input inside a group, or a gathered one; else empty
+    bool recomputed = false;           // of a stash that a repeated forward writes
+    bool input_only = false;           // `shared` exists in B and I, not in F
+    int row_dim = -1;                  // dimension that set_rows() applies to
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
@@ -115,6 +117,9 @@ class Stage {
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
   Location home_of_input(const TensorSpec& spec, std::size_t at) const;
+  bool is_partitioned(const TensorSpec& spec, std::size_t at) const;
+  /// An input of the first layer, in the slot that the stage before fills.
+  static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
@@ -138,6 +143,11 @@ class Stage {
   /// The weights that the layer reads in this action.
   static const std::vector<TensorView>& weights_of(const LayerSlot& held, const schedule::ProgramAction& action);
   void run_layer(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  /// In F, copies this rank's parts of partitioned inputs; in B and I, gathers the inputs.
+  /// @{
+  void keep_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  void gather_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  /// @}
   /// Of the group whose last layer this is.
   void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
                        const MicrobatchViews& batch);

@@ -78,10 +78,14 @@ void Stage::group_layers() {
     held.recomputes = options_.recomputed.has(first_ + static_cast<int>(at));
     held.begins_group = held.recomputes && of_group == 0;
     of_group = held.recomputes ? of_group + 1 : 0;
-    held.ends_group = held.recomputes && (of_group == options_.recompute_layers || at + 1 == layers_.size() ||
+    held.ends_group = held.recomputes && (of_group == options_.how.group || at + 1 == layers_.size() ||
                                           !options_.recomputed.has(first_ + static_cast<int>(at) + 1));
     if (held.ends_group) of_group = 0;
   }
+}
+
+bool Stage::is_partitioned(const TensorSpec& spec, std::size_t at) const {
+  return options_.how.parts > 1 && layers_[at].begins_group && executor::is_partitioned(spec);
 }
 
 Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) const {
@@ -89,6 +93,7 @@ Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) con
   const bool first_of_stage = at == 0, recomputes = layers_[at].recomputes;
   if (spec.name == "tokens") return {.where = tokens};
   if (spec.name == "targets") return {.where = targets};
+  if (is_partitioned(spec, at)) return {.where = part, .pool = Pool::stash_i};
   const bool read_again = recomputes && spec.life == Life::forward_only; // by the repeated forward
   const bool read_once = generates() && begins_with_forward(spec.life);
   const bool is_repeated = recomputes && !layers_[at].begins_group && spec.life != Life::forward_to_weight;
@@ -207,7 +212,16 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
     Location& home = held.in[i];
     if (home.where == Location::Where::pool)
       home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype, inputs[i].shape);
-    if (home.where == Location::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
+    const bool is_part = home.where == Location::Where::part, arrives = is_part && at == 0;
+    TRIAX_REQUIRE(!is_part || inputs[i].shape.elements() % options_.how.parts == 0,
+                  "{}: \"{}\" has {} elements, which is not divisible by {} tensor ranks", held.layer->name(),
+                  inputs[i].name, inputs[i].shape.elements(), options_.how.parts);
+    if (is_part)
+      home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype,
+                           {inputs[i].shape.elements() / options_.how.parts});
+    if (arrives) home.arrived = tensors(memory, count_of(slots, Pool::input_f), inputs[i].dtype, inputs[i].shape);
+    if (home.where == Location::Where::shared || (is_part && !arrives))
+      home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
   }
   held.input_gradients.clear();
   if (generates()) return;
@@ -224,7 +238,10 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   for (const LayerSlot& held : layers_) {
     std::map<int, std::size_t> kept;
     for (const std::vector<Location>* homes : {&held.in, &held.stash})
-      for (const Location& home : *homes) add_slots(kept, home.slots);
+      for (const Location& home : *homes) {
+        add_slots(kept, home.slots);
+        add_slots(kept, home.arrived);
+      }
     add(kind_of(held.layer->name()), kept);
   }
   std::map<int, std::size_t> moved;
@@ -234,8 +251,8 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   return out;
 }
 
-/// Inputs inside the group, and tensors that a backward reads from its forward, exist at once in B or I. The others
-/// exist in the call of one layer.
+/// Inputs inside the group, gathered ones, and tensors that a backward reads from its forward, exist at once in B or I.
+/// The others exist in the call of one layer.
 void Stage::assign_group(std::size_t first, RankMemory& memory, const schedule::Slots& slots) {
   ReusedBlock& block = memory.transient;
   block.restart();
@@ -245,8 +262,9 @@ void Stage::assign_group(std::size_t first, RankMemory& memory, const schedule::
     LayerSlot& held = layers_[at];
     held.stash.assign(held.layer->stash().size(), {});
     assign_recomputed(held, true, memory, slots);
-    for (std::size_t i = 0; at > first && i < held.in.size(); ++i)
-      if (const TensorSpec& spec = held.layer->inputs()[i]; held.in[i].where == Location::Where::shared)
+    for (std::size_t i = 0; i < held.in.size(); ++i)
+      if (const TensorSpec& spec = held.layer->inputs()[i];
+          held.in[i].where == Location::Where::part || (at > first && held.in[i].where == Location::Where::shared))
         held.in[i].repeated = block.tensor(spec.dtype, spec.shape);
   }
   const std::size_t lasting = block.used();

@@ -110,6 +110,8 @@ PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const Pipeline
   out.rank_parameters.assign(static_cast<std::size_t>(plan.pipeline), 0);
   const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, splits_positions(plan));
   const executor::LayerRange repeated = executor::recomputed_layers(layers_.plugins(1).model(), plan.recompute);
+  const bool divides = request_.run.memory.partition_activations && !splits_positions(plan);
+  const double kept_parts = divides ? plan.tensor : 1;
   out.stages.reserve(out.mapping->split.size());
   for (std::size_t at = 0; at < out.mapping->split.size(); ++at) {
     const executor::StageLayers& of = out.mapping->split[at];
@@ -122,7 +124,8 @@ PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const Pipeline
       stage.weight += layer.time.weight;
       if (repeated.has(number)) {
         stage.input += layer.time.forward;
-        if (begins_group) stage.until_input_bytes += layer.input_bytes;
+        stage.input.tensor_s += divides ? gather_input_s(plan, layer.input_bytes) : 0;
+        if (begins_group) stage.until_input_bytes += layer.input_bytes / kept_parts;
         begins_group = false;
       } else {
         stage.until_input_bytes += layer.until_input_bytes;
@@ -184,6 +187,15 @@ double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
   if (!shards(plan)) return 0;
   return collectives_.seconds(Kind::all_gather, bytes_of_type(request_.run.train.compute) * parameters / plan.data,
                               data_group(plan));
+}
+
+/// All-gather of a partitioned input, shared by the blocks of a group. An automatic group counts as one block.
+double PlanCosts::gather_input_s(const TrainingPlan& plan, double bytes) const {
+  const config::PerStage<std::int64_t>& groups = request_.run.memory.recompute_layers;
+  const std::int64_t group = groups.is_list() ? 1 : std::max<std::int64_t>(groups.of(0), 1);
+  return collectives_.seconds(Kind::all_gather, bytes / plan.tensor,
+                              cost::placed(plan.tensor, 1, cluster_.node.devices)) /
+         static_cast<double>(group);
 }
 
 double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {

@@ -59,6 +59,7 @@ class PlanCosts final : public PlanEvaluator {
   cost::PostedEnds ends_of(const TrainingPlan& plan, const PipelineShape& shape, const cost::PostedTimes& times);
   double reduce_s(const TrainingPlan& plan, double parameters) const;
   double gather_s(const TrainingPlan& plan, double parameters) const;
+  double gather_input_s(const TrainingPlan& plan, double bytes) const;
   double update_s(const TrainingPlan& plan, double parameters) const;
   double tied_s(const TrainingPlan& plan, const StageSums& sums);
   double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;

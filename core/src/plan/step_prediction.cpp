@@ -73,11 +73,19 @@ class StepCost {
 
   const cost::LayerTime& layer(int number) const { return layers_.at(static_cast<std::size_t>(number)); }
   bool recomputes(int number) const {
-    return executor::recomputed_layers(model_, run_.memory.recompute == "full").has(number);
+    return executor::recomputed_layers(model_, run_.memory.recomputes(stage_of_layer(number))).has(number);
   }
   double backward_s(int number) const {
     const cost::LayerTime& of = layer(number);
-    return of.input.all_s() + of.weight.all_s() + (recomputes(number) ? of.forward.all_s() : 0);
+    return of.input.all_s() + of.weight.all_s() + (recomputes(number) ? of.forward.all_s() + gather_s(number) : 0);
+  }
+  /// All-gather of a partitioned input, shared by the blocks of a group. An automatic group counts as one block.
+  double gather_s(int number) const {
+    if (!run_.memory.partition_activations || context_.sequence_parallel || number == 0) return 0;
+    const std::int64_t group = run_.memory.recompute_layers.of(stage_of_layer(number));
+    return collectives_.seconds(Kind::all_gather, layer(number - 1).boundary_bytes / layout_.tensor(),
+                                cost::placed(layout_.tensor(), 1, cluster_.node.devices)) /
+           static_cast<double>(std::max<std::int64_t>(group, 1));
   }
 
   cost::StageTime stage_time(int stage) const {
@@ -154,13 +162,14 @@ class StepCost {
     return out;
   }
   int rank_of(int stage) const { return stage_rank_.at(static_cast<std::size_t>(stage)); }
-  int rank_of_layer(int number) const {
+  int stage_of_layer(int number) const {
     int stage = 0;
     while (number >=
            split_.at(static_cast<std::size_t>(stage)).first + split_.at(static_cast<std::size_t>(stage)).count)
       ++stage;
-    return rank_of(stage);
+    return stage;
   }
+  int rank_of_layer(int number) const { return rank_of(stage_of_layer(number)); }
 
   double optimizer_s() const {
     double most = 0;

@@ -34,12 +34,14 @@ struct RankNeeds {
   struct Stage {
     std::map<int, int> layers;             // number by kind
     std::vector<schedule::Slots> of_pools; // of the training, of the evaluation
+    bool recomputes = false;
+    std::int64_t group = 1;
     bool covers(const Stage& other) const {
       const auto has = [this](const auto& of) {
         const auto found = layers.find(of.first);
         return found != layers.end() && found->second >= of.second;
       };
-      return std::ranges::all_of(other.layers, has) &&
+      return recomputes == other.recomputes && group == other.group && std::ranges::all_of(other.layers, has) &&
              std::ranges::equal(of_pools, other.of_pools, [](const schedule::Slots& most, const schedule::Slots& less) {
                return std::ranges::equal(most, less, std::ranges::greater_equal());
              });
@@ -58,12 +60,15 @@ struct RankNeeds {
 };
 
 RankNeeds needs_of(const schedule::Program& training, const schedule::Program& evaluation,
-                   std::span<const executor::StageLayers> split, std::span<const int> kinds) {
+                   std::span<const executor::StageLayers> split, std::span<const int> kinds,
+                   const config::RunConfig::MemoryKeys& memory) {
   RankNeeds out;
   const int last = training.stage_map().stages() - 1;
   for (const int number : training.stages()) {
     out.has_end |= number == 0 || number == last;
     RankNeeds::Stage& stage = out.stages.emplace_back();
+    stage.recomputes = memory.recomputes(number);
+    stage.group = memory.recompute_layers.of(number);
     const executor::StageLayers& of = split[static_cast<std::size_t>(number)];
     for (int layer = of.first; layer < of.first + of.count; ++layer)
       ++stage.layers[kinds[static_cast<std::size_t>(layer)]];
@@ -91,10 +96,10 @@ std::vector<int> layer_kinds(const Model& model, const LayerContext& context) {
 }
 
 std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const executor::StageLayers> split,
-                                      std::span<const int> kinds) {
+                                      std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory) {
   std::vector<RankNeeds> needs;
   for (std::size_t rank = 0; rank < programs.training.size(); ++rank)
-    needs.push_back(needs_of(programs.training[rank], programs.evaluation[rank], split, kinds));
+    needs.push_back(needs_of(programs.training[rank], programs.evaluation[rank], split, kinds, memory));
   std::vector<int> out;
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
     bool is_covered = false;

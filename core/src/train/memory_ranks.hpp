@@ -17,9 +17,9 @@ namespace triax::train {
 std::vector<int> layer_kinds(const Model& model, const LayerContext& context);
 
 /// The pipeline ranks of `programs`, ascending, without those that another covers: it has as many stages, neither has
-/// the first or the last stage, and in each stage it has at least as many layers of each kind, and slots of each pool.
-/// `kinds`: see layer_kinds().
+/// the first or the last stage, and in each stage it has at least as many layers of each kind, and slots of each pool,
+/// and the same recomputation. `kinds`: see layer_kinds().
 std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const executor::StageLayers> split,
-                                      std::span<const int> kinds);
+                                      std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory = {});
 
 } // namespace triax::train

@@ -16,6 +16,8 @@ namespace triax::train {
 namespace {
 
 using Json = nlohmann::json;
+template <class Value>
+using OfStages = config::PerStage<Value>;
 
 std::vector<std::int64_t> divisors(std::int64_t number) {
   std::vector<std::int64_t> out;
@@ -107,13 +109,17 @@ class Search {
     return out;
   }
 
-  /// memory.recompute and recompute_layers. The number of blocks that needs least memory is left out where it is that
-  /// of the run.
-  std::vector<std::pair<const char*, std::int64_t>> recomputations(MemorySettings written) {
-    std::vector<std::pair<const char*, std::int64_t>> out = {{"none", written.layers}, {"full", written.layers}};
-    written.recompute = "full";
+  /// memory.recompute and recompute_layers: of all blocks, and of the stages of which it is written. The number of
+  /// blocks that needs least memory is left out where it is that of the run.
+  std::vector<std::pair<OfStages<std::string>, OfStages<std::int64_t>>> recomputations(MemorySettings written) {
+    std::vector<std::pair<OfStages<std::string>, OfStages<std::int64_t>>> out;
+    out.emplace_back("none", written.layers);
+    const bool is_mixed = written.recompute.any("none") && written.recompute.any("full");
+    if (is_mixed) out.emplace_back(written.recompute, written.layers);
+    out.emplace_back("full", written.layers);
+    written.recompute = {"full"};
     const Planned as_written = plan(written, PlannedRanks::of_most_memory);
-    written.layers = 0;
+    written.layers = {0};
     const Planned least = plan(written, PlannedRanks::of_most_memory);
     if (as_written.plan && least.plan && least.plan->bytes < as_written.plan->bytes) out.emplace_back("full", 0);
     return out;
@@ -167,13 +173,33 @@ class Search {
   const Placement placement_;
 };
 
+template <class Value>
+Json of_stages_json(const OfStages<Value>& of) {
+  return of.is_list() ? Json(of.values()) : Json(of.values().front());
+}
+template <class Value>
+OfStages<Value> read_of_stages(const Json& json) {
+  if (json.is_array()) return OfStages<Value>::listed(json.get<std::vector<Value>>());
+  return json.get<Value>();
+}
+
 Json found_json(const MemoryPlan& plan) {
   const MemorySettings& settings = plan.settings;
-  return {settings.sequence, settings.shard, settings.recompute, settings.micro,
-          settings.layers,   plan.bytes,     plan.rank,          plan.idle ? Json(*plan.idle) : Json()};
+  return {settings.sequence,
+          settings.shard,
+          of_stages_json(settings.recompute),
+          settings.micro,
+          of_stages_json(settings.layers),
+          plan.bytes,
+          plan.rank,
+          plan.idle ? Json(*plan.idle) : Json()};
 }
 MemoryPlan read_found(const Json& json) {
-  MemoryPlan out{{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}, json.at(5), json.at(6), {}};
+  MemoryPlan out{{json.at(0), json.at(1), read_of_stages<std::string>(json.at(2)), json.at(3),
+                  read_of_stages<std::int64_t>(json.at(4))},
+                 json.at(5),
+                 json.at(6),
+                 {}};
   if (!json.at(7).is_null()) out.idle = json.at(7).get<double>();
   return out;
 }

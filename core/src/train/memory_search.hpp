@@ -20,11 +20,11 @@ namespace triax::train {
 
 /// What the search changes.
 struct MemorySettings {
-  bool sequence = false;          // parallel.sequence
-  std::string shard = "none";     // optimizer.shard
-  std::string recompute = "none"; // memory.recompute
-  std::int64_t micro = 1;         // batch.micro
-  std::int64_t layers = 1;        // memory.recompute_layers
+  bool sequence = false;                           // parallel.sequence
+  std::string shard = "none";                      // optimizer.shard
+  config::PerStage<std::string> recompute{"none"}; // memory.recompute
+  std::int64_t micro = 1;                          // batch.micro
+  config::PerStage<std::int64_t> layers{1};        // memory.recompute_layers
   bool operator==(const MemorySettings&) const = default;
 };
 

@@ -273,7 +273,7 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
                              .micro = run_.batch.micro,
                              .compute = run_.train.compute,
                              .sequence_parallel = run_.parallel.sequence && layout.tensor() > 1,
-                             .recompute = run_.memory.recompute != "none",
+                             .recompute = run_.memory.recompute.any("full"),
                              .purpose = run_.generate ? Purpose::generate : Purpose::train},
                             layout);
   });

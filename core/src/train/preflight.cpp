@@ -167,7 +167,7 @@ class Check {
     if (planned_ == PlannedRanks::of_most_memory)
       return ranks_of_most_memory(programs,
                                   executor::split_layers(model, pipeline_shape(run_).stages(), run_.parallel.split),
-                                  layer_kinds(model, layer_context(run_, model, layout_, 0)));
+                                  layer_kinds(model, layer_context(run_, model, layout_, 0)), run_.memory);
     std::vector<int> out(static_cast<std::size_t>(layout_.pipeline()));
     std::iota(out.begin(), out.end(), 0);
     return out;

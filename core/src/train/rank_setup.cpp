@@ -16,21 +16,40 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
   return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
 }
 
-/// Blocks of a group. It depends on the rank's stages only: tensor ranks must repeat the same collectives.
-int recompute_layers_of(const config::RunConfig& run, const Model& model, const Layout& layout,
-                        const schedule::Program& training) {
-  if (run.memory.recompute != "full" || run.memory.recompute_layers > 0)
-    return static_cast<int>(std::max<std::int64_t>(run.memory.recompute_layers, 1));
+/// Tensor ranks that divide what recomputed blocks keep. With sequence parallelism they have parts already.
+int kept_parts(const config::RunConfig& run, const LayerContext& context) {
+  return run.memory.partition_activations && !context.sequence_parallel ? context.tensor() : 1;
+}
+
+/// Blocks of a group of the rank's stages with the automatic number. It depends on the rank's stages only: tensor ranks
+/// must repeat the same collectives.
+int automatic_group(const config::RunConfig& run, const Model& model, const LayerContext& context,
+                    const schedule::Program& training) {
   const executor::LayerRange blocks = executor::recomputed_layers(model, true);
   const std::vector<executor::StageLayers> split = split_of(run, model);
   std::vector<executor::RecomputedStage> stages;
   for (const int stage : training.stages()) {
+    if (!run.memory.recomputes(stage) || run.memory.recompute_layers.of(stage) != 0) continue;
     const executor::StageLayers& of = split[static_cast<std::size_t>(stage)];
     const int begin = std::max(of.first, blocks.begin), end = std::min(of.first + of.count, blocks.end);
     stages.push_back({std::max(end - begin, 0), training.slots(stage, schedule::Pool::stash_i)});
   }
-  const std::unique_ptr<Layer> block = model.layer(blocks.begin, layer_context(run, model, layout, 0));
-  return executor::best_group_size(*block, stages);
+  if (stages.empty()) return 1;
+  const std::unique_ptr<Layer> block = model.layer(blocks.begin, context);
+  return executor::best_group_size(*block, stages, kept_parts(run, context));
+}
+
+/// Of each stage of the pipeline; the groups of those on other ranks are not used.
+std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run, const Model& model,
+                                                   const LayerContext& context, const schedule::Program& training) {
+  const int automatic = automatic_group(run, model, context, training);
+  std::vector<executor::StageRecompute> out;
+  for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
+    const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
+    out.push_back({run.memory.recomputes(stage), group == 0 ? automatic : group, kept_parts(run, context),
+                   context.tensor_index()});
+  }
+  return out;
 }
 
 /// On an axis with one rank nothing is sent.
@@ -97,6 +116,10 @@ Refusals check_schedule(const config::RunConfig& run, const Model& model, const 
   if (boundaries(run) == schedule::Boundaries::scattered) {
     const Layout layout = layout_of(run);
     out.add(executor::check_scatter(model, layer_context(run, model, layout, 0), split_of(run, model)));
+  }
+  if (run.memory.partition_activations && run.memory.recompute.any("full")) {
+    const Layout layout = layout_of(run);
+    out.add(executor::check_partition(model, layer_context(run, model, layout, 0)));
   }
   const std::vector<schedule::Violation> violations = schedule::verify(schedule, shape);
   if (!violations.empty()) out.add(refuse_schedule(run, "", violations));
@@ -191,15 +214,15 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.index};
   split_ = split_of(run, model);
+  const LayerContext context = layer_context(run, model, layout, rank);
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
-                                      .context = layer_context(run, model, layout, rank),
+                                      .context = context,
                                       .types = {run.train.compute, run.train.master},
                                       .split = split_,
                                       .batch = batch,
-                                      .recompute = run.memory.recompute == "full",
-                                      .sharding = sharding(run),
-                                      .recompute_layers = recompute_layers_of(run, model, layout, training)};
+                                      .recompute = recompute_of(run, model, context, training),
+                                      .sharding = sharding(run)};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
 }
 
