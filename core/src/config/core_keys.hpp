@@ -14,6 +14,9 @@
 
 namespace triax::config {
 
+/// The value of parallel.split with which the engine chooses the blocks of each stage.
+inline constexpr const char* kAutomaticSplit = "auto";
+
 /// Sets a key's member of the run.
 using Assign = void (*)(RunConfig& run, const OptionValue& value);
 
@@ -21,6 +24,7 @@ struct CoreKey {
   triax_option option;           // default NULL: required, unless `derived` is set
   const char* derived = nullptr; // how the value is found if none is written
   Assign assign = nullptr;       // null: load() reads the key together with others
+  const char* word = nullptr;    // accepted in place of a value of the option's type
 };
 
 struct CoreTable {
