@@ -25,6 +25,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    data = 1 # derived: 1, or under another launcher its ranks / (pipeline x tensor)
    chunks = 1 # default
    split = [] # default
+   split_cluster = "" # default
    scatter_gather = false # default
    sequence = false # default
   [batch]
@@ -161,7 +162,7 @@ Of many ranks, the summary comes first:
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
   communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.41 MB
   per rank: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
-  uneven stages: the step is 35.5 % longer than with equal stages (idle 50.1 % instead of 32.4 %; estimated from FLOPs, without transfers); move layers with parallel.split
+  uneven stages: the step is 35.5 % longer than with equal stages (idle 50.1 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   
     ranks  first rank  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch    total
         1          23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  61.7 kB  16.6 kB  6.14 MB
@@ -172,7 +173,7 @@ Of many ranks, the summary comes first:
   
   base.toml: configuration is valid; the devices and memory of this machine were not checked
   $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
-  uneven stages: the step is 26.8 % longer than with equal stages (idle 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); move layers with parallel.split
+  uneven stages: the step is 26.8 % longer than with equal stages (idle 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
   [model]
       11        11     0       0  block 11

@@ -161,10 +161,10 @@ Pipelines that are too long, and too many ranks:
   > END
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 3 --tokens 1e9 > planned
   $ sed -n '/^  plan/,$p' planned | head -5
-    plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none
-       2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none
-       3  0.03296 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none
+    plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard  split
+       1  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none   even
+       2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none   even
+       3  0.03296 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none   even
   p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
 
 What the ranks of the first plan send; four of them are on one node:
@@ -241,9 +241,9 @@ Saved in another folder, and with the keys of --set; a file may have any name:
 Restricted searches, another planner, reasons and JSON:
 
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 2 --fix pipeline=2 --fix schedule=gpipe --fix recompute=full --explain | sed -n '/^  plan/,/^$/p;/^the best/,/^$/p'
-    plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03499 s    3.66 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none
-       2  0.03503 s    3.65 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients
+    plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard      split
+       1  0.03499 s    3.66 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none       even
+       2  0.03503 s    3.65 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients  even
   p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
   
     plan       step  compute  imbalance  bubble  tensor  pipeline   data  optimizer   fixed
@@ -257,6 +257,7 @@ Restricted searches, another planner, reasons and JSON:
     parallel.sequence: 0.03752 s, 7.2 % longer: tensor takes 0.001321 s more; with parallel.tensor = 2, parallel.data = 1, parallel.sequence = true, batch.micro = 8
     batch.micro: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
     optimizer.shard: 0.03503 s, 0.1 % longer: data takes 3.976e-05 s more; with optimizer.shard = "gradients"
+    parallel.split: plan-sweep finds no plan with another value
   
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --fix tensor=2 --json | grep -v '_s"\|error\|days'
   {
@@ -373,7 +374,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   --fix tensor=two: parallel.tensor must be one of 1, 2, 4, got "two"
     write an allowed value, or leave --fix out
   --fix colour=red: "colour" is not a setting of a plan
-    settings: parallel.chunks, parallel.data, batch.micro, parallel.pipeline, memory.recompute, schedule.plugin, parallel.sequence, optimizer.shard, parallel.tensor
+    settings: parallel.chunks, parallel.data, batch.micro, parallel.pipeline, memory.recompute, schedule.plugin, parallel.sequence, optimizer.shard, parallel.split, parallel.tensor
   --fix schedule=none: schedule.plugin must be one of sched-1f1b, sched-breadth-first, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v, got "none"
     write an allowed value, or leave --fix out
   [2]
@@ -445,8 +446,8 @@ Ctrl-C ends the search (this planner sends it): the best plans so far are printe
   note: the search was interrupted; the plans are the best of those that it timed
   4 GPUs of DGX A100, batch.global = 8, 83 GB usable per GPU (--reserve 2GB); plan-wrong timed 1 plan
   
-    plan       step  tokens/s   memory  p  t  d  v  b  schedule    recompute  sequence  shard
-       1  0.04045 s    3.16 k  1.23 MB  1  1  4  1  1  sched-1f1b  none       false     none
+    plan       step  tokens/s   memory  p  t  d  v  b  schedule    recompute  sequence  shard  split
+       1  0.04045 s    3.16 k  1.23 MB  1  1  4  1  1  sched-1f1b  none       false     none   even
   $ triax plan run.toml --cluster $cluster $wrong > planned; echo $?
   note: the search was interrupted; the plans are the best of those that it timed
   0
@@ -471,8 +472,8 @@ Without --gpus, the run's layout says how many; sequence parallelism needs tenso
   $ triax plan run.toml --cluster $cluster --set parallel.data=2 --top 1 | head -1
   2 GPUs of DGX A100, batch.global = 8, 83 GB usable per GPU (--reserve 2GB); plan-sweep timed 8 plans
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix sequence=true --fix tensor=1 --top 1 | sed -n 3,4p
-    plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard
-       1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       true      none
+    plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard  split
+       1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       true      none   even
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --top 1 --explain | sed -n '/^the best/,/^$/p'
   the best plan with another value of a setting
     parallel.pipeline: 0.03499 s, 0.2 % longer: bubble takes 0.00437 s more; with parallel.pipeline = 2, parallel.data = 2, batch.micro = 4
@@ -484,4 +485,5 @@ Without --gpus, the run's layout says how many; sequence parallelism needs tenso
     memory.recompute: plan-sc21 finds no plan with another value
     schedule.plugin: plan-sc21 finds no plan with another value
     optimizer.shard: plan-sc21 finds no plan with another value
+    parallel.split: plan-sc21 finds no plan with another value
   

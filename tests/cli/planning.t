@@ -20,7 +20,7 @@ A model of a paper is sized without data, GPUs and their plugins:
   activations of rank 0: 27 GB = 12 microbatches x (8 blocks x 277 MB) + 245 MB of workspace + 3 x 50.3 MB of transfers
   communication of a step: a rank sends at most 283 GB over tensor (rank 1415), 14.4 GB over data (rank 24), 1.21 GB over pipeline (rank 128); all ranks send 453 TB
   per rank: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
-  uneven stages: the step is 3.4 % longer than with equal stages (idle 13.3 % instead of 10.3 %; estimated from FLOPs, without transfers); move layers with parallel.split
+  uneven stages: the step is 3.4 % longer than with equal stages (idle 13.3 % instead of 10.3 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   
     ranks  first rank  pipeline  layers               weights  working weights  gradients  optimizer state  activations  batches  checkpoint staging    total
       128           0         0  embedding, 8 blocks  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  4.47 MB             1.44 GB  61.8 GB

@@ -124,6 +124,24 @@ TEST(Values, FlagsAreReadByTheTypeOfTheirKey) {
   EXPECT_THAT(loaded.run->parallel.split, ElementsAre(2));
 }
 
+TEST(Values, ASplitIsAListOrTheWordAuto) {
+  for (const char* const flag : {"auto", "\"auto\""}) {
+    Workspace space;
+    const LoadResult loaded = space.load({}, {{"parallel.split", flag}});
+    ASSERT_THAT(texts(loaded), IsEmpty());
+    EXPECT_TRUE(loaded.run->parallel.is_split_automatic);
+    EXPECT_THAT(loaded.run->parallel.split, IsEmpty());
+  }
+  Workspace space;
+  space.tables["parallel"] = "split = \"auto\"\n";
+  EXPECT_TRUE(space.load().run->parallel.is_split_automatic);
+  space.tables["parallel"] = "split = \"even\"\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("parallel.split = \"even\" is not a list of integers\n"
+                                                         "  write a list, or \"auto\"")));
+  space.tables["parallel"] = "split = []\n";
+  EXPECT_FALSE(space.load().run->parallel.is_split_automatic);
+}
+
 TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"train.steps", "many"}})),

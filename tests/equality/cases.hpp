@@ -31,6 +31,7 @@ struct Case {
   bool sequence_parallel = false; // parallel.sequence
   std::string shard{};            // optimizer.shard; empty: not set
   std::int64_t sequence = 5;      // tokens; not divisible by tensor sizes
+  std::string split{};            // parallel.split as TOML; empty: not set
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

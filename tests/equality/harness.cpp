@@ -37,6 +37,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["schedule.plugin"] = quoted(run.scheduler);
   if (run.scatter_gather) toml.keys["parallel.scatter_gather"] = "true";
   if (run.sequence_parallel) toml.keys["parallel.sequence"] = "true";
+  if (!run.split.empty()) toml.keys["parallel.split"] = run.split;
   if (!run.shard.empty()) toml.keys["optimizer.shard"] = quoted(run.shard);
   if (run.recompute) toml.keys["memory.recompute"] = "\"full\"";
   if (run.partition) toml.keys["memory.partition_activations"] = "true";

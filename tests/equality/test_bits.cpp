@@ -34,6 +34,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.group = 0;
   run.through_file = run.scatter_gather = run.recompute = run.partition = false;
   run.shard.clear();
+  run.split.clear();
   const Key key{run.tensor,    run.data,    run.micro,          run.microbatches,
                 run.layers,    run.kernels, training.precision, run.sequence_parallel,
                 training.model};
@@ -168,6 +169,22 @@ TEST(SameBits, OfLlama) {
       llama);
   llama.precision = "bf16";
   expect_as_expected({2, 2, 1, 2, "sched-interleaved", 2, 4, "kernels-cpu"}, llama);
+}
+
+/// Stages of other sizes, in numbers and chosen by the cost model.
+TEST(SameBits, AnySplit) {
+  for (const char* const model : {"model-gpt", "model-llama"}) {
+    Training training = kTraining;
+    training.model = model;
+    expect_all({{.pipeline = 3, .scheduler = "sched-1f1b", .split = "[1, 1, 3]"},
+                {.pipeline = 3, .scheduler = "sched-1f1b", .split = "[0, 5, 0]"},
+                {.pipeline = 3, .scheduler = "sched-zb-h1", .microbatches = 6, .split = "\"auto\""},
+                {.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-interleaved", .split = "[2, 1, 2, 0]"},
+                {.pipeline = 2, .chunks = 2, .scheduler = "sched-interleaved", .split = "\"auto\""},
+                {.pipeline = 2, .data = 2, .scheduler = "sched-1f1b", .shard = "parameters", .split = "\"auto\""},
+                {.pipeline = 2, .scheduler = "sched-1f1b", .recompute = true, .split = "\"auto\""}},
+               training);
+  }
 }
 
 TEST(SameBits, InBf16) {

@@ -13,6 +13,7 @@
 
 #include "config/load.hpp"
 #include "control/local_store.hpp"
+#include "plan/stage_split.hpp"
 #include "support/temp_folder.hpp"
 #include "train/plugins.hpp"
 #include "train/rank.hpp"
@@ -90,7 +91,9 @@ class TinyRun {
     std::string toml;
     for (const auto& [table, lines] : tables) toml += "[" + table + "]\n" + lines;
     write_file(folder_ / "run.toml", toml);
-    return config::load(folder_ / "run.toml", {});
+    config::LoadResult out = config::load(folder_ / "run.toml", {});
+    plan::resolve_split(out, null_log());
+    return out;
   }
   /// Throws the error messages, if there are any.
   config::RunConfig config() const {

@@ -84,7 +84,7 @@ Json memory_json(const CheckReport& report) {
   return out;
 }
 
-Json balance_json(const train::Balance& balance) {
+Json balance_json(const train::Balance& balance, const std::optional<config::SplitExcess>& excess) {
   Json stages = Json::array();
   for (const train::StagePlan& stage : balance.stages)
     stages.push_back({{"pipeline", stage.pipeline},
@@ -94,6 +94,8 @@ Json balance_json(const train::Balance& balance) {
                       {"input_flops", stage.flops.backward_input},
                       {"weight_flops", stage.flops.backward_weight}});
   Json out = {{"stages", std::move(stages)}};
+  out["automatic_split"] =
+      excess ? Json{{"slowest_above_mean", excess->automatic}, {"slowest_above_mean_if_even", excess->even}} : Json();
   out["longer_than_even"] = balance.step ? Json(balance.step->longer) : Json();
   out["idle_rate"] = balance.step ? Json(balance.step->idle) : Json();
   out["even_idle_rate"] = balance.step ? Json(balance.step->even_idle) : Json();
@@ -115,7 +117,8 @@ std::string to_json(const CheckReport& report) {
   if (report.loaded.run) out["placement"] = placement_json(report.placement, report.preflight);
   out["ranks"] = ranks_json(report.preflight.plans);
   out["memory"] = memory_json(report);
-  out["balance"] = balance_json(report.preflight.balance);
+  out["balance"] =
+      balance_json(report.preflight.balance, report.loaded.run ? report.loaded.run->parallel.excess : std::nullopt);
   out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;
   out["resume"] = report.preflight.resume.empty() ? Json() : Json(report.preflight.resume);

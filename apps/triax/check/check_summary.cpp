@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/resolved_split.hpp"
 #include "common/table.hpp"
 #include "report/units.hpp"
 #include "triax/text.hpp"
@@ -75,12 +76,14 @@ std::string range(const char* what, const std::vector<train::StagePlan>& stages,
   return text("{} {} to {}", what, number(most), number(least));
 }
 
-std::string stage_lines(const train::Balance& balance) {
+std::string stage_lines(const config::RunConfig& run, const train::Balance& balance) {
   constexpr double kEven = 0.005;
-  if (!balance.step) return {};
+  const std::string chosen = run.parallel.excess ? split_text(run) + '\n' : std::string();
+  if (!balance.step) return chosen;
   const train::StepEstimate& step = *balance.step;
   std::string out = text("per rank: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
                          range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
+  out += chosen;
   if (std::abs(step.longer) < kEven)
     return out + text("even stages: ranks are idle {} of a step (estimated from FLOPs, without transfers)\n",
                       report::percent_text(step.idle));
@@ -90,7 +93,7 @@ std::string stage_lines(const train::Balance& balance) {
                    "FLOPs, without transfers){}\n",
                    report::percent_text(std::abs(step.longer)), is_longer ? "longer" : "shorter",
                    report::percent_text(step.idle), report::percent_text(step.even_idle),
-                   is_longer ? "; move layers with parallel.split" : "");
+                   is_longer && chosen.empty() ? "; try parallel.split = \"auto\"" : "");
 }
 
 /// "communication of a step: a rank sends at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks
@@ -164,7 +167,7 @@ std::vector<Group> groups_of(const std::vector<train::RankPlan>& plans) {
 
 std::string summary_text(const CheckReport& report) {
   return "\n" + memory_lines(report) + communication_line(report.preflight.plans) +
-         stage_lines(report.preflight.balance);
+         stage_lines(*report.loaded.run, report.preflight.balance);
 }
 
 std::string groups_text(const train::Preflight& preflight) {

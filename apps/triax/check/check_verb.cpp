@@ -7,6 +7,7 @@
 
 #include "check/check_report.hpp"
 #include "common/errors_out.hpp"
+#include "common/resolved_split.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
@@ -29,8 +30,8 @@ struct CheckArguments {
 
 CheckReport check(const CheckArguments& arguments) {
   CheckReport report{arguments.file,
-                     config::load(arguments.file, arguments.overrides, {},
-                                  arguments.no_device ? config::Purpose::plan : config::Purpose::train),
+                     with_split(config::load(arguments.file, arguments.overrides, {},
+                                             arguments.no_device ? config::Purpose::plan : config::Purpose::train)),
                      {},
                      {},
                      {}};

@@ -74,6 +74,9 @@ std::vector<FitChange> changes_of(const FitResult& result) {
     out.push_back({"parallel", "sequence", word(best.sequence)});
     if (result.search.scatter_gather) out.push_back({"parallel", "scatter_gather", "false"});
   }
+  // Another setting may have another automatic split.
+  const bool is_changed = best != written;
+  if (is_changed && !result.split.empty()) out.push_back({"parallel", "split", result.split});
   if (best.shard != written.shard) out.push_back({"optimizer", "shard", text("\"{}\"", best.shard)});
   if (best.recompute != written.recompute) out.push_back({"memory", "recompute", to_toml(best.recompute)});
   if (best.recompute.any("full") && best.layers != written.layers)

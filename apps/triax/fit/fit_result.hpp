@@ -16,6 +16,7 @@ struct FitResult {
   MemoryLimit limit;
   std::vector<config::Diagnostic> refusals; // of the run, or that nothing fits
   train::MemorySearch search{};
+  std::string split{}; // that parallel.split = "auto" stands for, as TOML; empty: another split
 
   bool fits(const train::MemoryPlan& plan) const { return plan.bytes <= limit.bytes; }
 };

@@ -9,6 +9,7 @@
 
 #include "common/errors_out.hpp"
 #include "common/refuse.hpp"
+#include "common/resolved_split.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "fit/fit_result.hpp"
@@ -37,9 +38,11 @@ Refusal nothing_fits(const FitResult& result) {
 
 FitResult fit(const FitArguments& arguments) {
   FitResult out{arguments.file, parse_memory_limit(arguments.memory), {}};
-  const config::LoadResult loaded = config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan);
+  const config::LoadResult loaded =
+      with_split(config::load(arguments.file, arguments.overrides, {}, config::Purpose::plan));
   out.refusals = loaded.refusals;
   if (!loaded.run) return out;
+  if (loaded.run->parallel.is_split_automatic) out.split = loaded.run->values.at("parallel.split");
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
   out.search = train::search_memory(*loaded.run, out.limit.bytes, *log);
   for (const Refusal& refusal : out.search.refusals) out.refusals.push_back(config::diagnose(refusal, loaded.values));

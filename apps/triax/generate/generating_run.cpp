@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/resolved_split.hpp"
 #include "config/core_keys.hpp"
 #include "config/run_files.hpp"
 #include "generate/imported_tokenizer.hpp"
@@ -73,8 +74,8 @@ config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifes
   std::string toml;
   for (const auto& [key, value] : values) toml += text("{} = {}\n", key, value);
   const std::string file = (checkpoint / checkpoint::kManifestFile).string();
-  config::LoadResult out =
-      config::load(config::TomlText{toml, file, base}, overrides, world, config::Purpose::generate, first_load);
+  config::LoadResult out = with_split(
+      config::load(config::TomlText{toml, file, base}, overrides, world, config::Purpose::generate, first_load));
   if (!out.run) return out;
   out.run->checkpoint.resume = "never";
   out.run->checkpoint.load = "weights";

@@ -24,6 +24,7 @@
 #include "cost/code_traits.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/constant_fit.hpp"
+#include "cost/default_cluster.hpp"
 #include "cost/operation_cost.hpp"
 #include "os/machine.hpp"
 #include "os/stop_signals.hpp"
@@ -57,28 +58,11 @@ Constant prior(double value, double width) {
 
 /// What cannot be measured on one machine, and the priors of what can.
 Cluster prior_cluster(const os::Machine& machine) {
-  Cluster out;
+  Cluster out = cost::default_cluster(DeviceKind::host);
   out.name = machine.processor;
-  cost::DeviceCosts& device = out.device;
-  device.name = "a core of " + machine.processor;
-  device.memory_bytes = {static_cast<double>(machine.free_bytes) / machine.cores, Origin::measured, 0};
-  device.multiprocessors = prior(1, 0);
-  device.launch_s = prior(1e-6, 1.5);
-  device.host_launch_s = prior(0, 0); // the host is the device
-  device.gemm_share = device.memory_share = prior(0.7, 0.5);
-  device.score_share = prior(0.7, 0.5);
-  device.narrow_head = device.fill = prior(16, 1.5);
-  device.tiles = {{16, 16, prior(1, 0)}};
+  out.device.name = "a core of " + machine.processor;
+  out.device.memory_bytes = {static_cast<double>(machine.free_bytes) / machine.cores, Origin::measured, 0};
   out.node.devices = machine.cores;
-  out.node.link = "shared memory";
-  out.node.bandwidth = prior(5e9, 1.5);
-  out.collectives.launch_s = prior(1e-5, 2);
-  out.collectives.shared_cards = prior(1, 0);
-  for (cost::RingProtocol* const protocol : {&out.collectives.simple, &out.collectives.ll128})
-    *protocol = {prior(0, 0), prior(0, 0), prior(0, 0), prior(1, 0)};
-  out.step.synchronize_s = prior(0, 0);
-  out.step.transfer_s = prior(1e-5, 2);
-  out.step.fixed_s = prior(1e-3, 2);
   return out;
 }
 

@@ -127,7 +127,7 @@ Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<pla
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
                       "no plan on {} fits into {} of each: the least is {}, with {}",
                       report::counted_text(request.space.ranks, "GPU"), report::bytes_text(request.memory_limit),
-                      report::bytes_text(least->evaluation.bytes), settings_text(request, least->plan))
+                      report::bytes_text(least->evaluation.bytes), settings_text(request, *least))
       .with_hint("use more --gpus, a cluster with more memory per device{}",
                  arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
 }
@@ -198,11 +198,11 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
     out.result.stopped = costs.is_interrupted();
     return out;
   }
-  const TrainingPlan& best = out.result.plans.front().plan;
-  if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best);
+  const plan::RankedPlan& best = out.result.plans.front();
+  if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best.plan);
   out.result.stopped = costs.is_interrupted();
   out.relative_error = plan::relative_error(request, code, best, log);
-  out.traffic = plan::link_traffic(plan::run_of(request, best), request.cluster.node.devices, log);
+  out.traffic = plan::link_traffic(plan::run_of(request, best.plan, best.split), request.cluster.node.devices, log);
   return out;
 }
 

@@ -54,8 +54,8 @@ Speed speed_of(const SearchReport& report, const RankedPlan& plan) {
 }
 
 std::string plans_table(const SearchReport& report) {
-  std::vector<std::vector<std::string>> rows = {
-      {"plan", "step", "tokens/s", "memory", "p", "t", "d", "v", "b", "schedule", "recompute", "sequence", "shard"}};
+  std::vector<std::vector<std::string>> rows = {{"plan", "step", "tokens/s", "memory", "p", "t", "d", "v", "b",
+                                                 "schedule", "recompute", "sequence", "shard", "split"}};
   if (report.arguments.tokens) rows.front().insert(rows.front().begin() + 3, "days");
   int number = 0;
   for (const RankedPlan& of : report.result.plans) {
@@ -65,11 +65,12 @@ std::string plans_table(const SearchReport& report) {
         text("{}", ++number), seconds_text(of.evaluation.time.step()), report::count_text(speed.tokens_per_s)});
     if (speed.days) row.push_back(number_text(*speed.days, "%.4g"));
     const PlanSpace& space = report.request.space;
-    for (std::string& more : std::vector<std::string>{
-             report::bytes_text(of.evaluation.bytes), text("{}", plan.pipeline), text("{}", plan.tensor),
-             text("{}", plan.data), text("{}", plan.chunks), text("{}", plan.micro),
-             space.schedules[static_cast<std::size_t>(plan.schedule)], plan.recompute ? "full" : "none",
-             plan.sequence ? "true" : "false", space.shards[static_cast<std::size_t>(plan.shard)]})
+    for (std::string& more :
+         std::vector<std::string>{report::bytes_text(of.evaluation.bytes), text("{}", plan.pipeline),
+                                  text("{}", plan.tensor), text("{}", plan.data), text("{}", plan.chunks),
+                                  text("{}", plan.micro), space.schedules[static_cast<std::size_t>(plan.schedule)],
+                                  plan.recompute ? "full" : "none", plan.sequence ? "true" : "false",
+                                  space.shards[static_cast<std::size_t>(plan.shard)], plan.balanced ? "auto" : "even"})
       row.push_back(std::move(more));
   }
   return table(std::move(rows));
@@ -142,10 +143,10 @@ std::string reason(const PlanTime& best, const PlanTime& other) {
 }
 
 /// "parallel.tensor = 4, parallel.data = 1": the settings that `plan` has and `best` has not.
-std::string changed_settings(const plan::SearchRequest& request, const TrainingPlan& best, const TrainingPlan& plan) {
-  const std::vector<plan::PlanKey> before = plan::keys_of(request, best);
+std::string changed_settings(const plan::SearchRequest& request, const RankedPlan& best, const RankedPlan& plan) {
+  const std::vector<plan::PlanKey> before = plan::keys_of(request, best.plan, best.split);
   std::string out;
-  for (const plan::PlanKey& of : plan::keys_of(request, plan)) {
+  for (const plan::PlanKey& of : plan::keys_of(request, plan.plan, plan.split)) {
     const auto is_same = [&of](const plan::PlanKey& other) {
       return other.table == of.table && other.key == of.key && other.value == of.value;
     };
@@ -167,16 +168,16 @@ std::string explanation(const SearchReport& report) {
     const double longer = time.step() / best.evaluation.time.step() - 1;
     out += text("  {}: {}, {} {}: {}; with {}\n", of.setting, seconds_text(time.step()),
                 report::percent_text(std::abs(longer)), longer < 0 ? "shorter" : "longer",
-                reason(best.evaluation.time, time), changed_settings(report.request, best.plan, of.best->plan));
+                reason(best.evaluation.time, time), changed_settings(report.request, best, *of.best));
   }
   return out;
 }
 
 /// The keys of the first plan, by table, with those of --set that it does not replace.
 std::vector<plan::PlanKey> run_keys(const SearchReport& report) {
-  const TrainingPlan& plan = report.result.plans.front().plan;
-  const std::string& schedule = report.request.space.schedules[static_cast<std::size_t>(plan.schedule)];
-  std::vector<plan::PlanKey> out = plan::keys_of(report.request, plan);
+  const RankedPlan& best = report.result.plans.front();
+  const std::string& schedule = report.request.space.schedules[static_cast<std::size_t>(best.plan.schedule)];
+  std::vector<plan::PlanKey> out = plan::keys_of(report.request, best.plan, best.split);
   for (const plan::PlanKey& set : report.set) {
     if (set.table == "schedule" && schedule != report.request.run.schedule.name) continue; // of another scheduler
     auto after = out.end();
@@ -203,7 +204,7 @@ std::string plan_toml(const SearchReport& report) {
 
 Json plan_json(const SearchReport& report, const RankedPlan& of) {
   Json settings = Json::object(), parts = Json::object();
-  for (const plan::PlanKey& key : plan::keys_of(report.request, of.plan))
+  for (const plan::PlanKey& key : plan::keys_of(report.request, of.plan, of.split))
     settings[key.table + "." + key.key] = Json::parse(key.value);
   for (const Part& part : kParts) parts[std::string(part.name) + "_s"] = of.evaluation.time.*part.seconds;
   const Speed speed = speed_of(report, of);
@@ -218,9 +219,9 @@ Json plan_json(const SearchReport& report, const RankedPlan& of) {
 
 } // namespace
 
-std::string settings_text(const plan::SearchRequest& request, const TrainingPlan& plan) {
+std::string settings_text(const plan::SearchRequest& request, const RankedPlan& plan) {
   std::string out;
-  for (const plan::PlanKey& of : plan::keys_of(request, plan))
+  for (const plan::PlanKey& of : plan::keys_of(request, plan.plan, plan.split))
     out += text("{}{}.{} = {}", out.empty() ? "" : ", ", of.table, of.key, of.value);
   return out;
 }

@@ -30,6 +30,6 @@ std::string to_text(const SearchReport& report);
 std::string to_json(const SearchReport& report);
 
 /// "parallel.pipeline = 8, parallel.tensor = 8, ..."
-std::string settings_text(const plan::SearchRequest& request, const TrainingPlan& plan);
+std::string settings_text(const plan::SearchRequest& request, const plan::RankedPlan& plan);
 
 } // namespace triax::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/train_files.hpp"
 
+#include "common/resolved_split.hpp"
 #include "config/run_files.hpp"
 #include "train/find_checkpoint.hpp"
 #include "train/machine_memory.hpp"
@@ -20,7 +21,7 @@ std::unique_ptr<Log> run_log(const config::RunConfig& run, const std::filesystem
 
 config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> world, plugin::FirstLoad first_load) {
   const config::Purpose purpose = arguments.evaluates ? config::Purpose::evaluate : config::Purpose::train;
-  config::LoadResult out = config::load(arguments.file, arguments.overrides, world, purpose, first_load);
+  config::LoadResult out = with_split(config::load(arguments.file, arguments.overrides, world, purpose, first_load));
   if (!out.run || arguments.checkpoint.empty()) return out;
   out.run->checkpoint.resume = "never";
   out.run->checkpoint.load = "weights";

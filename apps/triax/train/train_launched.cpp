@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/resolved_split.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "data/content_summary.hpp"
@@ -83,6 +84,7 @@ class TrainingProcess final : public LaunchedRank {
     const os::StopSignalLog signals_to(signals, *log);
     if (is_reporter()) {
       log->info("{}", start_line(run, checked_, placement()));
+      if (const std::string split = split_text(run); !split.empty()) log->info("{}", split);
       for (const std::string& note : notes(run)) log->warn("{}", note);
     }
     report::Progress progress = report::Progress::for_stderr(run.train.steps);

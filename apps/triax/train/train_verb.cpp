@@ -13,6 +13,7 @@
 
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/resolved_split.hpp"
 #include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
@@ -133,6 +134,7 @@ void log_start(Log& log, const config::RunConfig& run, const train::CheckedRun& 
   if (restart.number > 0)
     log.warn("restart {} of {}: {}", restart.number, restart.max, restart.reason.substr(0, restart.reason.find('\n')));
   log.info("{}", start_line(run, asked.preflight, asked.placement));
+  if (const std::string split = split_text(run); !split.empty()) log.info("{}", split);
   for (const std::string& note : notes(run)) log.warn("{}", note);
 }
 

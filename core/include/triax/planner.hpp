@@ -33,6 +33,7 @@ struct TrainingPlan {
   bool recompute = false;                 // blocks keep their inputs only
   bool sequence = false;                  // sequence parallelism over the tensor ranks
   int shard = 0;                          // index in PlanSpace::shards
+  bool balanced = false;                  // stages of about the same time, instead of about the same number of blocks
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy sees a literal 0
   auto operator<=>(const TrainingPlan&) const = default;
   /// Microbatches of a step on each data rank.
@@ -53,6 +54,7 @@ struct PlanSpace {
   /// @{
   std::vector<std::string> schedules, shards;
   /// @}
+  std::vector<bool> balanced = {false};
 };
 
 /// Time of a step in seconds, by what it is spent on.
@@ -88,13 +90,14 @@ class TRIAX_API PlanEvaluator {
   virtual ~PlanEvaluator();
   /// The same in each call.
   virtual const PlanSpace& space() const = 0;
-  /// Microseconds: sums over the layers. Empty: a plugin of the run refuses the plan.
+  /// Microseconds: sums over the layers. Empty: a plugin of the run refuses the plan, or it is balanced and has the
+  /// stages of another plan of the space, which is not.
   virtual std::optional<PlanBounds> bounds(const TrainingPlan& plan) = 0;
   /// The predicted step. Simulates the schedule, in about a millisecond for a long pipeline; the answer is kept. Empty:
-  /// a plugin of the run refuses the plan, or what its schedule keeps alone does not fit.
+  /// as bounds(), or what its schedule keeps alone does not fit.
   virtual std::optional<PlanTime> time(const TrainingPlan& plan) = 0;
-  /// The predicted step, its memory, and whether it fits; several milliseconds. The answer is kept. Empty: a plugin of
-  /// the run refuses the plan.
+  /// The predicted step, its memory, and whether it fits; several milliseconds. The answer is kept. Empty:
+  /// as bounds().
   virtual std::optional<PlanEvaluation> evaluate(const TrainingPlan& plan) = 0;
   /// Bytes that a plan may need on each device.
   virtual std::uint64_t memory_limit() const = 0;
@@ -115,21 +118,24 @@ class TRIAX_API Planner : public Extensible {
 };
 
 /// Calls `visit(plan)` for each plan of a space whose sizes match: the ranks of the axes are all ranks, microbatches
-/// are whole, each stage can have a block. Sequence parallelism needs tensor ranks, and sharding needs data ranks:
-/// without them, only the first value is visited. Ends if `visit` returns false.
+/// are whole, each stage can have a block. Sequence parallelism needs tensor ranks, sharding needs data ranks, and
+/// balanced stages need pipeline ranks: without them, only the first value is visited. Ends if `visit` returns false.
 template <class Visit>
 void for_each_plan(const PlanSpace& space, Visit visit) {
   TrainingPlan plan;
   const auto settings = [&]() {
     for (std::size_t recompute = 0; recompute < space.recompute.size(); ++recompute)
       for (std::size_t sequence = 0; sequence < space.sequence.size(); ++sequence)
-        for (std::size_t shard = 0; shard < space.shards.size(); ++shard) {
-          if ((plan.tensor == 1 && sequence > 0) || (plan.data == 1 && shard > 0)) continue;
-          plan.recompute = space.recompute[recompute];
-          plan.sequence = space.sequence[sequence];
-          plan.shard = static_cast<int>(shard);
-          if (!visit(static_cast<const TrainingPlan&>(plan))) return false;
-        }
+        for (std::size_t shard = 0; shard < space.shards.size(); ++shard)
+          for (std::size_t balanced = 0; balanced < space.balanced.size(); ++balanced) {
+            if ((plan.tensor == 1 && sequence > 0) || (plan.data == 1 && shard > 0)) continue;
+            if (plan.pipeline == 1 && balanced > 0) continue;
+            plan.recompute = space.recompute[recompute];
+            plan.sequence = space.sequence[sequence];
+            plan.shard = static_cast<int>(shard);
+            plan.balanced = space.balanced[balanced];
+            if (!visit(static_cast<const TrainingPlan&>(plan))) return false;
+          }
     return true;
   };
   const auto schedules = [&]() {

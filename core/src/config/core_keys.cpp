@@ -58,6 +58,13 @@ void set_time_limit(RunConfig& run, const OptionValue& value) {
   run.train.time_limit_s = seconds_of(std::get<std::string>(value)).value_or(0);
 }
 
+/// Without blocks, the value is the word "auto".
+void set_split(RunConfig& run, const OptionValue& value) {
+  const auto* blocks = std::get_if<std::vector<Int>>(&value);
+  run.parallel.is_split_automatic = !blocks;
+  if (blocks) run.parallel.split = *blocks;
+}
+
 constexpr double kMany = std::numeric_limits<double>::infinity();
 constexpr double kMaxSize = 65536;     // of one axis
 constexpr double kMaxBatch = 16777216; // products with axis sizes stay far inside 64 bits
@@ -89,8 +96,14 @@ constexpr CoreKey kParallel[] = {
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::data>},
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank"), nullptr,
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::chunks>},
-    {option_list(option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: split evenly")),
-     nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::split>},
+    {option_list(option_int("split", "[]", 0, kMaxSize,
+                            "transformer blocks of each stage; empty: split evenly; \"auto\": the largest stage takes "
+                            "as little time as possible, with the layers before and after the blocks")),
+     nullptr, &set_split, kAutomaticSplit},
+    {option_path("split_cluster", "",
+                 "cluster file whose costs split = \"auto\" balances; empty: built-in costs of a CPU core or of a GPU, "
+                 "as the kernel set needs"),
+     nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::split_cluster>},
     {option_bool("scatter_gather", "false",
                  "between stages, each tensor rank sends its part of a tensor, and the receivers gather them"),
      nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::scatter_gather>},

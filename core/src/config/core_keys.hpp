@@ -14,6 +14,9 @@
 
 namespace triax::config {
 
+/// The value of parallel.split with which the engine chooses the blocks of each stage.
+inline constexpr const char* kAutomaticSplit = "auto";
+
 /// Sets a key's member of the run.
 using Assign = void (*)(RunConfig& run, const OptionValue& value);
 
@@ -22,6 +25,7 @@ struct CoreKey {
   const char* derived = nullptr; // how the value is found if none is written
   Assign assign = nullptr;       // null: load() reads the key together with others
   bool per_stage = false;        // also takes a list with one value for each stage: see PerStage
+  const char* word = nullptr;    // accepted in place of a value of the option's type
 };
 
 struct CoreTable {

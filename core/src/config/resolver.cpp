@@ -39,6 +39,15 @@ bool is_plugin_name(std::string_view value) {
   return !value.empty() && std::all_of(value.begin(), value.end(), is_part);
 }
 
+/// The string that a setting is; a flag may have it without quotes. Empty: another type.
+std::string word_of(const Setting& setting) {
+  const Written& value = setting.entry.value;
+  if (!setting.flag) return value.type == Written::Type::string ? value.text : std::string();
+  const std::size_t quote = value.text.starts_with('"') && value.text.ends_with('"') && value.text.size() > 1 ? 1 : 0;
+  std::string out = value.text.substr(quote, value.text.size() - 2 * quote);
+  return !out.empty() && std::isalpha(static_cast<unsigned char>(out.front())) != 0 ? out : std::string();
+}
+
 /// Full names of the core's keys in other tables that have this name.
 std::vector<std::string> core_keys_named(const std::string& key) {
   std::vector<std::string> out;
@@ -103,7 +112,7 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
     library = plugin_of(table, finder);
   }
   std::vector<Row> core, own;
-  for (const CoreKey& key : table.keys) core.push_back({&key.option, key.derived != nullptr, key.per_stage});
+  for (const CoreKey& key : table.keys) core.push_back({&key.option, key.derived != nullptr, key.per_stage, key.word});
   if (library) {
     for (const triax_option& option : library->options) own.push_back({&option});
   }
@@ -177,8 +186,11 @@ void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* opti
   const bool of_each_stage = row.per_stage && setting && is_written_as_list(*setting);
   const triax_option option = of_each_stage ? option_list(*row.option) : *row.option;
   Reading reading = setting ? read_setting(option, *setting) : read_default(option);
+  const std::string word = row.word && setting ? word_of(*setting) : std::string();
+  if (!word.empty() && word == row.word) reading = {OptionValue(word), {}, {}, {}};
   const Position at = setting ? setting->entry.value.at : Position{};
   if (!reading.value) {
+    if (!word.empty()) reading.hint = text("write a list, or \"{}\"", row.word);
     refusals_.add(at, {reading.code, {key}, text("{}.{}", table.name, reading.problem), reading.hint});
     return;
   }

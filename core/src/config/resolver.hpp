@@ -35,8 +35,9 @@ class Resolver {
   /// One row of a table: a core key, or an option of its plugin.
   struct Row {
     const triax_option* option;
-    bool derived = false;   // derive() sets its value
-    bool per_stage = false; // CoreKey::per_stage
+    bool derived = false;       // derive() sets its value
+    bool per_stage = false;     // CoreKey::per_stage
+    const char* word = nullptr; // see CoreKey::word
   };
 
   void resolve_table(const CoreTable& table, PluginFinder& finder);

@@ -62,6 +62,11 @@ struct CheckpointKeys {
   std::string changed_data = "refuse"; // refuse | accept
 };
 
+/// How far the time of the slowest stage is above the mean of all stages, as a fraction of the mean.
+struct SplitExcess {
+  double even = 0, automatic = 0;
+};
+
 /// Sizes of a run that generates text.
 struct GenerateSizes {
   int samples = 1;            // sequences that grow together
@@ -82,9 +87,12 @@ struct RunConfig {
 
   struct ParallelKeys {
     int pipeline = 1, tensor = 1, data = 1, chunks = 1;
-    std::vector<std::int64_t> split; // transformer blocks per stage; empty: even
-    bool scatter_gather = false;     // each tensor rank sends 1/t of a boundary; no effect if tensor is 1
-    bool sequence = false;           // sequence parallelism over the tensor ranks; no effect if tensor is 1
+    std::vector<std::int64_t> split;     // transformer blocks per stage; empty: even
+    bool is_split_automatic = false;     // parallel.split = "auto"; plan::resolve_split() sets `split` and `excess`
+    std::filesystem::path split_cluster; // whose costs it balances; may be empty
+    std::optional<SplitExcess> excess;   // of an automatic split
+    bool scatter_gather = false;         // each tensor rank sends 1/t of a boundary; no effect if tensor is 1
+    bool sequence = false;               // sequence parallelism over the tensor ranks; no effect if tensor is 1
   } parallel;
   struct BatchKeys {
     std::int64_t global = 1, micro = 1;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "plan/plan_space.hpp"
+#include "plan/stage_sums.hpp"
 #include "plugin/call_guard.hpp"
 #include "schedule/lower.hpp"
 #include "train/rank_placement.hpp"
@@ -27,29 +28,10 @@ double bytes_of_type(DType dtype) {
 
 } // namespace
 
-/// Sums over the layers of each stage, for a plan.
-struct PlanCosts::StageSums {
-  struct Stage {
-    cost::PassTime forward, input, weight; // of a microbatch; input with the repeated forward
-    double parameters = 0, boundary_bytes = 0;
-    double until_input_bytes = 0, until_weight_bytes = 0; // kept of a microbatch in flight, at least
-    int rank = 0;
-    double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s; }
-    double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s; }
-    double forward_s() const { return forward.all_s(); }
-    double backward_s() const { return input.all_s() + weight.all_s(); }
-  };
-  std::vector<Stage> stages;
-  std::vector<double> rank_parameters; // by pipeline rank; tied ones on one rank count once
-  double tied = 0;                     // parameters that would count twice on one rank
-  const StageMapping* mapping = nullptr;
-
-  int ranks() const { return static_cast<int>(rank_parameters.size()); }
-  std::size_t stage_of(int layer) const {
-    std::size_t out = 0;
-    while (layer >= mapping->split[out].first + mapping->split[out].count) ++out;
-    return out;
-  }
+struct PlanCosts::LastSums {
+  TrainingPlan plan; // with the first value of shard
+  bool is_accepted = false;
+  StageSums sums; // if it is accepted
 };
 
 PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log)
@@ -58,10 +40,13 @@ PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code,
       code_(code),
       layers_(request.run, cluster_, code_, log),
       schedules_(request, layers_.plugins(1).model(), log),
+      splits_(layers_),
       memory_(request, layers_, schedules_, log),
       operations_(cluster_.device, code_),
       collectives_(cluster_),
       optimizer_(layers_.plugins(1).optimizer_traits()) {}
+
+PlanCosts::~PlanCosts() = default;
 
 PipelineShape PlanCosts::shape_of(const TrainingPlan& plan) const {
   return {plan.pipeline, plan.chunks, static_cast<int>(plan.microbatches(request_.space.batch))};
@@ -101,10 +86,42 @@ bool PlanCosts::is_accepted(const TrainingPlan& plan, const PipelineShape& shape
   if (std::int64_t{plan.pipeline} * plan.tensor * plan.data > train::kMaxWorld) return false;
   if (std::int64_t{shape.stages()} * shape.microbatches > schedule::kMaxActions) return false;
   if (shape.pipeline > schedule::kMaxRanks) return false;
-  return model_accepts(plan) && schedules_.supports(plan.schedule, shape);
+  return model_accepts(plan) && schedules_.supports(plan.schedule, shape) && is_split_accepted(plan);
 }
 
-PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const PipelineShape& shape) {
+SplitSettings PlanCosts::split_settings(const TrainingPlan& plan) const {
+  return {.tensor = plan.tensor,
+          .stages = plan.pipeline * plan.chunks,
+          .micro = plan.micro,
+          .sequence = splits_positions(plan),
+          .recompute = plan.recompute};
+}
+
+void PlanCosts::set_split(const TrainingPlan& plan, const Split& split) {
+  splits_.set(split_settings(plan), split);
+  last_sums_ = {};
+}
+
+bool PlanCosts::is_split_accepted(const TrainingPlan& plan) {
+  return !plan.balanced || request_.space.balanced.size() == 1 || !splits_.find(split_settings(plan)).is_even;
+}
+
+const StageSums* PlanCosts::find_sums(const TrainingPlan& plan, const PipelineShape& shape) {
+  std::unique_ptr<LastSums>& last = last_sums_[plan.balanced ? 1 : 0];
+  TrainingPlan of = plan;
+  of.shard = 0;
+  if (!last || last->plan != of) {
+    last.reset(); // also if a plugin throws
+    auto next = std::make_unique<LastSums>();
+    next->plan = of;
+    next->is_accepted = is_accepted(plan, shape);
+    if (next->is_accepted) next->sums = make_sums(plan, shape);
+    last = std::move(next);
+  }
+  return last->is_accepted ? &last->sums : nullptr;
+}
+
+StageSums PlanCosts::make_sums(const TrainingPlan& plan, const PipelineShape& shape) {
   StageSums out;
   out.mapping = &schedules_.mapping(plan.schedule, shape);
   out.rank_parameters.assign(static_cast<std::size_t>(plan.pipeline), 0);
@@ -112,9 +129,11 @@ PlanCosts::StageSums PlanCosts::sums_of(const TrainingPlan& plan, const Pipeline
   const executor::LayerRange repeated = executor::recomputed_layers(layers_.plugins(1).model(), plan.recompute);
   const bool divides = request_.run.memory.partition_activations && !splits_positions(plan);
   const double kept_parts = divides ? plan.tensor : 1;
-  out.stages.reserve(out.mapping->split.size());
-  for (std::size_t at = 0; at < out.mapping->split.size(); ++at) {
-    const executor::StageLayers& of = out.mapping->split[at];
+  out.layers = plan.balanced ? executor::split_layers(layers_.plugins(1).model(), shape.stages(), split(plan))
+                             : out.mapping->even;
+  out.stages.reserve(out.layers.size());
+  for (std::size_t at = 0; at < out.layers.size(); ++at) {
+    const executor::StageLayers& of = out.layers[at];
     StageSums::Stage& stage = out.stages.emplace_back();
     bool begins_group = true; // repeated layers keep the input of their first at least
     for (int number = of.first; number < of.first + of.count; ++number) {
@@ -247,9 +266,8 @@ cost::PostedEnds PlanCosts::ends_of(const TrainingPlan& plan, const PipelineShap
   return cost::posted_ends(rows, shape, times);
 }
 
-PlanTime PlanCosts::simulated(const TrainingPlan& plan) {
+PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
   const PipelineShape shape = shape_of(plan);
-  const StageSums sums = sums_of(plan, shape);
   const auto latest = [](const cost::RankEnds& ends) { return *std::ranges::max_element(ends); };
   PlanTime out;
   std::vector<double> work(sums.rank_parameters.size());
@@ -321,8 +339,9 @@ double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, c
 std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
   require_inside(plan);
   const PipelineShape shape = shape_of(plan);
-  if (!is_accepted(plan, shape)) return std::nullopt;
-  const StageSums sums = sums_of(plan, shape);
+  const StageSums* const found = find_sums(plan, shape);
+  if (!found) return std::nullopt;
+  const StageSums& sums = *found;
   std::vector<double> work(sums.rank_parameters.size()), before(sums.stages.size()), after(sums.stages.size());
   double forward = 0, backward = 0;
   for (std::size_t at = 0; at < sums.stages.size(); ++at) {
@@ -334,24 +353,27 @@ std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
     work[static_cast<std::size_t>(stage.rank)] += stage.compute_s() + stage.tensor_s();
   }
   double passes = 0, update = 0;
+  LastValue reduced, updated; // most stages have the same parameters
   for (std::size_t rank = 0; rank < work.size(); ++rank) {
     // The first pass of a rank waits for a forward of all stages before it. Its last pass is a backward of its first
     // stage, which the backwards of the stages before follow; a weight gradient may be later than these.
     const auto first = static_cast<std::size_t>(sums.mapping->first_stage[rank]);
     const double end = before[first] + shape.microbatches * work[rank];
-    const double follows =
-        sums.mapping->splits_backward ? 0 : std::max(after[first], reduce_s(plan, sums.stages[first].parameters));
+    const double follows = sums.mapping->splits_backward
+                               ? 0
+                               : std::max(after[first], reduced.of(sums.stages[first].parameters,
+                                                                   [&](double of) { return reduce_s(plan, of); }));
     passes = std::max(passes, end + follows);
-    update = std::max(update, update_s(plan, sums.rank_parameters[rank]));
+    update = std::max(update, updated.of(sums.rank_parameters[rank], [&](double of) { return update_s(plan, of); }));
   }
   const double step = passes + update + tied_s(plan, sums) + cluster_.step.fixed_s.value;
   constexpr double kRounding = 1e-9; // sums have another order than those of the simulation
   return PlanBounds{step * (1 - kRounding), static_cast<std::uint64_t>(bytes_bound(plan, sums, nullptr))};
 }
 
-std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape) {
+std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums) {
   const cost::PostedRows& rows = schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer);
-  return static_cast<std::uint64_t>(bytes_bound(plan, sums_of(plan, shape), &rows));
+  return static_cast<std::uint64_t>(bytes_bound(plan, sums, &rows));
 }
 
 std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
@@ -359,8 +381,9 @@ std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
   if (const auto found = timed_.find(plan); found != timed_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
   std::optional<PlanTime> out;
-  if (is_accepted(plan, shape) && schedule_bytes(plan, shape) <= request_.memory_limit) {
-    out = simulated(plan);
+  const StageSums* const sums = find_sums(plan, shape);
+  if (sums && schedule_bytes(plan, shape, *sums) <= request_.memory_limit) {
+    out = simulated(plan, *sums);
     ++simulated_;
   }
   return timed_.emplace(plan, out).first->second;
@@ -370,11 +393,12 @@ std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
   require_inside(plan);
   if (const auto found = evaluated_.find(plan); found != evaluated_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
-  if (!is_accepted(plan, shape)) return evaluated_[plan] = std::nullopt;
+  const StageSums* const sums = find_sums(plan, shape);
+  if (!sums) return evaluated_[plan] = std::nullopt;
   PlanEvaluation out;
-  out.bytes = schedule_bytes(plan, shape);
+  out.bytes = schedule_bytes(plan, shape, *sums);
   if (out.bytes <= request_.memory_limit) {
-    const std::optional<std::uint64_t> exact = memory_.bytes(plan, request_.memory_limit);
+    const std::optional<std::uint64_t> exact = memory_.bytes(plan, split(plan), request_.memory_limit);
     if (!exact) return evaluated_[plan] = std::nullopt;
     out.bytes = *exact;
   }

@@ -5,9 +5,11 @@
 // Threads: the main thread. Ownership: borrows request, traits and log. Errors: Error of the plugins.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -19,13 +21,17 @@
 #include "plan/plan_memory.hpp"
 #include "plan/schedule_table.hpp"
 #include "plan/search_request.hpp"
+#include "plan/stage_split.hpp"
 #include "triax/planner.hpp"
 
 namespace triax::plan {
 
+struct StageSums;
+
 class PlanCosts final : public PlanEvaluator {
  public:
   PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log);
+  ~PlanCosts() override;
 
   const PlanSpace& space() const override { return request_.space; }
   std::optional<PlanBounds> bounds(const TrainingPlan& plan) override;
@@ -37,23 +43,31 @@ class PlanCosts final : public PlanEvaluator {
   void set_is_interrupted(std::function<bool()> asked) { is_interrupted_ = std::move(asked); }
   /// Bytes of the rank that needs most, also of a plan that does not fit. Empty: a plugin refuses the plan.
   std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {
-    return memory_.bytes(plan, std::numeric_limits<std::uint64_t>::max());
+    return memory_.bytes(plan, split(plan), std::numeric_limits<std::uint64_t>::max());
   }
+  /// Blocks of each stage; empty: even. The plan must be one that bounds() accepts.
+  Split split(const TrainingPlan& plan) { return plan.balanced ? splits_.find(split_settings(plan)).blocks : Split(); }
+  /// From now on, balanced plans with the pipeline, microbatch and layers of this one have the split.
+  void set_split(const TrainingPlan& plan, const Split& split);
   /// Plans whose schedule was simulated.
   std::size_t timed() const { return simulated_; }
 
  private:
-  struct StageSums;
   PipelineShape shape_of(const TrainingPlan& plan) const;
   /// Throws Error if a planner asks for a plan that is not in the space.
   void require_inside(const TrainingPlan& plan) const;
   bool is_accepted(const TrainingPlan& plan, const PipelineShape& shape);
   bool model_accepts(const TrainingPlan& plan);
+  /// Whether balanced stages are others than even ones, or the space has no even ones.
+  bool is_split_accepted(const TrainingPlan& plan);
+  SplitSettings split_settings(const TrainingPlan& plan) const;
   bool has(const TrainingPlan& plan, const char* shard) const;
   bool shards(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
 
-  PlanTime simulated(const TrainingPlan& plan);
-  StageSums sums_of(const TrainingPlan& plan, const PipelineShape& shape);
+  PlanTime simulated(const TrainingPlan& plan, const StageSums& sums);
+  StageSums make_sums(const TrainingPlan& plan, const PipelineShape& shape);
+  /// Null: a plugin refuses the plan, or its balanced stages are even. Valid until the next call with such stages.
+  const StageSums* find_sums(const TrainingPlan& plan, const PipelineShape& shape);
   cost::PostedTimes posted_times(const TrainingPlan& plan, const StageSums& sums);
   cost::LinkTime link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const;
   cost::PostedEnds ends_of(const TrainingPlan& plan, const PipelineShape& shape, const cost::PostedTimes& times);
@@ -64,7 +78,7 @@ class PlanCosts final : public PlanEvaluator {
   double tied_s(const TrainingPlan& plan, const StageSums& sums);
   double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
   /// At least, of the rank that needs most.
-  std::uint64_t schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape);
+  std::uint64_t schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums);
   double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows);
   void drop_ties(const TrainingPlan& plan, StageSums& sums);
   bool crosses_nodes(int from, int to, int stride) const;
@@ -75,12 +89,16 @@ class PlanCosts final : public PlanEvaluator {
   const cost::CodeTraits code_;
   LayerTable layers_;
   ScheduleTable schedules_;
+  BalancedSplits splits_;
   PlanMemory memory_;
   const cost::OperationCost operations_;
   const cost::CollectiveCost collectives_;
   const OptimizerTraits optimizer_;
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
-  std::map<TrainingPlan, std::optional<PlanTime>> timed_;                        // empty: refused, or too large
+  /// The last sums of even and of balanced stages: plans that differ in what data ranks divide follow each other.
+  struct LastSums;
+  std::array<std::unique_ptr<LastSums>, 2> last_sums_;
+  std::map<TrainingPlan, std::optional<PlanTime>> timed_; // empty: refused, or too large
   std::size_t simulated_ = 0;
   std::map<TrainingPlan, std::optional<PlanEvaluation>> evaluated_;
   std::function<bool()> is_interrupted_;

@@ -94,16 +94,18 @@ train::Programs PlanMemory::extended(const config::RunConfig& run, const Layout&
 const PlanMemory::PlannedPrograms& PlanMemory::programs_of(const config::RunConfig& run, const Layout& layout,
                                                            int schedule) {
   const PipelineShape shape = train::pipeline_shape(run);
-  return kept(planned_, key_of(run, schedule, shape), [&] {
+  return kept(planned_, {key_of(run, schedule, shape), run.parallel.split}, [&] {
+    const Model& model = layers_.plugins(1).model();
     PlannedPrograms out;
     out.programs = extended(run, layout, schedule, shape);
-    out.ranks = train::ranks_of_most_memory(out.programs, schedules_.mapping(schedule, shape).split, layers_.kinds());
+    out.ranks = train::ranks_of_most_memory(
+        out.programs, executor::split_layers(model, shape.stages(), run.parallel.split), layers_.kinds());
     return out;
   });
 }
 
-std::optional<std::uint64_t> PlanMemory::bytes(const TrainingPlan& plan, std::uint64_t limit) {
-  const config::RunConfig run = run_of(request_, plan);
+std::optional<std::uint64_t> PlanMemory::bytes(const TrainingPlan& plan, const Split& split, std::uint64_t limit) {
+  const config::RunConfig run = run_of(request_, plan, split);
   const Layout layout = train::layout_of(run);
   const PlannedPrograms& planned = programs_of(run, layout, plan.schedule);
   train::Placement placement = placement_;

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "plan/layer_table.hpp"
@@ -20,7 +21,7 @@ namespace triax::plan {
 
 class PlanMemory {
  public:
-  PlanMemory(const SearchRequest& request, const LayerTable& layers, ScheduleTable& schedules, Log& log)
+  PlanMemory(const SearchRequest& request, LayerTable& layers, ScheduleTable& schedules, Log& log)
       : request_(request),
         layers_(layers),
         schedules_(schedules),
@@ -29,7 +30,7 @@ class PlanMemory {
 
   /// Bytes of the device of the rank that needs most; above `limit`, those of the first rank that needs more. Empty: a
   /// plugin refuses the plan.
-  std::optional<std::uint64_t> bytes(const TrainingPlan& plan, std::uint64_t limit);
+  std::optional<std::uint64_t> bytes(const TrainingPlan& plan, const Split& split, std::uint64_t limit);
 
  private:
   /// Rows, and how programs add to them.
@@ -48,13 +49,13 @@ class PlanMemory {
   const train::ProgramSlots& counted(const config::RunConfig& run, int schedule, const PipelineShape& shape);
 
   const SearchRequest& request_;
-  const LayerTable& layers_;
+  LayerTable& layers_;
   ScheduleTable& schedules_;
   Log& log_;
   const train::Placement placement_; // of this machine, as triax check has it
   std::map<ProgramsKey, train::Programs> lowered_;
   std::map<ProgramsKey, train::ProgramSlots> counted_;
-  std::map<ProgramsKey, PlannedPrograms> planned_;
+  std::map<std::pair<ProgramsKey, Split>, PlannedPrograms> planned_;
 };
 
 } // namespace triax::plan

@@ -129,6 +129,7 @@ LoadedPlanner::LoadedPlanner(const std::string& name, const std::vector<plugin::
 SearchResult search_plans(PlanCosts& costs, const LoadedPlanner& planner, int count) {
   SearchResult out;
   out.plans = searched(costs, planner, count);
+  for (RankedPlan& of : out.plans) of.split = costs.split(of.plan);
   out.timed = costs.timed();
   out.stopped = costs.is_interrupted();
   return out;
@@ -148,12 +149,14 @@ std::vector<Alternative> alternatives(PlanCosts& costs, const LoadedPlanner& pla
                    {"batch.micro", space.micro.size(), same_as(best, &TrainingPlan::micro)},
                    {"memory.recompute", space.recompute.size(), same_as(best, &TrainingPlan::recompute)},
                    {"schedule.plugin", space.schedules.size(), same_as(best, &TrainingPlan::schedule)},
-                   {"optimizer.shard", space.shards.size(), same_as(best, &TrainingPlan::shard)}};
+                   {"optimizer.shard", space.shards.size(), same_as(best, &TrainingPlan::shard)},
+                   {"parallel.split", space.balanced.size(), same_as(best, &TrainingPlan::balanced)}};
   std::vector<Alternative> out;
   for (const auto& of : kSettings) {
     if (of.values < 2 || costs.is_interrupted()) continue;
     OtherPlans others(costs, of.has_same);
-    const std::vector<RankedPlan> found = searched(others, planner, 1);
+    std::vector<RankedPlan> found = searched(others, planner, 1);
+    for (RankedPlan& ranked : found) ranked.split = costs.split(ranked.plan);
     if (costs.is_interrupted()) break; // the search of this setting is not complete
     out.push_back({of.setting, found.empty() ? std::nullopt : std::optional(found.front())});
   }
@@ -171,16 +174,19 @@ std::optional<RankedPlan> least_memory(PlanCosts& costs) {
   for (const auto& [bytes, plan] : bounded) {
     if (costs.is_interrupted() || (out && bytes >= out->evaluation.bytes)) break;
     const std::optional<std::uint64_t> exact = costs.exact_bytes(plan);
-    if (exact && (!out || *exact < out->evaluation.bytes)) out = RankedPlan{plan, {false, *exact, {}}};
+    if (exact && (!out || *exact < out->evaluation.bytes))
+      out = RankedPlan{plan, {false, *exact, {}}, costs.split(plan)};
   }
   return out;
 }
 
-double relative_error(const SearchRequest& request, const cost::CodeTraits& code, const TrainingPlan& plan, Log& log) {
+double relative_error(const SearchRequest& request, const cost::CodeTraits& code, const RankedPlan& plan, Log& log) {
   const auto step_on = [&](const cost::Cluster& cluster) {
     const SearchRequest changed{
         request.run, cluster, request.space, request.schedules, request.memory_limit, request.tokens_per_step};
-    return PlanCosts(changed, code, log).time(plan).value().step();
+    PlanCosts costs(changed, code, log);
+    if (plan.plan.balanced) costs.set_split(plan.plan, plan.split); // other costs would give another
+    return costs.time(plan.plan).value().step();
   };
   const double step = step_on(request.cluster);
   cost::Cluster cluster = request.cluster;

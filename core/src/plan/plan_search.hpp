@@ -21,6 +21,7 @@ namespace triax::plan {
 struct RankedPlan {
   TrainingPlan plan;
   PlanEvaluation evaluation;
+  Split split{}; // of a balanced plan
 };
 
 struct SearchResult {
@@ -65,6 +66,6 @@ std::vector<Alternative> alternatives(PlanCosts& costs, const LoadedPlanner& pla
 std::optional<RankedPlan> least_memory(PlanCosts& costs);
 
 /// Standard deviation of the step time, as a fraction: each constant of the cluster is varied by its width alone.
-double relative_error(const SearchRequest& request, const cost::CodeTraits& code, const TrainingPlan& plan, Log& log);
+double relative_error(const SearchRequest& request, const cost::CodeTraits& code, const RankedPlan& plan, Log& log);
 
 } // namespace triax::plan

@@ -118,6 +118,8 @@ const std::map<std::string, Setting>& settings() {
       {"recompute",
        {"memory.recompute", [](const PlanSpace&) { return "none or full"; },
         flag(&PlanSpace::recompute, "full", "none")}},
+      {"split",
+       {"parallel.split", [](const PlanSpace&) { return "auto or even"; }, flag(&PlanSpace::balanced, "auto", "even")}},
       {"schedule", {"schedule.plugin", one_of(&PlanSpace::schedules), name(&PlanSpace::schedules, "sched-")}},
       {"shard", {"optimizer.shard", one_of(&PlanSpace::shards), name(&PlanSpace::shards, "")}}};
   return kSettings;
@@ -167,6 +169,7 @@ PlanSpace make_space(const SpaceRequest& request) {
   out.recompute = {false, true};
   out.sequence = {false, true};
   out.schedules = request.schedules;
+  out.balanced = {false, true};
   out.shards = {"none"};
   if (request.can_shard_states) out.shards.insert(out.shards.end(), {"states", "gradients", "parameters"});
   return out;
@@ -180,7 +183,8 @@ bool contains(const PlanSpace& space, const TrainingPlan& plan) {
          in(space.sequence, plan.sequence) && has(space.schedules, plan.schedule) && has(space.shards, plan.shard) &&
          std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks && space.batch % plan.micro == 0 &&
          space.batch / plan.micro % plan.data == 0 && std::int64_t{plan.pipeline} * plan.chunks <= space.blocks &&
-         (plan.tensor > 1 || plan.sequence == space.sequence.front()) && (plan.data > 1 || plan.shard == 0);
+         (plan.tensor > 1 || plan.sequence == space.sequence.front()) && (plan.data > 1 || plan.shard == 0) &&
+         in(space.balanced, plan.balanced) && (plan.pipeline > 1 || plan.balanced == space.balanced.front());
 }
 
 std::string sizes_text(const TrainingPlan& plan) {

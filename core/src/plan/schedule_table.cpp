@@ -34,7 +34,7 @@ const StageMapping& ScheduleTable::mapping(int schedule, const PipelineShape& sh
   StageMapping& out = found->second;
   if (!is_new) return out;
   const cost::PostedRows& of = rows(schedule, shortest);
-  out.split = executor::split_layers(model_, shape.stages(), {});
+  out.even = executor::split_layers(model_, shape.stages(), {});
   out.stage_rank = of.stage_rank;
   out.splits_backward = of.splits_backward;
   out.first_stage.assign(static_cast<std::size_t>(shape.pipeline), shape.stages());

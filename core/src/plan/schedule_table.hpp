@@ -22,9 +22,9 @@ namespace triax::plan {
 
 /// What does not depend on the number of microbatches.
 struct StageMapping {
-  std::vector<executor::StageLayers> split; // layers of each stage
-  std::vector<int> stage_rank;              // pipeline rank of each stage
-  std::vector<int> first_stage;             // lowest stage of each rank
+  std::vector<executor::StageLayers> even; // layers of each stage of an even split
+  std::vector<int> stage_rank;             // pipeline rank of each stage
+  std::vector<int> first_stage;            // lowest stage of each rank
   bool splits_backward = false;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/search_request.hpp"
 
+#include "plugin/option_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::plan {
@@ -20,13 +21,14 @@ bool scatters(const config::RunConfig& run, const TrainingPlan& plan) {
   return run.parallel.scatter_gather && !plan.sequence;
 }
 
-config::RunConfig run_of(const SearchRequest& request, const TrainingPlan& plan) {
+config::RunConfig run_of(const SearchRequest& request, const TrainingPlan& plan, const Split& split) {
   config::RunConfig out = request.run;
   out.parallel.pipeline = plan.pipeline;
   out.parallel.tensor = plan.tensor;
   out.parallel.data = plan.data;
   out.parallel.chunks = plan.chunks;
-  out.parallel.split.clear();
+  out.parallel.split = split;
+  out.parallel.is_split_automatic = false;
   out.parallel.sequence = plan.sequence;
   out.parallel.scatter_gather = scatters(request.run, plan);
   out.batch.micro = plan.micro;
@@ -37,14 +39,15 @@ config::RunConfig run_of(const SearchRequest& request, const TrainingPlan& plan)
   return out;
 }
 
-std::vector<PlanKey> keys_of(const SearchRequest& request, const TrainingPlan& plan) {
+std::vector<PlanKey> keys_of(const SearchRequest& request, const TrainingPlan& plan, const Split& split) {
   const config::RunConfig& run = request.run;
   std::vector<PlanKey> out = {{"parallel", "pipeline", text("{}", plan.pipeline)},
                               {"parallel", "tensor", text("{}", plan.tensor)},
                               {"parallel", "data", text("{}", plan.data)},
                               {"parallel", "chunks", text("{}", plan.chunks)},
                               {"parallel", "sequence", word(plan.sequence)}};
-  if (!run.parallel.split.empty()) out.push_back({"parallel", "split", "[]"});
+  if (!split.empty() || !run.parallel.split.empty() || run.parallel.is_split_automatic)
+    out.push_back({"parallel", "split", plugin::to_toml(OptionValue(split))});
   if (run.parallel.scatter_gather && !scatters(run, plan)) out.push_back({"parallel", "scatter_gather", "false"});
   out.push_back({"batch", "micro", text("{}", plan.micro)});
   out.push_back({"memory", "recompute", quoted(plan.recompute ? "full" : "none")});

@@ -24,15 +24,18 @@ struct SearchRequest {
   double tokens_per_step = 0;
 };
 
-/// The run with the settings of a plan.
-config::RunConfig run_of(const SearchRequest& request, const TrainingPlan& plan);
+/// Blocks of each stage; empty: even.
+using Split = std::vector<std::int64_t>;
+
+/// The run with the settings of a plan. `split`: that of the plan (PlanCosts::split()).
+config::RunConfig run_of(const SearchRequest& request, const TrainingPlan& plan, const Split& split = {});
 
 /// A setting of a plan as a key of a TOML file, with its value as TOML.
 struct PlanKey {
   std::string table, key, value;
 };
 /// All settings of a plan, by table. A split and scatter/gather that the run has are listed where the plan ends them.
-std::vector<PlanKey> keys_of(const SearchRequest& request, const TrainingPlan& plan);
+std::vector<PlanKey> keys_of(const SearchRequest& request, const TrainingPlan& plan, const Split& split = {});
 
 /// Whether stages of the plan exchange the parts of a boundary: as in the run, and not with sequence parallelism.
 bool scatters(const config::RunConfig& run, const TrainingPlan& plan);

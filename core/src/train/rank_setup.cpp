@@ -13,6 +13,8 @@ namespace triax::train {
 namespace {
 
 std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const Model& model) {
+  TRIAX_REQUIRE(!run.parallel.is_split_automatic || !run.parallel.split.empty(),
+                "parallel.split = \"auto\" has no numbers of blocks yet");
   return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
 }
 

@@ -81,6 +81,7 @@ class Sc21 final : public Planner {
     papers.recompute = {space.recompute.back()};
     papers.sequence = {space.sequence.front()};
     papers.shards = {space.shards.front()};
+    papers.balanced = {space.balanced.front()};
     const int schedule = schedule_of(space);
     std::vector<Judged> out;
     for_each_plan(papers, [&](const TrainingPlan& plan) {

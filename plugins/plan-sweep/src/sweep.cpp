@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan-sweep: every plan of the space, in the order of its lower bound. A plan is timed only if its bound, and its
-// memory counted only if its time, could be among the best. So the result is that of evaluating all.
+// memory counted only if its time, is below that of the last plan that is returned. So the result is that of evaluating
+// all.
 #include <algorithm>
 #include <cstddef>
 #include <triax/planner.hpp>
 #include <triax/plugin.hpp>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,24 +16,29 @@ using namespace triax;
 class Sweep final : public Planner {
  public:
   std::vector<TrainingPlan> search(PlanEvaluator& evaluator, int count) override {
-    std::vector<Candidate> candidates = bounded(evaluator);
-    std::vector<Candidate> best; // fastest first
-    for (const Candidate& candidate : candidates) {
-      const bool is_full = best.size() == static_cast<std::size_t>(count);
-      if (evaluator.is_interrupted() || (is_full && candidate.step_s > best.back().step_s)) break;
+    std::vector<Candidate> queue = bounded(evaluator); // a heap: the best is its first
+    std::vector<TrainingPlan> best;
+    const auto pop = [&queue] {
+      std::ranges::pop_heap(queue, is_after);
+      const Candidate out = queue.back();
+      queue.pop_back();
+      return out;
+    };
+    while (!queue.empty() && best.size() < static_cast<std::size_t>(count)) {
+      if (evaluator.is_interrupted()) return with_timed(evaluator, std::move(queue), std::move(best), count);
+      Candidate candidate = pop();
+      if (candidate.is_timed) { // no other plan is faster
+        if (fits(evaluator, candidate.plan)) best.push_back(candidate.plan);
+        continue;
+      }
       const std::optional<PlanTime> time = evaluator.time(candidate.plan);
       if (!time) continue;
-      const Candidate timed{time->step(), candidate.number, candidate.plan};
-      if (is_full && !is_before(timed, best.back())) continue;
-      const std::optional<PlanEvaluation> found = evaluator.evaluate(candidate.plan);
-      if (!found || !found->fits) continue;
-      best.insert(std::ranges::upper_bound(best, timed, is_before), timed);
-      if (is_full) best.pop_back();
+      candidate.step_s = time->step();
+      candidate.is_timed = true;
+      queue.push_back(candidate);
+      std::ranges::push_heap(queue, is_after);
     }
-    std::vector<TrainingPlan> out;
-    out.reserve(best.size());
-    for (const Candidate& of : best) out.push_back(of.plan);
-    return out;
+    return best;
   }
 
  private:
@@ -39,23 +46,45 @@ class Sweep final : public Planner {
     double step_s = 0;      // first its bound, then its time
     std::size_t number = 0; // in the space: of equal times, the first plan is better
     TrainingPlan plan;
+    bool is_timed = false;
   };
-  static bool is_before(const Candidate& one, const Candidate& other) {
-    return std::pair(one.step_s, one.number) < std::pair(other.step_s, other.number);
+  /// A bound comes before an equal time: it may become the time of a plan with a lower number.
+  static bool is_after(const Candidate& one, const Candidate& other) {
+    return std::tuple(one.step_s, one.is_timed, one.number) > std::tuple(other.step_s, other.is_timed, other.number);
   }
 
-  /// The plans that may fit, in the order of their bounds.
+  static bool fits(PlanEvaluator& evaluator, const TrainingPlan& plan) {
+    const std::optional<PlanEvaluation> found = evaluator.evaluate(plan);
+    return found && found->fits;
+  }
+
+  /// After a stop: the fastest of the plans that were timed, as far as few evaluations show that they fit.
+  static std::vector<TrainingPlan> with_timed(PlanEvaluator& evaluator, std::vector<Candidate> queue,
+                                              std::vector<TrainingPlan> best, int count) {
+    constexpr int kMaxEvaluations = 15;
+    std::erase_if(queue, [](const Candidate& of) { return !of.is_timed; });
+    std::ranges::sort(queue, is_before);
+    int evaluations = 0;
+    for (const Candidate& of : queue) {
+      if (best.size() == static_cast<std::size_t>(count) || ++evaluations > kMaxEvaluations) break;
+      if (fits(evaluator, of.plan)) best.push_back(of.plan);
+    }
+    return best;
+  }
+  static bool is_before(const Candidate& one, const Candidate& other) { return is_after(other, one); }
+
+  /// The plans that may fit, as a heap.
   static std::vector<Candidate> bounded(PlanEvaluator& evaluator) {
     constexpr std::size_t kBetweenStops = 1024;
     std::vector<Candidate> out;
     std::size_t number = 0;
     for_each_plan(evaluator.space(), [&](const TrainingPlan& plan) {
       const std::optional<PlanBounds> bounds = evaluator.bounds(plan);
-      if (bounds && bounds->bytes <= evaluator.memory_limit()) out.push_back({bounds->step_s, number, plan});
+      if (bounds && bounds->bytes <= evaluator.memory_limit()) out.push_back({bounds->step_s, number, plan, false});
       ++number;
       return number % kBetweenStops != 0 || !evaluator.is_interrupted();
     });
-    std::ranges::sort(out, is_before);
+    std::ranges::make_heap(out, is_after);
     return out;
   }
 };

@@ -12,7 +12,7 @@
 namespace {
 using namespace triax;
 
-/// Plans of one pipeline rank per value of `micro`; the bound of a plan is its time less 0.5.
+/// Plans of one pipeline rank per value of `micro`; the bound of a plan is its time less `below`.
 class KnownTimes final : public PlanEvaluator {
  public:
   KnownTimes() {
@@ -26,7 +26,8 @@ class KnownTimes final : public PlanEvaluator {
   }
   const PlanSpace& space() const override { return space_; }
   std::optional<PlanBounds> bounds(const TrainingPlan& plan) override {
-    return PlanBounds{times_.at(plan.micro) - below, plan.micro == 8 ? std::uint64_t{100} : 1};
+    return PlanBounds{times_.at(plan.micro) - below - (plan.micro == 1 ? first_below : 0),
+                      plan.micro == 8 ? std::uint64_t{100} : 1};
   }
   std::optional<PlanTime> time(const TrainingPlan& plan) override {
     timed.push_back(plan.micro);
@@ -39,9 +40,11 @@ class KnownTimes final : public PlanEvaluator {
     return PlanEvaluation{plan.micro != 4, 10, time(plan).value()};
   }
   std::uint64_t memory_limit() const override { return 50; }
-  bool is_interrupted() override { return false; }
+  bool is_interrupted() override { return timed.size() >= stop_after; }
 
-  double below = 0.5; // of the bounds
+  double below = 0.5;           // of the bounds
+  double first_below = 0;       // of the bound of 1, in addition
+  std::size_t stop_after = 100; // timed plans
   std::vector<std::int64_t> timed, evaluated;
 
  private:
@@ -72,6 +75,24 @@ TEST(PlanSweep, CountsTheMemoryOfNoPlanThatIsTooSlow) {
   times.below = 2.5;
   EXPECT_EQ(found(times, 1), (std::vector<std::int64_t>{2}));
   EXPECT_THAT(times.timed, ::testing::Contains(1));
+  EXPECT_EQ(times.evaluated, (std::vector<std::int64_t>{4, 2}));
+}
+
+// 1 is timed first, and would fit.
+TEST(PlanSweep, CountsTheMemoryOfTheFastestFirst) {
+  KnownTimes times;
+  times.first_below = 10;
+  EXPECT_EQ(found(times, 1), (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(times.timed.front(), 1);
+  EXPECT_EQ(times.evaluated, (std::vector<std::int64_t>{4, 2}));
+}
+
+// 4 and 2 are timed.
+TEST(PlanSweep, ThatIsStoppedReturnsTheBestOfThoseThatItTimed) {
+  KnownTimes times;
+  times.below = 2.5;
+  times.stop_after = 2;
+  EXPECT_EQ(found(times, 10), (std::vector<std::int64_t>{2}));
   EXPECT_EQ(times.evaluated, (std::vector<std::int64_t>{4, 2}));
 }
 

@@ -26,10 +26,11 @@ PlanTable::Row row_of(const PlanSpace& space, const TrainingPlan& plan) {
   out.time.data = (1 - 1 / d) * blocks / (p * t) * (1 + 0.1 * plan.shard);
   out.time.optimizer = blocks / (p * t * (plan.shard > 0 ? d : 1));
   out.time.fixed = 0.25;
+  if (plan.balanced) out.time.bubble *= 0.75;
   const double in_flight = plan.schedule == 0 ? m : std::min(m, p * (1 + 0.125 * v));
   const double weights = 4096 * blocks / (p * t) * (plan.shard > 0 ? 0.5 + 0.5 / d : 1);
-  const double activations =
-      256 * b * in_flight * blocks / (p * (plan.sequence ? t : 1)) * (plan.recompute ? 0.125 : 1);
+  const double activations = 256 * b * in_flight * blocks / (p * (plan.sequence ? t : 1)) *
+                             (plan.recompute ? 0.125 : 1) * (plan.balanced ? 1.125 : 1);
   out.bytes = static_cast<std::uint64_t>(weights + activations);
   return out;
 }
@@ -80,6 +81,7 @@ PlanTable large_space() {
   space.micro = {1, 2, 4, 8, 16, 32};
   space.schedules = {"sched-gpipe", "sched-1f1b", "sched-interleaved"};
   space.shards = {"none", "states", "gradients"};
+  space.balanced = {false, true};
   return {"16 ranks, all settings", std::move(space)};
 }
 
@@ -93,12 +95,14 @@ std::vector<PlanTable> some_spaces() {
   twelve.pipeline = twelve.tensor = twelve.data = {1, 2, 3, 4, 6, 12};
   twelve.chunks = {1, 2, 3};
   twelve.micro = {1, 3, 5};
+  twelve.balanced = {false, true};
   out.emplace_back("12 ranks", std::move(twelve));
   PlanSpace fixed = base_space();
   fixed.tensor = {16};
   fixed.schedules = {"sched-zb-h1"};
   fixed.recompute = {true};
   fixed.shards = {"states"};
+  fixed.balanced = {true};
   out.emplace_back("16 tensor ranks", std::move(fixed));
   return out;
 }
@@ -180,9 +184,9 @@ std::optional<PlanEvaluation> FormulaCosts::evaluate(const TrainingPlan& plan) {
 }
 
 std::string plan_text(const TrainingPlan& plan) {
-  return text("p = {}, t = {}, d = {}, v = {}, b = {}, schedule {}, shard {}{}{}", plan.pipeline, plan.tensor,
+  return text("p = {}, t = {}, d = {}, v = {}, b = {}, schedule {}, shard {}{}{}{}", plan.pipeline, plan.tensor,
               plan.data, plan.chunks, plan.micro, plan.schedule, plan.shard, plan.recompute ? ", recompute" : "",
-              plan.sequence ? ", sequence" : "");
+              plan.sequence ? ", sequence" : "", plan.balanced ? ", balanced" : "");
 }
 
 } // namespace triax::conformance

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/stage_split.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/caught_error.hpp"
+#include "config/core_keys.hpp"
+#include "cost/cluster_file.hpp"
+#include "cost/default_cluster.hpp"
+#include "executor/split.hpp"
+#include "plugin/option_text.hpp"
+#include "plugin/plugin_call.hpp"
+#include "plugin/probe_answer.hpp"
+#include "train/plugins.hpp"
+#include "train/preflight_process.hpp"
+#include "train/rank_placement.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::plan {
+
+namespace {
+
+constexpr double kTimeUnits = 1 << 30; // of all layers together
+constexpr double kStateBytes = 16;     // of a parameter, as with AdamW and 16-bit weights; decides between equal times
+
+/// What `auto` stands for.
+struct ChosenSplit {
+  Split blocks;
+  config::SplitExcess excess;
+  Refusals refusals;
+};
+
+SplitSettings settings_of(const config::RunConfig& run) {
+  return {.tensor = run.parallel.tensor,
+          .stages = train::pipeline_shape(run).stages(),
+          .micro = run.batch.micro,
+          .sequence = run.parallel.sequence && run.parallel.tensor > 1,
+          .recompute = run.memory.recompute == "full"};
+}
+
+/// The time of the pipeline rank that takes most.
+std::int64_t busiest(const cost::SplitProblem& problem, const Split& split, const std::vector<int>& stage_rank) {
+  const Split times = cost::stage_times(problem, split);
+  Split of_ranks(times.size());
+  for (std::size_t stage = 0; stage < times.size(); ++stage)
+    of_ranks[static_cast<std::size_t>(stage_rank.at(stage))] += times[stage];
+  return *std::ranges::max_element(of_ranks);
+}
+
+class AutomaticSplit {
+ public:
+  AutomaticSplit(const config::RunConfig& run, const std::optional<cost::Cluster>& cluster, Log& log)
+      : run_(run), cluster_(cluster), log_(log), layout_(train::layout_of(run)) {}
+
+  ChosenSplit choose() const {
+    ChosenSplit out;
+    const train::RankPlugins plugins(run_, layout_, 0, 1, log_);
+    out.refusals = plugins.refusals(layout_, train::choose_placement(run_), false);
+    if (out.refusals.empty())
+      out.refusals = executor::check_split(plugins.model(), train::pipeline_shape(run_).stages(), {});
+    if (!out.refusals.empty()) return out;
+    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
+    const cost::Cluster cluster = cluster_ ? *cluster_ : cost::default_cluster(device_of(plugins));
+    LayerTable layers(run_, cluster, *cost::code_named("triax"), log_);
+    const cost::SplitProblem problem = split_problem(layers, settings_of(run_));
+    const Split even = cost::even_split(problem);
+    out.blocks = cost::balanced_split(problem);
+    // With chunks, the slowest stage may be faster, and the ranks that have several stages not.
+    if (run_.parallel.chunks > 1) {
+      const std::vector<int> stage_rank = plugins.rows().stage_rank().at(0);
+      if (busiest(problem, out.blocks, stage_rank) > busiest(problem, even, stage_rank)) out.blocks = even;
+    }
+    out.excess = {cost::excess_of(problem, even), cost::excess_of(problem, out.blocks)};
+    return out;
+  }
+
+ private:
+  /// Kernel sets that are not installed here are for GPUs.
+  DeviceKind device_of(const train::RankPlugins& plugins) const {
+    return run_.kernels.library ? plugins.kernels().device_kind() : DeviceKind::cuda;
+  }
+
+  const config::RunConfig& run_;
+  const std::optional<cost::Cluster>& cluster_;
+  Log& log_;
+  const Layout layout_;
+};
+
+std::string packed(const ChosenSplit& chosen) {
+  return plugin::pack({{"blocks", chosen.blocks},
+                       {"excess", {chosen.excess.even, chosen.excess.automatic}},
+                       {"refusals", plugin::refusals_json(chosen.refusals)}});
+}
+
+ChosenSplit unpacked(const std::string& bytes) {
+  const nlohmann::json json = plugin::unpack(bytes);
+  ChosenSplit out;
+  json.at("blocks").get_to(out.blocks);
+  out.excess = {json.at("excess").at(0), json.at("excess").at(1)};
+  out.refusals = plugin::read_refusals(json.at("refusals"));
+  return out;
+}
+
+/// The choice, or why there is none.
+ChosenSplit choose_in_child(const config::RunConfig& run, const std::optional<cost::Cluster>& cluster, Log& log) {
+  const auto body = [&] {
+    try {
+      return packed(AutomaticSplit(run, cluster, log).choose());
+    } catch (...) { // of the run's plugins
+      const RankActivity* const activity = RankActivity::current();
+      const Error caught = caught_error();
+      const Error error = activity ? activity->with_failed_call(caught) : caught;
+      const config::PluginChoice* const failed = activity ? run.find_plugin(activity->failed_plugin()) : nullptr;
+      ChosenSplit out;
+      if (failed) {
+        out.refusals.add(train::failure_of(*failed, error));
+      } else {
+        out.refusals.add(make_refusal(ErrorCode::kUnsupported, {"parallel.split"}, "parallel.split = \"{}\": {}",
+                                      config::kAutomaticSplit, error.message())
+                             .with_hint("{}", error.hint()));
+      }
+      return packed(out);
+    }
+  };
+  train::ChildAnswer answer = train::ask_in_child(run, body);
+  if (answer.refusals.empty()) return unpacked(answer.packed);
+  return {{}, {}, std::move(answer.refusals)};
+}
+
+void refuse(config::LoadResult& loaded, std::vector<config::Diagnostic> refusals) {
+  for (config::Diagnostic& refusal : refusals) loaded.refusals.push_back(std::move(refusal));
+  loaded.run.reset();
+}
+
+} // namespace
+
+cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& settings) {
+  const Model& model = table.plugins(settings.tensor).model();
+  const std::vector<CostedLayer>& layers = table.layers(settings.tensor, settings.micro, settings.sequence);
+  const executor::LayerRange repeated = executor::recomputed_layers(model, settings.recompute);
+  const ModelInfo info = model.info();
+  const auto layer = [&](int number) -> const CostedLayer& {
+    return layers[static_cast<std::size_t>(table.kinds()[static_cast<std::size_t>(number)])];
+  };
+  const auto seconds = [&](int number) {
+    const cost::LayerTime& of = layer(number).time;
+    return of.forward.all_s() * (repeated.has(number) ? 2 : 1) + of.input.all_s() + of.weight.all_s();
+  };
+  double all_s = 0;
+  for (int number = 0; number < model.count(); ++number) all_s += seconds(number);
+  const auto load = [&](int number) {
+    const CostedLayer& of = layer(number);
+    const double kept = repeated.has(number) ? of.input_bytes : of.until_input_bytes + of.until_weight_bytes;
+    return cost::StageLoad{all_s > 0 ? std::llround(seconds(number) / all_s * kTimeUnits) : 0,
+                           std::llround(of.time.parameters * kStateBytes), std::llround(kept)};
+  };
+  cost::SplitProblem out;
+  out.stages = settings.stages;
+  const int first = info.first_block, end = first + info.blocks;
+  for (int number = 0; number < first; ++number) out.before += load(number);
+  for (int number = first; number < end; ++number) out.blocks.push_back(load(number));
+  for (int number = end; number < model.count(); ++number) out.after += load(number);
+  out.has_before = first > 0;
+  out.has_after = end < model.count();
+  return out;
+}
+
+const BalancedSplits::Found& BalancedSplits::find(const SplitSettings& settings) {
+  if (const auto found = found_.find(settings); found != found_.end()) return found->second;
+  const cost::SplitProblem problem = split_problem(table_, settings);
+  Split blocks = cost::balanced_split(problem);
+  const bool is_even = blocks == cost::even_split(problem);
+  return found_.emplace(settings, Found{std::move(blocks), is_even}).first->second;
+}
+
+void resolve_split(config::LoadResult& loaded, Log& log) {
+  if (!loaded.run || !loaded.run->parallel.is_split_automatic) return;
+  std::optional<cost::Cluster> cluster;
+  if (const std::filesystem::path& file = loaded.run->parallel.split_cluster; !file.empty()) {
+    cost::ClusterFile read = cost::read_cluster(file);
+    if (!read.cluster) return refuse(loaded, std::move(read.refusals));
+    cluster = std::move(read.cluster);
+  }
+  const ChosenSplit chosen = choose_in_child(*loaded.run, cluster, log);
+  if (!chosen.refusals.empty()) {
+    std::vector<config::Diagnostic> refusals;
+    for (const Refusal& refusal : chosen.refusals) refusals.push_back(config::diagnose(refusal, loaded.values));
+    return refuse(loaded, std::move(refusals));
+  }
+  loaded.run->parallel.split = chosen.blocks;
+  loaded.run->parallel.excess = chosen.excess;
+  const std::string toml = plugin::to_toml(OptionValue(chosen.blocks));
+  loaded.run->values["parallel.split"] = toml;
+  for (config::ResolvedValue& value : loaded.values) {
+    if (value.key != "parallel.split") continue;
+    value.value = value.portable = toml;
+    value.origin = text("{}, {}", config::kAutomaticSplit, value.origin);
+  }
+}
+
+} // namespace triax::plan

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages of a run that take about the same time: parallel.split = "auto", and the balanced plans of a search.
+//
+// Threads: the main thread. Errors: see the functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "config/load.hpp"
+#include "cost/balanced_split.hpp"
+#include "plan/layer_table.hpp"
+#include "plan/search_request.hpp"
+#include "triax/log.hpp"
+
+namespace triax::plan {
+
+/// What the times of stages depend on.
+struct SplitSettings {
+  int tensor = 1, stages = 1;
+  std::int64_t micro = 1;
+  bool sequence = false, recompute = false;
+  auto operator<=>(const SplitSettings&) const = default;
+};
+
+/// The loads of a model's layers. Times are relative to the sum of all, so they are equal on all ranks. Errors: those
+/// of the model's layers.
+cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& settings);
+
+/// The balanced stages of the plans of a search; each split is found once.
+///
+/// Ownership: borrows the table.
+class BalancedSplits {
+ public:
+  struct Found {
+    Split blocks;
+    bool is_even = false; // the blocks of an even split
+  };
+
+  explicit BalancedSplits(LayerTable& table) : table_(table) {}
+
+  /// Valid until set().
+  const Found& find(const SplitSettings& settings);
+  /// The split of these settings from now on.
+  void set(const SplitSettings& settings, Split blocks) { found_[settings] = {std::move(blocks), false}; }
+
+ private:
+  LayerTable& table_;
+  std::map<SplitSettings, Found> found_;
+};
+
+/// Replaces parallel.split = "auto" by numbers of blocks, in the run and in the values; does nothing for another value.
+/// The result depends on the run, its plugins and the cluster file only, so ranks need not exchange it. Plugins are
+/// called in a child process; what they, or the cluster file, refuse is added to the result's refusals, and there is no
+/// run then. Throws Error if no process can be started.
+void resolve_split(config::LoadResult& loaded, Log& log);
+
+} // namespace triax::plan

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over the layers of each stage, for a plan: what its passes take, and what a rank stores and keeps.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cost/layer_cost.hpp"
+#include "executor/split.hpp"
+#include "plan/schedule_table.hpp"
+
+namespace triax::plan {
+
+struct StageSums {
+  struct Stage {
+    cost::PassTime forward, input, weight; // of a microbatch; input with the repeated forward
+    double parameters = 0, boundary_bytes = 0;
+    double until_input_bytes = 0, until_weight_bytes = 0; // kept of a microbatch in flight, at least
+    int rank = 0;
+    double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s; }
+    double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s; }
+    double forward_s() const { return forward.all_s(); }
+    double backward_s() const { return input.all_s() + weight.all_s(); }
+  };
+  std::vector<Stage> stages;
+  std::vector<double> rank_parameters; // by pipeline rank; tied ones on one rank count once
+  double tied = 0;                     // parameters that would count twice on one rank
+  const StageMapping* mapping = nullptr;
+  std::vector<executor::StageLayers> layers; // of each stage
+
+  int ranks() const { return static_cast<int>(rank_parameters.size()); }
+  std::size_t stage_of(int layer) const {
+    std::size_t out = 0;
+    while (layer >= layers[out].first + layers[out].count) ++out;
+    return out;
+  }
+};
+
+/// A function's last argument and value.
+struct LastValue {
+  double argument = -1, value = 0; // arguments are not negative
+  template <class Function>
+  double of(double asked, const Function& function) {
+    if (asked != argument) {
+      argument = asked;
+      value = function(asked);
+    }
+    return value;
+  }
+};
+
+} // namespace triax::plan

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// parallel.split = "auto": the numbers that it stands for, and the balanced plans of a search.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "cost/cluster_file.hpp"
+#include "cost/cluster_text.hpp"
+#include "cost/planned_run.hpp"
+#include "plan/plan_search.hpp"
+#include "plan/plan_space.hpp"
+#include "plan/stage_split.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Overrides = std::vector<config::Override>;
+
+const std::string kCluster = TRIAX_SOURCE_DIR "/clusters/a100-dgx.toml";
+
+/// Logits that take as long as several blocks.
+const Overrides kLargeHead = {{"model.vocab", "3000000"}, {"model.layers", "12"},     {"model.hidden", "256"},
+                              {"parallel.pipeline", "4"}, {"parallel.split", "auto"}, {"batch.global", "16"}};
+
+/// `more` replaces keys of `overrides`.
+Overrides with(const Overrides& overrides, const Overrides& more) {
+  Overrides out = more;
+  for (const config::Override& of : overrides)
+    if (std::ranges::find(more, of.key, &config::Override::key) == more.end()) out.push_back(of);
+  return out;
+}
+
+config::LoadResult resolved(const Overrides& overrides) {
+  config::LoadResult out =
+      config::load(config::TomlText{kPlannedRun, "run.toml", "."}, overrides, {}, config::Purpose::plan);
+  resolve_split(out, null_log());
+  return out;
+}
+
+Split split_of(const config::LoadResult& loaded) {
+  EXPECT_TRUE(loaded.run) << (loaded.refusals.empty() ? "" : loaded.refusals.front().text);
+  return loaded.run ? loaded.run->parallel.split : Split();
+}
+
+std::string value_of(const config::LoadResult& loaded, const std::string& key) {
+  for (const config::ResolvedValue& value : loaded.values)
+    if (value.key == key) return value.value + " # " + value.origin;
+  return {};
+}
+
+TEST(AutomaticSplit, GivesTheLastStageFewerBlocks) {
+  const config::LoadResult loaded = resolved(kLargeHead);
+  const Split split = split_of(loaded);
+  ASSERT_EQ(split.size(), 4U);
+  EXPECT_EQ(std::accumulate(split.begin(), split.end(), std::int64_t{0}), 12);
+  EXPECT_LT(split.back(), 3);
+  EXPECT_GT(split.front(), split.back());
+  EXPECT_LT(loaded.run->parallel.excess->automatic, loaded.run->parallel.excess->even);
+  EXPECT_GE(loaded.run->parallel.excess->automatic, 0);
+}
+
+/// All ranks, and a run that resumes, find it again; resolved.toml has the numbers.
+TEST(AutomaticSplit, IsRecordedAsNumbers) {
+  const config::LoadResult loaded = resolved(kLargeHead), again = resolved(kLargeHead);
+  EXPECT_EQ(split_of(loaded), split_of(again));
+  const std::string value = value_of(loaded, "parallel.split");
+  EXPECT_THAT(value, testing::StartsWith("["));
+  EXPECT_THAT(value, testing::EndsWith("] # auto, --set"));
+  const std::string numbers = value.substr(0, value.find(" #"));
+  EXPECT_EQ(loaded.run->values.at("parallel.split"), numbers);
+  EXPECT_THAT(config::to_toml(loaded), HasSubstr("split = " + numbers));
+  const config::LoadResult of_numbers = resolved(with(kLargeHead, {{"parallel.split", numbers}}));
+  EXPECT_EQ(split_of(of_numbers), split_of(loaded));
+  EXPECT_FALSE(of_numbers.run->parallel.excess);
+}
+
+TEST(AutomaticSplit, FollowsTheClusterFile) {
+  const test::TempFolder folder;
+  cost::Cluster cluster = *cost::read_cluster(kCluster).cluster;
+  cluster.device.peak_16bit.value = 1e9; // products take all time, and most are those of the logits
+  cluster.device.launch_s.value = cluster.device.host_launch_s.value = 0;
+  test::write_file(folder / "slow.toml", cost::to_toml(cluster));
+  const Overrides run = with(kLargeHead, {{"model.vocab", "60000"}});
+  const Split slow = split_of(resolved(with(run, {{"parallel.split_cluster", (folder / "slow.toml").string()}})));
+  const Split fast = split_of(resolved(with(run, {{"parallel.split_cluster", kCluster}})));
+  EXPECT_LT(slow.back(), fast.back());
+  const config::LoadResult absent =
+      resolved(with(kLargeHead, {{"parallel.split_cluster", (folder / "no.toml").string()}}));
+  EXPECT_FALSE(absent.run);
+  ASSERT_FALSE(absent.refusals.empty());
+  EXPECT_THAT(absent.refusals.front().text, HasSubstr("no.toml"));
+}
+
+TEST(AutomaticSplit, IsEvenIfThatIsNoSlower) {
+  const Split small =
+      split_of(resolved({{"parallel.split", "auto"}, {"parallel.pipeline", "3"}, {"model.vocab", "16"}}));
+  EXPECT_THAT(small, ElementsAre(2, 2, 2));
+  EXPECT_THAT(split_of(resolved({{"parallel.split", "auto"}})), ElementsAre(6));
+}
+
+/// Chunks: no rank gets more than with an even split.
+TEST(AutomaticSplit, OfChunksGivesNoRankMore) {
+  for (const char* const vocab : {"250", "20000", "200000"}) {
+    const config::LoadResult loaded = resolved(with(kLargeHead, {{"model.vocab", vocab},
+                                                                 {"parallel.chunks", "2"},
+                                                                 {"model.layers", "16"},
+                                                                 {"schedule.plugin", "sched-interleaved"}}));
+    const Split split = split_of(loaded);
+    ASSERT_EQ(split.size(), 8U);
+    EXPECT_EQ(std::accumulate(split.begin(), split.end(), std::int64_t{0}), 16);
+    EXPECT_LE(loaded.run->parallel.excess->automatic, loaded.run->parallel.excess->even) << vocab;
+  }
+}
+
+TEST(AutomaticSplit, IsRefusedWithTheReasonsOfThePlugins) {
+  const config::LoadResult loaded = resolved(with(kLargeHead, {{"parallel.tensor", "3"}}));
+  EXPECT_FALSE(loaded.run);
+  ASSERT_FALSE(loaded.refusals.empty());
+  EXPECT_THAT(loaded.refusals.front().text, HasSubstr("parallel.tensor = 3"));
+  const config::LoadResult few = resolved(with(kLargeHead, {{"model.layers", "2"}}));
+  EXPECT_FALSE(few.run);
+  EXPECT_THAT(few.refusals.front().text, HasSubstr("model.layers = 2 is too few for 4 stages"));
+}
+
+/// A balanced plan is the run with "auto" on this cluster.
+TEST(AutomaticSplit, IsThatOfThePlan) {
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
+  const config::LoadResult loaded = resolved(with(kLargeHead, {{"parallel.split_cluster", kCluster}}));
+  ASSERT_TRUE(loaded.run);
+  const cost::Cluster cluster = *cost::read_cluster(kCluster).cluster;
+  const std::vector<config::PluginChoice> schedules = {loaded.run->schedule};
+  SearchRequest asked{*loaded.run,
+                      cluster,
+                      make_space({*loaded.run, cluster, 4, {12, 1, 32}, {"sched-1f1b"}, true}),
+                      schedules,
+                      std::uint64_t{1} << 60,
+                      512};
+  PlanCosts costs(asked, *cost::code_named("triax"), null_log());
+  TrainingPlan even{.pipeline = 4}, balanced{.pipeline = 4, .balanced = true};
+  ASSERT_TRUE(costs.bounds(balanced));
+  EXPECT_EQ(costs.split(balanced), loaded.run->parallel.split);
+  EXPECT_LT(costs.time(balanced)->step(), costs.time(even)->step());
+  EXPECT_LT(costs.time(balanced)->imbalance, costs.time(even)->imbalance);
+
+  asked.space.pipeline = {4};
+  asked.space.chunks = {1};
+  asked.space.micro = {1}; // many microbatches: the slowest stage decides
+  PlanCosts of_four(asked, *cost::code_named("triax"), null_log());
+  const SearchResult four = search_plans(of_four, LoadedPlanner("sweep", plugin::search_folders({}), null_log()), 1);
+  ASSERT_EQ(four.plans.size(), 1U);
+  EXPECT_TRUE(four.plans.front().plan.balanced);
+  EXPECT_EQ(run_of(asked, four.plans.front().plan, four.plans.front().split).parallel.split, four.plans.front().split);
+}
+
+} // namespace
+} // namespace triax::plan
