@@ -65,6 +65,17 @@ TEST_F(Safetensors, RefusesWhatIsNotAHeader) {
   EXPECT_THAT(refusal(with_length("{\"a\":")), HasSubstr("is not valid JSON"));
   EXPECT_THAT(refusal(with_length("{\"a\":1}")), HasSubstr("tensor \"a\": needs dtype, shape and data_offsets"));
   EXPECT_THAT(refusal(with_length(std::string(100000, '['))), HasSubstr("does not begin with"));
+  EXPECT_THAT(refusal(with_length(std::string("{}\0\0", 4))), HasSubstr("the header is not valid JSON at line 1"));
+}
+
+/// As the format's own reader does.
+TEST_F(Safetensors, RefusesMetadataThatIsNotTexts) {
+  for (const char* metadata : {"3", "[]", "\"text\"", R"({"a": 1})", R"({"a": "b", "c": null})", R"({"a": {}})"})
+    EXPECT_THAT(refusal(with_length(text("{\"__metadata__\":{}}", metadata))),
+                HasSubstr("__metadata__ is not an object of texts"))
+        << metadata;
+  for (const char* metadata : {"null", "{}", R"({"format": "pt", "a": ""})"})
+    EXPECT_EQ(refusal(with_length(text("{\"__metadata__\":{}}", metadata))), "no error") << metadata;
 }
 
 TEST_F(Safetensors, RefusesAnEntryThatIsNotValid) {

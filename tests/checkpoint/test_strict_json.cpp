@@ -40,6 +40,16 @@ TEST(StrictJson, RefusesWhatIsNotJson) {
   EXPECT_EQ(problem_of("\xef\xbb\xbf{}"), "is not valid JSON: it begins with a byte order mark");
 }
 
+/// The parser takes a zero byte for the end of the text.
+TEST(StrictJson, RefusesZeroBytes) {
+  using namespace std::string_literals;
+  EXPECT_EQ(problem_of("{}\0"s), "is not valid JSON at line 1, column 3");
+  EXPECT_EQ(problem_of("{}\n\0 and {more}"s), "is not valid JSON at line 2, column 1");
+  EXPECT_EQ(problem_of("{\"a\0\": 1}"s), "is not valid JSON at line 1, column 4");
+  EXPECT_EQ(problem_of("\0"s), "is not valid JSON at line 1, column 1");
+  EXPECT_EQ(problem_of(R"({"a\u0000": 1})"), "");
+}
+
 TEST(StrictJson, RefusesKeysThatOccurTwice) {
   EXPECT_EQ(problem_of(R"({"a": 1, "b": {"a": 2, "c": [{"x": 1}, {"x": 2, "\u0078": 3}]}})"),
             "has the key \"x\" twice");

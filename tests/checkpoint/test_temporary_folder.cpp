@@ -11,6 +11,7 @@
 #include <string>
 
 #include "os/temporary_folder.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::os {
@@ -51,6 +52,13 @@ TEST_F(TemporaryFolders, IsRemovedAfterItsProcessIsKilled) {
   ASSERT_GT(child, 0);
   ::waitpid(child, nullptr, 0);
   while (!is_empty()) ::usleep(1000); // another process removes it
+}
+
+TEST_F(TemporaryFolders, NamesTheFolderThatIsNotThere) {
+  ::setenv("TMPDIR", (base_.path() / "none").c_str(), 1);
+  EXPECT_EQ(test::error_of([] { TemporaryFolder("mine-"); }),
+            (base_.path() / "none").string() + ": cannot create a temporary folder: No such file or directory\n" +
+                "  set TMPDIR to a folder that this user can write");
 }
 
 TEST_F(TemporaryFolders, ACopyOfTheProcessLeavesIt) {

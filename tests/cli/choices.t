@@ -207,6 +207,7 @@ The end token must be in the vocabulary:
   [2]
   $ triax evaluate run.toml --choices .
   .: is a folder, not a file of choices
+    name a file
   [2]
   $ triax evaluate run.toml --choices last.jsonl --data text
   triax: --data excludes --choices

@@ -41,6 +41,7 @@ A folder:
   $ mkdir folder
   $ triax check folder
   folder: is a folder, not a TOML file
+    name a file
   [2]
 
 A symlink to itself:

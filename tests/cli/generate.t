@@ -14,7 +14,7 @@ The text is standard output, and standard error is the log:
   $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6 2> /dev/null
   4 4 4 
   $ triax generate run --prompt "1 12 13 " --max-tokens 6 2>&1 > /dev/null | steady
-  info rank 0: generates with the weights of {folder}/run/checkpoints/step-00000150 (step 150); 34.2 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-reference; 1 rank, ...
+  info rank 0: uses the weights of {folder}/run/checkpoints/step-00000150 (step 150); 34.2 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-reference; 1 rank, ...
   8 prompt tokens in {seconds} s, 6 new tokens in {seconds} s
 
 The prompt may be a file or standard input, without its last line break:
@@ -138,7 +138,7 @@ A folder of transformers is imported for the time of the command, and nothing is
         "reason": "length"
       }
   $ steady < log | sed "s|$SOURCE|{source}|"
-  info rank 0: generates with the weights of {source}/tests/hf/reference/gpt2-odd; 7.06 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-cpu; 1 rank, ...
+  info rank 0: uses the weights of {source}/tests/hf/reference/gpt2-odd; 7.06 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-cpu; 1 rank, ...
   2 prompt tokens in {seconds} s, 3 new tokens in {seconds} s
   $ triax import hf $reference/gpt2-odd --output odd --run odd.toml > /dev/null
   $ triax generate odd --tokenizer byte --prompt "ab" --max-tokens 3 --json 2> /dev/null | grep -A 6 '"tokens": '
@@ -151,6 +151,43 @@ A folder of transformers is imported for the time of the command, and nothing is
       }
   $ find temporary
   temporary
+
+Messages name the file of the model, and the variable that chooses where it is imported:
+
+  $ import $reference/gpt2-odd --tokenizer byte --prompt ab --set parallel.tensor=2 2> log
+  [2]
+  $ sed "s|$SOURCE|{source}|" log
+  {source}/tests/hf/reference/gpt2-odd/config.json: model.heads = 3 is not divisible by parallel.tensor = 2: each tensor rank has whole heads
+    parallel.tensor is set by --set
+    use heads 2 or 4, or tensor 1 or 3
+  $ (ulimit -f 1; import $reference/gpt2-odd --tokenizer byte --prompt ab 2> log)
+  [2]
+  $ sed -E "s|$PWD|{folder}|; s|import-\w+|import-{name}|" log
+  {folder}/temporary/triax-import-{name}/imported/weights-00000.safetensors: cannot be written: File too large
+    raise the limit of a file's size (ulimit -f); TMPDIR chooses where this folder is
+  $ TMPDIR=none "$TRIAX" generate $reference/gpt2-odd --tokenizer byte --prompt ab
+  none: cannot create a temporary folder: No such file or directory
+    set TMPDIR to a folder that this user can write
+  [2]
+  $ find temporary
+  temporary
+
+The run of an import has no checkpoint of its own yet:
+
+  $ triax generate odd.toml --tokenizer byte --prompt ab
+  no complete checkpoint in {folder}/runs/odd/checkpoints
+    a run saves one at its end, when it is stopped, and every checkpoint.every steps; name {folder}/odd for the weights that it begins with
+  [2]
+
+Notes come after the texts, which may be within a line:
+
+  $ import $reference/gpt2-odd --tokenizer byte --prompt ab --temperature 1 --samples 2 --max-tokens 0 2>&1 > text.out | steady
+  info rank 0: uses the weights of {source}/tests/hf/reference/gpt2-odd; 7.06 k parameters, pipeline 1 x tensor 1; model-gpt, kernels-cpu; 1 rank, ...
+  sample 1 ends: the context is full, the model has 11 positions
+  sample 2 ends: the context is full, the model has 11 positions
+  2 prompt tokens in {seconds} s, 20 new tokens in {seconds} s
+  $ import $reference/gpt2-odd --tokenizer byte --prompt ab --temperature 1 --samples 2 --max-tokens 0 2>&1 | grep -a -c '^sample'
+  2
 
 A model of the Llama family has the same text on every layout, too:
 
@@ -291,6 +328,7 @@ It must be in the vocabulary:
   [2]
   $ triax generate run.toml --file .
   .: is a folder, not a prompt
+    name a file
   [2]
   $ triax generate run.toml --file /dev/zero
   /dev/zero: is larger than 8 MiB, the limit of a prompt

@@ -54,6 +54,7 @@ Each case is a copy of a good folder with one fault:
   [2]
   $ faulty; ln -sf config.json bad/config.json; import
   bad/config.json: cannot be opened: Too many levels of symbolic links
+    name the folder of a model that transformers has saved
   [2]
   $ faulty; config '{"architectures": ["MambaForCausalLM"], "model_type": "mamba"}'; import
   bad/config.json: no model plugin has the architecture MambaForCausalLM
@@ -122,6 +123,7 @@ What the model cannot do is refused key by key:
   bad/config.json: n_layer = "3" is not an integer
     the file is of another model, or was damaged
   bad/config.json: n_head must be in [1, 1000000], got 0
+    the file is of another model, or was damaged
   bad/config.json: resid_pdrop = 0.1 and attn_pdrop = 0.5 differ: model-gpt has one value for both, model.dropout
     change the file so that they are equal, if you can do without the difference
   bad/config.json: activation_function = "relu" is not supported by model-gpt, which has "gelu_new" or "gelu_pytorch_tanh"
@@ -155,6 +157,13 @@ A key that changes nothing can be ignored:
   out.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
   Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+
+An object in the place of a value is not ignored:
+
+  $ faulty; config '{"n_head": {"a": 4}}'; import --ignore n_head.a
+  bad/config.json: n_head is an object, and GPT2LMHeadModel has one value there
+    the file is of another model, or was damaged
+  [2]
 
 ## Tensors
 

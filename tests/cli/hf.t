@@ -269,6 +269,16 @@ An export names the folder of a tokenizer that a run's checkpoint does not have:
   $ triax export hf tuned/ tuned-hf/
   tuned-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
   No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
+  $ grep os_token_id tuned-hf/config.json
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+
+A model that does not come from transformers has no such tokens, where files without the keys would have those of GPT-2:
+
+  $ triax train base.toml --set run.dir=scratch --set train.steps=1 > /dev/null 2>&1
+  $ triax export hf scratch scratch-hf > /dev/null; grep os_token_id scratch-hf/config.json
+    "bos_token_id": null,
+    "eos_token_id": null,
 
 ## Refusals of the command line
 

@@ -150,6 +150,40 @@ TEST(LlamaExport, HasTheArchitectureThatTheWeightsCameFrom) {
               HasSubstr("model.qkv_bias = false cannot be stored as Qwen2ForCausalLM, which has true"));
 }
 
+/// A folder of llama-scaled with 8 heads of 4 columns in place of 4 of 8: 20 columns between blocks are not divisible.
+void write_indivisible(const std::filesystem::path& folder, const char* architecture, const char* model_type) {
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy(reference("llama-scaled") / kSingleFile, folder);
+  Json json = read_json_file(reference("llama-scaled") / kConfigFile, 1 << 20);
+  json["architectures"] = Json::array({architecture});
+  json["model_type"] = model_type;
+  json["num_attention_heads"] = 8;
+  json["num_key_value_heads"] = 4;
+  json["head_dim"] = 4;
+  json["sliding_window"] = nullptr;
+  json.erase("pretraining_tp"); // a key of LlamaConfig
+  test::write_file(folder / kConfigFile, json.dump());
+}
+
+/// LlamaConfig of transformers refuses such sizes, and MistralConfig takes them.
+TEST(LlamaExport, OfAnIndivisibleHiddenSizeIsAMistral) {
+  const test::TempFolder folder;
+  constexpr const char* kRefusal =
+      "LlamaForCausalLM of transformers must have a hidden size that is divisible by the number of heads, got 20 and 8";
+  write_indivisible(folder / "llama", "LlamaForCausalLM", "llama");
+  EXPECT_THAT(test::error_of([&] { import_model(folder / "llama", folder / "x"); }), HasSubstr(kRefusal));
+  write_indivisible(folder / "mistral", "MistralForCausalLM", "mistral");
+  import_model(folder / "mistral", folder / "imported");
+  EXPECT_THAT(test::error_of([&] {
+                export_model(folder / "imported", {.folder = folder / "x", .architecture = "LlamaForCausalLM"});
+              }),
+              HasSubstr(kRefusal));
+  std::filesystem::remove_all(folder / "imported/hf"); // as a run's own checkpoint, whose first architecture is Llama
+  export_model(folder / "imported", {.folder = folder / "exported"});
+  EXPECT_EQ(exported_architecture(folder / "exported"), "MistralForCausalLM");
+  EXPECT_EQ(tensors_in(folder / "exported"), tensors_in(folder / "mistral"));
+}
+
 /// Exports a model, and imports it again.
 Json exported_config(const std::string& name) {
   const test::TempFolder folder;

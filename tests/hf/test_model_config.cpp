@@ -95,6 +95,23 @@ TEST_F(Config, RefusesKeyByKey) {
                   HasSubstr("rope_parameters.factor = 4 is not known for LlamaForCausalLM")));
 }
 
+/// Else the model would have the default, and --ignore would hide that.
+TEST_F(Config, RefusesAnObjectInThePlaceOfAValue) {
+  constexpr const char* kObject = R"({"vocab_size": 7, "num_attention_heads": {"q": 8, "k": {"v": 4}}})";
+  for (const std::set<std::string>& ignored : {std::set<std::string>{}, {"num_attention_heads.q"}})
+    EXPECT_THAT(refused(kObject, ignored),
+                ElementsAre("num_attention_heads is an object, and LlamaForCausalLM has one value there"));
+  EXPECT_THAT(refused(R"({"vocab_size": 7, "rope_parameters": {"rope_theta": {"a": 1}}})"),
+              ElementsAre("rope_parameters.rope_theta is an object, and LlamaForCausalLM has one value there"));
+}
+
+TEST_F(Config, EachRefusalNamesTheNextStep) {
+  read(
+      R"({"vocab_size": 0, "num_attention_heads": 9223372036854775808, "num_key_value_heads": -1, "rope_theta": 1e30})");
+  EXPECT_EQ(refusals_.size(), 4u);
+  for (const Refusal& refusal : refusals_) EXPECT_FALSE(refusal.hint.empty()) << refusal.message;
+}
+
 TEST_F(Config, RefusesTwoValuesOfOneOption) {
   EXPECT_THAT(refused(R"({"vocab_size": 7, "rope_parameters": {"rope_theta": 1e6}, "rope_theta": 1e4})"),
               ElementsAre(HasSubstr("rope_parameters.rope_theta = 1000000.0 and rope_theta = 10000.0 differ")));
@@ -163,6 +180,8 @@ TEST_F(Config, WritesWhatItReads) {
     "vocab_size": 7, "num_attention_heads": 8, "num_key_value_heads": null, "tie_word_embeddings": true,
     "rope_parameters": {"rope_theta": 500000.0, "rope_type": "default"}, "hidden_act": "silu", "bos_token_id": 3,
     "torch_dtype": "bfloat16"})"));
+  const auto own = nlohmann::json::parse(config_text(llama(), values, "float32", {}));
+  for (const char* key : {"bos_token_id", "eos_token_id"}) EXPECT_TRUE(own.contains(key) && own[key].is_null()) << key;
   OptionTexts again = read(json.dump());
   EXPECT_TRUE(refusals_.empty());
   EXPECT_EQ(again.at("kv_heads"), "0");

@@ -46,6 +46,12 @@ TEST_F(Tensors, RefusesATensorInAnotherShard) {
   EXPECT_THAT(refusal(), HasSubstr("the index names model-00002-of-00004.safetensors for it"));
 }
 
+TEST_F(Tensors, ShortensNamesInMessages) {
+  const std::string name(100'000, 'x');
+  change_index("\"transformer.wte.weight\": \"model-00001", "\"transformer.wte.weight\": \"" + name);
+  EXPECT_LT(refusal().size(), 2000u) << refusal();
+}
+
 TEST_F(Tensors, RefusesNamesThatLeaveTheFolder) {
   change_index("model-00001-of-00004.safetensors", "../model-00001-of-00004.safetensors");
   EXPECT_THAT(refusal(), HasSubstr("which is not a safetensors file of the folder"));

@@ -56,10 +56,9 @@ std::vector<fs::path> corpora_named_by(const std::string& name, const Manifest& 
 
 } // namespace
 
-config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifest& manifest,
-                                       const std::vector<config::Override>& overrides, std::optional<int> world,
-                                       plugin::FirstLoad first_load) {
-  const fs::path base = run_folder_of(checkpoint);
+config::LoadResult load_generating_run(const GeneratingSource& source, const std::vector<config::Override>& overrides,
+                                       std::optional<int> world, plugin::FirstLoad first_load) {
+  const fs::path base = run_folder_of(source.checkpoint);
   std::map<std::string, std::string> values = {{"run.dir", plugin::to_toml(base)},
                                                {"parallel.data", "1"},
                                                {"batch.global", "1"},
@@ -69,17 +68,16 @@ config::LoadResult load_generating_run(const fs::path& checkpoint, const Manifes
                                                {"optimizer.plugin", "\"optim-adamw\""},
                                                {"optimizer.lr", "0"},
                                                {"train.steps", "1"}};
-  for (const auto& [key, value] : manifest.config)
+  for (const auto& [key, value] : source.manifest.config)
     if (describes_generating(key)) values[key] = value;
   std::string toml;
   for (const auto& [key, value] : values) toml += text("{} = {}\n", key, value);
-  const std::string file = (checkpoint / checkpoint::kManifestFile).string();
-  config::LoadResult out = with_split(
-      config::load(config::TomlText{toml, file, base}, overrides, world, config::Purpose::generate, first_load));
+  config::LoadResult out = with_split(config::load(config::TomlText{toml, source.shown.string(), base}, overrides,
+                                                   world, config::Purpose::generate, first_load));
   if (!out.run) return out;
   out.run->checkpoint.resume = "never";
   out.run->checkpoint.load = "weights";
-  out.run->checkpoint.from = fs::absolute(checkpoint);
+  out.run->checkpoint.from = fs::absolute(source.checkpoint);
   return out;
 }
 

@@ -17,13 +17,19 @@
 
 namespace triax::app {
 
+/// A checkpoint, and the file that messages name: its manifest, or the config.json that it was imported from.
+struct GeneratingSource {
+  std::filesystem::path checkpoint;
+  const checkpoint::Manifest& manifest;
+  std::filesystem::path shown;
+};
+
 /// The run of a checkpoint, on one rank unless `overrides` say more. The model, its precision, the kernel set and the
 /// plugin folders are those that the manifest has. comm-local connects the ranks, unless `overrides` name another
 /// communicator. What concerns training only has values without effect. `world`: number of ranks, if a launcher has set
 /// it.
-config::LoadResult load_generating_run(const std::filesystem::path& checkpoint, const checkpoint::Manifest& manifest,
-                                       const std::vector<config::Override>& overrides, std::optional<int> world,
-                                       plugin::FirstLoad first_load);
+config::LoadResult load_generating_run(const GeneratingSource& source, const std::vector<config::Override>& overrides,
+                                       std::optional<int> world, plugin::FirstLoad first_load);
 
 /// Where the tokenizer of a checkpoint may be.
 struct TokenizerSource {

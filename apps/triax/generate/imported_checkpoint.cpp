@@ -36,7 +36,12 @@ std::vector<config::Diagnostic> ImportedCheckpoint::import(const std::string& mo
   model_ = fs::absolute(model).lexically_normal();
   hf::ModelImport from({.folder = model, .output = folder(), .run = folder_.path() / "run.toml"});
   if (!from.refusals().empty()) return diagnostics_of(of_import(from.refusals()));
-  from.write();
+  try {
+    from.write();
+  } catch (const Error& error) {
+    if (!error.where().starts_with(folder_.path().string())) throw;
+    throw Error(error.message(), error.where(), error.hint() + "; TMPDIR chooses where this folder is");
+  }
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include "common/refuse.hpp"
 #include "generate/prompts.hpp"
 #include "hf/carried_files.hpp"
+#include "hf/model_config.hpp"
 #include "report/units.hpp"
 #include "train/find_checkpoint.hpp"
 #include "train/train_files.hpp"
@@ -103,8 +104,10 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
   try {
     if (std::vector<config::Diagnostic> refused = find_weights(arguments, prepared); !refused.empty()) return refused;
     const checkpoint::Manifest manifest = checkpoint::read_manifest(prepared.checkpoint / checkpoint::kManifestFile);
+    const std::filesystem::path shown = prepared.imported ? prepared.imported->model() / hf::kConfigFile
+                                                          : prepared.checkpoint / checkpoint::kManifestFile;
     prepared.loaded =
-        load_generating_run(prepared.checkpoint, manifest, arguments.overrides, ranks.world, ranks.first_load);
+        load_generating_run({prepared.checkpoint, manifest, shown}, arguments.overrides, ranks.world, ranks.first_load);
     if (!prepared.loaded.run) return prepared.loaded.refusals;
     const std::filesystem::path model_folder =
         prepared.imported ? prepared.imported->model() : prepared.checkpoint / hf::kCarriedFolder;
@@ -145,7 +148,7 @@ std::string start_line(const PreparedText& prepared) {
   const config::RunConfig& run = prepared.run();
   const train::Preflight& checked = prepared.checked.preflight;
   const std::string weights =
-      prepared.imported ? text("generates with the weights of {}", prepared.imported->model()) : checked.resume;
+      prepared.imported ? text("uses the weights of {}", prepared.imported->model()) : checked.resume;
   return text("{}; {} parameters, pipeline {} x tensor {}; {}, {}; {}", weights,
               report::count_text(static_cast<double>(checked.parameters)), run.parallel.pipeline, run.parallel.tensor,
               run.model.name, run.kernels.name,

@@ -50,7 +50,7 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
 std::vector<config::Diagnostic> check_text(const GenerateArguments& arguments, PreparedText& prepared,
                                            const train::PreflightRequest& request);
 
-/// "generates with the weights of runs/tiny/checkpoints/step-00000050 (step 50); 34.2 k parameters, ..."
+/// "uses the weights of runs/tiny/checkpoints/step-00000050 (step 50); 34.2 k parameters, ..."
 std::string start_line(const PreparedText& prepared);
 
 /// What generate_text() needs, except for the conversation.

@@ -27,6 +27,8 @@ train::Conversation TextConversation::functions() {
           [this](std::size_t sample, const train::GeneratedText& of) { end(sample, of); },
           [this](const train::Answer& answer) {
             answer_ = answer;
+            for (const std::string& note : notes_) print_problem(note);
+            notes_.clear();
             std::cerr << speed_line(answer) << '\n';
           }};
 }
@@ -59,8 +61,8 @@ std::optional<std::vector<std::int32_t>> TextConversation::typed_prompt() {
 void TextConversation::end(std::size_t sample, const train::GeneratedText& of) {
   if (!arguments_.json) output_.end(sample);
   if (of.end == train::TextEnd::context)
-    print_problem(text("sample {} ends: the context is full, the model has {} positions", sample + 1,
-                       prepared_.checked.preflight.positions));
+    notes_.push_back(text("sample {} ends: the context is full, the model has {} positions", sample + 1,
+                          prepared_.checked.preflight.positions));
 }
 
 } // namespace triax::app

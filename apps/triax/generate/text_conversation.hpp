@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,7 +34,8 @@ class TextConversation {
   TypedLines lines_;
   TextOutput output_;
   std::optional<train::Answer> answer_;
-  bool is_asked_ = false; // the prompt that was given
+  std::vector<std::string> notes_; // printed when all samples have ended: before, stdout may be within a line
+  bool is_asked_ = false;          // the prompt that was given
 };
 
 } // namespace triax::app

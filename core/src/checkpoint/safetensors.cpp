@@ -84,6 +84,13 @@ class Reader {
     return header;
   }
 
+  /// Other readers of the format refuse values that are not texts.
+  void check_metadata(const Json& metadata) const {
+    if (metadata.is_null()) return; // as if it were not there
+    if (!metadata.is_object() || !std::ranges::all_of(metadata, [](const Json& value) { return value.is_string(); }))
+      fail(text("{} is not an object of texts", kMetadata));
+  }
+
   /// Adds the entry to those of its kind.
   void add(const std::string& name, const Json& value, SafetensorsHeader& out) const {
     if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") || !value.contains("data_offsets"))
@@ -171,8 +178,13 @@ SafetensorsHeader read_header(const os::InputFile& file, const std::filesystem::
   file.read_at(sizeof length, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   SafetensorsHeader out{sizeof length + length, {}, {}};
   const Json header = reader.parse(bytes);
-  for (const auto& [name, value] : header.items())
-    if (name != kMetadata) reader.add(name, value, out);
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadata) {
+      reader.check_metadata(value);
+    } else {
+      reader.add(name, value, out);
+    }
+  }
   std::ranges::stable_sort(out.entries, {}, &TensorEntry::begin);
   reader.check_data(out, file.bytes() - out.bytes);
   return out;

@@ -104,6 +104,9 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
 
 std::string parse_strict(std::string_view json, Json& out) {
   if (json.starts_with(kByteOrderMark)) return "is not valid JSON: it begins with a byte order mark";
+  // The parser takes a zero byte for the end of the text, and would not read what comes after it.
+  if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos)
+    return "is not valid JSON at " + location_text(json, zero + 1);
   StrictBuilder builder(json, out);
   const bool is_valid = Json::sax_parse(json, &builder);
   std::string problem = builder.take();

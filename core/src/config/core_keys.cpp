@@ -99,7 +99,7 @@ constexpr CoreKey kParallel[] = {
     {option_list(option_int("split", "[]", 0, kMaxSize,
                             "transformer blocks of each stage; empty: split evenly; \"auto\": the largest stage takes "
                             "as little time as possible, with the layers before and after the blocks")),
-     nullptr, &set_split, kAutomaticSplit},
+     nullptr, &set_split, false, kAutomaticSplit},
     {option_path("split_cluster", "",
                  "cluster file whose costs split = \"auto\" balances; empty: built-in costs of a CPU core or of a GPU, "
                  "as the kernel set needs"),

@@ -232,9 +232,12 @@ OptionTexts MappedModel::resolved_options() const {
   });
 }
 
+std::vector<HfParameter> MappedModel::rows(const HfArchitecture& architecture) const {
+  return plugin::guarded_call(plugin_.name, "parameters", [&] { return mapping_->parameters(architecture.name); });
+}
+
 std::vector<StoredParameter> MappedModel::parameters(const HfArchitecture& architecture) const {
-  const std::vector<HfParameter> rows =
-      plugin::guarded_call(plugin_.name, "parameters", [&] { return mapping_->parameters(architecture.name); });
+  const std::vector<HfParameter> rows = this->rows(architecture);
   const TableOwner owner = owner_of(plugin_);
   check_parameters(rows, owner);
   const std::vector<ModelParameter> parameters = plugin::guarded_call(plugin_.name, "layer", [&] {

@@ -56,6 +56,8 @@ class MappedModel {
   Refusals refusals() const;
   /// The values that the model computes for options that stand for a default.
   OptionTexts resolved_options() const;
+  /// The plugin's table. Throws the plugin's Error if the architecture cannot store a model with these options.
+  std::vector<HfParameter> rows(const HfArchitecture& architecture) const;
   /// Every parameter, in the order of the model; tied ones once. Throws Error if the table lacks one.
   std::vector<StoredParameter> parameters(const HfArchitecture& architecture) const;
 

@@ -141,9 +141,20 @@ class ConfigReading {
     return out;
   }
 
+  /// A key that has one value here, and is an object in the file. Its default would take the place of what the object
+  /// says.
+  void refuse_objects() {
+    for (const HfKey& key : architecture_.keys)
+      if (std::ranges::any_of(config_.values, [&](const auto& value) {
+            return is_in_object(value.first, key) && !is_known(value.first);
+          }))
+        refuse(text("{} is an object, and {} has one value there", key.key, architecture_.name), kOtherModel);
+  }
+
   void refuse_others() {
     for (const auto& [key, json] : config_.values) {
       if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
+      if (is_in_known_object(key)) continue; // refused as an object
       if (reader_.ignored.contains(key) || reader_.ignored.contains(outer_key(key))) continue;
       const bool is_quantized = outer_key(key) == kQuantizationKey;
       refuse(text("{} = {} is not known for {}", shortened(printable(key)), shown_json(json), architecture_.name),
@@ -170,6 +181,12 @@ class ConfigReading {
   struct Source {
     std::string key, json, text;
   };
+
+  static bool is_in_object(const std::string& key, const HfKey& object) { return key.starts_with(object.key + "."); }
+
+  bool is_in_known_object(const std::string& key) const {
+    return std::ranges::any_of(architecture_.keys, [&](const HfKey& known) { return is_in_object(key, known); });
+  }
 
   bool is_known(const std::string& key) const {
     return std::ranges::find(architecture_.keys, key, &HfKey::key) != architecture_.keys.end();
@@ -233,7 +250,10 @@ class ConfigReading {
   }
 
   void refuse(const std::string& message, const std::string& hint) {
-    refusals_.add({ErrorCode::kUnsupported, {}, text("{}: {}", config_.file, message), hint});
+    refusals_.add({ErrorCode::kUnsupported,
+                   {},
+                   text("{}: {}", config_.file, message),
+                   hint.empty() ? std::string(kOtherModel) : hint});
   }
 
   const ModelConfig& config_;
@@ -287,6 +307,7 @@ OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architec
                        Refusals& refusals) {
   ConfigReading reading(config, architecture, reader, refusals);
   OptionTexts out = reading.options();
+  reading.refuse_objects();
   reading.refuse_others();
   reading.check_ignored();
   return out;
@@ -339,6 +360,9 @@ std::string config_text(const HfArchitecture& architecture,
   const Json before = carried.empty() ? Json::object() : read_json_file(carried, kMaxConfigBytes);
   for (const auto& [key, value] : before.items())
     if (is_ignored(key, architecture) && !out.contains(key)) out[key] = value;
+  // Without these keys, transformers takes the ids of the tokenizer that the first models of the architecture had.
+  if (carried.empty())
+    for (const char* key : {"bos_token_id", "eos_token_id"}) out[key] = nullptr;
   for (const char* key : {"dtype", "transformers_version"}) out.erase(key); // of the file that the weights came with
   out["torch_dtype"] = dtype; // the name that all versions of transformers read
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

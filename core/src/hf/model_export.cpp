@@ -175,25 +175,35 @@ void ModelExport::choose_architecture() {
     throw Error(text("--architecture must be an architecture of {}, got {}", plugin_.name, request_.architecture), {},
                 text("use {}", known));
   }
-  const OptionTexts resolved = MappedModel(plugin_, options_).resolved_options();
+  const MappedModel model(plugin_, options_);
+  const OptionTexts resolved = model.resolved_options();
   const std::string before = architecture_before();
   std::vector<const HfArchitecture*> candidates;
   for (const HfArchitecture& each : plugin_.architectures)
     if (request_.architecture.empty() || each.name == request_.architecture) candidates.push_back(&each);
   std::stable_partition(candidates.begin(), candidates.end(),
                         [&](const HfArchitecture* each) { return each->name == before; });
+  std::optional<Error> unstorable; // of the first whose keys fit
   for (const HfArchitecture* each : candidates) {
     Refusals refused;
     std::vector<std::pair<std::string, std::string>> values =
         config_of(options_, resolved, *each, plugin_.rows, where, refused);
-    if (refused.empty()) {
-      architecture_ = each;
-      values_ = std::move(values);
-      refusals_ = {};
-      return;
+    if (!refused.empty()) {
+      refusals_.add(refused);
+      continue;
     }
-    refusals_.add(refused);
+    try {
+      model.rows(*each);
+    } catch (const Error& error) {
+      if (!unstorable) unstorable = error;
+      continue;
+    }
+    architecture_ = each;
+    values_ = std::move(values);
+    refusals_ = {};
+    return;
   }
+  if (unstorable) throw Error(*unstorable);
 }
 
 void ModelExport::match_weights() {
@@ -248,10 +258,15 @@ void ModelExport::plan_shards() {
                 {}, "use a larger --max-shard-size");
 }
 
+/// Keys that do not change what the model computes, such as ids of tokens, are those of the imported model.
 void ModelExport::make_config() {
-  const fs::path carried = from_.folder() / kCarriedFolder / kConfigFile;
-  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())),
-                        os::is_there(carried) ? carried : fs::path());
+  fs::path carried = from_.folder() / kCarriedFolder / kConfigFile;
+  if (!os::is_there(carried)) {
+    const fs::path origin = files_of_origin(from_);
+    const bool is_same = architectures_in(origin) == std::vector<std::string>{architecture_->name};
+    carried = is_same ? origin / kConfigFile : fs::path();
+  }
+  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())), carried);
 }
 
 /// Writes the file of a shard, and adds its tensors to `out`.

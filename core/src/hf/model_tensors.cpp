@@ -83,9 +83,10 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
 void check_shard(const std::string& tensor, const fs::path& shard, const std::map<std::string, std::string>& index) {
   const auto named = index.find(tensor);
   if (named != index.end() && named->second == shard.filename()) return;
-  throw Error(text("tensor \"{}\" is in this shard, and the index {}", shortened(printable(tensor)),
-                   named == index.end() ? "does not name it" : "names " + named->second + " for it"),
-              shard.string(), kDownloadAgain);
+  throw Error(
+      text("tensor \"{}\" is in this shard, and the index {}", shortened(printable(tensor)),
+           named == index.end() ? "does not name it" : text("names {} for it", shortened(printable(named->second)))),
+      shard.string(), kDownloadAgain);
 }
 
 } // namespace
@@ -114,7 +115,8 @@ void ModelTensors::add_shards(const fs::path& index) {
   os::raise_open_file_limit(shards.size() + kOtherFiles);
   for (const std::string& shard : shards) {
     if (!os::is_there(folder_ / shard))
-      throw Error(text("names the shard {}, which does not exist", printable(shard)), index.string(), kDownloadAgain);
+      throw Error(text("names the shard {}, which does not exist", shortened(printable(shard))), index.string(),
+                  kDownloadAgain);
     add_file(folder_ / shard, &map);
   }
   for (const auto& [tensor, shard] : map)

@@ -35,7 +35,7 @@ InputFile::InputFile(const std::filesystem::path& file, const std::string& hint)
     const int error = errno;
     const std::string problem = why_not_a_file(file);
     throw Error(problem.empty() ? "cannot be opened: " + errno_text(error) : problem, file.string(),
-                error == ENOENT ? hint : permission_hint(file));
+                error == ENOENT || error == ELOOP ? hint : permission_hint(file));
   }
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;

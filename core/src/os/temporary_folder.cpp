@@ -20,6 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The folder that fs::temp_directory_path() cannot use: it takes the first of these.
+std::string named_folder() {
+  for (const char* variable : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"})
+    if (const char* const folder = std::getenv(variable)) return folder;
+  return "/tmp";
+}
+
 /// Waits until no process has the other end of the pipe. Signals of a terminal must not reach it, and nothing may wait
 /// for its output.
 [[noreturn]] void remove_at_end(const fs::path& folder, int alive) {
@@ -49,8 +56,8 @@ TemporaryFolder::TemporaryFolder(const std::string& prefix) : owner_(::getpid())
   const fs::path base = fs::temp_directory_path(none);
   std::string name = (base / (prefix + "XXXXXX")).string();
   if (none || !::mkdtemp(name.data()))
-    throw Error(text("cannot create a temporary folder: {}", none ? none.message() : errno_text(errno)), base.string(),
-                "set TMPDIR to a folder that this user can write");
+    throw Error(text("cannot create a temporary folder: {}", none ? none.message() : errno_text(errno)),
+                none ? named_folder() : base.string(), "set TMPDIR to a folder that this user can write");
   path_ = name;
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) fail_to_make(path_, "pipe", errno);

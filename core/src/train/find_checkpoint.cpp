@@ -2,6 +2,7 @@
 #include "train/find_checkpoint.hpp"
 
 #include <system_error>
+#include <utility>
 
 #include "checkpoint/manifest.hpp"
 #include "config/load.hpp"
@@ -31,10 +32,18 @@ fs::path without_slash(const fs::path& path) {
 }
 
 /// Only the keys are of interest: the plugins and the data of the run may be missing.
-fs::path checkpoints_of(const fs::path& toml) {
-  const config::LoadResult loaded = config::load(toml, {}, {}, config::Purpose::schedule);
+config::RunConfig load_keys(const fs::path& toml) {
+  config::LoadResult loaded = config::load(toml, {}, {}, config::Purpose::schedule);
   if (!loaded.run) throw Error(loaded.refusals.front().text); // has its own position and next step
-  return loaded.run->checkpoints();
+  return std::move(*loaded.run);
+}
+
+/// For a run that has saved nothing.
+std::string hint_without_checkpoint(const fs::path& run) {
+  std::string out = "a run saves one at its end, when it is stopped, and every checkpoint.every steps";
+  if (is_folder(run)) return out;
+  const fs::path from = load_keys(run).checkpoint.from;
+  return from.empty() ? out : out + text("; name {} for the weights that it begins with", from);
 }
 
 fs::path folder_of_checkpoints(const fs::path& run) {
@@ -43,7 +52,7 @@ fs::path folder_of_checkpoints(const fs::path& run) {
   const fs::file_status status = fs::status(run, unknown);
   if (status.type() == fs::file_type::not_found) throw Error("does not exist", run.string(), kWhatToName);
   if (status.type() != fs::file_type::directory) {
-    if (run.extension() == ".toml") return checkpoints_of(run);
+    if (run.extension() == ".toml") return load_keys(run).checkpoints();
     throw Error("is not a checkpoint", run.string(), kWhatToName);
   }
   const fs::path inside = run / config::kCheckpointFolder;
@@ -65,9 +74,7 @@ RunCheckpoints find_checkpoints(const fs::path& run) {
   out.incomplete = checkpoint::incomplete_in(out.folder);
   if (out.found.empty())
     throw Error(text("no complete checkpoint in {}", out.folder), {},
-                out.folder == named
-                    ? kWhatToName
-                    : "a run saves one at its end, when it is stopped, and every checkpoint.every steps");
+                out.folder == named ? kWhatToName : hint_without_checkpoint(named));
   return out;
 }
 

@@ -263,7 +263,7 @@ std::string to_text(const config::RunConfig& run, const ResumePoint& point, cons
                     const checkpoint::DataContent& data) {
   if (run.evaluates) { // with other values of other keys, the weights are the same
     const std::vector<std::string> keys = responsible(run, manifest, {kModelTable.data(), "train.precision"});
-    return text("{} the weights of {} (step {}){}", run.generate ? "generates with" : "evaluates", point.folder,
+    return text("{} the weights of {} (step {}){}", run.generate ? "uses" : "evaluates", point.folder,
                 manifest.training.step, to_text(changes(run, manifest, keys)));
   }
   if (point.weights_only) {

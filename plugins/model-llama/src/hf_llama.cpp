@@ -7,7 +7,7 @@ namespace triax::model_llama {
 
 namespace {
 
-constexpr const char* kTokens = "model.embed_tokens.weight";
+constexpr const char *kTokens = "model.embed_tokens.weight", *kLlama = "LlamaForCausalLM";
 
 /// Values of a config.json without the key, which differ between the architectures.
 struct Absent {
@@ -83,7 +83,7 @@ HfArchitecture architecture(const char* name, const char* model_type, const Abse
 std::vector<HfArchitecture> hf_architectures() {
   const HfKey head_dim{.key = "head_dim", .option = "head_size", .absent = "null", .values = {{"null", "0"}}};
   const HfKey head_dim_of_qwen3{.key = "head_dim", .option = "head_size", .absent = "128"};
-  HfArchitecture llama = architecture("LlamaForCausalLM", "llama", {"32000", "4096", "11008", "null", "2048"},
+  HfArchitecture llama = architecture(kLlama, "llama", {"32000", "4096", "11008", "null", "2048"},
                                       {head_dim, fixed("attention_bias", "false"), fixed("mlp_bias", "false")},
                                       {{"qkv_bias", "false"}, {"qk_norm", "false"}});
   llama.ignored_keys.emplace_back("pretraining_tp"); // how the products are divided, on one device
@@ -103,7 +103,13 @@ std::vector<HfArchitecture> hf_architectures() {
   return {std::move(llama), mistral, std::move(qwen2), std::move(qwen3)};
 }
 
-std::vector<HfParameter> hf_parameters(const Sizes& sizes) {
+std::vector<HfParameter> hf_parameters(const Sizes& sizes, std::string_view architecture) {
+  // Version 5 of transformers checks this in LlamaConfig, and in no other configuration class.
+  if (architecture == kLlama && sizes.hidden % sizes.heads != 0)
+    throw Error(
+        text("{} of transformers must have a hidden size that is divisible by the number of heads, got {} and {}",
+             kLlama, sizes.hidden, sizes.heads),
+        {}, "MistralForCausalLM without a sliding window has the same layers: use this architecture");
   const std::string block = "model.layers.{}.";
   std::vector<HfParameter> rows = {{.parameter = "embedding/tokens.weight", .tensors = {kTokens}}};
   const auto add = [&](const std::string& here, const std::string& there) {

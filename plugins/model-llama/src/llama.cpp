@@ -68,7 +68,9 @@ class Llama final : public Model, public HfMapping {
     return id == HfMapping::kExtension ? static_cast<HfMapping*>(this) : nullptr;
   }
   std::vector<HfArchitecture> architectures() const override { return hf_architectures(); }
-  std::vector<HfParameter> parameters(std::string_view) const override { return hf_parameters(sizes_); }
+  std::vector<HfParameter> parameters(std::string_view architecture) const override {
+    return hf_parameters(sizes_, architecture);
+  }
   std::vector<std::pair<std::string, std::string>> resolved_options() const override {
     return hf_resolved_options(sizes_);
   }

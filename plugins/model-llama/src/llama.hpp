@@ -51,7 +51,7 @@ std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& contex
 
 /// The tables of HfMapping: LlamaForCausalLM and architectures with the same block.
 std::vector<HfArchitecture> hf_architectures();
-std::vector<HfParameter> hf_parameters(const Sizes& sizes);
+std::vector<HfParameter> hf_parameters(const Sizes& sizes, std::string_view architecture);
 std::vector<std::pair<std::string, std::string>> hf_resolved_options(const Sizes& sizes);
 
 } // namespace triax::model_llama
