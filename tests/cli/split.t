@@ -29,3 +29,4 @@
     model.heads is set by --set
     use hidden 30 or 35, or heads 4 or 8
   [2]
+  $ triax check base.toml $auto --set 'memory.recompute=["full", "none", "none"]'

@@ -43,10 +43,12 @@ TEST(Placement, SpeaksOfThreadsWhereTheyCompute) {
 
 TEST(Placement, HereAreAllRanksAlsoWhenTheyAreBeyondMeasure) {
   config::RunConfig run;
-  run.parallel = {2, 3, 4, 1, {}};
+  run.parallel.pipeline = 2;
+  run.parallel.tensor = 3;
+  run.parallel.data = 4;
   EXPECT_EQ(train::choose_placement(run).ranks, 24);
   EXPECT_GE(train::choose_placement(run).cores, 1);
-  run.parallel = {65536, 65536, 65536, 1, {}};
+  run.parallel.pipeline = run.parallel.tensor = run.parallel.data = 65536;
   EXPECT_GT(train::choose_placement(run).ranks, 1 << 20);
 }
 

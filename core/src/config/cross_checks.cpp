@@ -2,6 +2,7 @@
 // Checks combinations of values that are each valid alone.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -73,12 +74,20 @@ class Checks {
                .with_hint("list one value for each stage, or write one value for all"));
   }
 
+  void automatic_split() {
+    const auto* split = values_.find<std::string>("parallel.split");
+    const auto* recompute = values_.find<std::vector<std::string>>("memory.recompute");
+    if (!split || !recompute || std::ranges::adjacent_find(*recompute, std::not_equal_to()) == recompute->end()) return;
+    refuse(make_refusal(ErrorCode::kConflict, {"parallel.split", "memory.recompute"},
+                        "parallel.split = \"{}\" needs one value of memory.recompute for all stages", *split)
+               .with_hint("write one value, or list the blocks of each stage in parallel.split"));
+  }
+
   void learning_rate() {
     const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
     const auto* decay = values_.find<std::string>("lr.decay");
-    if (decay && *decay == "constant" && lowest && *lowest != 0) {
+    if (decay && *decay == "constant" && lowest && *lowest != 0)
       return no_effect("lr.min", "lr.decay", "lr.decay = \"constant\"", "use lr.decay cosine or linear");
-    }
     if (lowest && highest && *lowest > *highest) {
       refuse(make_refusal(ErrorCode::kOutOfRange, {"lr.min", "optimizer.lr"},
                           "lr.min must be at most optimizer.lr = {}, got {}: the learning rate would rise", *highest,
@@ -371,6 +380,7 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   checks.split();
   checks.per_stage<std::string>("memory.recompute");
   checks.per_stage<Int>("memory.recompute_layers");
+  checks.automatic_split();
   checks.learning_rate();
   checks.loss_scale();
   checks.timeline();
