@@ -6,8 +6,8 @@
 
   $ auto="--set model.layers=9 --set model.vocab=4000 --set parallel.pipeline=3 --set parallel.split=auto"
   $ triax check base.toml --no-device $auto | grep -E 'split|even'
-    split              = [2, 7, 0]            # auto, --set
-    split_cluster      = ""                   # default
+    split                 = [2, 7, 0]            # auto, --set
+    split_cluster         = ""                   # default
   parallel.split = "auto" is [2, 7, 0]: the slowest stage takes 55.6 % more than the mean of all stages, and with an even split 103.6 % more (estimated by the cost model)
   uneven stages: the step is 12.4 % longer than with equal stages (idle 55.5 % instead of 50.0 %; estimated from FLOPs, without transfers)
   $ triax check base.toml --no-device $auto --json | grep -A3 automatic_split
@@ -30,3 +30,7 @@
     use hidden 30 or 35, or heads 4 or 8
   [2]
   $ triax check base.toml $auto --set 'memory.recompute=["full", "none", "none"]'
+  --set: parallel.split = "auto" needs one value of memory.recompute for all stages
+    memory.recompute is set by --set
+    write one value, or list the blocks of each stage in parallel.split
+  [2]
