@@ -349,6 +349,24 @@ TEST_F(PlanSearch, TiedParametersOfARankAreUpdatedOnce) {
               1); // bytes of AdamW with 16-bit weights
 }
 
+/// Of each block and microbatch; positions that are divided already, and one tensor rank, gather nothing.
+TEST_F(PlanSearch, TensorTimeHasTheAllGatherOfPartitionedInputs) {
+  config::RunConfig divided = *loaded_.run;
+  divided.memory.partition_activations = true;
+  const SearchRequest whole_inputs = request(4, kEverything), parts = request(divided, 4, kEverything);
+  const auto more_s = [&](const TrainingPlan& plan) {
+    return PlanCosts(parts, code_, null_log()).time(plan).value().tensor -
+           PlanCosts(whole_inputs, code_, null_log()).time(plan).value().tensor;
+  };
+  constexpr double kInputBytes = 32 * 64 * 2, kBlocks = 6, kMicrobatches = 16;
+  const double gather_s = cost::CollectiveCost(cluster_).seconds(Collective::Kind::all_gather, kInputBytes / 4,
+                                                                 cost::placed(4, 1, cluster_.node.devices));
+  EXPECT_NEAR(more_s({.tensor = 4, .recompute = true}), kBlocks * kMicrobatches * gather_s, 1e-9);
+  EXPECT_EQ(more_s({.tensor = 4}), 0);
+  EXPECT_EQ(more_s({.tensor = 4, .recompute = true, .sequence = true}), 0);
+  EXPECT_EQ(more_s({.data = 4, .recompute = true}), 0);
+}
+
 TEST(CodeTraits, TheEnginesUpdateIsThatOfTheOptimizer) {
   const cost::CodeTraits engine = *cost::code_named("triax");
   EXPECT_EQ(cost::update_bytes(engine, 2, DType::f32, DType::bf16), 4 + 16 + 12 + 2 + 4);

@@ -17,7 +17,9 @@
 #include "plan/plan_space.hpp"
 #include "plan/stage_split.hpp"
 #include "support/temp_folder.hpp"
+#include "train/plugins.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/text.hpp"
 
 namespace triax::plan {
 namespace {
@@ -99,6 +101,22 @@ TEST(AutomaticSplit, FollowsTheClusterFile) {
   EXPECT_FALSE(absent.run);
   ASSERT_FALSE(absent.refusals.empty());
   EXPECT_THAT(absent.refusals.front().text, HasSubstr("no.toml"));
+  EXPECT_THAT(absent.refusals.front().refusal.keys, ElementsAre("parallel.split_cluster"));
+}
+
+/// With the key and where it is, beside the line of the cluster file.
+TEST(AutomaticSplit, NamesTheKeyOfAWrongClusterFile) {
+  const test::TempFolder folder;
+  test::write_file(folder / "wrong.toml", "[cluster]\nname = 3\n");
+  test::write_file(folder / "run.toml",
+                   text("{}[parallel]\nsplit = \"auto\"\nsplit_cluster = \"wrong.toml\"\n", kPlannedRun));
+  config::LoadResult loaded = config::load(folder / "run.toml", {}, {}, config::Purpose::plan);
+  resolve_split(loaded, null_log());
+  EXPECT_FALSE(loaded.run);
+  ASSERT_FALSE(loaded.refusals.empty());
+  EXPECT_THAT(loaded.refusals.front().text, HasSubstr("run.toml:25:"));
+  EXPECT_THAT(loaded.refusals.front().text, HasSubstr("parallel.split_cluster: "));
+  EXPECT_THAT(loaded.refusals.front().text, HasSubstr("wrong.toml:2:"));
 }
 
 TEST(AutomaticSplit, IsEvenIfThatIsNoSlower) {
@@ -120,6 +138,74 @@ TEST(AutomaticSplit, OfChunksGivesNoRankMore) {
     EXPECT_EQ(std::accumulate(split.begin(), split.end(), std::int64_t{0}), 16);
     EXPECT_LE(loaded.run->parallel.excess->automatic, loaded.run->parallel.excess->even) << vocab;
   }
+}
+
+/// A faster slowest stage, but ranks 0 and 1 have stages 0 and 2, and 1 and 3.
+TEST(AutomaticSplit, IsEvenWhereARankWithSeveralStagesWouldTakeLonger) {
+  cost::SplitProblem problem;
+  problem.stages = 4;
+  for (const std::int64_t time : {10, 20, 20, 10, 10, 20, 10, 30, 30}) problem.blocks.push_back({time, 0, 0});
+  EXPECT_THAT(automatic_split(problem, {}), ElementsAre(3, 3, 2, 1));
+  EXPECT_THAT(automatic_split(problem, {0, 1, 0, 1}), ElementsAre(3, 2, 2, 2));
+  EXPECT_THAT(automatic_split(problem, {0, 1, 1, 0}), ElementsAre(3, 3, 2, 1));
+}
+
+/// What a schedule of millions of microbatches, or a layout of more ranks than an int counts, would need is not made.
+TEST(AutomaticSplit, OfTooLargeSizesIsRefusedFirst) {
+  const auto refusal_of = [](const Overrides& overrides) {
+    const config::LoadResult loaded = resolved(with(kLargeHead, overrides));
+    EXPECT_FALSE(loaded.run);
+    return loaded.refusals.empty() ? Refusal() : loaded.refusals.front().refusal;
+  };
+  const Refusal world = refusal_of({{"parallel.pipeline", "65536"},
+                                    {"parallel.tensor", "65536"},
+                                    {"parallel.data", "65536"},
+                                    {"batch.global", "65536"}});
+  EXPECT_THAT(world.message, HasSubstr("more than 1048576 ranks"));
+  EXPECT_EQ(world.hint, "use smaller sizes");
+  const Refusal actions =
+      refusal_of({{"parallel.chunks", "2"}, {"schedule.plugin", "sched-interleaved"}, {"batch.global", "16777216"}});
+  EXPECT_THAT(actions.message, HasSubstr("more than 262144 actions in a step"));
+  EXPECT_THAT(refusal_of({{"parallel.pipeline", "8192"}}).message, HasSubstr("8192 is more than 4096"));
+}
+
+TEST(StageRank, OfFewMicrobatchesIsThatOfTheSchedule) {
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
+  for (const char* const scheduler : {"sched-1f1b", "sched-interleaved", "sched-zb-v", "sched-breadth-first"}) {
+    const bool has_chunks = std::string(scheduler) != "sched-1f1b";
+    const config::LoadResult loaded = config::load(config::TomlText{kPlannedRun, "run.toml", "."},
+                                                   {{"schedule.plugin", scheduler},
+                                                    {"parallel.pipeline", "3"},
+                                                    {"parallel.chunks", has_chunks ? "2" : "1"},
+                                                    {"batch.global", "24"}},
+                                                   {}, config::Purpose::plan);
+    ASSERT_TRUE(loaded.run) << scheduler << ": " << loaded.refusals.front().text;
+    const Layout layout = train::layout_of(*loaded.run);
+    const train::RankPlugins plugins(*loaded.run, layout, 0, 1, null_log());
+    EXPECT_EQ(plugins.stage_rank(), plugins.rows().stage_rank().at(0)) << scheduler;
+  }
+}
+
+/// Each tensor rank keeps a part, and gathers it before the forward is repeated.
+TEST(SplitProblem, DividesTheInputsOfRecomputedBlocks) {
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
+  const cost::Cluster cluster = *cost::read_cluster(kCluster).cluster;
+  const auto first_block = [&](const char* partition, const SplitSettings& settings) {
+    const config::LoadResult loaded =
+        config::load(config::TomlText{kPlannedRun, "run.toml", "."}, {{"memory.partition_activations", partition}}, {},
+                     config::Purpose::plan);
+    LayerTable table(loaded.run.value(), cluster, *cost::code_named("triax"), null_log());
+    return split_problem(table, settings).blocks.at(0);
+  };
+  const SplitSettings divided{.tensor = 4, .stages = 2, .recompute = true};
+  EXPECT_EQ(first_block("true", divided).flight_bytes * 4, first_block("false", divided).flight_bytes);
+  EXPECT_GT(first_block("true", divided).time, first_block("false", divided).time); // of 2^30 for all layers
+  for (const SplitSettings& whole :
+       {SplitSettings{.tensor = 4, .stages = 2, .sequence = true, .recompute = true},
+        SplitSettings{.tensor = 1, .stages = 2, .recompute = true}, SplitSettings{.tensor = 4, .stages = 2}})
+    EXPECT_EQ(first_block("true", whole), first_block("false", whole));
 }
 
 TEST(AutomaticSplit, IsRefusedWithTheReasonsOfThePlugins) {
@@ -154,6 +240,23 @@ TEST(AutomaticSplit, IsThatOfThePlan) {
   EXPECT_LT(costs.time(balanced)->imbalance, costs.time(even)->imbalance);
 
   asked.space.pipeline = {4};
+  asked.space.balanced = {true};
+  asked.space.chunks = {2};
+  for (const char* const vocab : {"20000", "200000", "3000000"}) {
+    const config::LoadResult chunked = resolved(with(kLargeHead, {{"parallel.split_cluster", kCluster},
+                                                                  {"parallel.chunks", "2"},
+                                                                  {"schedule.plugin", "sched-interleaved"},
+                                                                  {"model.vocab", vocab}}));
+    ASSERT_TRUE(chunked.run);
+    const std::vector<config::PluginChoice> interleaved = {chunked.run->schedule};
+    const SearchRequest of_chunks{*chunked.run, cluster, asked.space, interleaved, asked.memory_limit, 512};
+    PlanCosts chunk_costs(of_chunks, *cost::code_named("triax"), null_log());
+    const TrainingPlan plan{.pipeline = 4, .chunks = 2, .balanced = true};
+    ASSERT_TRUE(chunk_costs.bounds(plan));
+    EXPECT_EQ(chunk_costs.split(plan), chunked.run->parallel.split) << vocab;
+  }
+
+  asked.space.balanced = {false, true};
   asked.space.chunks = {1};
   asked.space.micro = {1}; // many microbatches: the slowest stage decides
   PlanCosts of_four(asked, *cost::code_named("triax"), null_log());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/layer_table.hpp"
 
+#include <algorithm>
+
 #include "train/memory_ranks.hpp"
 
 namespace triax::plan {
@@ -31,7 +33,7 @@ LayerTable::TensorRank::TensorRank(const config::RunConfig& of, int tensor, Log&
 
 LayerTable::LayerTable(const config::RunConfig& run, const cost::Cluster& cluster, const cost::CodeTraits& code,
                        Log& log)
-    : run_(run), log_(log), costs_(cluster, code) {
+    : run_(run), log_(log), costs_(cluster, code), collectives_(cluster), devices_per_node_(cluster.node.devices) {
   TensorRank& of = rank_of(1);
   const Model& model = of.plugins.model();
   LayerContext context = train::layer_context(of.run, model, of.layout, 0);
@@ -67,6 +69,15 @@ const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micr
     }
   }
   return out;
+}
+
+KeptInput LayerTable::kept_input(const CostedLayer& layer, int tensor, bool sequence) const {
+  if (!run_.memory.partition_activations || sequence || tensor == 1) return {layer.input_bytes, 0};
+  const config::PerStage<std::int64_t>& groups = run_.memory.recompute_layers;
+  const std::int64_t group = groups.is_list() ? 1 : std::max<std::int64_t>(groups.of(0), 1);
+  const double part = layer.input_bytes / tensor;
+  return {part, collectives_.seconds(Collective::Kind::all_gather, part, cost::placed(tensor, 1, devices_per_node_)) /
+                    static_cast<double>(group)};
 }
 
 const std::vector<double>& LayerTable::tied_elements(int tensor) {

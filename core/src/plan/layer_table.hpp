@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "cost/collective_cost.hpp"
 #include "cost/layer_cost.hpp"
 #include "train/plugins.hpp"
 #include "triax/log.hpp"
@@ -29,12 +30,21 @@ struct CostedLayer {
   double input_bytes = 0; // of inputs that are not data
 };
 
+/// What a recomputed layer keeps of its inputs for each microbatch in flight, and the time in which the tensor ranks
+/// gather it (memory.partition_activations).
+struct KeptInput {
+  double bytes = 0, gather_s = 0;
+};
+
 class LayerTable {
  public:
   LayerTable(const config::RunConfig& run, const cost::Cluster& cluster, const cost::CodeTraits& code, Log& log);
 
   /// By kind; the reference stays valid.
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
+  /// Of one of layers(tensor, ..., sequence). The blocks of a group share an all-gather; an automatic group, and one of
+  /// a list by stage, count as one block.
+  KeptInput kept_input(const CostedLayer& layer, int tensor, bool sequence) const;
   /// The kind of each layer of the model: see train::layer_kinds().
   const std::vector<int>& kinds() const { return kinds_; }
   /// Local elements of the parameter that a tie shares, by tie.
@@ -56,6 +66,8 @@ class LayerTable {
   const config::RunConfig& run_;
   Log& log_;
   const cost::LayerCost costs_;
+  const cost::CollectiveCost collectives_;
+  const int devices_per_node_;
   std::map<int, std::unique_ptr<TensorRank>> ranks_; // by tensor ranks
   std::map<std::tuple<int, std::int64_t, bool>, std::vector<CostedLayer>> layers_;
   std::vector<int> kinds_;

@@ -2,7 +2,6 @@
 #include "plan/plan_costs.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "plan/plan_space.hpp"
 #include "plan/stage_sums.hpp"
@@ -15,8 +14,6 @@
 namespace triax::plan {
 
 namespace {
-
-using Kind = Collective::Kind;
 
 bool splits_positions(const TrainingPlan& plan) {
   return plan.sequence && plan.tensor > 1;
@@ -89,12 +86,14 @@ bool PlanCosts::is_accepted(const TrainingPlan& plan, const PipelineShape& shape
   return model_accepts(plan) && schedules_.supports(plan.schedule, shape) && is_split_accepted(plan);
 }
 
-SplitSettings PlanCosts::split_settings(const TrainingPlan& plan) const {
+SplitSettings PlanCosts::split_settings(const TrainingPlan& plan) {
   return {.tensor = plan.tensor,
           .stages = plan.pipeline * plan.chunks,
           .micro = plan.micro,
           .sequence = splits_positions(plan),
-          .recompute = plan.recompute};
+          .recompute = plan.recompute,
+          .stage_rank =
+              plan.chunks > 1 ? schedules_.mapping(plan.schedule, shape_of(plan)).stage_rank : std::vector<int>()};
 }
 
 void PlanCosts::set_split(const TrainingPlan& plan, const Split& split) {
@@ -127,8 +126,6 @@ StageSums PlanCosts::make_sums(const TrainingPlan& plan, const PipelineShape& sh
   out.rank_parameters.assign(static_cast<std::size_t>(plan.pipeline), 0);
   const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, splits_positions(plan));
   const executor::LayerRange repeated = executor::recomputed_layers(layers_.plugins(1).model(), plan.recompute);
-  const bool divides = request_.run.memory.partition_activations && !splits_positions(plan);
-  const double kept_parts = divides ? plan.tensor : 1;
   out.layers = plan.balanced ? executor::split_layers(layers_.plugins(1).model(), shape.stages(), split(plan))
                              : out.mapping->even;
   out.stages.reserve(out.layers.size());
@@ -142,9 +139,10 @@ StageSums PlanCosts::make_sums(const TrainingPlan& plan, const PipelineShape& sh
       stage.input += layer.time.input;
       stage.weight += layer.time.weight;
       if (repeated.has(number)) {
+        const KeptInput kept = layers_.kept_input(layer, plan.tensor, splits_positions(plan));
         stage.input += layer.time.forward;
-        stage.input.tensor_s += divides ? gather_input_s(plan, layer.input_bytes) : 0;
-        if (begins_group) stage.until_input_bytes += layer.input_bytes / kept_parts;
+        stage.input.tensor_s += kept.gather_s;
+        if (begins_group) stage.until_input_bytes += kept.bytes;
         begins_group = false;
       } else {
         stage.until_input_bytes += layer.until_input_bytes;
@@ -173,71 +171,10 @@ void PlanCosts::drop_ties(const TrainingPlan& plan, StageSums& sums) {
   }
 }
 
-/// Whether some of the ranks of two pipeline ranks, `stride` each, have their counterparts on other nodes.
-bool PlanCosts::crosses_nodes(int from, int to, int stride) const {
-  const int devices = cluster_.node.devices;
-  if (from == to) return false;
-  if (stride >= devices) return true;
-  for (int rank = 0; rank < stride; ++rank)
-    if ((from * stride + rank) / devices != (to * stride + rank) / devices) return true;
-  return false;
-}
-
-/// The data group that lies on most nodes: groups may begin anywhere on a node.
-cost::GroupShape PlanCosts::data_group(const TrainingPlan& plan) const {
-  const int devices = cluster_.node.devices, stride = plan.tensor, ranks = stride * plan.data;
-  cost::GroupShape out = cost::placed(plan.data, stride, devices);
-  if (request_.space.ranks <= devices) return out;
-  const int step = std::gcd(ranks, devices); // between the places where groups begin
-  const int last_begin = devices - step + std::min(stride, step) - 1;
-  out.nodes = std::min(plan.data, (last_begin + ranks - stride) / devices + 1);
-  return out;
-}
-
-double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
-  if (plan.data == 1) return 0;
-  const bool scatters_gradients = has(plan, "gradients") || has(plan, "parameters");
-  return collectives_.seconds(scatters_gradients ? Kind::reduce_scatter : Kind::all_reduce,
-                              code_.reduction_bytes * parameters, data_group(plan));
-}
-
-/// All-gather of the working weights, of which each data rank has a part.
-double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
-  if (!shards(plan)) return 0;
-  return collectives_.seconds(Kind::all_gather, bytes_of_type(request_.run.train.compute) * parameters / plan.data,
-                              data_group(plan));
-}
-
-/// All-gather of a partitioned input, shared by the blocks of a group. An automatic group counts as one block.
-double PlanCosts::gather_input_s(const TrainingPlan& plan, double bytes) const {
-  const config::PerStage<std::int64_t>& groups = request_.run.memory.recompute_layers;
-  const std::int64_t group = groups.is_list() ? 1 : std::max<std::int64_t>(groups.of(0), 1);
-  return collectives_.seconds(Kind::all_gather, bytes / plan.tensor,
-                              cost::placed(plan.tensor, 1, cluster_.node.devices)) /
-         static_cast<double>(group);
-}
-
 double PlanCosts::update_s(const TrainingPlan& plan, double parameters) const {
   const double bytes =
       cost::update_bytes(code_, optimizer_.state.size(), request_.run.train.master, request_.run.train.compute);
   return operations_.pass(bytes * parameters / (shards(plan) ? plan.data : 1)).seconds;
-}
-
-/// Sums of the gradients of tied parameters that are on two pipeline ranks.
-double PlanCosts::tied_s(const TrainingPlan& plan, const StageSums& sums) {
-  const std::vector<double>& elements = layers_.tied_elements(plan.tensor);
-  const std::span<const Tie> ties = layers_.plugins(1).model().ties();
-  const int stride = plan.tensor * plan.data;
-  double out = 0;
-  for (std::size_t at = 0; at < ties.size(); ++at) {
-    const int rank_a = sums.stages[sums.stage_of(ties[at].layer_a)].rank,
-              rank_b = sums.stages[sums.stage_of(ties[at].layer_b)].rank;
-    if (rank_a == rank_b) continue;
-    const cost::GroupShape group{2, crosses_nodes(rank_a, rank_b, stride) ? 2 : 1,
-                                 std::min(stride, cluster_.node.devices)};
-    out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at], group);
-  }
-  return out;
 }
 
 cost::LinkTime PlanCosts::link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const {

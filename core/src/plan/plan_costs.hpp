@@ -47,7 +47,7 @@ class PlanCosts final : public PlanEvaluator {
   }
   /// Blocks of each stage; empty: even. The plan must be one that bounds() accepts.
   Split split(const TrainingPlan& plan) { return plan.balanced ? splits_.find(split_settings(plan)).blocks : Split(); }
-  /// From now on, balanced plans with the pipeline, microbatch and layers of this one have the split.
+  /// From now on, balanced plans with the stages, microbatch and layers of this one have the split.
   void set_split(const TrainingPlan& plan, const Split& split);
   /// Plans whose schedule was simulated.
   std::size_t timed() const { return simulated_; }
@@ -60,7 +60,7 @@ class PlanCosts final : public PlanEvaluator {
   bool model_accepts(const TrainingPlan& plan);
   /// Whether balanced stages are others than even ones, or the space has no even ones.
   bool is_split_accepted(const TrainingPlan& plan);
-  SplitSettings split_settings(const TrainingPlan& plan) const;
+  SplitSettings split_settings(const TrainingPlan& plan);
   bool has(const TrainingPlan& plan, const char* shard) const;
   bool shards(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
 
@@ -73,7 +73,6 @@ class PlanCosts final : public PlanEvaluator {
   cost::PostedEnds ends_of(const TrainingPlan& plan, const PipelineShape& shape, const cost::PostedTimes& times);
   double reduce_s(const TrainingPlan& plan, double parameters) const;
   double gather_s(const TrainingPlan& plan, double parameters) const;
-  double gather_input_s(const TrainingPlan& plan, double bytes) const;
   double update_s(const TrainingPlan& plan, double parameters) const;
   double tied_s(const TrainingPlan& plan, const StageSums& sums);
   double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;

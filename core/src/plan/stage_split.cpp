@@ -9,6 +9,7 @@
 
 #include "base/caught_error.hpp"
 #include "config/core_keys.hpp"
+#include "config/diagnostics.hpp"
 #include "cost/cluster_file.hpp"
 #include "cost/default_cluster.hpp"
 #include "executor/split.hpp"
@@ -18,6 +19,7 @@
 #include "train/plugins.hpp"
 #include "train/preflight_process.hpp"
 #include "train/rank_placement.hpp"
+#include "train/run_limits.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::plan {
@@ -34,12 +36,13 @@ struct ChosenSplit {
   Refusals refusals;
 };
 
-SplitSettings settings_of(const config::RunConfig& run) {
+SplitSettings settings_of(const config::RunConfig& run, const train::RankPlugins& plugins) {
   return {.tensor = run.parallel.tensor,
           .stages = train::pipeline_shape(run).stages(),
           .micro = run.batch.micro,
           .sequence = run.parallel.sequence && run.parallel.tensor > 1,
-          .recompute = run.memory.recompute.all("full")}; // a list has one value: cross_checks.cpp
+          .recompute = run.memory.recompute.all("full"), // a list has one value: cross_checks.cpp
+          .stage_rank = run.parallel.chunks > 1 ? plugins.stage_rank() : std::vector<int>()};
 }
 
 /// The time of the pipeline rank that takes most.
@@ -66,15 +69,10 @@ class AutomaticSplit {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
     const cost::Cluster cluster = cluster_ ? *cluster_ : cost::default_cluster(device_of(plugins));
     LayerTable layers(run_, cluster, *cost::code_named("triax"), log_);
-    const cost::SplitProblem problem = split_problem(layers, settings_of(run_));
-    const Split even = cost::even_split(problem);
-    out.blocks = cost::balanced_split(problem);
-    // With chunks, the slowest stage may be faster, and the ranks that have several stages not.
-    if (run_.parallel.chunks > 1) {
-      const std::vector<int> stage_rank = plugins.rows().stage_rank().at(0);
-      if (busiest(problem, out.blocks, stage_rank) > busiest(problem, even, stage_rank)) out.blocks = even;
-    }
-    out.excess = {cost::excess_of(problem, even), cost::excess_of(problem, out.blocks)};
+    const SplitSettings settings = settings_of(run_, plugins);
+    const cost::SplitProblem problem = split_problem(layers, settings);
+    out.blocks = automatic_split(problem, settings.stage_rank);
+    out.excess = {cost::excess_of(problem, cost::even_split(problem)), cost::excess_of(problem, out.blocks)};
     return out;
   }
 
@@ -131,8 +129,26 @@ ChosenSplit choose_in_child(const config::RunConfig& run, const std::optional<co
   return {{}, {}, std::move(answer.refusals)};
 }
 
-void refuse(config::LoadResult& loaded, std::vector<config::Diagnostic> refusals) {
-  for (config::Diagnostic& refusal : refusals) loaded.refusals.push_back(std::move(refusal));
+/// Of the sizes, before a layout or a schedule is made. Generating runs no schedule.
+Refusals check_sizes(const config::RunConfig& run) {
+  Refusals out = train::check_world(run);
+  if (out.empty() && !run.generate) out = train::check_step_size(run);
+  return out;
+}
+
+/// With the key that names the file.
+Refusals of_cluster_file(const cost::ClusterFile& read) {
+  Refusals out;
+  for (const config::Diagnostic& of : read.refusals) {
+    const std::string problem = config::to_text({of.refusal.code, {}, of.refusal.message, {}}, of.at, {});
+    out.add(make_refusal(of.refusal.code, {"parallel.split_cluster"}, "parallel.split_cluster: {}", problem)
+                .with_hint("{}", of.refusal.hint));
+  }
+  return out;
+}
+
+void refuse(config::LoadResult& loaded, const Refusals& refusals) {
+  for (const Refusal& refusal : refusals) loaded.refusals.push_back(config::diagnose(refusal, loaded.values));
   loaded.run.reset();
 }
 
@@ -146,15 +162,19 @@ cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& setting
   const auto layer = [&](int number) -> const CostedLayer& {
     return layers[static_cast<std::size_t>(table.kinds()[static_cast<std::size_t>(number)])];
   };
+  const auto kept_input = [&](int number) {
+    return table.kept_input(layer(number), settings.tensor, settings.sequence);
+  };
   const auto seconds = [&](int number) {
     const cost::LayerTime& of = layer(number).time;
-    return of.forward.all_s() * (repeated.has(number) ? 2 : 1) + of.input.all_s() + of.weight.all_s();
+    const double once = of.forward.all_s() + of.input.all_s() + of.weight.all_s();
+    return repeated.has(number) ? once + of.forward.all_s() + kept_input(number).gather_s : once;
   };
   double all_s = 0;
   for (int number = 0; number < model.count(); ++number) all_s += seconds(number);
   const auto load = [&](int number) {
     const CostedLayer& of = layer(number);
-    const double kept = repeated.has(number) ? of.input_bytes : of.until_input_bytes + of.until_weight_bytes;
+    const double kept = repeated.has(number) ? kept_input(number).bytes : of.until_input_bytes + of.until_weight_bytes;
     return cost::StageLoad{all_s > 0 ? std::llround(seconds(number) / all_s * kTimeUnits) : 0,
                            std::llround(of.time.parameters * kStateBytes), std::llround(kept)};
   };
@@ -169,28 +189,33 @@ cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& setting
   return out;
 }
 
+Split automatic_split(const cost::SplitProblem& problem, const std::vector<int>& stage_rank) {
+  Split balanced = cost::balanced_split(problem);
+  if (stage_rank.empty()) return balanced;
+  Split even = cost::even_split(problem);
+  return busiest(problem, balanced, stage_rank) > busiest(problem, even, stage_rank) ? even : balanced;
+}
+
 const BalancedSplits::Found& BalancedSplits::find(const SplitSettings& settings) {
   if (const auto found = found_.find(settings); found != found_.end()) return found->second;
   const cost::SplitProblem problem = split_problem(table_, settings);
-  Split blocks = cost::balanced_split(problem);
+  Split blocks = automatic_split(problem, settings.stage_rank);
   const bool is_even = blocks == cost::even_split(problem);
   return found_.emplace(settings, Found{std::move(blocks), is_even}).first->second;
 }
 
 void resolve_split(config::LoadResult& loaded, Log& log) {
   if (!loaded.run || !loaded.run->parallel.is_split_automatic) return;
+  const Refusals large = check_sizes(*loaded.run);
+  if (!large.empty()) return refuse(loaded, large);
   std::optional<cost::Cluster> cluster;
   if (const std::filesystem::path& file = loaded.run->parallel.split_cluster; !file.empty()) {
     cost::ClusterFile read = cost::read_cluster(file);
-    if (!read.cluster) return refuse(loaded, std::move(read.refusals));
+    if (!read.cluster) return refuse(loaded, of_cluster_file(read));
     cluster = std::move(read.cluster);
   }
   const ChosenSplit chosen = choose_in_child(*loaded.run, cluster, log);
-  if (!chosen.refusals.empty()) {
-    std::vector<config::Diagnostic> refusals;
-    for (const Refusal& refusal : chosen.refusals) refusals.push_back(config::diagnose(refusal, loaded.values));
-    return refuse(loaded, std::move(refusals));
-  }
+  if (!chosen.refusals.empty()) return refuse(loaded, chosen.refusals);
   loaded.run->parallel.split = chosen.blocks;
   loaded.run->parallel.excess = chosen.excess;
   const std::string toml = plugin::to_toml(OptionValue(chosen.blocks));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "config/load.hpp"
 #include "cost/balanced_split.hpp"
@@ -21,12 +22,16 @@ struct SplitSettings {
   int tensor = 1, stages = 1;
   std::int64_t micro = 1;
   bool sequence = false, recompute = false;
+  std::vector<int> stage_rank = {}; // pipeline rank of each stage; empty: each stage has its own
   auto operator<=>(const SplitSettings&) const = default;
 };
 
 /// The loads of a model's layers. Times are relative to the sum of all, so they are equal on all ranks. Errors: those
 /// of the model's layers.
 cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& settings);
+
+/// Blocks of the balanced stages; even ones if a pipeline rank with several stages would take longer. Errors: as above.
+Split automatic_split(const cost::SplitProblem& problem, const std::vector<int>& stage_rank);
 
 /// The balanced stages of the plans of a search; each split is found once.
 ///

@@ -39,7 +39,7 @@ class StepCost {
         split_(executor::split_layers(model_, shape_.stages(), run_.parallel.split)),
         operations_(cluster_.device, code_),
         collectives_(cluster_) {
-    stage_rank_ = plugins_.rows(shortest()).stage_rank().at(0);
+    stage_rank_ = plugins_.stage_rank();
     cost_layers();
   }
 
@@ -56,13 +56,6 @@ class StepCost {
   }
 
  private:
-  /// The stage map does not depend on the number of microbatches.
-  PipelineShape shortest() const {
-    PipelineShape out = shape_;
-    out.microbatches = std::min(shape_.microbatches, shape_.pipeline);
-    return out;
-  }
-
   void cost_layers() {
     const cost::LayerCost costs(cluster_, code_);
     for (int number = 0; number < model_.count(); ++number) {
@@ -77,15 +70,7 @@ class StepCost {
   }
   double backward_s(int number) const {
     const cost::LayerTime& of = layer(number);
-    return of.input.all_s() + of.weight.all_s() + (recomputes(number) ? of.forward.all_s() + gather_s(number) : 0);
-  }
-  /// All-gather of a partitioned input, shared by the blocks of a group. An automatic group counts as one block.
-  double gather_s(int number) const {
-    if (!run_.memory.partition_activations || context_.sequence_parallel || number == 0) return 0;
-    const std::int64_t group = run_.memory.recompute_layers.of(stage_of_layer(number));
-    return collectives_.seconds(Kind::all_gather, layer(number - 1).boundary_bytes / layout_.tensor(),
-                                cost::placed(layout_.tensor(), 1, cluster_.node.devices)) /
-           static_cast<double>(std::max<std::int64_t>(group, 1));
+    return of.input.all_s() + of.weight.all_s() + (recomputes(number) ? of.forward.all_s() : 0);
   }
 
   cost::StageTime stage_time(int stage) const {

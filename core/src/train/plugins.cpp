@@ -237,6 +237,15 @@ Schedule RankPlugins::rows(const PipelineShape& shape) const {
       run_.schedule.name, "rows", [&] { return scheduler_->rows(shape); }, plugin::CallKind::plan);
 }
 
+std::vector<int> RankPlugins::stage_rank() const {
+  const PipelineShape shape = pipeline_shape(run_);
+  PipelineShape shortest = shape;
+  shortest.microbatches = std::min(shape.microbatches, shape.pipeline);
+  const bool is_supported =
+      plugin::guarded_call(run_.schedule.name, "supports", [&] { return scheduler_->supports(shortest).empty(); });
+  return rows(is_supported ? shortest : shape).stage_rank().at(0);
+}
+
 OptimizerTraits RankPlugins::optimizer_traits() const {
   return plugin::guarded_call(run_.optimizer.name, "traits", [this] { return optimizer_->traits(); });
 }

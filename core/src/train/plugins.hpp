@@ -31,6 +31,9 @@ class RankPlugins {
   Schedule rows() const;
   /// The same for another shape.
   Schedule rows(const PipelineShape& shape) const;
+  /// Pipeline rank of each stage of the run, from the schedule of as few microbatches as possible: it does not depend
+  /// on their number.
+  std::vector<int> stage_rank() const;
   KernelSet& kernels() const { return *kernels_; }
   Optimizer& optimizer() const { return *optimizer_; }
   /// Throws Error naming the optimizer if that throws.

@@ -21,6 +21,7 @@
 #include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
 #include "train/resume_point.hpp"
+#include "train/run_limits.hpp"
 #include "train/text_sample.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -139,19 +140,7 @@ class Check {
   }
 
   void plan_ranks() {
-    const std::int64_t stages = std::int64_t{run_.parallel.pipeline} * run_.parallel.chunks;
-    if (stages * run_.microbatches() > schedule::kMaxActions) {
-      return refuse(
-          make_refusal(ErrorCode::kUnsupported, {"batch.global", "batch.micro"},
-                       "batch.global = {} makes {} microbatches of batch.micro = {} on each of {} stages: more "
-                       "than {} actions in a step",
-                       run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMaxActions)
-              .with_hint("use a larger batch.micro or a smaller batch.global"));
-    }
-    if (layout_.pipeline() > schedule::kMaxRanks)
-      return refuse(make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline"}, "parallel.pipeline = {} is more than {}",
-                                 layout_.pipeline(), schedule::kMaxRanks)
-                        .with_hint("use more parallel.tensor or parallel.data"));
+    if (const Refusals large = check_step_size(run_); !large.empty()) return refuse(large);
     const Schedule schedule = plugins_->rows();
     const Refusals wrong = check_schedule(run_, plugins_->model(), schedule);
     refuse(wrong);
@@ -378,16 +367,9 @@ std::uint64_t RankPlan::bytes() const {
 
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices,
                     PlannedRanks planned) {
-  const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
-  if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
-    Preflight out;
-    out.refusals.add(make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline", "parallel.tensor", "parallel.data"},
-                                  "parallel.pipeline = {} x parallel.tensor = {} x parallel.data = {} is more than "
-                                  "{} ranks",
-                                  run.parallel.pipeline, run.parallel.tensor, run.parallel.data, kMaxWorld)
-                         .with_hint("use smaller sizes"));
-    return out;
-  }
+  Preflight out;
+  out.refusals = check_world(run);
+  if (!out.refusals.empty()) return out;
   return Check(run, placement, log, devices, planned).take();
 }
 
