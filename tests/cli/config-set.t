@@ -66,7 +66,7 @@ Lists and numbers:
 
   $ triax check base.toml --set parallel.split=1,2 --set 'plugins.path=[1' --set optimizer.lr=1e999 --set optimizer.weight_decay=0,5 --set train.steps= --set lr.decay=cos
   --set: parallel.split = 1,2 is not a list of integers
-    write [1,2]
+    write [1,2], or "auto"
   --set: plugins.path = [1 is not a list of paths
     write --set 'plugins.path=["1"]'
   --set: optimizer.lr = 1e999 is not a number

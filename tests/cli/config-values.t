@@ -74,7 +74,7 @@ Wrong types in every table:
   run.toml:9:10: parallel.tensor = [2] is not an integer
   run.toml:10:8: parallel.data = true is not an integer
   run.toml:11:9: parallel.split = 2 is not a list of integers
-    write [2]
+    write [2], or "auto"
   run.toml:13:9: batch.micro = "1" is not an integer
     write 1
   run.toml:15:10: schedule.plugin = 1 is not a string

@@ -40,6 +40,7 @@ struct Row {
   const triax_option* option;
   const char* derived = nullptr;
   bool per_stage = false;
+  const char* word = nullptr;
 };
 
 std::string code(std::string_view text) {
@@ -63,7 +64,8 @@ std::string allowed_text(const Row& row) {
     limits.replace(bar, 1, ", ");
   const std::string type = plugin::type_name(row.option->type);
   const std::string of_one = limits.empty() ? type : type + ": " + limits;
-  return row.per_stage ? of_one + "; or a list with one for each stage" : of_one;
+  if (row.per_stage) return of_one + "; or a list with one for each stage";
+  return row.word ? text("{}; or \"{}\"", of_one, row.word) : of_one;
 }
 
 void write_rows(std::ostream& out, const std::vector<Row>& rows) {
@@ -83,7 +85,7 @@ void write_table(std::ostream& out, const CoreTable& table) {
   }
   out << '\n';
   std::vector<Row> rows;
-  for (const CoreKey& key : table.keys) rows.push_back({&key.option, key.derived, key.per_stage});
+  for (const CoreKey& key : table.keys) rows.push_back({&key.option, key.derived, key.per_stage, key.word});
   if (!rows.empty()) write_rows(out, rows);
 }
 

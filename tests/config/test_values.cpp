@@ -36,11 +36,11 @@ TEST(Values, AListWithoutBracketsIsShownWithThem) {
   Workspace space;
   space.tables["parallel"] = "split = 2\n";
   EXPECT_THAT(texts(space.load()),
-              ElementsAre("run.toml:16:9: parallel.split = 2 is not a list of integers\n  write [2]"));
+              ElementsAre("run.toml:16:9: parallel.split = 2 is not a list of integers\n  write [2], or \"auto\""));
   EXPECT_THAT(texts(space.load({}, {{"parallel.split", "1,1"}})),
-              ElementsAre("--set: parallel.split = 1,1 is not a list of integers\n  write [1,1]"));
+              ElementsAre("--set: parallel.split = 1,1 is not a list of integers\n  write [1,1], or \"auto\""));
   EXPECT_THAT(texts(space.load({}, {{"parallel.split", "[1"}})),
-              ElementsAre("--set: parallel.split = [1 is not a list of integers"));
+              ElementsAre("--set: parallel.split = [1 is not a list of integers\n  write a list, or \"auto\""));
 }
 
 /// A shell removes the quotes from plugins.path=["/x"].
@@ -140,6 +140,17 @@ TEST(Values, ASplitIsAListOrTheWordAuto) {
                                                          "  write a list, or \"auto\"")));
   space.tables["parallel"] = "split = []\n";
   EXPECT_FALSE(space.load().run->parallel.is_split_automatic);
+}
+
+TEST(Values, AListOfEqualValuesIsEqualToTheOneValue) {
+  using Words = PerStage<std::string>;
+  const Words full("full"), listed = Words::listed({"full", "full"}), mixed = Words::listed({"full", "none"});
+  EXPECT_EQ(full, listed);
+  EXPECT_EQ(listed, full);
+  EXPECT_NE(full, mixed);
+  EXPECT_NE(mixed, full);
+  EXPECT_NE(listed, mixed);
+  EXPECT_NE(full, Words("none"));
 }
 
 TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {

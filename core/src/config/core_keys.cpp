@@ -97,8 +97,9 @@ constexpr CoreKey kParallel[] = {
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank"), nullptr,
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::chunks>},
     {option_list(option_int("split", "[]", 0, kMaxSize,
-                            "transformer blocks of each stage; empty: split evenly; \"auto\": the largest stage takes "
-                            "as little time as possible, with the layers before and after the blocks")),
+                            "transformer blocks of each stage; empty: split evenly; \"auto\": the slowest stage takes "
+                            "as little time as possible, with the layers before and after the blocks; needs one value "
+                            "of memory.recompute")),
      nullptr, &set_split, false, kAutomaticSplit},
     {option_path("split_cluster", "",
                  "cluster file whose costs split = \"auto\" balances; empty: built-in costs of a CPU core or of a GPU, "

@@ -29,7 +29,11 @@ class PerStage {
   bool all(const Value& value) const { return std::ranges::all_of(values_, std::bind_front(std::equal_to<>(), value)); }
   bool any(const Value& value) const { return std::ranges::find(values_, value) != values_.end(); }
   /// @}
-  bool operator==(const PerStage&) const = default;
+  /// Whether each stage has the same value, listed or not.
+  bool operator==(const PerStage& other) const {
+    if (is_list_ == other.is_list_) return values_ == other.values_;
+    return is_list_ ? all(other.values_.front()) : other.all(values_.front());
+  }
 
  private:
   PerStage(std::vector<Value> values, bool is_list) : values_(std::move(values)), is_list_(is_list) {}

@@ -190,7 +190,10 @@ void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* opti
   if (!word.empty() && word == row.word) reading = {OptionValue(word), {}, {}, {}};
   const Position at = setting ? setting->entry.value.at : Position{};
   if (!reading.value) {
-    if (!word.empty()) reading.hint = text("write a list, or \"{}\"", row.word);
+    if (row.word && reading.code != ErrorCode::kOutOfRange) {
+      const bool has_hint = word.empty() && !reading.hint.empty();
+      reading.hint = text("{}, or \"{}\"", has_hint ? reading.hint : "write a list", row.word);
+    }
     refusals_.add(at, {reading.code, {key}, text("{}.{}", table.name, reading.problem), reading.hint});
     return;
   }
