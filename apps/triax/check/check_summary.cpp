@@ -76,6 +76,13 @@ std::string range(const char* what, const std::vector<train::StagePlan>& stages,
   return text("{} {} to {}", what, number(most), number(least));
 }
 
+/// An automatic split needs one value of memory.recompute, and does not replace numbers that are written.
+const char* split_hint(const config::RunConfig& run) {
+  const bool is_mixed = run.memory.recompute.any("full") && run.memory.recompute.any("none");
+  return is_mixed || !run.parallel.split.empty() ? "; move layers with parallel.split"
+                                                 : "; try parallel.split = \"auto\"";
+}
+
 std::string stage_lines(const config::RunConfig& run, const train::Balance& balance) {
   constexpr double kEven = 0.005;
   const std::string chosen = run.parallel.excess ? split_text(run) + '\n' : std::string();
@@ -93,7 +100,7 @@ std::string stage_lines(const config::RunConfig& run, const train::Balance& bala
                    "FLOPs, without transfers){}\n",
                    report::percent_text(std::abs(step.longer)), is_longer ? "longer" : "shorter",
                    report::percent_text(step.idle), report::percent_text(step.even_idle),
-                   is_longer && chosen.empty() ? "; try parallel.split = \"auto\"" : "");
+                   is_longer && chosen.empty() ? split_hint(run) : "");
 }
 
 /// "communication of a step: a rank sends at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/resolved_split.hpp"
 
-#include <memory>
-
 #include "config/core_keys.hpp"
 #include "plan/stage_split.hpp"
-#include "report/run_log.hpp"
 #include "report/units.hpp"
 #include "triax/error.hpp"
+#include "triax/log.hpp"
 
 namespace triax::app {
 
 config::LoadResult with_split(config::LoadResult loaded) {
-  const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
   try {
-    plan::resolve_split(loaded, *log);
+    // Preflight reports the warnings of plugins.
+    plan::resolve_split(loaded, null_log());
   } catch (const Error& error) { // no process can be started
     loaded.run.reset();
     loaded.refusals.push_back(config::diagnostic(ErrorCode::kUnsupported, error));

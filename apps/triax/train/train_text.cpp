@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "common/printable_line.hpp"
+#include "config/core_keys.hpp"
+#include "config/run_files.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
 #include "train/plugins.hpp"
@@ -129,6 +131,10 @@ std::vector<std::string> notes(const config::RunConfig& run) {
   if (run.optimizer_core.shard != "parameters" && run.optimizer_core.prefetch != 1)
     out.push_back(text("optimizer.prefetch = {} has no effect with optimizer.shard = \"{}\"",
                        run.optimizer_core.prefetch, run.optimizer_core.shard));
+  const bool is_resolved = run.file.filename() == config::kResolvedFile; // has numbers for "auto"
+  if (!run.parallel.split_cluster.empty() && !run.parallel.is_split_automatic && !is_resolved)
+    out.push_back(text("parallel.split_cluster = \"{}\" has no effect without parallel.split = \"{}\"",
+                       shown(run.parallel.split_cluster), config::kAutomaticSplit));
   if (run.parallel.sequence && run.parallel.tensor == 1)
     out.emplace_back("parallel.sequence = true has no effect with parallel.tensor = 1");
   const bool recomputes = run.memory.recompute.any("full");
