@@ -225,7 +225,8 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
   }
   held.input_gradients.clear();
   if (generates()) return;
-  between.restart(); // while gradients exist, no forward runs but that of a recomputed layer, whose inputs have slots
+  // While gradients exist, only recomputed groups run forwards, and their inputs have slots or are in memory.transient.
+  between.restart();
   for (const TensorSpec& spec : inputs)
     held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
 }
