@@ -182,7 +182,19 @@ TEST(SameBits, AnySplit) {
                 {.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-interleaved", .split = "[2, 1, 2, 0]"},
                 {.pipeline = 2, .chunks = 2, .scheduler = "sched-interleaved", .split = "\"auto\""},
                 {.pipeline = 2, .data = 2, .scheduler = "sched-1f1b", .shard = "parameters", .split = "\"auto\""},
-                {.pipeline = 2, .scheduler = "sched-1f1b", .recompute = true, .split = "\"auto\""}},
+                {.pipeline = 2, .scheduler = "sched-1f1b", .recompute = true, .split = "\"auto\""},
+                {.pipeline = 2,
+                 .tensor = 2,
+                 .scheduler = "sched-1f1b",
+                 .recompute = true,
+                 .partition = true,
+                 .split = "[4, 1]"},
+                {.pipeline = 2,
+                 .tensor = 2,
+                 .scheduler = "sched-1f1b",
+                 .recompute = true,
+                 .partition = true,
+                 .split = "\"auto\""}},
                training);
   }
 }
