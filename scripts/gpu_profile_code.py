@@ -18,7 +18,8 @@ RESOURCES = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LO
 JUMP = re.compile(r"\bBRA\b.*?(0x[0-9a-f]+)")
 PREDICATE = re.compile(r"^@!?U?P\w+\s+")
 # By the begin of the opcode; the first that fits. What fits none is "other".
-KINDS = (("mma", r"[HIQD]MMA|HGMMA|BMMA"), ("global", r"LDG|STG|ATOMG?\b|REDG?\b|LD\b|ST\b"), ("shared", r"LDS|STS|ATOMS"),
+KINDS = (("mma", r"[HIQD]MMA|HGMMA|BMMA"), ("global", r"LDG|STG|ATOMG?\b|REDG?\b|LD\b|ST\b"),
+         ("shared", r"LDS|STS|ATOMS"),
          ("local", r"LDL|STL"), ("special", r"MUFU"), ("convert", r"F2|I2|FRND"), ("compare", r"[IFHD]SETP|PSETP|PLOP3|F?SEL"),
          ("warp", r"SHFL|VOTE|REDUX|MATCH"), ("barrier", r"BAR|WARPSYNC|DEPBAR|LDGDEPBAR|MEMBAR|ERRBAR"),
          ("branch", r"BRA|EXIT|BSSY|BSYNC|BREAK|CALL|RET|NOP"), ("move", r"MOV|S2R|S2UR|CS2R|LDC|R2UR"),
@@ -101,7 +102,7 @@ class Tools:
         found = shutil.which(given or name) or (None if given else next(
             (f"{folder}/{name}" for folder in folders if folder and os.access(f"{folder}/{name}", os.X_OK)), None))
         if given and not found:
-            raise ProfileError(f"--cuobjdump {given}: not a program; name cuobjdump of NVIDIA's toolkit{self.otherwise}")
+            raise ProfileError(f"--cuobjdump {given}: not a program; name that of NVIDIA's toolkit{self.otherwise}")
         if not found:
             raise ProfileError(f"{name} is not found in PATH, CUDA_HOME, /usr/local/cuda and python3's triton; install "
                                f"NVIDIA's toolkit or the PyPI package triton{self.otherwise}")
