@@ -189,6 +189,29 @@ TEST(LlamaExport, OfAnIndivisibleHiddenSizeIsAMistral) {
   EXPECT_EQ(tensors_in(folder / "exported"), tensors_in(folder / "mistral"));
 }
 
+/// The notes of an export whose imported model is not found: null ids would end no text, without a reason.
+TEST(LlamaExport, NotesAModelThatIsNotFound) {
+  const test::TempFolder folder;
+  import_model(reference("llama-tied"), folder / "first");
+  import_model(reference("llama-tied"), folder / "second");
+  std::filesystem::remove_all(folder / "second/hf"); // as a run's own checkpoint
+  int exports = 0;
+  const auto notes = [&](const std::filesystem::path& from) {
+    const std::filesystem::path file = folder / "second" / checkpoint::kManifestFile;
+    checkpoint::Manifest manifest = checkpoint::read_manifest(file);
+    manifest.config["checkpoint.from"] = "\"" + from.string() + "\"";
+    test::write_file(file, checkpoint::to_json(manifest));
+    return export_model(folder / "second", {.folder = folder / std::to_string(exports++)}).notes;
+  };
+  EXPECT_THAT(notes(folder / "first"), IsEmpty());
+  EXPECT_THAT(notes(folder / "second"), ElementsAre(HasSubstr("does not lead to the checkpoint of a first run")));
+  EXPECT_THAT(notes(folder / "removed"), ElementsAre(HasSubstr("removed/manifest.json: does not exist")));
+  test::write_file(folder / "first/hf" / kConfigFile, R"({"architectures": ["GPT2LMHeadModel"]})");
+  EXPECT_THAT(notes(folder / "first"), ElementsAre(HasSubstr("model-llama does not have its architecture")));
+  test::write_file(folder / "first/hf" / kConfigFile, "{");
+  EXPECT_THAT(notes(folder / "first"), ElementsAre(HasSubstr("config.json: is not valid JSON")));
+}
+
 /// Exports a model, and imports it again.
 Json exported_config(const std::string& name) {
   const test::TempFolder folder;
