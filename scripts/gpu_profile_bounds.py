@@ -15,6 +15,7 @@ class Device:
     multiprocessors: int
     flops_per_clock: int     # dense, 16 bits, of a multiprocessor
     flops_16: float          # per second, dense
+    flops_tf32: float        # per second, dense
     flops_32: float          # per second, fp32 without tensor cores
     memory_bytes_s: float
     shared_bytes: int        # of a multiprocessor
@@ -28,9 +29,9 @@ class Device:
         return 4 * self.multiprocessors * self.clock_hz() # four schedulers, each one warp instruction per clock
 
 
-A100 = Device("A100", "sm_80", 108, 2048, 312e12, 19.5e12, 2.039e12, 164 << 10,
+A100 = Device("A100", "sm_80", 108, 2048, 312e12, 156e12, 19.5e12, 2.039e12, 164 << 10,
               "NVIDIA A100 Tensor Core GPU Architecture (white paper), table 1; data sheet of the A100 80GB SXM4")
-H100 = Device("H100", "sm_90", 132, 4096, 989.4e12, 66.9e12, 3.35e12, 228 << 10,
+H100 = Device("H100", "sm_90", 132, 4096, 989.4e12, 494.7e12, 66.9e12, 3.35e12, 228 << 10,
               "NVIDIA H100 Tensor Core GPU Architecture (white paper), tables 1 and 2; data sheet of the H100 SXM5")
 DEVICES = (A100, H100)
 
@@ -53,7 +54,9 @@ def of_call(device, row):
     """Products, fills and copies within the device. Copies to and from the host do not use its multiprocessors."""
     if "host" in row["call"]:
         return None
-    rate = device.flops_32 if "CUDA_R_32F" in row["call"] else device.flops_16
+    rate = device.flops_16
+    if "CUDA_R_32F" in row["call"]:
+        rate = device.flops_tf32 if " as TF32 " in row["call"] else device.flops_32
     return largest({"memory": row["bytes"] / device.memory_bytes_s, "tensor": row["flops"] / rate})
 
 

@@ -2,6 +2,7 @@
 """Machine code of kernels: registers, shared memory and loops, from the output of cuobjdump and nvdisasm."""
 
 import collections
+import functools
 import importlib.util
 import os
 import pathlib
@@ -17,11 +18,12 @@ RESOURCES = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LO
 JUMP = re.compile(r"\bBRA\b.*?(0x[0-9a-f]+)")
 PREDICATE = re.compile(r"^@!?U?P\w+\s+")
 # By the begin of the opcode; the first that fits. What fits none is "other".
-KINDS = (("mma", r"[HIQD]MMA|HGMMA|BMMA"), ("global", r"LDG|STG|ATOM|RED|LD\b|ST\b"), ("shared", r"LDS|STS|LDSM"),
+KINDS = (("mma", r"[HIQD]MMA|HGMMA|BMMA"), ("global", r"LDG|STG|ATOMG?\b|REDG?\b|LD\b|ST\b"),
+         ("shared", r"LDS|STS|ATOMS"),
          ("local", r"LDL|STL"), ("special", r"MUFU"), ("convert", r"F2|I2|FRND"), ("compare", r"[IFHD]SETP|PSETP|PLOP3|F?SEL"),
          ("warp", r"SHFL|VOTE|REDUX|MATCH"), ("barrier", r"BAR|WARPSYNC|DEPBAR|LDGDEPBAR|MEMBAR|ERRBAR"),
          ("branch", r"BRA|EXIT|BSSY|BSYNC|BREAK|CALL|RET|NOP"), ("move", r"MOV|S2R|S2UR|CS2R|LDC|R2UR"),
-         ("uniform", r"U[A-Z]"), ("float", r"F[A-Z]|H[A-Z]|D[A-Z]"),
+         ("uniform", r"U[A-Z]"), ("float", r"F(?!LO)[A-Z]|H[A-Z]|D[A-Z]"),
          ("integer", r"I[A-Z]|VI|LOP|LEA|SHF|SHL|SHR|PRMT|BMSK|FLO|POPC|BREV|P2R|R2P|VABSDIFF|SGXT"))
 KINDS = tuple((kind, re.compile(opcode)) for kind, opcode in KINDS)
 
@@ -82,22 +84,28 @@ def describe(instructions):
 class Tools:
     """cuobjdump with nvdisasm beside it, and ptxas. Throws ProfileError with what to install."""
 
-    def __init__(self, cuobjdump=None):
+    def __init__(self, cuobjdump=None, otherwise=""):
+        """`otherwise`: how the user does without machine code."""
+        self.otherwise = otherwise
         self.cuobjdump = self._find("cuobjdump", cuobjdump)
-        self.ptxas = self._find("ptxas")
 
-    @staticmethod
-    def _find(name, given=None):
+    @functools.cached_property
+    def ptxas(self):
+        return self._find("ptxas") # only for PTX
+
+    def _find(self, name, given=None):
         folders = [os.environ.get("CUDA_HOME", "") + "/bin" if os.environ.get("CUDA_HOME") else None,
                    "/usr/local/cuda/bin"]
-        triton = importlib.util.find_spec("triton") if name == "cuobjdump" else None
+        triton = importlib.util.find_spec("triton")
         if triton and triton.submodule_search_locations:
             folders.append(f"{triton.submodule_search_locations[0]}/backends/nvidia/bin")
-        found = shutil.which(given or name) or next(
-            (f"{folder}/{name}" for folder in folders if folder and os.access(f"{folder}/{name}", os.X_OK)), None)
+        found = shutil.which(given or name) or (None if given else next(
+            (f"{folder}/{name}" for folder in folders if folder and os.access(f"{folder}/{name}", os.X_OK)), None))
+        if given and not found:
+            raise ProfileError(f"--cuobjdump {given}: not a program; name that of NVIDIA's toolkit{self.otherwise}")
         if not found:
-            raise ProfileError(f"{given or name} is not found in PATH, CUDA_HOME and /usr/local/cuda; install NVIDIA's "
-                               "toolkit or the PyPI package triton, or leave machine code out with --no-machine-code")
+            raise ProfileError(f"{name} is not found in PATH, CUDA_HOME, /usr/local/cuda and python3's triton; install "
+                               f"NVIDIA's toolkit or the PyPI package triton{self.otherwise}")
         return found
 
     def run(self, tool, *arguments, cwd=None):
@@ -136,13 +144,14 @@ class Tools:
 
 
 def machine_code(tools, libraries, names, arch, folder):
-    """By kernel: its machine code for `arch`; and where it is from. Throws ProfileError if a kernel has none."""
-    found, origin = {}, None
+    """By kernel: its machine code for `arch`, with its origin. Throws ProfileError if a kernel has none."""
+    found = {}
     for library in libraries:
         cubins, origin = tools.cubins(library, arch, names, folder / f"{library.stem}-{arch}")
-        found |= tools.code_of(cubins, [name for name in names if name not in found])
+        of_library = tools.code_of(cubins, [name for name in names if name not in found])
+        found |= {name: one | {"origin": origin} for name, one in of_library.items()}
         if len(found) == len(names):
-            return found, origin
+            return found
     missing = next(name for name in names if name not in found)
     raise ProfileError(f"no machine code for {arch} of {missing} in {', '.join(map(str, libraries))}; "
                        "build with --no-compress, as the preset dev does")

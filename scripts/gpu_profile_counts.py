@@ -18,9 +18,10 @@ COMPILER = re.compile(rb"Cuda compilation tools, (release [0-9.]+, V[0-9.]+)")
 SUMS = ("launches", "blocks", "instructions", "lanes", "mma", "shuffles", "barriers", "requests", "sectors",
         "ideal_sectors", "memory_sectors", "accesses", "wavefronts", "ideal_wavefronts", "divergent")
 SHAPE = ("threads", "registers", "shared_bytes")
-# Elements of a launch, by the kernel's name: tokens of a microbatch, and widths of the model.
-ELEMENTS = ((re.compile(r"norm_|add_residual|copy_token_rows|add_token_rows|attention_backward_delta"),
-             lambda model: model["tokens"] * model["hidden"]),
+# Elements of a launch, by the kernel's name: tokens of a microbatch, and widths of the model. 0: not known.
+ELEMENTS = ((re.compile(r"norm_"), lambda model: 0 if model["qk_norm"] else model["tokens"] * model["hidden"]),
+            (re.compile(r"add_residual|(copy|add)_token_rows"), lambda model: model["tokens"] * model["hidden"]),
+            (re.compile(r"attention_backward_delta"), lambda model: model["tokens"] * model["attention"]),
             (re.compile(r"cross_entropy_"), lambda model: model["tokens"] * model["vocab"]),
             (re.compile(r"step_adamw"), lambda model: model["parameters"]))
 
@@ -52,7 +53,8 @@ def checked(run):
     try:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:
-        raise ProfileError(f"{run.triax()} check failed: {done.stderr.strip()}") from None
+        raise ProfileError(f"{run.triax()} check failed: {done.stderr.strip() or 'it printed nothing'}; run it alone: "
+                           f"{run.triax()} check {run.toml}") from None
     if not report["accepted"]:
         raise ProfileError("\n".join(f"{one['file'] or run.toml}: {one['message']}; {one['hint'] or ''}".rstrip("; ")
                                      for one in report["errors"]))
@@ -80,13 +82,22 @@ def compiler_of(library):
     return found[1].decode() if found else "unknown"
 
 
-def profile(run, steps, folder):
+def changes_of(report, steps, folder):
+    """What a counted run has in place of the keys of RUN.toml: it writes only to `folder`, and neither evaluates nor
+    saves. Keys that need an evaluation or a checkpoint are switched off, too."""
+    out = [f"train.stop_at={steps}", f"run.dir={folder}", f"log.metrics={folder / 'metrics.jsonl'}", "log.every=1",
+           "eval.every=0", 'eval.sample=""', "checkpoint.every=0"]
+    if report["values"]["train.nonfinite"]["value"] == "rewind":
+        out.append("train.nonfinite=skip")
+    return out
+
+
+def profile(run, report, steps, folder):
     """What the stand-in counts in a run of this many steps, by kernel and launch shape, or by call."""
     file = folder / f"{steps}.json"
     libraries = ["--libraries", run.libraries] if run.libraries else []
     command = [run.stand_in, *libraries, run.triax(), "train", run.toml, "--fresh",
-               *run.sets([f"train.stop_at={steps}", f"run.dir={folder / str(steps)}", "eval.every=0",
-                          "checkpoint.every=0", "log.every=1"])]
+               *run.sets(changes_of(report, steps, folder / str(steps)))]
     done = subprocess.run(command, capture_output=True, text=True,
                           env=os.environ | {"TRIAX_GPU_PROFILE": str(file),
                                             "TRIAX_GPU_PRODUCTS": "zero" if run.zero_products else "computed"})
@@ -133,9 +144,18 @@ def short_names(mangled):
 
 
 def model_of(report):
+    """Sizes of the model. `qk_norm`: norms have widths of heads, too; `attention`: the width of all query heads."""
     values = {key: one["value"] for key, one in report["values"].items()}
+    head_size = values.get("model.head_size") or values["model.hidden"] // values["model.heads"]
     return {"tokens": values["batch.micro"] * values["model.sequence"], "hidden": values["model.hidden"],
-            "vocab": values["model.vocab"], "parameters": report["parameters"]}
+            "vocab": values["model.vocab"], "parameters": report["parameters"],
+            "qk_norm": values.get("model.qk_norm", False), "attention": values["model.heads"] * head_size}
+
+
+def elements_of(name, launches, model):
+    """Elements of all launches of a kernel; 0 if they are not known."""
+    elements = next((of(model) for kernel, of in ELEMENTS if kernel.match(name)), 0)
+    return elements if name.startswith("step_adamw") else elements * launches
 
 
 def step_of(run, report):
@@ -143,7 +163,7 @@ def step_of(run, report):
     run = dataclasses.replace(run, overrides=[*run.overrides,
                                               f"train.steps={max(2, report['values']['train.steps']['value'])}"])
     with tempfile.TemporaryDirectory() as folder:
-        first, second = (profile(run, steps, pathlib.Path(folder)) for steps in (1, 2))
+        first, second = (profile(run, report, steps, pathlib.Path(folder)) for steps in (1, 2))
     rows = [less(one, first.get(key, {})) for key, one in second.items()]
     kernels = [row for row in rows if row and "kernel" in row]
     calls = [row for row in rows if row and "call" in row]
@@ -153,6 +173,5 @@ def step_of(run, report):
     model = model_of(report)
     for row in kernels:
         row["name"] = names[row["kernel"]]
-        elements = next((of(model) for name, of in ELEMENTS if name.match(row["name"])), 0)
-        row["elements"] = elements if row["name"].startswith("step_adamw") else elements * row["launches"]
+        row["elements"] = elements_of(row["name"], row["launches"], model)
     return sorted(kernels, key=lambda row: (-row["instructions"], row["name"], row["threads"])), calls

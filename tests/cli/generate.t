@@ -178,6 +178,10 @@ The run of an import has no checkpoint of its own yet:
   no complete checkpoint in {folder}/runs/odd/checkpoints
     a run saves one at its end, when it is stopped, and every checkpoint.every steps; name {folder}/odd for the weights that it begins with
   [2]
+  $ triax checkpoint list odd.toml
+  no complete checkpoint in {folder}/runs/odd/checkpoints
+    a run saves one at its end, when it is stopped, and every checkpoint.every steps
+  [2]
 
 Notes come after the texts, which may be within a line:
 

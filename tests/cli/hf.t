@@ -273,6 +273,25 @@ An export names the folder of a tokenizer that a run's checkpoint does not have:
     "bos_token_id": 0,
     "eos_token_id": 0,
 
+So has the run that begins with that run's checkpoint, also if config.json names the architecture by its type alone:
+
+  $ sed -i '/"architectures"/,/]/d' with-tokenizer/hf/config.json; grep -c architectures with-tokenizer/hf/config.json
+  0
+  [1]
+  $ triax train with-tokenizer.toml --set data.path=text --set train.steps=1 --set run.dir=further --set checkpoint.from=$(echo tuned/checkpoints/step-*) > /dev/null 2>&1
+  $ triax export hf further further-hf | tail -n +2
+  No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
+  $ grep os_token_id further-hf/config.json
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+  $ mv with-tokenizer moved
+  $ triax export hf further moved-hf | tail -n +2
+  bos_token_id and eos_token_id are null in config.json, because the imported model is not found: {folder}/with-tokenizer/manifest.json: does not exist; set them there
+  No tokenizer files: the checkpoint has none; --files copies them from another folder
+  $ grep os_token_id moved-hf/config.json
+    "bos_token_id": null,
+    "eos_token_id": null,
+
 A model that does not come from transformers has no such tokens, where files without the keys would have those of GPT-2:
 
   $ triax train base.toml --set run.dir=scratch --set train.steps=1 > /dev/null 2>&1

@@ -101,6 +101,8 @@ TEST_F(Config, RefusesAnObjectInThePlaceOfAValue) {
   for (const std::set<std::string>& ignored : {std::set<std::string>{}, {"num_attention_heads.q"}})
     EXPECT_THAT(refused(kObject, ignored),
                 ElementsAre("num_attention_heads is an object, and LlamaForCausalLM has one value there"));
+  EXPECT_THAT(refused(R"({"vocab_size": {"a": 7}})"), // and not that it is missing
+              ElementsAre("vocab_size is an object, and LlamaForCausalLM has one value there"));
   EXPECT_THAT(refused(R"({"vocab_size": 7, "rope_parameters": {"rope_theta": {"a": 1}}})"),
               ElementsAre("rope_parameters.rope_theta is an object, and LlamaForCausalLM has one value there"));
 }

@@ -43,6 +43,7 @@ void print_exported(const hf::ExportedModel& made) {
                                       grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
                                       report::bytes_text(made.bytes), shards))
                << '\n';
+  for (const std::string& note : made.notes) result_out() << printable_line(note) << '\n';
   if (hf::has_tokenizer(made.files)) return;
   const std::string next =
       made.other_tokenizer.empty()

@@ -100,7 +100,9 @@ class TRIAX_API HfMapping {
   /// the smallest value of their range, or the first of their choices.
   virtual std::vector<HfArchitecture> architectures() const = 0;
   /// Of a model with these options. Rows whose parameter the model does not have are not used; every parameter needs a
-  /// row. Tied parameters have one: that of the first layer.
+  /// row. Tied parameters have one: that of the first layer. May throw Error if the architecture cannot store a model
+  /// with these options: export then takes the next one. Import reads the tensors as those of another architecture that
+  /// the same options fit, and refuses the model if there is none.
   virtual std::vector<HfParameter> parameters(std::string_view architecture) const = 0;
   /// Options of this model whose value stands for one that the model computes, such as 0 for a default, with the
   /// computed value as --set takes it: {"inner", "11008"}. Export writes these values to config.json.

@@ -145,9 +145,7 @@ class ConfigReading {
   /// says.
   void refuse_objects() {
     for (const HfKey& key : architecture_.keys)
-      if (std::ranges::any_of(config_.values, [&](const auto& value) {
-            return is_in_object(value.first, key) && !is_known(value.first);
-          }))
+      if (is_object(key))
         refuse(text("{} is an object, and {} has one value there", key.key, architecture_.name), kOtherModel);
   }
 
@@ -184,6 +182,11 @@ class ConfigReading {
 
   static bool is_in_object(const std::string& key, const HfKey& object) { return key.starts_with(object.key + "."); }
 
+  bool is_object(const HfKey& key) const {
+    return std::ranges::any_of(
+        config_.values, [&](const auto& value) { return is_in_object(value.first, key) && !is_known(value.first); });
+  }
+
   bool is_in_known_object(const std::string& key) const {
     return std::ranges::any_of(architecture_.keys, [&](const HfKey& known) { return is_in_object(key, known); });
   }
@@ -195,6 +198,7 @@ class ConfigReading {
   void read(const HfKey& key) {
     const auto found = config_.values.find(key.key);
     if (found == config_.values.end() && (key.alternative || has_alternative(key))) return;
+    if (is_object(key)) return; // refused as an object
     if (found == config_.values.end() && key.absent.empty()) return refuse(text("{} is missing", key.key), kOtherModel);
     const std::string json = found == config_.values.end() ? key.absent : found->second;
     const auto listed =

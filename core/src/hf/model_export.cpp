@@ -11,6 +11,7 @@
 #include "checkpoint/weights.hpp"
 #include "hf/carried_files.hpp"
 #include "hf/json_file.hpp"
+#include "hf/model_origin.hpp"
 #include "hf/model_tensors.hpp"
 #include "hf/tensor_target.hpp"
 #include "os/path_names.hpp"
@@ -76,38 +77,23 @@ std::optional<std::string> config_value(const TensorReader& from, const std::str
   return found == from.manifest().config.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The files of the imported model that the run began with; empty if it did not. They are another checkpoint's, so what
-/// is wrong with them does not stop an export.
-fs::path files_of_origin(const TensorReader& from) {
-  const std::optional<std::string> origin = config_value(from, "checkpoint.from");
-  if (!origin) return {};
-  constexpr triax_option kFrom = option_path("from", nullptr, "checkpoint");
+/// The folder with the tokenizer of the imported model; empty if there is none that can be read.
+fs::path tokenizer_of(const fs::path& origin) {
   try {
-    return std::get<fs::path>(plugin::parse_option(kFrom, *origin)) / kCarriedFolder;
-  } catch (const Error&) { // a damaged value
-    return {};
-  }
-}
-
-/// The folder with the tokenizer of that model; empty if there is none that can be read.
-fs::path tokenizer_of_origin(const TensorReader& from) {
-  fs::path files = files_of_origin(from);
-  try {
-    if (!files.empty() && has_tokenizer(carried_files(files))) return files;
+    if (!origin.empty() && has_tokenizer(carried_files(origin))) return origin;
   } catch (const Error&) { // a damaged folder
   }
   return {};
 }
 
-/// What config.json in the folder names, or nothing if it cannot be read.
-std::vector<std::string> architectures_in(const fs::path& folder) {
-  std::error_code unknown;
-  if (folder.empty() || !fs::exists(folder / kConfigFile, unknown)) return {};
-  try {
-    return read_model_config(folder).architectures;
-  } catch (const Error&) { // a damaged file
-    return {};
-  }
+/// The architecture that config.json in the folder names, or null.
+const HfArchitecture* architecture_in(const fs::path& folder, const MappedPlugin& plugin) {
+  const ModelConfig config = read_model_config(folder);
+  for (const std::string& name : config.architectures)
+    if (const HfArchitecture* found = plugin.find(name)) return found;
+  if (!config.architectures.empty()) return nullptr;
+  const auto found = std::ranges::find(plugin.architectures, config.model_type, &HfArchitecture::model_type);
+  return found == plugin.architectures.end() ? nullptr : &*found;
 }
 
 MappedPlugin plugin_of(const TensorReader& from, const std::vector<fs::path>& paths) {
@@ -130,6 +116,7 @@ ModelExport::ModelExport(TensorReader& from, ExportRequest request)
   files_ = carried_files(files_from_);
   plugin_ = plugin_of(from_, request_.paths);
   read_options();
+  find_model_before();
   choose_architecture();
   if (!refusals_.empty()) return;
   match_weights();
@@ -158,13 +145,30 @@ void ModelExport::read_options() {
   }
 }
 
-/// That of the imported model that the weights began with; empty if they did not. Several architectures may have the
-/// same layers.
-std::string ModelExport::architecture_before() const {
-  for (const fs::path& folder : {from_.folder() / kCarriedFolder, files_of_origin(from_)})
-    for (const std::string& name : architectures_in(folder))
-      if (plugin_.find(name)) return name;
-  return {};
+/// The imported model that the weights began with, of this checkpoint or of another one. What is wrong with another
+/// checkpoint does not stop an export.
+void ModelExport::find_model_before() {
+  const fs::path own = from_.folder() / kCarriedFolder;
+  if (os::is_there(own / kConfigFile)) {
+    config_before_ = own / kConfigFile;
+    architecture_before_ = architecture_in(own, plugin_);
+    return;
+  }
+  ModelOrigin origin = find_origin(from_);
+  origin_ = origin.folder;
+  try {
+    if (!origin_.empty()) architecture_before_ = architecture_in(origin_, plugin_);
+    if (architecture_before_) config_before_ = origin_ / kConfigFile;
+    if (!origin_.empty() && !architecture_before_)
+      origin.problem = text("{}: {} does not have its architecture", origin_ / kConfigFile, plugin_.name);
+  } catch (const Error& error) {
+    origin.problem = text("{}: {}", error.where(), error.message());
+  }
+  if (!origin.problem.empty())
+    notes_.push_back(
+        text("bos_token_id and eos_token_id are null in config.json, because the imported model is not "
+             "found: {}; set them there",
+             origin.problem));
 }
 
 void ModelExport::choose_architecture() {
@@ -177,12 +181,11 @@ void ModelExport::choose_architecture() {
   }
   const MappedModel model(plugin_, options_);
   const OptionTexts resolved = model.resolved_options();
-  const std::string before = architecture_before();
   std::vector<const HfArchitecture*> candidates;
   for (const HfArchitecture& each : plugin_.architectures)
     if (request_.architecture.empty() || each.name == request_.architecture) candidates.push_back(&each);
   std::stable_partition(candidates.begin(), candidates.end(),
-                        [&](const HfArchitecture* each) { return each->name == before; });
+                        [&](const HfArchitecture* each) { return each == architecture_before_; });
   std::optional<Error> unstorable; // of the first whose keys fit
   for (const HfArchitecture* each : candidates) {
     Refusals refused;
@@ -198,6 +201,7 @@ void ModelExport::choose_architecture() {
       if (!unstorable) unstorable = error;
       continue;
     }
+    if (unstorable) notes_.push_back(text("Exported as {}: {}", each->name, unstorable->message()));
     architecture_ = each;
     values_ = std::move(values);
     refusals_ = {};
@@ -260,13 +264,7 @@ void ModelExport::plan_shards() {
 
 /// Keys that do not change what the model computes, such as ids of tokens, are those of the imported model.
 void ModelExport::make_config() {
-  fs::path carried = from_.folder() / kCarriedFolder / kConfigFile;
-  if (!os::is_there(carried)) {
-    const fs::path origin = files_of_origin(from_);
-    const bool is_same = architectures_in(origin) == std::vector<std::string>{architecture_->name};
-    carried = is_same ? origin / kConfigFile : fs::path();
-  }
-  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())), carried);
+  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())), config_before_);
 }
 
 /// Writes the file of a shard, and adds its tensors to `out`.
@@ -304,8 +302,8 @@ std::string ModelExport::index(std::uint64_t bytes) const {
 ExportedModel ModelExport::write(const StopRequest& stop) {
   TRIAX_REQUIRE(refusals_.empty(), "a model that was refused");
   checkpoint::check_weights(from_, stop);
-  ExportedModel out{request_.folder, architecture_->name, targets_.size(), shards_, 0, 0, files_, {}};
-  if (!has_tokenizer(files_)) out.other_tokenizer = tokenizer_of_origin(from_);
+  ExportedModel out{request_.folder, architecture_->name, targets_.size(), shards_, 0, 0, files_, {}, notes_};
+  if (!has_tokenizer(files_)) out.other_tokenizer = tokenizer_of(origin_);
   checkpoint::StagedFolder folder(request_.folder);
   const auto write_text = [&](const char* name, const std::string& content) {
     os::DurableFile file = folder.file(name);

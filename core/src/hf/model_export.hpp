@@ -39,6 +39,7 @@ struct ExportedModel {
   std::vector<std::string> files; // that were carried along
   /// If there is no tokenizer: the folder with that of the imported model that the run began with; may be empty.
   std::filesystem::path other_tokenizer;
+  std::vector<std::string> notes; // what the user may not expect, a sentence each
 };
 
 class ModelExport {
@@ -57,7 +58,7 @@ class ModelExport {
   };
 
   void read_options();
-  std::string architecture_before() const;
+  void find_model_before();
   void choose_architecture();
   void match_weights();
   void plan_shards();
@@ -72,6 +73,10 @@ class ModelExport {
   const ExportRequest request_;
   MappedPlugin plugin_;
   OptionTexts options_;
+  std::filesystem::path origin_;        // folder of the imported model that is another checkpoint's; may be empty
+  std::filesystem::path config_before_; // config.json of the imported model; may be empty
+  const HfArchitecture* architecture_before_ = nullptr; // its architecture
+  std::vector<std::string> notes_;
   const HfArchitecture* architecture_ = nullptr;
   std::vector<std::pair<std::string, std::string>> values_; // of config.json
   std::vector<StoredParameter> parameters_;

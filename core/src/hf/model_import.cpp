@@ -102,9 +102,36 @@ void ModelImport::match_model() {
   for (const Refusal& refusal : model.refusals())
     refusals_.add({refusal.code, {}, text("{}: {}", request_.folder / kConfigFile, refusal.message), refusal.hint});
   if (!refusals_.empty()) return;
+  try {
+    model.rows(*architecture_);
+  } catch (const Error&) {
+    if (match_another(model)) return;
+    throw;
+  }
   parameters_ = model.parameters(*architecture_);
   match_ = match_tensors(*tensors_, {plugin_.name, *architecture_, parameters_});
   refusals_.add(match_.refusals);
+}
+
+/// A plugin may refuse to store the model as its architecture, where only an earlier version of transformers did so.
+/// Its tensors are then those of another architecture that the same options fit.
+bool ModelImport::match_another(const MappedModel& model) {
+  const auto is_same = [&](const std::pair<std::string, std::string>& option) {
+    const triax_option& row = plugin_.rows.at(option.first);
+    const auto set = options_.find(option.first);
+    return set != options_.end() && plugin::parse_option(row, set->second) == plugin::parse_option(row, option.second);
+  };
+  for (const HfArchitecture& other : plugin_.architectures) {
+    if (&other == architecture_ || !std::ranges::all_of(other.options, is_same)) continue;
+    try {
+      parameters_ = model.parameters(other);
+    } catch (const Error&) { // cannot store it either
+      continue;
+    }
+    match_ = match_tensors(*tensors_, {plugin_.name, *architecture_, parameters_});
+    if (match_.refusals.empty()) return true;
+  }
+  return false;
 }
 
 checkpoint::Manifest ModelImport::manifest() const {

@@ -50,6 +50,7 @@ class ModelImport {
   void read_config();
   void read_tensors();
   void match_model();
+  bool match_another(const MappedModel& model);
   checkpoint::Manifest manifest() const;
   std::string toml() const;
 

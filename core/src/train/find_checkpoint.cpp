@@ -38,12 +38,9 @@ config::RunConfig load_keys(const fs::path& toml) {
   return std::move(*loaded.run);
 }
 
-/// For a run that has saved nothing.
-std::string hint_without_checkpoint(const fs::path& run) {
-  std::string out = "a run saves one at its end, when it is stopped, and every checkpoint.every steps";
-  if (is_folder(run)) return out;
-  const fs::path from = load_keys(run).checkpoint.from;
-  return from.empty() ? out : out + text("; name {} for the weights that it begins with", from);
+/// The checkpoint that a run begins with; empty if there is none, or only the run's folder is named.
+fs::path begins_with(const fs::path& run) {
+  return is_folder(run) ? fs::path() : fs::path(load_keys(run).checkpoint.from);
 }
 
 fs::path folder_of_checkpoints(const fs::path& run) {
@@ -59,10 +56,8 @@ fs::path folder_of_checkpoints(const fs::path& run) {
   return is_folder(inside) ? inside : run;
 }
 
-} // namespace
-
-RunCheckpoints find_checkpoints(const fs::path& run) {
-  const fs::path named = without_slash(run);
+/// Also if there are none.
+RunCheckpoints search_checkpoints(const fs::path& named) {
   const bool is_step = checkpoint::step_of(named.filename().string()).has_value();
   if (is_folder(named) && is_step && !is_checkpoint(named))
     throw Error(text("has no {}: the checkpoint is not complete", checkpoint::kManifestFile), named.string(),
@@ -72,15 +67,33 @@ RunCheckpoints find_checkpoints(const fs::path& run) {
   RunCheckpoints out{folder_of_checkpoints(named), {}, {}};
   out.found = checkpoint::checkpoints_in(out.folder);
   out.incomplete = checkpoint::incomplete_in(out.folder);
-  if (out.found.empty())
-    throw Error(text("no complete checkpoint in {}", out.folder), {},
-                out.folder == named ? kWhatToName : hint_without_checkpoint(named));
+  return out;
+}
+
+/// `more`: a next step beside that of every run.
+[[noreturn]] void refuse_none(const fs::path& folder, const fs::path& named, const std::string& more) {
+  throw Error(text("no complete checkpoint in {}", folder), {},
+              folder == named
+                  ? kWhatToName
+                  : "a run saves one at its end, when it is stopped, and every checkpoint.every steps" + more);
+}
+
+} // namespace
+
+RunCheckpoints find_checkpoints(const fs::path& run) {
+  const fs::path named = without_slash(run);
+  RunCheckpoints out = search_checkpoints(named);
+  if (out.found.empty()) refuse_none(out.folder, named, {});
   return out;
 }
 
 fs::path find_checkpoint(const fs::path& path) {
   const fs::path named = without_slash(path);
-  return is_folder(named) && is_checkpoint(named) ? named : find_checkpoints(named).found.back().folder;
+  if (is_folder(named) && is_checkpoint(named)) return named;
+  const RunCheckpoints all = search_checkpoints(named);
+  if (!all.found.empty()) return all.found.back().folder;
+  const fs::path from = begins_with(named);
+  refuse_none(all.folder, named, from.empty() ? "" : text("; name {} for the weights that it begins with", from));
 }
 
 } // namespace triax::train

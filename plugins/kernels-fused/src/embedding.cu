@@ -80,51 +80,46 @@ __device__ __forceinline__ std::int64_t end_of_token(const SortedTokens& sorted,
   return high;
 }
 
-/// Elements that a thread adds: a vector of the wider of both types, so that a warp's accesses to rows of either type
-/// are to whole sectors.
-template <class T, class To>
-inline constexpr int kAdded = kVec<T> < kVec<To> ? kVec<T> : kVec<To>;
-
-/// `whole`: kCount elements, at a multiple of their size. Else the first `valid`; the others are 0.
+/// `whole`: kCount elements, at a multiple of their size. Else the first `valid`; the others are 0. Gradients have the
+/// type of the table, or 16 bits for a table of f32: kCount is then half of their vector.
 template <int kCount, class T>
 __device__ __forceinline__ void load_elements(float (&out)[kCount], const T* from, int valid, bool whole) {
-  if (whole && kCount == kVec<T>) {
-    const Floats<T> floats = load(from, kVec<T>, true);
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
-  } else if (whole && 2 * kCount == kVec<T>) {
-    const uint2 words = *reinterpret_cast<const uint2*>(from);
-    const Floats<T> floats = to_floats(Vec16<T>{{words.x, words.y}});
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
-  } else {
+  static_assert(kCount == kVec<T> || 2 * kCount == kVec<T>);
+  if (!whole) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) out[i] = i < valid ? to_float(from[i]) : 0.0f;
+    return;
   }
-}
-template <int kCount, class T>
-__device__ __forceinline__ void store_elements(T* to, const float (&values)[kCount], int valid, bool whole) {
-  Floats<T> floats{};
+  Floats<T> floats;
+  if constexpr (kCount == kVec<T>) {
+    floats = load(from, kVec<T>, true);
+  } else {
+    const uint2 words = *reinterpret_cast<const uint2*>(from);
+    floats = to_floats(Vec16<T>{{words.x, words.y}});
+  }
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) floats.values[i] = values[i];
-  if (whole && kCount == kVec<T>) {
+  for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
+}
+template <class T>
+__device__ __forceinline__ void store_elements(T* to, const float (&values)[kVec<T>], int valid, bool whole) {
+  if (whole) {
+    Floats<T> floats{};
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) floats.values[i] = values[i];
     store_words(to, from_floats(floats).words);
-  } else if (whole && 2 * kCount == kVec<T>) {
-    const Vec16<T> vec = from_floats(floats);
-    store_words(to, {vec.words[0], vec.words[1]});
   } else {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
+    for (int i = 0; i < kVec<T>; ++i) {
       if (i < valid) to[i] = from_float<T>(values[i]);
     }
   }
 }
 
-/// One thread per kAdded elements of a row and sorted position; only the first position of each token adds.
+/// One thread per vector of the table's row and sorted position; only the first position of each token adds.
 template <class T, class To>
 __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, SortedTokens sorted,
                                                              std::int64_t count, std::int64_t parts, bool aligned) {
-  constexpr int kCount = kAdded<T, To>;
+  constexpr int kCount = kVec<To>;
   const cuda::GridStride stride = cuda::grid_stride();
   for (std::int64_t item = stride.first; item < count * parts; item += stride.step) {
     const std::int64_t position = item / parts, column = item % parts * kCount;
@@ -173,9 +168,9 @@ void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) 
   launch_rows<RowMapping<kWarpSize, 0>>(Op::embed_bwd, context, count, sort_tokens, sorted,
                                         args.tokens.as<const std::int32_t>(), count);
   cuda::by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
-    const std::int64_t parts = (h + kAdded<T, To> - 1) / kAdded<T, To>;
+    const std::int64_t parts = (h + kVec<To> - 1) / kVec<To>;
     const Table<To> table{args.dtable.as<To>(), args.begin, args.valid, h};
-    const bool aligned = h % kAdded<T, To> == 0 && aligned_views({&args.dy, &args.dtable});
+    const bool aligned = h % kVec<To> == 0 && aligned_views({&args.dy, &args.dtable});
     launch_items(Op::embed_bwd, context, count * parts, add_token_rows<T, To>, table, args.dy.as<const T>(), sorted,
                  count, parts, aligned);
   });

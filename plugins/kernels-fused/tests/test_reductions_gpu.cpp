@@ -58,10 +58,10 @@ TEST_F(Reductions, CrossEntropyOfLogitsThatAreNotFinite) {
 }
 
 TEST_F(Reductions, EmbeddingGradientsAgree) {
-  for (const std::int64_t h : {1, 33, 64}) {
+  for (const std::int64_t h : {1, 33, 36, 64}) { // 36: whole vectors of f32, and not of 16 bits
     CaseTensor t = own("t", Role::in, DType::i32, {700}, {});
     for (int i = 0; i < 700; ++i) t.values.push_back(i % 3 == 0 ? 4 : (i * i + 7) % 40);
-    for (const DType type : {DType::f32, DType::bf16}) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
       const OperationCase one{
           text("embed_bwd {} {}", name_of(type), h),
           type,
@@ -71,6 +71,10 @@ TEST_F(Reductions, EmbeddingGradientsAgree) {
             use(EmbedBwd{v["table"], v["dy"], v["t"], 2, 35});
           }};
       expect_near(one, 1e-5);
+      const CaseResults aligned = run_case(tested->set(), tested->device(), one, type);
+      for (const std::int64_t shift : {1, 2})
+        EXPECT_TRUE(aligned == run_case(tested->set(), tested->device(), one, type, shift))
+            << one.name << ", shifted by " << shift;
     }
   }
 }

@@ -147,7 +147,7 @@ TEST_F(Blas, AHandleIsOfItsDeviceUntilItIsDestroyed) {
           [&] { return cublasSetMathMode(other, CUBLAS_DEFAULT_MATH); });
 }
 
-// 0 if C, a product of 2 x 1 x 3, is zero, and what is behind it unchanged.
+// 0 if C, a product of 2 x 1 x 3 with each compute type, is zero, and what is behind it unchanged.
 int zero_product() {
   float* data = nullptr;
   cudaMalloc(reinterpret_cast<void**>(&data), 16 * sizeof(float));
@@ -159,9 +159,9 @@ int zero_product() {
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   cublasSetStream(handle, stream);
   const float alpha = 1, beta = 0;
-  cublasGemmStridedBatchedEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 3, &alpha, data, CUDA_R_32F, 2, 6, data + 6,
-                                CUDA_R_32F, 3, 3, &beta, data + 9, CUDA_R_32F, 2, 2, 1, CUBLAS_COMPUTE_32F,
-                                CUBLAS_GEMM_DEFAULT);
+  for (const cublasComputeType_t compute : {CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32})
+    cublasGemmStridedBatchedEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 1, 3, &alpha, data, CUDA_R_32F, 2, 6, data + 6,
+                                  CUDA_R_32F, 3, 3, &beta, data + 9, CUDA_R_32F, 2, 2, 1, compute, CUBLAS_GEMM_DEFAULT);
   cudaStreamSynchronize(stream);
   std::vector<float> results(3);
   cudaMemcpy(results.data(), data + 9, 3 * sizeof(float), cudaMemcpyDeviceToHost);
@@ -180,8 +180,9 @@ TEST(BlasDeathTest, ZeroProductsAreCountedAndNotComputed) {
   EXPECT_EXIT(std::exit(zero_product()), ::testing::ExitedWithCode(0), "");
   std::stringstream text;
   text << std::ifstream(file).rdbuf();
-  EXPECT_THAT(text.str(), ::testing::HasSubstr("{\"call\": \"product CUDA_R_32F 2 x 1 x 3\", \"launches\": 1, "
-                                               "\"flops\": 12, \"bytes\": 44}\n"));
+  for (const char* type : {"CUDA_R_32F", "CUDA_R_32F as TF32"})
+    EXPECT_THAT(text.str(), ::testing::HasSubstr(std::string("{\"call\": \"product ") + type +
+                                                 " 2 x 1 x 3\", \"launches\": 1, \"flops\": 12, \"bytes\": 44}\n"));
   std::filesystem::remove(file);
   unsetenv(kName);
   unsetenv("TRIAX_GPU_PRODUCTS");

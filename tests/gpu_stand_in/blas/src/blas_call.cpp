@@ -75,9 +75,10 @@ void spoil_workspace(int device, void* workspace, std::size_t bytes) {
   if (memory.owns(number(workspace))) std::memset(memory.written(number(workspace)), 0, spoiled);
 }
 
-void count_product(cudaDataType type, const ProductSize& size, std::size_t bytes) {
-  std::string name = "product " + name_of(type) + " " + std::to_string(size.m) + " x " + std::to_string(size.n) +
-                     " x " + std::to_string(size.k);
+void count_product(cudaDataType type, cublasComputeType_t compute, const ProductSize& size, std::size_t bytes) {
+  const std::string as = compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? " as TF32 " : " ";
+  std::string name = "product " + name_of(type) + as + std::to_string(size.m) + " x " + std::to_string(size.n) + " x " +
+                     std::to_string(size.k);
   if (size.batch != 1) name += ", batch of " + std::to_string(size.batch);
   count_library_call(name, static_cast<std::uint64_t>(2 * size.m * size.n * size.k * size.batch), bytes);
 }

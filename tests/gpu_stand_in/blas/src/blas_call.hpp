@@ -44,8 +44,8 @@ void spoil_workspace(int device, void* workspace, std::size_t bytes);
 struct ProductSize {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
 };
-// Counts a product for TRIAX_GPU_PROFILE. `bytes`: of its operands and results, each once.
-void count_product(cudaDataType type, const ProductSize& size, std::size_t bytes);
+// Counts a product for TRIAX_GPU_PROFILE. `type`: of A and B; `bytes`: of its operands and results, each once.
+void count_product(cudaDataType type, cublasComputeType_t compute, const ProductSize& size, std::size_t bytes);
 
 // Throws BlasError if the stream does not take the work.
 void submit_product(cudaStream_t stream, const char* name, std::function<void()> work);

@@ -55,6 +55,7 @@ struct Gemm {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
   float alpha = 1, beta = 0;
   Blas blas;
+  cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
 };
 
 Matrix at(const Operand& operand, std::int64_t index) {
@@ -76,7 +77,8 @@ Operand operand_of(cublasOperation_t operation, const void* address, cudaDataTyp
   return {{address, type, rows, columns, leading}, transposed, stride};
 }
 
-void check_types(const Gemm& g, cublasComputeType_t compute) {
+void check_types(const Gemm& g) {
+  const cublasComputeType_t compute = g.compute;
   if (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32) {
     unknown("compute type " + std::to_string(compute));
   }
@@ -155,7 +157,7 @@ void submit_gemm(const Gemm& g) {
     const std::size_t accesses_of_c = g.beta == 0 ? 1 : 2;
     const std::size_t bytes =
         g.a.matrix.element_bytes() + g.b.matrix.element_bytes() + accesses_of_c * g.c.matrix.element_bytes();
-    count_product(g.a.matrix.type, {g.m, g.n, g.k, g.batch}, static_cast<std::size_t>(g.batch) * bytes);
+    count_product(g.a.matrix.type, g.compute, {g.m, g.n, g.k, g.batch}, static_cast<std::size_t>(g.batch) * bytes);
   });
 }
 
@@ -248,8 +250,9 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperat
                  batch,
                  *static_cast<const float*>(alpha),
                  *static_cast<const float*>(beta),
-                 blas};
-    check_types(g, compute);
+                 blas,
+                 compute};
+    check_types(g);
     if (m == 0 || n == 0 || batch == 0) return;
     check(g);
     submit_gemm(g);

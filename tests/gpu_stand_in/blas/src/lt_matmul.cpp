@@ -215,7 +215,7 @@ void run(const Matmul& m) {
   if (m.product.sums_b()) {
     write_matrix(m.device, m.bias(), sums_of(b, m.k(), m.d.columns), "cublasLtMatmul: the gradient of the bias");
   }
-  count_product(m.a.type, {m.d.rows, m.d.columns, m.k()}, bytes_moved(m));
+  count_product(m.a.type, m.product.compute, {m.d.rows, m.d.columns, m.k()}, bytes_moved(m));
 }
 
 } // namespace
