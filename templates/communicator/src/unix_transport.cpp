@@ -165,10 +165,7 @@ void UnixTransport::post_receive(Request& request, p2p::Endpoint& from, void* da
   request.handle = &operation;
   const auto found = std::find_if(peer.messages.begin(), peer.messages.end(),
                                   [&](const Message& message) { return message.header.tag == tag; });
-  if (found == peer.messages.end()) {
-    peer.receives.push_back(&operation);
-    return;
-  }
+  if (found == peer.messages.end()) return peer.receives.push_back(&operation);
   Message message = std::move(*found);
   peer.messages.erase(found);
   deliver(peer, operation, message.header, message.data.data());

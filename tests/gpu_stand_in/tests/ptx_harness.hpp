@@ -21,6 +21,17 @@ inline std::string module_of(const std::string& text) {
   return ".version 8.0\n.target sm_80\n.address_size 64\n" + text;
 }
 
+// A kernel of one warp or more; %out is the address of this thread's word (4 bytes), %l its lane.
+inline std::string warp_kernel(const std::string& body, const std::string& before = "") {
+  return before +
+         ".visible .entry k(.param .u64 in, .param .u64 result)\n{\n.reg .b32 %t, %l, %r<12>;\n.reg .b64 %in, %out, "
+         "%x<4>;\n"
+         ".reg .b16 %h<4>;\n.reg .f32 %f<16>;\n.reg .pred %p<4>;\nld.param.u64 %in, [in];\nld.param.u64 %out, "
+         "[result];\nmov.u32 %t, %tid.x;\n"
+         "and.b32 %l, %t, 31;\nmul.wide.u32 %x0, %t, 4;\nadd.s64 %out, %out, %x0;\n" +
+         body + "\nret;\n}\n";
+}
+
 // One device and the kernels of one PTX text.
 class Machine {
  public:

@@ -12,19 +12,8 @@ namespace {
 
 using Words = std::vector<std::uint32_t>;
 
-// A kernel of one warp or more; %out is the address of this thread's word (4 bytes), %l its lane.
-std::string kernel(const std::string& body, const std::string& before = "") {
-  return before +
-         ".visible .entry k(.param .u64 in, .param .u64 result)\n{\n.reg .b32 %t, %l, %r<12>;\n.reg .b64 %in, %out, "
-         "%x<4>;\n"
-         ".reg .b16 %h<4>;\n.reg .f32 %f<16>;\n.reg .pred %p<4>;\nld.param.u64 %in, [in];\nld.param.u64 %out, "
-         "[result];\nmov.u32 %t, %tid.x;\n"
-         "and.b32 %l, %t, 31;\nmul.wide.u32 %x0, %t, 4;\nadd.s64 %out, %out, %x0;\n" +
-         body + "\nret;\n}\n";
-}
-
 Words run(const std::string& body, unsigned threads = 32, const std::string& before = "") {
-  Machine m(kernel(body, before));
+  Machine m(warp_kernel(body, before));
   const auto in = m.buffer(Words(256, 0)), out = m.unwritten(4 * threads);
   EXPECT_EQ(m.error_of("k", {1}, {threads}, {in, out}), "") << body;
   return m.read<std::uint32_t>(out, threads);
@@ -87,13 +76,13 @@ TEST(PtxWarps, LoopsOfLanesEndApart) {
 }
 
 TEST(PtxWarps, SpecialRegisters) {
-  Machine m(
-      kernel("mov.u32 %r0, %ctaid.y;\nmov.u32 %r1, %tid.y;\nmov.u32 %r2, %nctaid.y;\nmov.u32 %r3, %ntid.y;\nmov.u32 "
-             "%r4, %laneid;\nmov.u32 %r5, %warpid;\n"
-             "mad.lo.u32 %r6, %r0, %r3, %r1;\nmul.wide.u32 %x1, %r6, 32;\nld.param.u64 %out, [result];\nadd.s64 %out, "
-             "%out, %x1;\n"
-             "setp.ne.u32 %p0, %t, 0;\n@%p0 ret;\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};\nst.global.v2.u32 "
-             "[%out+16], {%r4, %r5};"));
+  Machine m(warp_kernel(
+      "mov.u32 %r0, %ctaid.y;\nmov.u32 %r1, %tid.y;\nmov.u32 %r2, %nctaid.y;\nmov.u32 %r3, %ntid.y;\nmov.u32 "
+      "%r4, %laneid;\nmov.u32 %r5, %warpid;\n"
+      "mad.lo.u32 %r6, %r0, %r3, %r1;\nmul.wide.u32 %x1, %r6, 32;\nld.param.u64 %out, [result];\nadd.s64 %out, "
+      "%out, %x1;\n"
+      "setp.ne.u32 %p0, %t, 0;\n@%p0 ret;\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};\nst.global.v2.u32 "
+      "[%out+16], {%r4, %r5};"));
   const auto in = m.buffer(Words(1, 0)), out = m.unwritten(32 * 8);
   EXPECT_EQ(m.error_of("k", {1, 2}, {16, 4}, {in, out}), "");
   const auto got = m.read<std::uint32_t>(out, 64);
@@ -103,9 +92,9 @@ TEST(PtxWarps, SpecialRegisters) {
 
 TEST(PtxWarps, SpecialRegistersOfTheThirdDimension) {
   Machine m(
-      kernel("mov.u32 %r0, %ctaid.z;\nmov.u32 %r1, %tid.z;\nmov.u32 %r2, %nctaid.z;\nmov.u32 %r3, %ntid.z;\n"
-             "mad.lo.u32 %r6, %r0, %r3, %r1;\nmul.wide.u32 %x1, %r6, 16;\nld.param.u64 %out, [result];\n"
-             "add.s64 %out, %out, %x1;\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};"));
+      warp_kernel("mov.u32 %r0, %ctaid.z;\nmov.u32 %r1, %tid.z;\nmov.u32 %r2, %nctaid.z;\nmov.u32 %r3, %ntid.z;\n"
+                  "mad.lo.u32 %r6, %r0, %r3, %r1;\nmul.wide.u32 %x1, %r6, 16;\nld.param.u64 %out, [result];\n"
+                  "add.s64 %out, %out, %x1;\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};"));
   const auto in = m.buffer(Words(1, 0)), out = m.unwritten(16 * 6);
   EXPECT_EQ(m.error_of("k", {1, 1, 2}, {1, 1, 3}, {in, out}), "");
   const auto got = m.read<std::uint32_t>(out, 24);
@@ -129,14 +118,14 @@ TEST(PtxWarps, MasksOfLanes) {
 }
 
 TEST(PtxWarps, LoadsExtendAndVectorsKeepTheirOrder) {
-  Machine m(
-      kernel("ld.global.s8 %r0, [%in+3];\nld.global.u8 %r1, [%in+3];\nld.global.s16 %r2, [%in+2];\nld.global.u16 %r3, "
-             "[%in+2];\n"
-             "ld.global.v4.u8 {%r4, %r5, %r6, %r7}, [%in];\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};\n"
-             "st.global.v4.u8 [%out+16], {%r7, %r6, %r5, %r4};\nld.global.v2.u64 {%x1, %x2}, "
-             "[%in+16];\nst.global.v2.u64 [%out+32], {%x2, %x1};\n"
-             "cvta.to.global.u64 %x3, %in;\nld.u32 %r8, [%x3+4];\nst.u32 [%out+20], %r8;\nld.volatile.global.u32 %r9, "
-             "[%x3+4];\nst.volatile.global.u32 [%out+24], %r9;"));
+  Machine m(warp_kernel(
+      "ld.global.s8 %r0, [%in+3];\nld.global.u8 %r1, [%in+3];\nld.global.s16 %r2, [%in+2];\nld.global.u16 %r3, "
+      "[%in+2];\n"
+      "ld.global.v4.u8 {%r4, %r5, %r6, %r7}, [%in];\nst.global.v4.u32 [%out], {%r0, %r1, %r2, %r3};\n"
+      "st.global.v4.u8 [%out+16], {%r7, %r6, %r5, %r4};\nld.global.v2.u64 {%x1, %x2}, "
+      "[%in+16];\nst.global.v2.u64 [%out+32], {%x2, %x1};\n"
+      "cvta.to.global.u64 %x3, %in;\nld.u32 %r8, [%x3+4];\nst.u32 [%out+20], %r8;\nld.volatile.global.u32 %r9, "
+      "[%x3+4];\nst.volatile.global.u32 [%out+24], %r9;"));
   const auto in = m.buffer(std::vector<std::uint64_t>{0x55667788F1E2D3C4, 0, 1, 2}), out = m.unwritten(48);
   EXPECT_EQ(m.error_of("k", {1}, {1}, {in, out}), "");
   const auto got = m.read<std::uint32_t>(out, 12);
@@ -156,11 +145,11 @@ TEST(PtxWarps, LoadsExtendAndVectorsKeepTheirOrder) {
 std::uint64_t shared_atomic(const std::string& atomic, const std::vector<std::uint64_t>& values,
                             bool is_global = false) {
   Machine m(
-      kernel("mov.u32 %r8, place;\nld.global.b64 %x0, [%in];\nst.shared.b64 [%r8], %x0;\n"
-             "ld.global.b64 %x1, [%in+8];\nld.global.b64 %x2, [%in+16];\nld.global.b32 %r1, [%in+8];\n"
-             "ld.global.b32 %r2, [%in+16];\n" +
-                 atomic + "bar.sync 0;\nld.shared.b64 %x0, [%r8];\nst.global.b64 [%out], %x0;",
-             ".shared .align 8 .b8 place[8];\n"));
+      warp_kernel("mov.u32 %r8, place;\nld.global.b64 %x0, [%in];\nst.shared.b64 [%r8], %x0;\n"
+                  "ld.global.b64 %x1, [%in+8];\nld.global.b64 %x2, [%in+16];\nld.global.b32 %r1, [%in+8];\n"
+                  "ld.global.b32 %r2, [%in+16];\n" +
+                      atomic + "bar.sync 0;\nld.shared.b64 %x0, [%r8];\nst.global.b64 [%out], %x0;",
+                  ".shared .align 8 .b8 place[8];\n"));
   const auto in = m.buffer(values), out = m.unwritten(8);
   EXPECT_EQ(m.error_of("k", {1}, {1}, {in, out}), "") << atomic;
   return m.read<std::uint64_t>(is_global ? in : out, 1)[0];
@@ -200,9 +189,9 @@ TEST(PtxWarps, AtomicsOfEachKind) {
     const std::string reg = c.wide ? "%x1" : "%r1", third = c.wide ? "%x2" : "%r2", result = c.wide ? "%x3" : "%r3",
                       n = c.wide ? "64" : "32";
     const std::string third_text = c.op.starts_with("cas") ? ", " + third : "";
-    Machine m(kernel("ld.global.b" + n + " " + reg + ", [%in+8];\nld.global.b" + n + " " + third +
-                     ", [%in+16];\natom.global." + c.op + " " + result + ", [%in], " + reg + third_text +
-                     ";\nst.global.b" + n + " [%out], " + result + ";"));
+    Machine m(warp_kernel("ld.global.b" + n + " " + reg + ", [%in+8];\nld.global.b" + n + " " + third +
+                          ", [%in+16];\natom.global." + c.op + " " + result + ", [%in], " + reg + third_text +
+                          ";\nst.global.b" + n + " [%out], " + result + ";"));
     const auto in = m.buffer(std::vector<std::uint64_t>{c.old, c.b, c.c}),
                out = m.buffer(std::vector<std::uint64_t>{0});
     EXPECT_EQ(m.error_of("k", {1}, {1}, {in, out}), "") << c.op;
@@ -276,15 +265,15 @@ TEST(PtxWarps, MatrixProducts) {
       in.insert(in.end(), {0, 0});
     }
     const std::string type = brain ? "bf16" : "f16";
-    Machine m(
-        kernel("mul.wide.u32 %x1, %t, 48;\nadd.s64 %x1, %in, %x1;\nld.global.v4.u32 {%r0, %r1, %r2, %r3}, "
-               "[%x1];\nld.global.v2.u32 {%r4, %r5}, [%x1+16];\n"
-               "ld.global.v2.f32 {%f0, %f1}, [%x1+24];\nld.global.v2.f32 {%f2, %f3}, [%x1+32];\n"
-               "mma.sync.aligned.m16n8k16.row.col.f32." +
-               type + "." + type +
-               ".f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};\n"
-               "mul.wide.u32 %x2, %t, 16;\nld.param.u64 %out, [result];\nadd.s64 %out, %out, %x2;\nst.global.v4.f32 "
-               "[%out], {%f0, %f1, %f2, %f3};"));
+    Machine m(warp_kernel(
+        "mul.wide.u32 %x1, %t, 48;\nadd.s64 %x1, %in, %x1;\nld.global.v4.u32 {%r0, %r1, %r2, %r3}, "
+        "[%x1];\nld.global.v2.u32 {%r4, %r5}, [%x1+16];\n"
+        "ld.global.v2.f32 {%f0, %f1}, [%x1+24];\nld.global.v2.f32 {%f2, %f3}, [%x1+32];\n"
+        "mma.sync.aligned.m16n8k16.row.col.f32." +
+        type + "." + type +
+        ".f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};\n"
+        "mul.wide.u32 %x2, %t, 16;\nld.param.u64 %out, [result];\nadd.s64 %out, %out, %x2;\nst.global.v4.f32 "
+        "[%out], {%f0, %f1, %f2, %f3};"));
     const auto from = m.buffer(in), out = m.unwritten(512);
     EXPECT_EQ(m.error_of("k", {1}, {32}, {from, out}), "");
     const auto got = m.read<float>(out, 128);
@@ -297,95 +286,6 @@ TEST(PtxWarps, MatrixProducts) {
       }
     }
     EXPECT_EQ(m.counts.mma, 1u);
-  }
-}
-
-// A stride of 4 bytes: 4 sectors of 32 bytes, and no bank twice; of 128 bytes: a sector and a word of one bank for each
-// lane.
-TEST(PtxWarps, ProfileCountsSectorsAndConflicts) {
-  for (const std::uint64_t stride : {4, 128}) {
-    Machine m(kernel("mul.lo.u32 %r0, %l, " + std::to_string(stride) +
-                         ";\nmov.u32 %r1, words;\nadd.u32 %r1, %r1, %r0;\nst.shared.u32 [%r1], %l;\n"
-                         "ld.param.u64 %x1, [result];\ncvt.u64.u32 %x2, %r0;\nadd.s64 %x1, %x1, %x2;\n"
-                         "st.global.u32 [%x1], %l;",
-                     ".shared .align 128 .b8 words[4096];\n"));
-    m.launch.profile = true;
-    const auto out = m.unwritten(4096);
-    EXPECT_EQ(m.error_of("k", {1}, {32}, {out, out}), "");
-    EXPECT_EQ(m.counts.requests, 1u);
-    EXPECT_EQ(m.counts.sectors, stride == 4 ? 4u : 32u);
-    EXPECT_EQ(m.counts.ideal_sectors, 4u);
-    EXPECT_EQ(m.counts.accesses, 1u);
-    EXPECT_EQ(m.counts.wavefronts, stride == 4 ? 1u : 32u);
-    EXPECT_EQ(m.counts.ideal_wavefronts, 1u);
-  }
-}
-
-TEST(PtxWarps, ProfileCountsInstructionsAndTheirLanes) {
-  Machine m(
-      kernel("setp.lt.u32 %p0, %l, 5;\n@%p0 bra END;\nshfl.sync.idx.b32 %r0, %l, 5, 31, 0xFFFFFFE0;\nEND:\n"
-             "bar.sync 0;"));
-  const auto out = m.unwritten(128);
-  EXPECT_EQ(m.error_of("k", {3}, {32}, {out, out}), "");
-  EXPECT_EQ(m.counts.launches, 1u);
-  EXPECT_EQ(m.counts.blocks, 3u);
-  EXPECT_EQ(m.counts.divergent, 3u);
-  EXPECT_EQ(m.counts.shuffles, 3u);
-  EXPECT_EQ(m.counts.barriers, 3u);
-  EXPECT_LT(m.counts.lanes, 32 * m.counts.instructions);
-}
-
-// Lanes that load the same word share its sector.
-TEST(PtxWarps, ProfileCountsSharedBytesOnce) {
-  Machine m(kernel("ld.global.u32 %r0, [%in];\nld.global.u32 %r0, [%in+60];"));
-  m.launch.profile = true;
-  const auto in = m.buffer(Words(32, 7)), out = m.unwritten(128);
-  EXPECT_EQ(m.error_of("k", {1}, {32}, {in, out}), "");
-  EXPECT_EQ(m.counts.requests, 2u);
-  EXPECT_EQ(m.counts.sectors, 2u);
-  EXPECT_EQ(m.counts.ideal_sectors, 2u);
-}
-
-// 16 bytes of each lane: 16 sectors, and 4 wavefronts. The second copy only writes zeros.
-TEST(PtxWarps, ProfileCountsAsynchronousCopies) {
-  Machine m(
-      kernel("shl.b32 %r0, %l, 4;\ncvt.u64.u32 %x1, %r0;\nadd.s64 %x1, %x1, %in;\nmov.u32 %r1, words;\n"
-             "add.u32 %r1, %r1, %r0;\ncp.async.cg.shared.global [%r1], [%x1], 16;\nmov.u32 %r2, 0;\n"
-             "cp.async.cg.shared.global [%r1+512], [%x1], 16, %r2;\ncp.async.wait_all;",
-             ".shared .align 128 .b8 words[1024];\n"));
-  m.launch.profile = true;
-  const auto in = m.buffer(Words(128, 7)), out = m.unwritten(128);
-  EXPECT_EQ(m.error_of("k", {1}, {32}, {in, out}), "");
-  EXPECT_EQ(m.counts.requests, 1u);
-  EXPECT_EQ(m.counts.sectors, 16u);
-  EXPECT_EQ(m.counts.ideal_sectors, 16u);
-  EXPECT_EQ(m.counts.accesses, 2u);
-  EXPECT_EQ(m.counts.wavefronts, 8u);
-  EXPECT_EQ(m.counts.ideal_wavefronts, 8u);
-}
-
-// Kinds are counted with Launch::profile only.
-TEST(PtxWarps, ProfileCountsKindsOfInstructions) {
-  for (const bool profile : {true, false}) {
-    Machine m(
-        kernel("cvt.rn.f32.u32 %f0, %l;\nex2.approx.f32 %f0, %f0;\nfma.rn.f32 %f0, %f0, %f0, %f0;\n"
-               "setp.lt.f32 %p0, %f0, %f0;\nshfl.sync.idx.b32 %r0, %l, 5, 31, 0xFFFFFFFF;\nadd.u32 %r0, %r0, 1;\n"
-               "bar.sync 0;\nst.global.u32 [%out], %r0;"));
-    Machine empty(kernel(""));
-    m.launch.profile = empty.launch.profile = profile;
-    const auto out = m.unwritten(128), unused = empty.unwritten(128);
-    EXPECT_EQ(m.error_of("k", {2}, {32}, {out, out}), "");
-    EXPECT_EQ(empty.error_of("k", {2}, {32}, {unused, unused}), "");
-    EXPECT_EQ(m.counts.instructions, empty.counts.instructions + 2 * 8);
-    for (const auto kind :
-         {gsi::InstructionKind::kConvert, gsi::InstructionKind::kSpecial, gsi::InstructionKind::kFloat,
-          gsi::InstructionKind::kCompare, gsi::InstructionKind::kWarp, gsi::InstructionKind::kInteger,
-          gsi::InstructionKind::kBarrier, gsi::InstructionKind::kGlobal}) {
-      const auto n = static_cast<std::size_t>(kind);
-      EXPECT_EQ(m.counts.kinds[n] - empty.counts.kinds[n], profile ? 2u : 0u) << gsi::name_of(kind);
-    }
-    const auto sum = std::accumulate(m.counts.kinds.begin(), m.counts.kinds.end(), std::uint64_t{0});
-    EXPECT_EQ(sum, profile ? m.counts.instructions : 0u);
   }
 }
 
@@ -414,8 +314,8 @@ TEST(PtxWarps, VariablesOfTheModule) {
 
 TEST(PtxWarps, ResultsDoNotDependOnThreadsOrOrder) {
   Machine m(
-      kernel("mov.u32 %r0, %ctaid.x;\nmad.lo.u32 %r1, %r0, 64, %t;\nmul.wide.u32 %x1, %r1, 4;\nadd.s64 %out, %in, "
-             "%x1;\nld.global.u32 %r2, [%out];\nmad.lo.u32 %r2, %r2, 3, %r1;\nst.global.u32 [%out], %r2;"));
+      warp_kernel("mov.u32 %r0, %ctaid.x;\nmad.lo.u32 %r1, %r0, 64, %t;\nmul.wide.u32 %x1, %r1, 4;\nadd.s64 %out, %in, "
+                  "%x1;\nld.global.u32 %r2, [%out];\nmad.lo.u32 %r2, %r2, 3, %r1;\nst.global.u32 [%out], %r2;"));
   std::vector<Words> results;
   for (const unsigned threads : {1, 2, 4}) {
     for (const auto order : {gsi::BlockOrder::kForward, gsi::BlockOrder::kBackward, gsi::BlockOrder::kSeeded}) {
