@@ -85,7 +85,7 @@ const char* split_hint(const config::RunConfig& run) {
 
 std::string stage_lines(const config::RunConfig& run, const train::Balance& balance) {
   constexpr double kEven = 0.005;
-  const std::string chosen = run.parallel.excess ? split_text(run) + '\n' : std::string();
+  std::string chosen = run.parallel.excess ? split_text(run) + '\n' : std::string();
   if (!balance.step) return chosen;
   const train::StepEstimate& step = *balance.step;
   std::string out = text("per rank: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),

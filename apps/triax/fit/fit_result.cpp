@@ -22,7 +22,7 @@ const char* word(bool value) {
 
 /// "full", or "full, 4 blocks"; the number that needs least is "auto". A list has a value for each stage.
 std::string recompute_text(const train::MemorySettings& settings) {
-  const std::string recompute =
+  std::string recompute =
       settings.recompute.is_list() ? to_toml(settings.recompute) : settings.recompute.values().front();
   if (!settings.recompute.any("full") || settings.layers.all(1)) return recompute;
   if (settings.layers.is_list()) return text("{}, {} blocks", recompute, to_toml(settings.layers));
