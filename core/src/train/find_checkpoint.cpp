@@ -88,7 +88,7 @@ RunCheckpoints find_checkpoints(const fs::path& run) {
 }
 
 fs::path find_checkpoint(const fs::path& path) {
-  const fs::path named = without_slash(path);
+  fs::path named = without_slash(path);
   if (is_folder(named) && is_checkpoint(named)) return named;
   const RunCheckpoints all = search_checkpoints(named);
   if (!all.found.empty()) return all.found.back().folder;
