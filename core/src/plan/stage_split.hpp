@@ -23,7 +23,7 @@ struct SplitSettings {
   std::int64_t micro = 1;
   bool sequence = false, recompute = false;
   std::vector<int> stage_rank = {};                       // pipeline rank of each stage; empty: each stage has its own
-  auto operator<=>(const SplitSettings&) const = default; // NOLINT(modernize-use-nullptr): it is none
+  auto operator<=>(const SplitSettings&) const = default; // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
 /// The loads of a model's layers. Times are relative to the sum of all, so they are equal on all ranks. Errors: those
