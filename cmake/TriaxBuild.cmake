@@ -21,7 +21,8 @@ if(TRIAX_SANITIZE STREQUAL "address")
   # The descriptions of the undefined-behaviour checks (59 MB of data in a program) take two thirds of its start: they are
   # registered with the address sanitizer, and searched for pointers at the end. A check that traps has no description;
   # the report names function and line (handle_sigill in sanitizer_options.cpp). Plugins keep the descriptions, because
-  # checks of casts to derived classes need them; elsewhere, scripts/lint refuses such casts.
+  # checks of casts to derived classes need them; elsewhere in the
+  # product, scripts/lint refuses such casts.
   add_compile_options($<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>>:-fsanitize-undefined-trap-on-error>)
 elseif(TRIAX_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
