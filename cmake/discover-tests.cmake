@@ -26,7 +26,7 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
     elseif(line MATCHES "^  ([^ ]+)$")
       set(name "${suite}.${CMAKE_MATCH_1}")
       set(filter "${name}")
-      if(suite MATCHES "/") # parameterized
+      if(suite MATCHES "/" OR "${labels}" MATCHES "(^|;)unit(;|$)") # "/": parameterized
         set(name "${suite}")
         set(filter "${suite}.*")
       endif()
