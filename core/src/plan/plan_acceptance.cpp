@@ -2,6 +2,7 @@
 #include "plan/plan_acceptance.hpp"
 
 #include <set>
+#include <utility>
 
 #include "plugin/call_guard.hpp"
 #include "schedule/lower.hpp"
