@@ -276,8 +276,11 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use another --gpus, or another batch.global, or fewer --fix
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 7
-  the plugins of the run refuse every plan on 7 GPUs; one of them: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
+  the plugins of the run refuse every plan on 7 GPUs; the first has parallel.pipeline = 1, parallel.tensor = 7, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "none", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
     use another --gpus, or another batch.global
+  run.toml:5:9: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
+    parallel.tensor = 1 is the default
+    use tensor 4
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 1048573
   1048573 GPUs cannot share batch.global = 8: pipeline, tensor and data ranks must multiply to 1048573, and data ranks must divide 8
@@ -307,6 +310,23 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   triax: --predict excludes --set
     see: triax plan --help
   [2]
+
+What the plugins refuse in every plan is reported before a search:
+
+  $ triax plan run.toml --cluster $cluster --gpus 4 --set train.cuda_graph=true
+  run.toml:15:10: train.cuda_graph: kernels.plugin "kernels-reference" computes on a host device, which has no CUDA graphs
+    train.cuda_graph is set by --set
+    leave train.cuda_graph out, or use a kernel set for GPUs
+  run.toml:13:10: train.cuda_graph: comm.plugin "comm-local" for the data axis: the host advances its calls, so a CUDA graph cannot contain them
+    train.cuda_graph is set by --set
+    leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams
+  [2]
+
+A communicator for processes, with a run of one rank, whose plans have several:
+
+  $ triax plan run.toml --cluster $cluster --gpus 4 --set "plugins.path=[\"$BUILD/tests/train/plugins\"]" --set comm.plugin=comm-processes --top 1 | sed -n 3,4p
+    plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard  split
+       1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none   even
 
 Ctrl-C ends the search (this planner sends it): the best plans so far are printed, if there are any.
 

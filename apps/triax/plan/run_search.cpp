@@ -105,31 +105,33 @@ Refusal no_layout(const plan::SpaceRequest& space, const SearchArguments& argume
       .with_hint("{}", other_request(nearest_gpus(space, arguments), arguments));
 }
 
-/// The first refusal stands for those of all plans.
-Refusal all_refused(const plan::SearchRequest& request, const TrainingPlan& plan, const SearchArguments& arguments,
-                    Log& log) {
-  const config::RunConfig run = plan::run_of(request, plan);
-  const Layout layout = Layout::ptd(plan.pipeline, plan.tensor, plan.data);
-  const train::RankPlugins plugins(run, layout, 0, 1, log);
-  std::string reason;
-  for (const Refusal& refusal : plugins.refusals(layout, train::choose_placement(run), false)) {
-    reason = text("; one of them: {}", refusal.message);
-    break;
-  }
-  return make_refusal(ErrorCode::kUnsupported, {"--gpus"}, "the plugins of the run refuse every plan on {}{}",
-                      report::counted_text(request.space.ranks, "GPU"), reason)
-      .with_hint("{}", other_request("use another --gpus", arguments));
+/// With the refusals of the first plan, which stand for those of all.
+Refusals all_refused(const SearchReport& report) {
+  Refusals out = make_refusal(ErrorCode::kUnsupported, {"--gpus"},
+                              "the plugins of the run refuse every plan on {}; the first has {}",
+                              report::counted_text(report.request.space.ranks, "GPU"),
+                              settings_text(report.request, {first_plan(report.request.space).value(), {}, {}}))
+                     .with_hint("{}", other_request("use another --gpus", report.arguments));
+  out.add(report.refusals);
+  return out;
 }
 
-Refusal nothing_fits(const plan::SearchRequest& request, const std::optional<plan::RankedPlan>& least,
-                     const SearchArguments& arguments, Log& log) {
-  if (!least) return all_refused(request, *first_plan(request.space), arguments, log);
+Refusals nothing_fits(const SearchReport& report) {
+  const plan::SearchRequest& request = report.request;
+  if (!report.least) return all_refused(report);
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
                       "no plan on {} fits into {} of each: the least is {}, with {}",
                       report::counted_text(request.space.ranks, "GPU"), report::bytes_text(request.memory_limit),
-                      report::bytes_text(least->evaluation.bytes), settings_text(request, *least))
+                      report::bytes_text(report.least->evaluation.bytes), settings_text(request, *report.least))
       .with_hint("use more --gpus, a cluster with more memory per device{}",
-                 arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
+                 report.arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
+}
+
+/// Of the run's plugins, with the positions of the keys.
+std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const config::LoadResult& loaded) {
+  std::vector<config::Diagnostic> out;
+  for (const Refusal& refusal : refusals) out.push_back(config::diagnose(refusal, loaded.values));
+  return out;
 }
 
 /// `run` must outlive the request.
@@ -196,6 +198,7 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
   if (out.result.plans.empty()) {
     if (!out.result.stopped) out.least = plan::least_memory(costs);
     out.result.stopped = costs.is_interrupted();
+    if (!out.least && !out.result.stopped) out.refusals = costs.refusals(first_plan(request.space).value());
     return out;
   }
   const plan::RankedPlan& best = out.result.plans.front();
@@ -220,6 +223,8 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   if (!refusals.empty()) return refuse(refusals, arguments.json);
   const plan::SearchRequest request = request_of(*loaded.run, cluster, arguments, *log, refusals);
   if (!refusals.empty()) return refuse(refusals, arguments.json);
+  if (const Refusals of_all = plan::refusals_of_all_plans(request, *log); !of_all.empty())
+    return refuse(diagnose(of_all, loaded), arguments.json);
   std::optional<plan::LoadedPlanner> planner;
   try {
     planner.emplace(arguments.planner, loaded.run->schedule.folders, *log);
@@ -235,7 +240,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
                     arguments.json);
       return kFailed;
     }
-    return refuse(diagnostics_of(nothing_fits(request, report.least, arguments, *log)), arguments.json, kFailed);
+    return refuse(diagnose(nothing_fits(report), loaded), arguments.json, kFailed);
   }
   if (report.result.stopped)
     print_problem("note: the search was interrupted; the plans are the best of those that it timed");

@@ -22,6 +22,7 @@ struct SearchReport {
   plan::SearchResult result{};
   std::vector<plan::Alternative> alternatives{}; // with --explain
   std::optional<plan::RankedPlan> least{};       // if no plan fits
+  Refusals refusals{};                           // of the first plan, if plugins refuse all
   double relative_error = 0;                     // of the best plan's step time
   std::vector<plan::AxisTraffic> traffic{};      // of the best plan
 };

@@ -90,8 +90,8 @@ class TRIAX_API PlanEvaluator {
   virtual ~PlanEvaluator();
   /// The same in each call.
   virtual const PlanSpace& space() const = 0;
-  /// Microseconds: sums over the layers. Empty: a plugin of the run refuses the plan, or it is balanced and has the
-  /// stages of another plan of the space, which is not.
+  /// Microseconds. The time of a plan that does not fit may be too low. Empty: a plugin of the run refuses the plan,
+  /// or it is balanced, may fit, and has the stages of another plan of the space, which is not.
   virtual std::optional<PlanBounds> bounds(const TrainingPlan& plan) = 0;
   /// The predicted step. Simulates the schedule, in about a millisecond for a long pipeline; the answer is kept. Empty:
   /// as bounds(), or what its schedule keeps alone does not fit.

@@ -51,25 +51,37 @@ class Partition {
 class BoundarySearch {
  public:
   /// `limit`: of the time of a stage.
-  BoundarySearch(const Partition& partition, std::int64_t limit) : partition_(partition), limit_(limit) {}
+  BoundarySearch(const Partition& partition, std::int64_t limit) : partition_(partition), limit_(limit) {
+    const auto stages = static_cast<std::size_t>(partition.stages());
+    first_end_.assign(stages, partition.blocks());
+    last_end_.assign(stages, partition.blocks());
+    for (int stage = 0, end = 0; stage + 1 < partition.stages(); ++stage) {
+      while (end < partition.blocks() && is_within(stage, stage == 0 ? 0 : last_end(stage - 1), end + 1)) ++end;
+      last_end_[static_cast<std::size_t>(stage)] = end;
+    }
+    for (int stage = partition.stages() - 1, begin = partition.blocks(); stage > 0; --stage) {
+      while (begin > 0 && is_within(stage, begin - 1, first_end(stage))) --begin;
+      first_end_[static_cast<std::size_t>(stage) - 1] = begin;
+    }
+  }
 
   /// `cost(stage, begin, end)`: kImpossible if it is not allowed. Returns kImpossible if no split is allowed.
   template <class Cost, class Combine>
   std::int64_t run(const Cost& cost, const Combine& combine) {
-    const auto columns = static_cast<std::size_t>(partition_.blocks()) + 1;
-    best_.assign(columns, kImpossible);
+    columns_ = static_cast<std::size_t>(partition_.blocks()) + 1;
+    best_.assign(columns_, kImpossible);
     best_[0] = 0;
-    begins_.assign(static_cast<std::size_t>(partition_.stages()), std::vector<int>(columns, -1));
+    begins_.assign(static_cast<std::size_t>(partition_.stages()) * columns_, -1);
     for (int stage = 0; stage < partition_.stages(); ++stage) add_stage(stage, cost, combine);
     return best_.back();
   }
 
   /// After a run() that found a split: blocks of each stage.
   std::vector<std::int64_t> split() const {
-    std::vector<std::int64_t> out(begins_.size());
+    std::vector<std::int64_t> out(first_end_.size());
     int end = partition_.blocks();
     for (std::size_t stage = out.size(); stage-- > 0;) {
-      const int begin = begins_[stage][static_cast<std::size_t>(end)];
+      const int begin = begins_[stage * columns_ + static_cast<std::size_t>(end)];
       out[stage] = end - begin;
       end = begin;
     }
@@ -77,29 +89,40 @@ class BoundarySearch {
   }
 
  private:
+  /// Boundaries after a stage, at the least and at the most, between which the stages before and after it can have
+  /// times within the limit.
+  /// @{
+  int first_end(int stage) const { return first_end_[static_cast<std::size_t>(stage)]; }
+  int last_end(int stage) const { return last_end_[static_cast<std::size_t>(stage)]; }
+  /// @}
+  bool is_within(int stage, int begin, int end) const { return partition_.time(stage, begin, end) <= limit_; }
+
   /// Of equal values, the last stages get the fewest blocks, as in an even split.
   template <class Cost, class Combine>
   void add_stage(int stage, const Cost& cost, const Combine& combine) {
-    std::vector<std::int64_t> next(best_.size(), kImpossible);
-    for (int end = 0; end <= partition_.blocks(); ++end) {
-      for (int begin = end - partition_.least_blocks(stage); begin >= 0; --begin) {
-        if (partition_.time(stage, begin, end) > limit_) break; // more blocks take no less
+    next_.assign(columns_, kImpossible);
+    const int first_begin = stage == 0 ? 0 : first_end(stage - 1), last_begin = stage == 0 ? 0 : last_end(stage - 1);
+    for (int end = first_end(stage); end <= last_end(stage); ++end) {
+      for (int begin = std::min(end - partition_.least_blocks(stage), last_begin); begin >= first_begin; --begin) {
+        if (!is_within(stage, begin, end)) break; // more blocks take no less
         const std::int64_t before = best_[static_cast<std::size_t>(begin)];
         const std::int64_t own = before == kImpossible ? kImpossible : cost(stage, begin, end);
         if (own == kImpossible) continue;
         const std::int64_t value = combine(before, own);
-        if (value >= next[static_cast<std::size_t>(end)]) continue;
-        next[static_cast<std::size_t>(end)] = value;
-        begins_[static_cast<std::size_t>(stage)][static_cast<std::size_t>(end)] = begin;
+        if (value >= next_[static_cast<std::size_t>(end)]) continue;
+        next_[static_cast<std::size_t>(end)] = value;
+        begins_[static_cast<std::size_t>(stage) * columns_ + static_cast<std::size_t>(end)] = begin;
       }
     }
-    best_ = std::move(next);
+    std::swap(best_, next_);
   }
 
   const Partition& partition_;
   const std::int64_t limit_;
-  std::vector<std::int64_t> best_;
-  std::vector<std::vector<int>> begins_; // by stage and end
+  std::size_t columns_ = 0;
+  std::vector<int> first_end_, last_end_; // by stage
+  std::vector<std::int64_t> best_, next_; // by end
+  std::vector<int> begins_;               // by stage and end
 };
 
 } // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel set that adds up the cost of its calls and computes nothing. Layers run on it with views without data.
+// A kernel set that adds up the cost of its calls and computes nothing. Layers run on it with views without data. It
+// also asks another kernel set, which may be null, whether it supports the calls.
 //
-// Threads: one at a time. Ownership: borrows the costs.
+// Threads: one at a time. Ownership: borrows the costs and the other kernel set.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "cost/operation_cost.hpp"
@@ -12,10 +14,12 @@ namespace triax::cost {
 
 class CostKernels final : public KernelSet {
  public:
-  explicit CostKernels(const OperationCost& costs) : costs_(costs) {}
+  CostKernels(const OperationCost& costs, const KernelSet* asked) : costs_(costs), asked_(asked) {}
 
   /// The sum since the last take().
   OperationTime take() { return std::exchange(sum_, {}); }
+  /// Why the other kernel set does not support a call; each reason once.
+  const Refusals& refusals() const { return refusals_; }
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::sim; }
   Refusals supports(const KernelRequest&) const override { return {}; }
@@ -26,11 +30,18 @@ class CostKernels final : public KernelSet {
   bool computes() const noexcept override { return false; }
 
  protected:
-  void run(const OpCall& call, const OpContext&) override { sum_ += costs_.of(call); }
+  void run(const OpCall& call, const OpContext&) override {
+    sum_ += costs_.of(call);
+    if (!asked_) return;
+    for (const Refusal& refusal : asked_->supports(call))
+      if (std::ranges::find(refusals_, refusal) == refusals_.end()) refusals_.add(refusal);
+  }
 
  private:
   const OperationCost& costs_;
+  const KernelSet* const asked_;
   OperationTime sum_;
+  Refusals refusals_;
 };
 
 } // namespace triax::cost

@@ -94,8 +94,8 @@ PassTime LayerCost::time_of(OperationTime operations, double collectives_s) cons
   return {std::max(operations.seconds, operations.kernels * cluster_.device.host_launch_s.value), collectives_s};
 }
 
-LayerTime LayerCost::of(Layer& layer, const LayerContext& context) const {
-  CostKernels kernels(operations_);
+LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const KernelSet* asked) const {
+  CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
   const GroupShape group = placed(context.tensor(), 1, cluster_.node.devices);
   const auto take = [&] {
@@ -115,6 +115,7 @@ LayerTime LayerCost::of(Layer& layer, const LayerContext& context) const {
   for (const ParamSpec& spec : layer.params()) out.parameters += static_cast<double>(spec.local.elements());
   for (const TensorSpec& spec : layer.outputs())
     out.boundary_bytes += static_cast<double>(without_data(spec.dtype, spec.shape).bytes());
+  out.refusals = kernels.refusals();
   return out;
 }
 

@@ -27,6 +27,7 @@ struct LayerTime {
   PassTime forward, input, weight;
   double parameters = 0;     // as a rank stores them
   double boundary_bytes = 0; // of its outputs, as a rank has them
+  Refusals refusals{};       // of the kernel set that was asked
 };
 
 /// Costs of layers on a cluster, as a training program runs them.
@@ -35,8 +36,9 @@ class LayerCost {
   LayerCost(const Cluster& cluster, const CodeTraits& code)
       : cluster_(cluster), code_(code), operations_(cluster.device, code), collectives_(cluster) {}
 
-  /// `context.layout` is the layout of the run.
-  LayerTime of(Layer& layer, const LayerContext& context) const;
+  /// `context.layout` is the layout of the run. `asked`: a kernel set that is asked whether it supports the calls of
+  /// the layer; may be null.
+  LayerTime of(Layer& layer, const LayerContext& context, const KernelSet* asked = nullptr) const;
 
  private:
   PassTime time_of(OperationTime operations, double collectives_s) const;

@@ -60,7 +60,7 @@ const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micr
   for (const int number : first_of_kind_) {
     const std::unique_ptr<Layer> layer = model.layer(number, context);
     CostedLayer& costed = out.emplace_back();
-    costed.time = costs_.of(*layer, context);
+    costed.time = costs_.of(*layer, context, &of.plugins.kernels());
     for (const StashSpec& spec : layer->stash()) count_kept(costed, spec.life, bytes_in(spec.dtype, spec.shape));
     for (const TensorSpec& spec : layer->inputs()) {
       if (!is_floating(spec.dtype)) continue;
@@ -68,6 +68,14 @@ const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micr
       count_kept(costed, spec.life, bytes_in(spec.dtype, spec.shape));
     }
   }
+  return out;
+}
+
+Refusals LayerTable::refusals(int tensor, std::int64_t micro, bool sequence) {
+  Refusals out;
+  for (const CostedLayer& layer : layers(tensor, micro, sequence))
+    for (const Refusal& refusal : train::of_kernels(run_, layer.time.refusals))
+      if (std::ranges::find(out, refusal) == out.end()) out.add(refusal);
   return out;
 }
 

@@ -42,6 +42,8 @@ class LayerTable {
 
   /// By kind; the reference stays valid.
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
+  /// Why the run's kernel set does not support the calls of the layers; each reason once.
+  Refusals refusals(int tensor, std::int64_t micro, bool sequence);
   /// Of one of layers(tensor, ..., sequence). The blocks of a group share an all-gather; an automatic group, and one of
   /// a list by stage, count as one block.
   KeptInput kept_input(const CostedLayer& layer, int tensor, bool sequence) const;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "plan/plan_costs.hpp"
@@ -54,16 +53,13 @@ double PlanCosts::gather_s(const TrainingPlan& plan, double parameters) const {
 }
 
 /// Sums of the gradients of tied parameters that are on two pipeline ranks.
-double PlanCosts::tied_s(const TrainingPlan& plan, const StageSums& sums) {
+double PlanCosts::tied_s(const TrainingPlan& plan, const std::vector<TieRanks>& ties) {
   const std::vector<double>& elements = layers_.tied_elements(plan.tensor);
-  const std::span<const Tie> ties = layers_.plugins(1).model().ties();
   const int stride = plan.tensor * plan.data;
   double out = 0;
   for (std::size_t at = 0; at < ties.size(); ++at) {
-    const int rank_a = sums.stages[sums.stage_of(ties[at].layer_a)].rank,
-              rank_b = sums.stages[sums.stage_of(ties[at].layer_b)].rank;
-    if (rank_a == rank_b) continue;
-    const cost::GroupShape group{2, crosses_nodes(rank_a, rank_b, stride) ? 2 : 1,
+    if (ties[at].a == ties[at].b) continue;
+    const cost::GroupShape group{2, crosses_nodes(ties[at].a, ties[at].b, stride) ? 2 : 1,
                                  std::min(stride, cluster_.node.devices)};
     out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at], group);
   }

@@ -2,22 +2,16 @@
 #include "plan/plan_costs.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "plan/plan_bounds.hpp"
 #include "plan/plan_space.hpp"
 #include "plan/stage_sums.hpp"
-#include "plugin/call_guard.hpp"
-#include "schedule/lower.hpp"
-#include "train/rank_placement.hpp"
-#include "train/rank_setup.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plan {
 
 namespace {
-
-bool splits_positions(const TrainingPlan& plan) {
-  return plan.sequence && plan.tensor > 1;
-}
 
 double bytes_of_type(DType dtype) {
   return static_cast<double>(bytes_of(dtype));
@@ -38,7 +32,8 @@ PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code,
       layers_(request.run, cluster_, code_, log),
       schedules_(request, layers_.plugins(1).model(), log),
       splits_(layers_),
-      memory_(request, layers_, schedules_, log),
+      acceptance_(request, layers_, schedules_, log),
+      memory_(request, layers_, schedules_, acceptance_, log),
       operations_(cluster_.device, code_),
       collectives_(cluster_),
       optimizer_(layers_.plugins(1).optimizer_traits()) {}
@@ -49,41 +44,14 @@ PipelineShape PlanCosts::shape_of(const TrainingPlan& plan) const {
   return {plan.pipeline, plan.chunks, static_cast<int>(plan.microbatches(request_.space.batch))};
 }
 
-void PlanCosts::require_inside(const TrainingPlan& plan) const {
-  if (!contains(request_.space, plan))
+void PlanCosts::require_inside(bool is_inside, const TrainingPlan& plan) {
+  if (!is_inside)
     throw Error(text("a plan outside the space is asked for: {}", sizes_text(plan)), {},
                 "report this to the author of the planner");
 }
 
 bool PlanCosts::has(const TrainingPlan& plan, const char* shard) const {
   return request_.space.shards[static_cast<std::size_t>(plan.shard)] == shard;
-}
-
-bool PlanCosts::model_accepts(const TrainingPlan& plan) {
-  const auto [found, is_new] = accepted_.emplace(
-      std::tuple(plan.pipeline, plan.tensor, plan.data, plan.micro, plan.sequence, plan.recompute), false);
-  if (!is_new) return found->second;
-  const config::RunConfig& run = request_.run;
-  const Layout layout = Layout::ptd(plan.pipeline, plan.tensor, plan.data);
-  const ModelRequest asked{.vocab = run.vocab,
-                           .micro = plan.micro,
-                           .compute = run.train.compute,
-                           .sequence_parallel = splits_positions(plan),
-                           .recompute = plan.recompute};
-  found->second = plugin::guarded_call(run.model.name, "supports",
-                                       [&] { return layers_.plugins(1).model().supports(asked, layout).empty(); });
-  return found->second;
-}
-
-bool PlanCosts::is_accepted(const TrainingPlan& plan, const PipelineShape& shape) {
-  const PlanSpace& space = request_.space;
-  if (space.batch % plan.micro != 0 || space.batch / plan.micro % plan.data != 0) return false;
-  if (plan.microbatches(space.batch) > schedule::kMaxActions) return false;
-  if (std::int64_t{plan.pipeline} * plan.chunks > space.blocks) return false;
-  if (std::int64_t{plan.pipeline} * plan.tensor * plan.data > train::kMaxWorld) return false;
-  if (std::int64_t{shape.stages()} * shape.microbatches > schedule::kMaxActions) return false;
-  if (shape.pipeline > schedule::kMaxRanks) return false;
-  return model_accepts(plan) && schedules_.supports(plan.schedule, shape) && is_split_accepted(plan);
 }
 
 SplitSettings PlanCosts::split_settings(const TrainingPlan& plan) {
@@ -113,7 +81,7 @@ const StageSums* PlanCosts::find_sums(const TrainingPlan& plan, const PipelineSh
     last.reset(); // also if a plugin throws
     auto next = std::make_unique<LastSums>();
     next->plan = of;
-    next->is_accepted = is_accepted(plan, shape);
+    next->is_accepted = acceptance_.accepts(plan, shape) && is_split_accepted(plan);
     if (next->is_accepted) next->sums = make_sums(plan, shape);
     last = std::move(next);
   }
@@ -164,7 +132,8 @@ void PlanCosts::drop_ties(const TrainingPlan& plan, StageSums& sums) {
   const std::span<const Tie> ties = layers_.plugins(1).model().ties();
   for (std::size_t at = 0; at < ties.size(); ++at) {
     StageSums::Stage& stage = sums.stages[sums.stage_of(ties[at].layer_b)];
-    if (stage.rank != sums.stages[sums.stage_of(ties[at].layer_a)].rank) continue;
+    sums.ties.push_back({sums.stages[sums.stage_of(ties[at].layer_a)].rank, stage.rank});
+    if (sums.ties.back().a != stage.rank) continue;
     stage.parameters -= elements[at];
     sums.rank_parameters[static_cast<std::size_t>(stage.rank)] -= elements[at];
     sums.tied += elements[at];
@@ -237,7 +206,7 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
     update_and_gather = std::max(update_and_gather, updates + gathers[rank]);
   }
   out.optimizer = update;
-  out.data = latest(ends.reductions) - gathered + tied_s(plan, sums) + update_and_gather - update;
+  out.data = latest(ends.reductions) - gathered + tied_s(plan, sums.ties) + update_and_gather - update;
   out.fixed = cluster_.step.fixed_s.value;
   return out;
 }
@@ -255,15 +224,15 @@ double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, doubl
   return parameters * (compute + master + states / divisor);
 }
 
-/// In each stage at least one microbatch is in flight.
-double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows) {
+/// What the schedule keeps of each stage, and the states.
+double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows& rows) {
   std::vector<double> bytes(sums.rank_parameters.size()), largest(bytes.size());
   for (std::size_t at = 0; at < sums.stages.size(); ++at) {
     const StageSums::Stage& stage = sums.stages[at];
     const auto rank = static_cast<std::size_t>(stage.rank);
     largest[rank] = std::max(largest[rank], stage.parameters);
-    bytes[rank] += stage.until_input_bytes * (rows ? rows->until_input[rank][at] : 1) +
-                   stage.until_weight_bytes * (rows ? rows->until_weight[rank][at] : 1);
+    bytes[rank] +=
+        stage.until_input_bytes * rows.until_input[rank][at] + stage.until_weight_bytes * rows.until_weight[rank][at];
   }
   double out = 0;
   // The stage that stores a tied parameter may be either of the two.
@@ -273,48 +242,13 @@ double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, c
   return out;
 }
 
-std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
-  require_inside(plan);
-  const PipelineShape shape = shape_of(plan);
-  const StageSums* const found = find_sums(plan, shape);
-  if (!found) return std::nullopt;
-  const StageSums& sums = *found;
-  std::vector<double> work(sums.rank_parameters.size()), before(sums.stages.size()), after(sums.stages.size());
-  double forward = 0, backward = 0;
-  for (std::size_t at = 0; at < sums.stages.size(); ++at) {
-    before[at] = forward;
-    after[at] = backward;
-    const StageSums::Stage& stage = sums.stages[at];
-    forward += stage.forward_s();
-    backward += stage.input.all_s() + (sums.mapping->splits_backward ? 0 : stage.weight.all_s());
-    work[static_cast<std::size_t>(stage.rank)] += stage.compute_s() + stage.tensor_s();
-  }
-  double passes = 0, update = 0;
-  LastValue reduced, updated; // most stages have the same parameters
-  for (std::size_t rank = 0; rank < work.size(); ++rank) {
-    // The first pass of a rank waits for a forward of all stages before it. Its last pass is a backward of its first
-    // stage, which the backwards of the stages before follow; a weight gradient may be later than these.
-    const auto first = static_cast<std::size_t>(sums.mapping->first_stage[rank]);
-    const double end = before[first] + shape.microbatches * work[rank];
-    const double follows = sums.mapping->splits_backward
-                               ? 0
-                               : std::max(after[first], reduced.of(sums.stages[first].parameters,
-                                                                   [&](double of) { return reduce_s(plan, of); }));
-    passes = std::max(passes, end + follows);
-    update = std::max(update, updated.of(sums.rank_parameters[rank], [&](double of) { return update_s(plan, of); }));
-  }
-  const double step = passes + update + tied_s(plan, sums) + cluster_.step.fixed_s.value;
-  constexpr double kRounding = 1e-9; // sums have another order than those of the simulation
-  return PlanBounds{step * (1 - kRounding), static_cast<std::uint64_t>(bytes_bound(plan, sums, nullptr))};
-}
-
 std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums) {
   const cost::PostedRows& rows = schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer);
-  return static_cast<std::uint64_t>(bytes_bound(plan, sums, &rows));
+  return static_cast<std::uint64_t>(bytes_bound(plan, sums, rows));
 }
 
 std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
-  require_inside(plan);
+  require_inside(contains(request_.space, plan), plan);
   if (const auto found = timed_.find(plan); found != timed_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
   std::optional<PlanTime> out;
@@ -327,21 +261,37 @@ std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
 }
 
 std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
-  require_inside(plan);
+  require_inside(contains(request_.space, plan), plan);
   if (const auto found = evaluated_.find(plan); found != evaluated_.end()) return found->second;
   const PipelineShape shape = shape_of(plan);
+  if (!acceptance_.accepts(plan, shape)) return evaluated_[plan] = std::nullopt;
+  if (const std::optional<PlanBounds> bounds = bounds_of_any_split(plan, totals(plan)))
+    return evaluated_[plan] = PlanEvaluation{false, bounds->bytes, {}};
   const StageSums* const sums = find_sums(plan, shape);
   if (!sums) return evaluated_[plan] = std::nullopt;
   PlanEvaluation out;
   out.bytes = schedule_bytes(plan, shape, *sums);
   if (out.bytes <= request_.memory_limit) {
-    const std::optional<std::uint64_t> exact = memory_.bytes(plan, split(plan), request_.memory_limit);
-    if (!exact) return evaluated_[plan] = std::nullopt;
-    out.bytes = *exact;
+    const PlanMemory::Answer exact = memory_.of(plan, split(plan), request_.memory_limit);
+    if (!exact.refusals.empty()) return evaluated_[plan] = std::nullopt;
+    out.bytes = exact.bytes;
   }
   out.fits = out.bytes <= request_.memory_limit;
   if (out.fits) out.time = time(plan).value();
   return evaluated_[plan] = out;
+}
+
+std::optional<std::uint64_t> PlanCosts::exact_bytes(const TrainingPlan& plan) {
+  if (!is_split_accepted(plan)) return std::nullopt;
+  const PlanMemory::Answer exact = memory_.of(plan, split(plan), std::numeric_limits<std::uint64_t>::max());
+  return exact.refusals.empty() ? std::optional(exact.bytes) : std::nullopt;
+}
+
+Refusals PlanCosts::refusals(const TrainingPlan& plan) {
+  require_inside(contains(request_.space, plan), plan);
+  Refusals out = acceptance_.refusals(plan, shape_of(plan));
+  if (out.empty()) out = memory_.of(plan, split(plan), std::numeric_limits<std::uint64_t>::max()).refusals;
+  return out;
 }
 
 } // namespace triax::plan

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,9 +17,11 @@
 #include "cost/collective_cost.hpp"
 #include "cost/operation_cost.hpp"
 #include "plan/layer_table.hpp"
+#include "plan/plan_acceptance.hpp"
 #include "plan/plan_memory.hpp"
 #include "plan/schedule_table.hpp"
 #include "plan/search_request.hpp"
+#include "plan/stage_classes.hpp"
 #include "plan/stage_split.hpp"
 #include "triax/planner.hpp"
 
@@ -42,9 +43,9 @@ class PlanCosts final : public PlanEvaluator {
   /// Asked by planners; may show progress.
   void set_is_interrupted(std::function<bool()> asked) { is_interrupted_ = std::move(asked); }
   /// Bytes of the rank that needs most, also of a plan that does not fit. Empty: a plugin refuses the plan.
-  std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan) {
-    return memory_.bytes(plan, split(plan), std::numeric_limits<std::uint64_t>::max());
-  }
+  std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan);
+  /// Why plugins refuse the plan.
+  Refusals refusals(const TrainingPlan& plan);
   /// Blocks of each stage; empty: even. The plan must be one that bounds() accepts.
   Split split(const TrainingPlan& plan) { return plan.balanced ? splits_.find(split_settings(plan)).blocks : Split(); }
   /// From now on, balanced plans with the stages, microbatch and layers of this one have the split.
@@ -55,9 +56,7 @@ class PlanCosts final : public PlanEvaluator {
  private:
   PipelineShape shape_of(const TrainingPlan& plan) const;
   /// Throws Error if a planner asks for a plan that is not in the space.
-  void require_inside(const TrainingPlan& plan) const;
-  bool is_accepted(const TrainingPlan& plan, const PipelineShape& shape);
-  bool model_accepts(const TrainingPlan& plan);
+  static void require_inside(bool is_inside, const TrainingPlan& plan);
   /// Whether balanced stages are others than even ones, or the space has no even ones.
   bool is_split_accepted(const TrainingPlan& plan);
   SplitSettings split_settings(const TrainingPlan& plan);
@@ -74,11 +73,11 @@ class PlanCosts final : public PlanEvaluator {
   double reduce_s(const TrainingPlan& plan, double parameters) const;
   double gather_s(const TrainingPlan& plan, double parameters) const;
   double update_s(const TrainingPlan& plan, double parameters) const;
-  double tied_s(const TrainingPlan& plan, const StageSums& sums);
+  double tied_s(const TrainingPlan& plan, const std::vector<TieRanks>& ties);
   double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
   /// At least, of the rank that needs most.
   std::uint64_t schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums);
-  double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows* rows);
+  double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows& rows);
   void drop_ties(const TrainingPlan& plan, StageSums& sums);
   bool crosses_nodes(int from, int to, int stride) const;
   cost::GroupShape data_group(const TrainingPlan& plan) const;
@@ -89,11 +88,29 @@ class PlanCosts final : public PlanEvaluator {
   LayerTable layers_;
   ScheduleTable schedules_;
   BalancedSplits splits_;
+  PlanAcceptance acceptance_;
   PlanMemory memory_;
   const cost::OperationCost operations_;
   const cost::CollectiveCost collectives_;
   const OptimizerTraits optimizer_;
-  std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepted_; // by the model
+  struct LastBounds; // see plan_bounds.hpp
+  struct RankBounds;
+  struct StageBounds;
+  LastBounds& bounded_group(const TrainingPlan& plan);
+  StageBounds stage_bounds(const TrainingPlan& plan, const StageMapping& mapping);
+  std::vector<RankBounds> bounds_of_ranks(const TrainingPlan& plan, const StageClasses& classes,
+                                          const StageMapping& mapping);
+  const StageClasses& even_classes(const StageMapping& mapping);
+  /// Sums over all layers, for a microbatch. What is kept of repeated blocks is not counted.
+  struct LayerTotals {
+    double parameters = 0, kept = 0;
+  };
+  const LayerTotals& totals(const TrainingPlan& plan);
+  /// Of a balanced plan that does not fit with any split, which is not searched then. Else empty.
+  std::optional<PlanBounds> bounds_of_any_split(const TrainingPlan& plan, const LayerTotals& all) const;
+  std::unique_ptr<LastBounds> last_bounds_;
+  std::map<const StageMapping*, StageClasses> even_classes_;
+  std::map<std::tuple<int, std::int64_t, bool, bool>, LayerTotals> totals_;
   /// The last sums of even and of balanced stages: plans that differ in what data ranks divide follow each other.
   struct LastSums;
   std::array<std::unique_ptr<LastSums>, 2> last_sums_;

@@ -104,18 +104,17 @@ const PlanMemory::PlannedPrograms& PlanMemory::programs_of(const config::RunConf
   });
 }
 
-std::optional<std::uint64_t> PlanMemory::bytes(const TrainingPlan& plan, const Split& split, std::uint64_t limit) {
+PlanMemory::Answer PlanMemory::of(const TrainingPlan& plan, const Split& split, std::uint64_t limit) {
   const config::RunConfig run = run_of(request_, plan, split);
   const Layout layout = train::layout_of(run);
   const PlannedPrograms& planned = programs_of(run, layout, plan.schedule);
-  train::Placement placement = placement_;
-  placement.ranks = layout.world();
-  std::uint64_t out = 0;
+  const train::Placement placement = acceptance_.placement(plan);
+  Answer out;
   for (const int rank : planned.ranks) {
-    const train::Preflight checked = train::plan_under(run, placement, log_, planned.programs, std::span(&rank, 1));
-    if (!checked.refusals.empty()) return std::nullopt;
-    for (const train::RankPlan& of : checked.plans) out = std::max(out, of.bytes());
-    if (out > limit) break;
+    train::Preflight checked = train::plan_under(run, placement, log_, planned.programs, std::span(&rank, 1));
+    if (!checked.refusals.empty()) return {0, std::move(checked.refusals)};
+    for (const train::RankPlan& of : checked.plans) out.bytes = std::max(out.bytes, of.bytes());
+    if (out.bytes > limit) break;
   }
   return out;
 }

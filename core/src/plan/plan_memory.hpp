@@ -8,12 +8,12 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "plan/layer_table.hpp"
+#include "plan/plan_acceptance.hpp"
 #include "plan/schedule_table.hpp"
 #include "train/rank_setup.hpp"
 
@@ -21,16 +21,16 @@ namespace triax::plan {
 
 class PlanMemory {
  public:
-  PlanMemory(const SearchRequest& request, LayerTable& layers, ScheduleTable& schedules, Log& log)
-      : request_(request),
-        layers_(layers),
-        schedules_(schedules),
-        log_(log),
-        placement_(train::choose_placement(request.run)) {}
+  PlanMemory(const SearchRequest& request, LayerTable& layers, ScheduleTable& schedules, PlanAcceptance& acceptance,
+             Log& log)
+      : request_(request), layers_(layers), schedules_(schedules), acceptance_(acceptance), log_(log) {}
 
-  /// Bytes of the device of the rank that needs most; above `limit`, those of the first rank that needs more. Empty: a
-  /// plugin refuses the plan.
-  std::optional<std::uint64_t> bytes(const TrainingPlan& plan, const Split& split, std::uint64_t limit);
+  /// Of the device of the rank that needs most; above `limit`, of the first rank that needs more.
+  struct Answer {
+    std::uint64_t bytes = 0;
+    Refusals refusals{}; // of the plugins; the bytes do not count then
+  };
+  Answer of(const TrainingPlan& plan, const Split& split, std::uint64_t limit);
 
  private:
   /// Rows, and how programs add to them.
@@ -51,8 +51,8 @@ class PlanMemory {
   const SearchRequest& request_;
   LayerTable& layers_;
   ScheduleTable& schedules_;
+  PlanAcceptance& acceptance_;
   Log& log_;
-  const train::Placement placement_; // of this machine, as triax check has it
   std::map<ProgramsKey, train::Programs> lowered_;
   std::map<ProgramsKey, train::ProgramSlots> counted_;
   std::map<std::pair<ProgramsKey, Split>, PlannedPrograms> planned_;

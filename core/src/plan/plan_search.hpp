@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/plan_acceptance.hpp"
 #include "plan/plan_costs.hpp"
 #include "plan/search_request.hpp"
 #include "triax/log.hpp"

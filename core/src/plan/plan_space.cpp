@@ -175,16 +175,36 @@ PlanSpace make_space(const SpaceRequest& request) {
   return out;
 }
 
-bool contains(const PlanSpace& space, const TrainingPlan& plan) {
-  const auto in = [](const auto& values, auto value) { return std::ranges::find(values, value) != values.end(); };
-  const auto has = [](const auto& values, int number) { return number >= 0 && number < std::ssize(values); };
-  return in(space.pipeline, plan.pipeline) && in(space.tensor, plan.tensor) && in(space.data, plan.data) &&
-         in(space.micro, plan.micro) && in(space.chunks, plan.chunks) && in(space.recompute, plan.recompute) &&
-         in(space.sequence, plan.sequence) && has(space.schedules, plan.schedule) && has(space.shards, plan.shard) &&
+namespace {
+
+template <class Values, class Value>
+bool has_value(const Values& values, Value value) {
+  return std::ranges::find(values, value) != values.end();
+}
+template <class Values>
+bool has_number(const Values& values, int number) {
+  return number >= 0 && number < std::ssize(values);
+}
+
+} // namespace
+
+bool contains_layout(const PlanSpace& space, const TrainingPlan& plan) {
+  return has_value(space.pipeline, plan.pipeline) && has_value(space.tensor, plan.tensor) &&
+         has_value(space.data, plan.data) && has_value(space.micro, plan.micro) &&
+         has_value(space.chunks, plan.chunks) && has_number(space.schedules, plan.schedule) &&
          std::int64_t{plan.pipeline} * plan.tensor * plan.data == space.ranks && space.batch % plan.micro == 0 &&
-         space.batch / plan.micro % plan.data == 0 && std::int64_t{plan.pipeline} * plan.chunks <= space.blocks &&
+         space.batch / plan.micro % plan.data == 0 && std::int64_t{plan.pipeline} * plan.chunks <= space.blocks;
+}
+
+bool contains_settings(const PlanSpace& space, const TrainingPlan& plan) {
+  return has_value(space.recompute, plan.recompute) && has_value(space.sequence, plan.sequence) &&
+         has_number(space.shards, plan.shard) && has_value(space.balanced, plan.balanced) &&
          (plan.tensor > 1 || plan.sequence == space.sequence.front()) && (plan.data > 1 || plan.shard == 0) &&
-         in(space.balanced, plan.balanced) && (plan.pipeline > 1 || plan.balanced == space.balanced.front());
+         (plan.pipeline > 1 || plan.balanced == space.balanced.front());
+}
+
+bool contains(const PlanSpace& space, const TrainingPlan& plan) {
+  return contains_layout(space, plan) && contains_settings(space, plan);
 }
 
 std::string sizes_text(const TrainingPlan& plan) {

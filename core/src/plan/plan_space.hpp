@@ -28,6 +28,11 @@ PlanSpace make_space(const SpaceRequest& request);
 
 /// Whether for_each_plan() visits the plan.
 bool contains(const PlanSpace& space, const TrainingPlan& plan);
+/// Parts of it: the layout, microbatch, chunks and schedule; and the other settings.
+/// @{
+bool contains_layout(const PlanSpace& space, const TrainingPlan& plan);
+bool contains_settings(const PlanSpace& space, const TrainingPlan& plan);
+/// @}
 /// For messages: "p = 2, t = 4, d = 1, v = 1, b = 8".
 std::string sizes_text(const TrainingPlan& plan);
 

@@ -17,6 +17,10 @@ std::string word(bool value) {
 
 } // namespace
 
+bool splits_positions(const TrainingPlan& plan) {
+  return plan.sequence && plan.tensor > 1;
+}
+
 bool scatters(const config::RunConfig& run, const TrainingPlan& plan) {
   return run.parallel.scatter_gather && !plan.sequence;
 }

@@ -37,6 +37,8 @@ struct PlanKey {
 /// All settings of a plan, by table. A split and scatter/gather that the run has are listed where the plan ends them.
 std::vector<PlanKey> keys_of(const SearchRequest& request, const TrainingPlan& plan, const Split& split = {});
 
+/// Whether tensor ranks of the plan divide positions: sequence parallelism.
+bool splits_positions(const TrainingPlan& plan);
 /// Whether stages of the plan exchange the parts of a boundary: as in the run, and not with sequence parallelism.
 bool scatters(const config::RunConfig& run, const TrainingPlan& plan);
 

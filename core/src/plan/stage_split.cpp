@@ -198,7 +198,11 @@ Split automatic_split(const cost::SplitProblem& problem, const std::vector<int>&
 
 const BalancedSplits::Found& BalancedSplits::find(const SplitSettings& settings) {
   if (const auto found = found_.find(settings); found != found_.end()) return found->second;
-  const cost::SplitProblem problem = split_problem(table_, settings);
+  const auto [layers, is_new] =
+      problems_.try_emplace(std::tuple(settings.tensor, settings.micro, settings.sequence, settings.recompute));
+  cost::SplitProblem& problem = layers->second;
+  if (is_new) problem = split_problem(table_, settings);
+  problem.stages = settings.stages;
   Split blocks = automatic_split(problem, settings.stage_rank);
   const bool is_even = blocks == cost::even_split(problem);
   return found_.emplace(settings, Found{std::move(blocks), is_even}).first->second;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,7 @@ class BalancedSplits {
 
  private:
   LayerTable& table_;
+  std::map<std::tuple<int, std::int64_t, bool, bool>, cost::SplitProblem> problems_; // of any number of stages
   std::map<SplitSettings, Found> found_;
 };
 

@@ -8,6 +8,7 @@
 #include "cost/layer_cost.hpp"
 #include "executor/split.hpp"
 #include "plan/schedule_table.hpp"
+#include "plan/stage_classes.hpp"
 
 namespace triax::plan {
 
@@ -25,6 +26,7 @@ struct StageSums {
   std::vector<Stage> stages;
   std::vector<double> rank_parameters; // by pipeline rank; tied ones on one rank count once
   double tied = 0;                     // parameters that would count twice on one rank
+  std::vector<TieRanks> ties;
   const StageMapping* mapping = nullptr;
   std::vector<executor::StageLayers> layers; // of each stage
 
@@ -33,19 +35,6 @@ struct StageSums {
     std::size_t out = 0;
     while (layer >= layers[out].first + layers[out].count) ++out;
     return out;
-  }
-};
-
-/// A function's last argument and value.
-struct LastValue {
-  double argument = -1, value = 0; // arguments are not negative
-  template <class Function>
-  double of(double asked, const Function& function) {
-    if (asked != argument) {
-      argument = asked;
-      value = function(asked);
-    }
-    return value;
   }
 };
 

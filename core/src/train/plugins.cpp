@@ -271,13 +271,13 @@ Refusals RankPlugins::check_optimizer_traits() const {
           "optim-adamw");
 }
 
-Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
-  Refusals out;
-  const auto supports = [this, &out](const config::PluginChoice& choice, auto call) {
-    const Refusals refusals = plugin::guarded_call(choice.name, "supports", call);
-    out.add(of_plugin(choice, without_unknown_keys(run_, refusals)));
-  };
-  supports(run_.model, [&] {
+Refusals RankPlugins::answer_of(const config::PluginChoice& choice, const std::function<Refusals()>& supports) const {
+  const Refusals refusals = plugin::guarded_call(choice.name, "supports", supports);
+  return of_plugin(choice, without_unknown_keys(run_, refusals));
+}
+
+Refusals RankPlugins::model_refusals(const Layout& layout) const {
+  return answer_of(run_.model, [&] {
     return model_->supports({.vocab = run_.vocab,
                              .micro = run_.batch.micro,
                              .compute = run_.train.compute,
@@ -286,24 +286,40 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
                              .purpose = run_.generate ? Purpose::generate : Purpose::train},
                             layout);
   });
-  supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
-  if (run_.generate) {
-    ask_communicators(layout, placement, on_this_machine, out);
-    return out;
-  }
-  if (run_.kernels.library) // else the device kind is not known
-    supports(run_.optimizer, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
-  out.add(check_optimizer_traits());
-  supports(run_.schedule, [&] { return scheduler_->supports(pipeline_shape(run_)); });
-  ask_communicators(layout, placement, on_this_machine, out);
-  if (!run_.kernels.library) return out;
-  if (run_.train.cuda_graph) ask_for_graph(layout, out);
+}
+
+Refusals RankPlugins::fixed_refusals() const {
+  Refusals out = answer_of(run_.kernels, [&] {
+    return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master});
+  });
+  if (run_.generate || !run_.kernels.library) return out; // if it is not installed, the device kind is not known
+  out.add(answer_of(run_.optimizer, [&] {
+    return optimizer_->supports({run_.train.master, kernels_->device_kind()});
+  }));
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
                          "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, and the host does not know "
                          "when its passes run",
                          run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
                 .with_hint("leave log.timeline out, or use a kernel set that computes on the host"));
+  return out;
+}
+
+Refusals RankPlugins::axis_refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
+  Refusals out;
+  ask_communicators(layout, placement, on_this_machine, out);
+  if (!run_.generate && run_.kernels.library && run_.train.cuda_graph) ask_for_graph(layout, out);
+  return out;
+}
+
+Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
+  Refusals out = model_refusals(layout);
+  out.add(fixed_refusals());
+  if (!run_.generate) {
+    out.add(check_optimizer_traits());
+    out.add(answer_of(run_.schedule, [&] { return scheduler_->supports(pipeline_shape(run_)); }));
+  }
+  out.add(axis_refusals(layout, placement, on_this_machine));
   return out;
 }
 

@@ -5,6 +5,7 @@
 // contract, plugin objects are cheap to create. Errors: Error with the plugin's message.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,12 +48,22 @@ class RankPlugins {
   /// Calls supports() of every plugin with what this run requires. `on_this_machine`: includes what depends on the
   /// machine.
   Refusals refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
+  /// Parts of refusals(), for a search that asks for many layouts.
+  /// @{
+  Refusals model_refusals(const Layout& layout) const;
+  /// The same for every layout, split, microbatch and schedule.
+  Refusals fixed_refusals() const;
+  /// They depend on which axes have several ranks, and not on how many.
+  Refusals axis_refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
+  /// @}
   /// Whether this machine has the device that the kernel set needs, with the kernel set's reason.
   Refusals device_available(const DeviceRequest& request) const;
   /// Throws Error with that reason.
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
+  /// The plugin's answer, with the keys and the plugin that it concerns.
+  Refusals answer_of(const config::PluginChoice& choice, const std::function<Refusals()>& supports) const;
   Refusals check_optimizer_traits() const;
   void ask_for_graph(const Layout& layout, Refusals& refusals) const;
   void ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the plugins of a run accept a plan. Answers of plugins are kept by what they can depend on: a search asks for
+// many plans.
+//
+// Threads: the main thread. Ownership: borrows request, tables and log. Errors: Error of the plugins.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "plan/layer_table.hpp"
+#include "plan/schedule_table.hpp"
+#include "plan/search_request.hpp"
+#include "train/rank_placement.hpp"
+#include "triax/error.hpp"
+#include "triax/log.hpp"
+
+namespace triax::plan {
+
+class PlanAcceptance {
+ public:
+  PlanAcceptance(const SearchRequest& request, LayerTable& layers, ScheduleTable& schedules, Log& log)
+      : request_(request), layers_(layers), schedules_(schedules), log_(log) {}
+
+  bool accepts(const TrainingPlan& plan, const PipelineShape& shape) {
+    return accepts_layout(plan, shape) && accepts_layers(plan);
+  }
+  /// Of accepts(), what depends on the layout, the microbatches and the schedule. Also false if the schedule is too
+  /// large.
+  bool accepts_layout(const TrainingPlan& plan, const PipelineShape& shape);
+  /// The other part: whether the model supports the plan, and the kernel set the calls of its layers.
+  bool accepts_layers(const TrainingPlan& plan);
+  /// Why accepts() is false.
+  Refusals refusals(const TrainingPlan& plan, const PipelineShape& shape);
+  /// How the ranks of the plan run, as triax check has it.
+  train::Placement placement(const TrainingPlan& plan);
+
+  /// Which of pipeline, tensor and data have several ranks. Communicators are asked for these.
+  using Axes = std::tuple<bool, bool, bool>;
+  static Axes axes_of(const TrainingPlan& plan) { return {plan.pipeline > 1, plan.tensor > 1, plan.data > 1}; }
+
+ private:
+  struct OfAxes {
+    train::Placement placement;
+    bool is_accepted = false;
+  };
+  const OfAxes& of_axes(const TrainingPlan& plan);
+  bool is_run_accepted();
+
+  const SearchRequest& request_;
+  LayerTable& layers_;
+  ScheduleTable& schedules_;
+  Log& log_;
+  std::optional<bool> is_run_accepted_; // what is the same in all plans
+  std::map<Axes, OfAxes> of_axes_;
+  std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepts_layers_;
+};
+
+/// What plugins refuse in every plan of the space, with the text for the first plan. Takes a few calls.
+Refusals refusals_of_all_plans(const SearchRequest& request, Log& log);
+
+} // namespace triax::plan

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which plans the plugins of a run accept: those that preflight does, reported before a search where possible.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/load.hpp"
+#include "cost/cluster_file.hpp"
+#include "cost/planned_run.hpp"
+#include "plan/plan_search.hpp"
+#include "plan/plan_space.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::plan {
+namespace {
+
+using testing::HasSubstr;
+
+class Acceptance : public testing::Test {
+ protected:
+  Acceptance() : bound_(activity_) {}
+
+  /// With a communicator for processes.
+  static config::RunConfig run(std::vector<config::Override> overrides) {
+    overrides.insert(overrides.end(),
+                     {{"plugins.path", "[\"" TEST_TRAIN_PLUGINS "\"]"}, {"comm.plugin", "comm-processes"}});
+    const config::LoadResult loaded =
+        config::load(config::TomlText{kPlannedRun, "run.toml", "."}, overrides, {}, config::Purpose::plan);
+    if (!loaded.run) throw Error(loaded.refusals.front().text);
+    return *loaded.run;
+  }
+  /// The run must outlive the request.
+  SearchRequest request(const config::RunConfig& run, int ranks) const {
+    return {
+        run,     cluster_, make_space({run, cluster_, ranks, {6, 1, 32}, {run.schedule.name}, true}), {run.schedule},
+        kMemory, 512};
+  }
+
+  static constexpr std::uint64_t kMemory = std::uint64_t{1} << 40;
+  RankActivity activity_;
+  RankActivity::Binding bound_;
+  const cost::Cluster cluster_ =
+      cost::read_cluster(std::filesystem::path(TRIAX_SOURCE_DIR) / "clusters/a100-dgx.toml").cluster.value();
+  const cost::CodeTraits code_ = *cost::code_named("triax");
+};
+
+/// One rank is a thread of this process; the ranks of the plans are not.
+TEST_F(Acceptance, ACommunicatorForProcessesAcceptsPlansOfARunWithoutLayout) {
+  const config::RunConfig processes = run({});
+  const SearchRequest asked = request(processes, 4);
+  EXPECT_TRUE(refusals_of_all_plans(asked, null_log()).empty());
+  PlanCosts costs(asked, code_, null_log());
+  const LoadedPlanner planner("sweep", plugin::search_folders({}), null_log());
+  EXPECT_EQ(search_plans(costs, planner, 3).plans.size(), 3U);
+  EXPECT_TRUE(costs.refusals({.data = 4}).empty());
+}
+
+TEST_F(Acceptance, WhatHoldsForEveryPlanIsSaidBeforeASearch) {
+  const config::RunConfig timeline = run({{"kernels.plugin", "kernels-elsewhere"}, {"log.timeline", "1"}});
+  const Refusals refusals = refusals_of_all_plans(request(timeline, 4), null_log());
+  ASSERT_EQ(refusals.size(), 1U);
+  EXPECT_THAT(refusals.front().message, HasSubstr("log.timeline = 1: kernels.plugin \"kernels-elsewhere\""));
+  EXPECT_FALSE(refusals.front().hint.empty());
+  const config::RunConfig captured = run({{"train.cuda_graph", "true"}});
+  EXPECT_THAT(refusals_of_all_plans(request(captured, 4), null_log()).front().keys,
+              testing::ElementsAre("train.cuda_graph", "kernels.plugin"));
+}
+
+/// Four heads on one tensor rank are too many for this kernel set, and two on each of two are not.
+TEST_F(Acceptance, ACallThatTheKernelSetRefusesNeedsNoEvaluation) {
+  const config::RunConfig elsewhere = run({{"kernels.plugin", "kernels-elsewhere"}});
+  const SearchRequest asked = request(elsewhere, 4);
+  PlanCosts costs(asked, code_, null_log());
+  int refused = 0, accepted = 0;
+  for_each_plan(asked.space, [&](const TrainingPlan& plan) {
+    const bool has_bounds = costs.bounds(plan).has_value();
+    if (plan.tensor == 1) {
+      EXPECT_FALSE(has_bounds) << sizes_text(plan);
+      ++refused;
+    }
+    accepted += has_bounds;
+    return true;
+  });
+  EXPECT_GT(refused, 10);
+  EXPECT_GT(accepted, 10);
+  const Refusals why = costs.refusals({.data = 4});
+  ASSERT_EQ(why.size(), 1U);
+  EXPECT_THAT(why.front().message, HasSubstr("kernels.plugin \"kernels-elsewhere\": attention of more than two heads"));
+  EXPECT_EQ(why.front().hint, "use fewer");
+  EXPECT_FALSE(costs.evaluate({.data = 4}));
+  EXPECT_EQ(costs.timed(), 0U);
+}
+
+} // namespace
+} // namespace triax::plan
