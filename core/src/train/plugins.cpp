@@ -298,6 +298,7 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
   ask_communicators(layout, placement, on_this_machine, out);
   if (!run_.kernels.library) return out;
   if (run_.train.cuda_graph) ask_for_graph(layout, out);
+  if (run_.memory.offload != "none") ask_for_offload(out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
                          "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, and the host does not know "
@@ -305,6 +306,24 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
                          run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
                 .with_hint("leave log.timeline out, or use a kernel set that computes on the host"));
   return out;
+}
+
+/// The optimizer computes on buffers in the host's memory.
+void RankPlugins::ask_for_offload(Refusals& refusals) const {
+  if (!kernels_->computes())
+    return refusals.add(
+        make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},
+                     "memory.offload = \"{}\": kernels.plugin \"{}\" does not compute, so it has no state",
+                     run_.memory.offload, run_.kernels.name)
+            .with_hint("leave memory.offload out, or use another kernel set"));
+  if (kernels_->device_kind() == DeviceKind::host) return;
+  refusals.add(
+      make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},
+                   "memory.offload = \"{}\": kernels.plugin \"{}\" computes on a {} device, and offloaded state "
+                   "is updated in the memory of the host only",
+                   run_.memory.offload, run_.kernels.name, name_of(kernels_->device_kind()))
+          .with_hint("leave memory.offload out and use optimizer.shard, or use a kernel set that computes on "
+                     "the host, such as kernels-cpu"));
 }
 
 /// A CUDA graph runs without the host.
