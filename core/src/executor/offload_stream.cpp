@@ -41,6 +41,7 @@ void OffloadStream::read_ahead(std::size_t block) {
 }
 
 void OffloadStream::acquire(std::size_t block, Device& device, Deadline deadline) {
+  wait_for(0, device, deadline); // a failure of the last write
   const std::size_t end = std::min(blocks_.size(), block + buffers_.size());
   for (std::size_t next = block; next < end; ++next) read_ahead(next);
   wait_for(slots_[buffer_of(block)].job, device, deadline);
@@ -72,7 +73,7 @@ void OffloadStream::run_jobs() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || waiting_ > 0; });
-    if (ends_) return; // nobody reads the storage after this object
+    if (ends_) return; // what waits is lost with the storage
     const Job job = jobs_[first_];
     first_ = (first_ + 1) % jobs_.size();
     --waiting_;
