@@ -41,6 +41,9 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    recompute = "none" # default
    recompute_layers = 1 # default
    partition_activations = false # default
+   offload = "none" # default
+   offload_path = "" # default
+   offload_buffer_bytes = 8388608 # default
   [optimizer]
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6

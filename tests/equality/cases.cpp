@@ -54,6 +54,11 @@ Case sharded(Case of, const char* shard = "states") {
   return of;
 }
 
+Case offloaded(Case of) {
+  of.offload = true;
+  return of;
+}
+
 Case in_groups(Case of, int group) {
   of.group = group;
   return of;
@@ -143,6 +148,11 @@ const std::vector<Case>& sample() {
       sharded({2, 1, 3, 3, kInterleaved, 1, 4, kReference}, "parameters"),
       sharded(recomputed(scattered({2, 2, 2, 2, kV, 1, 4, kCpu})), "parameters"),
       sharded(sequence_parallel({2, 2, 2, 1, kH2, 1, 4, kCpu}), "parameters"),
+      offloaded({3, 1, 1, 1, k1F1B, 2, 6, kReference}),
+      offloaded(split({2, 2, 2, 2, kInterleaved, 1, 4, kCpu})),
+      offloaded(sharded(sequence_parallel({2, 2, 2, 1, kH2, 1, 4, kCpu}))),
+      offloaded(sharded({1, 1, 3, 8, kBreadthFirst, 1, 2, kReference}, "gradients")),
+      offloaded(sharded(recomputed({2, 2, 2, 2, kV, 1, 4, kCpu}), "parameters")),
   };
   return cases;
 }
@@ -184,6 +194,7 @@ std::vector<Case> every_case() {
     if (of.pipeline > 1 && of.tensor > 1) out.push_back(scattered(of));
     if (of.micro > 1) continue;
     out.push_back(recomputed(of));
+    out.push_back(offloaded(of));
     if (of.tensor > 1) out.push_back(partitioned(of));
     if (of.data > 1)
       for (const char* shard : {"states", "gradients", "parameters"}) out.push_back(sharded(of, shard));
@@ -226,13 +237,13 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
               run.micro, run.microbatches, run.layers, run.scheduler, run.kernels,
               run.split_backward ? ", split backwards" : "", run.group > 0 ? text(", in groups of {}", run.group) : "",
               run.through_file ? ", through a file" : "", run.scatter_gather ? ", scattered" : "",
               run.recompute ? ", recomputed" : "", run.partition ? ", partitioned" : "",
               run.sequence_parallel ? ", divided positions" : "", run.shard.empty() ? "" : ", divided " + run.shard,
-              run.split.empty() ? "" : ", split " + run.split);
+              run.split.empty() ? "" : ", split " + run.split, run.offload ? ", offloaded" : "");
 }
 
 bool all_asked() {

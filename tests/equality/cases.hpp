@@ -32,6 +32,7 @@ struct Case {
   std::string shard{};            // optimizer.shard; empty: not set
   std::int64_t sequence = 5;      // tokens; not divisible by tensor sizes
   std::string split{};            // parallel.split as TOML; empty: not set
+  bool offload = false;           // memory.offload = "disk", with the smallest buffers
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

@@ -40,6 +40,10 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   if (!run.split.empty()) toml.keys["parallel.split"] = run.split;
   if (!run.shard.empty()) toml.keys["optimizer.shard"] = quoted(run.shard);
   if (run.recompute) toml.keys["memory.recompute"] = "\"full\"";
+  if (run.offload) {
+    toml.keys["memory.offload"] = "\"disk\"";
+    toml.keys["memory.offload_buffer_bytes"] = "4096";
+  }
   if (run.partition) toml.keys["memory.partition_activations"] = "true";
   toml.keys["comm.plugin"] = quoted(training.comm);
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
@@ -119,7 +123,7 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     KeptParameter& of = kept.parameters[parameter.name];
     of.spec = *parameter.spec;
     of.dtype = parameter.master.dtype();
-    test::append(of.weights, parameter.master, rank.device());
+    test::append_master(of.weights, parameter, rank);
     test::append(of.gradient, parameter.gradient, rank.device());
     test::append(of.working, parameter.working, rank.device());
     of.first = parameter.first;

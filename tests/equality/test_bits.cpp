@@ -34,6 +34,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.group = 0;
   run.through_file = run.scatter_gather = run.recompute = run.partition = false;
   run.shard.clear();
+  run.offload = false;
   run.split.clear();
   const Key key{run.tensor,    run.data,    run.micro,          run.microbatches,
                 run.layers,    run.kernels, training.precision, run.sequence_parallel,
@@ -206,7 +207,20 @@ TEST(SameBits, InBf16) {
        {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
         Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"}, Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
         Case{.pipeline = 2, .tensor = 4, .kernels = "kernels-cpu", .scatter_gather = true},
-        Case{.pipeline = 2, .data = 2, .scheduler = "sched-1f1b", .kernels = "kernels-cpu", .shard = "states"}})
+        Case{.pipeline = 2, .data = 2, .scheduler = "sched-1f1b", .kernels = "kernels-cpu", .shard = "states"},
+        Case{.pipeline = 2,
+        .tensor = 2,
+        .chunks = 2,
+        .scheduler = "sched-zb-v",
+        .kernels = "kernels-cpu",
+        .offload = true},
+        Case{.pipeline = 2, .data = 2, .kernels = "kernels-cpu", .shard = "gradients", .offload = true},
+        Case{.data = 2,
+        .chunks = 4,
+        .scheduler = "sched-breadth-first",
+        .kernels = "kernels-cpu",
+        .shard = "parameters",
+        .offload = true}})
     expect_as_expected(run, bf16);
 }
 
@@ -227,7 +241,9 @@ TEST(SameBits, InFp16) {
   expect_skipped_steps({{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
                         {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
                         {3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
-                        {.data = 2, .kernels = "kernels-cpu", .shard = "states"}},
+                        {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
+                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
+                        {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true}},
                        kTraining, 0x1p23);
 }
 

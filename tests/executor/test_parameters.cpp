@@ -195,7 +195,8 @@ TEST(Parameters, AStageUpdatesThoseOfItsFirstLayersHere) {
   SampleRank rank(model, 2, 1, "0F0 1F0 1B0 0B0");
   const auto names = [&](int stage) {
     std::vector<std::string> out;
-    for (const ParameterShard& shard : rank.state->shards(stage)) out.push_back(shard.name);
+    for (const executor::OptimizerCall& call : rank.state->optimizer_calls(stage))
+      for (const ParameterShard& shard : call.shards) out.push_back(shard.name);
     return out;
   };
   EXPECT_THAT(names(0), ElementsAre("first/table", "brief/a", "brief/b"));

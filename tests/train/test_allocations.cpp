@@ -152,6 +152,16 @@ TEST(SteadyState, AllocatesNothingWhereDataRanksDivideGradientsAndParameters) {
   }
 }
 
+TEST(SteadyState, AllocatesNothingWithStateOnTheDisk) {
+  test::TinyRun run;
+  run.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  run.keys["train.precision"] = "\"bf16\"";
+  run.keys["parallel.data"] = "2";
+  run.keys["memory.offload"] = "\"disk\"";
+  run.keys["memory.offload_buffer_bytes"] = "4096";
+  expect_steady(run);
+}
+
 TEST(SteadyState, AllocatesNothingWhereGroupsOfBlocksAreRecomputed) {
   test::TinyRun run;
   run.keys["model.layers"] = "5";

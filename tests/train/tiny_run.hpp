@@ -152,6 +152,17 @@ inline void append(std::vector<std::byte>& to, const TensorView& view, Device& d
   append(to, read);
 }
 
+/// The master weights of a parameter, also if they are offloaded.
+inline void append_master(std::vector<std::byte>& to, const train::RankParameter& parameter, train::Rank& rank) {
+  if (parameter.master.data()) return append(to, parameter.master, rank.device());
+  for (const executor::KeptTensor& kept : rank.kept()) {
+    if (kept.parameter != parameter.name || kept.name != executor::kMasterName) continue;
+    const std::size_t before = to.size();
+    to.resize(before + kept.view.bytes());
+    if (kept.offloaded) kept.offloaded.read(0, std::span(to).subspan(before));
+  }
+}
+
 inline Trace train(train::Rank& rank, int steps) {
   Trace trace;
   for (int step = 0; step < steps; ++step) {

@@ -45,6 +45,7 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
                                      {"memory_bytes", memory},
                                      {"activations", activations},
                                      {"comm", comm_json(plan.traffic.at(data))}};
+      if (plan.offload_bytes > 0) by_number[plan.ranks[data]]["offload_file_bytes"] = plan.offload_bytes;
     }
   }
   Json out = Json::array();

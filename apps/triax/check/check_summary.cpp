@@ -11,6 +11,8 @@
 #include "common/resolved_split.hpp"
 #include "common/table.hpp"
 #include "report/units.hpp"
+#include "train/offload_file.hpp"
+#include "train/train_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
@@ -103,6 +105,17 @@ std::string stage_lines(const config::RunConfig& run, const train::Balance& bala
                    is_longer && chosen.empty() ? split_hint(run) : "");
 }
 
+/// "offloaded state: rank 0 has most, a file of 1.2 GB; all ranks: 2.4 GB in runs/tiny"
+std::string offload_line(const CheckReport& report) {
+  const std::vector<train::RankPlan>& plans = report.preflight.plans;
+  const train::RankPlan& most = *std::ranges::max_element(plans, {}, &train::RankPlan::offload_bytes);
+  if (most.offload_bytes == 0) return {};
+  std::uint64_t all = 0;
+  for (const train::RankPlan& plan : plans) all += plan.ranks.size() * plan.offload_bytes;
+  return text("offloaded state: rank {} has most, a file of {}; all ranks: {} in {}\n", most.ranks.front(),
+              bytes_text(most.offload_bytes), bytes_text(all), shown(train::offload_folder(*report.loaded.run)));
+}
+
 /// "communication of a step: a rank sends at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks
 /// send 8 MB"
 std::string communication_line(const std::vector<train::RankPlan>& plans) {
@@ -173,7 +186,7 @@ std::vector<Group> groups_of(const std::vector<train::RankPlan>& plans) {
 } // namespace
 
 std::string summary_text(const CheckReport& report) {
-  return "\n" + memory_lines(report) + communication_line(report.preflight.plans) +
+  return "\n" + memory_lines(report) + offload_line(report) + communication_line(report.preflight.plans) +
          stage_lines(*report.loaded.run, report.preflight.balance);
 }
 

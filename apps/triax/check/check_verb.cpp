@@ -15,6 +15,7 @@
 #include "os/terminal.hpp"
 #include "report/run_log.hpp"
 #include "train/machine_memory.hpp"
+#include "train/offload_file.hpp"
 #include "train/preflight_process.hpp"
 
 namespace triax::app {
@@ -59,6 +60,8 @@ CheckReport check(const CheckArguments& arguments) {
   if (arguments.no_device) return report;
   if (!report.placement.ranks_are_threads) refuse(launch::check_keys(report.loaded.run->launch));
   if (report.refusals.empty()) refuse(train::fits_in_memory(report.preflight, report.placement));
+  if (report.refusals.empty())
+    refuse(train::check_offload_folder(*report.loaded.run, report.preflight, report.placement));
   return report;
 }
 

@@ -5,6 +5,7 @@
 #include "config/run_files.hpp"
 #include "train/find_checkpoint.hpp"
 #include "train/machine_memory.hpp"
+#include "train/offload_file.hpp"
 
 namespace triax::app {
 
@@ -41,6 +42,7 @@ train::CheckedRun ask(const config::RunConfig& run, const train::PreflightReques
   train::CheckedRun checked = train::preflight_in_child(run, *quiet, request);
   if (!checked.preflight.refusals.empty()) return checked;
   checked.preflight.refusals.add(train::fits_in_memory(checked.preflight, checked.placement));
+  checked.preflight.refusals.add(train::check_offload_folder(run, checked.preflight, checked.placement));
   return checked;
 }
 

@@ -9,8 +9,10 @@
 #include "common/printable_line.hpp"
 #include "config/core_keys.hpp"
 #include "config/run_files.hpp"
+#include "os/scratch_file.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
+#include "train/offload_file.hpp"
 #include "train/plugins.hpp"
 
 namespace triax::app {
@@ -107,6 +109,29 @@ std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
   return out;
 }
 
+/// A run that trains on a device without offloading is refused, so "optimizer" is left on the host only.
+std::vector<std::string> offload_notes(const config::RunConfig& run) {
+  const config::RunConfig::MemoryKeys& memory = run.memory;
+  std::vector<std::string> out;
+  if (memory.offload == "optimizer" && run.kernels.library)
+    out.push_back(
+        text("memory.offload = \"optimizer\" has no effect with kernels.plugin \"{}\": the optimizer's state is "
+             "in the memory of the host, and its cores update the weights",
+             run.kernels.name));
+  if (memory.offload == "disk" && os::is_in_memory(train::offload_folder(run)))
+    out.push_back(
+        text("memory.offload = \"disk\" saves nothing in {}, because that file system is in memory; choose "
+             "another folder with memory.offload_path",
+             shown(train::offload_folder(run))));
+  if (memory.offload != "disk" && !memory.offload_path.empty())
+    out.push_back(text("memory.offload_path = \"{}\" has no effect with memory.offload = \"{}\"",
+                       shown(memory.offload_path), memory.offload));
+  if (memory.offload != "disk" && memory.offload_buffer_bytes != config::RunConfig::MemoryKeys().offload_buffer_bytes)
+    out.push_back(text("memory.offload_buffer_bytes = {} has no effect with memory.offload = \"{}\"",
+                       memory.offload_buffer_bytes, memory.offload));
+  return out;
+}
+
 } // namespace
 
 std::string shown(const fs::path& path) {
@@ -148,6 +173,7 @@ std::vector<std::string> notes(const config::RunConfig& run) {
     out.emplace_back(
         "memory.partition_activations = true saves nothing with parallel.sequence = true: each tensor rank keeps its "
         "positions only");
+  for (const std::string& note : offload_notes(run)) out.push_back(note);
   return out;
 }
 

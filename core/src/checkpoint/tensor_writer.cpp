@@ -31,6 +31,16 @@ std::string key_of(const TensorData& tensor, const BoxData& box) {
   return key + "]";
 }
 
+/// In memory, or read into `buffer`.
+std::span<const std::byte> chunk_of(const BoxData& box, std::size_t at, std::size_t bytes,
+                                    std::vector<std::byte>& buffer) {
+  if (box.data) return {box.data + at, bytes};
+  buffer.resize(kChunk);
+  const std::span<std::byte> out = std::span(buffer).first(bytes);
+  box.read(at, out);
+  return out;
+}
+
 } // namespace
 
 SavedPart write_tensors(const fs::path& folder, const std::string& name, std::span<const TensorData> tensors,
@@ -48,6 +58,7 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
   Checksum of_header;
   of_header.add(bytes_in(header));
   out.files.push_back({name, bytes, of_header.text()});
+  std::vector<std::byte> buffer;
   std::size_t next = 0;
   for (const TensorData& tensor : tensors) {
     if (tensor.boxes.empty()) continue;
@@ -56,13 +67,13 @@ SavedPart write_tensors(const fs::path& folder, const std::string& name, std::sp
     for (const BoxData& box : tensor.boxes) {
       const TensorEntry& entry = entries[next++];
       Checksum checksum;
-      for (std::span<const std::byte> rest(box.data, entry.bytes()); !rest.empty();) {
+      for (std::size_t at = 0; at < entry.bytes();) {
         if (is_stopped(stop))
           throw Error("stopped before it was complete", (folder / name).string(), "the checkpoint before stays");
-        const std::span<const std::byte> chunk = rest.first(std::min(rest.size(), kChunk));
+        const std::span<const std::byte> chunk = chunk_of(box, at, std::min(entry.bytes() - at, kChunk), buffer);
         checksum.add(chunk);
         file.write(chunk);
-        rest = rest.subspan(chunk.size());
+        at += chunk.size();
       }
       saved.pieces.push_back({name, entry.name, box.begin, box.size, checksum.text()});
     }

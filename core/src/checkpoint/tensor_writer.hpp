@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +18,11 @@
 
 namespace triax::checkpoint {
 
-/// A box of a global tensor, contiguous in host memory.
+/// A box of a global tensor, contiguous in host memory, or else what reads its bytes from an offset on.
 struct BoxData {
   Shape begin, size;
   const std::byte* data = nullptr;
+  std::function<void(std::uint64_t offset, std::span<std::byte> to)> read = {}; // without `data`
 };
 
 struct TensorData {

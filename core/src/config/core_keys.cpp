@@ -135,6 +135,20 @@ constexpr CoreKey kMemory[] = {
                  "with recompute = \"full\": each tensor rank keeps its part, 1/t, of the input that recomputed blocks "
                  "keep, and the ranks gather the parts before they recompute"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::partition_activations>},
+    {option_string(
+         "offload", "none", "none|optimizer|disk",
+         "where the optimizer's state is, with master weights if layers read others; none: in the memory of the "
+         "device; optimizer: in that of the host, whose cores update the weights; disk: in a file of each rank, which "
+         "a step reads and writes in parts"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload>},
+    {option_path("offload_path", "",
+                 "with offload = \"disk\": folder for the files of the ranks, which disappear with the run; empty: "
+                 "run.dir"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_path>},
+    {option_int("offload_buffer_bytes", "8388608", 4096, kMaxCount,
+                "with offload = \"disk\": size of each of three buffers, between which and the file the state moves; "
+                "larger for an optimizer that needs whole parameters"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_buffer_bytes>},
 };
 
 constexpr CoreKey kOptimizer[] = {

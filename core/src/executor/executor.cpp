@@ -37,7 +37,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
   if (parts_.training.has(Kind::opt_step))
     call_plugin("prepare", typeid(parts_.optimizer), [&] { parts_.optimizer.prepare(parts_.state.shards()); });
   for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
-    shards_[stage->index()] = parts_.state.shards(stage->index());
+    optimizer_calls_[stage->index()] = parts_.state.optimizer_calls(stage->index());
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
   first.hysteresis = rules().hysteresis;
@@ -175,6 +175,7 @@ void Executor::wait_for_device(const Walk& walk) {
 
 void Executor::finish() {
   parts_.device.wait(parts_.stream.record(), deadline());
+  if (OffloadedState* const offloaded = parts_.state.offloaded()) offloaded->finish(parts_.device, deadline());
 }
 
 void Executor::walk_list(Walk& walk) {
@@ -338,15 +339,20 @@ void Executor::send_request(const Request& request) {
 }
 
 void Executor::step_optimizer(int stage, ActionId id) {
-  const std::vector<ParameterShard>& shards = shards_.at(stage);
-  if (shards.empty()) return;
   const StepArgs step{.scalars = parts_.state.values().on_device(),
                       .weight_decay = settings_.weight_decay,
                       .groups = parts_.groups,
                       .scratch = parts_.state.optimizer_scratch(),
                       .op = {parts_.stream, parts_.state.scratch()},
                       .action = id};
-  call_plugin("step", typeid(parts_.optimizer), [&] { parts_.optimizer.step(shards, step, parts_.kernels); });
+  OffloadedState* const offloaded = parts_.state.offloaded();
+  for (const OptimizerCall& of : optimizer_calls_.at(stage)) {
+    if (of.block) offloaded->acquire(*of.block, parts_.device, deadline());
+    call_plugin("step", typeid(parts_.optimizer), [&] { parts_.optimizer.step(of.shards, step, parts_.kernels); });
+    if (!of.block) continue;
+    parts_.device.wait(parts_.stream.record(), deadline()); // until the block is updated
+    offloaded->release(*of.block);
+  }
 }
 
 } // namespace triax::executor

@@ -104,7 +104,7 @@ class Executor {
   void repeat(std::int64_t step, NonfiniteSearch& search);
   /// The position of a step that has failed at its end: NORM, after which it would have changed the weights.
   void stay_at_norm(std::int64_t step);
-  /// Waits for all work of the last step.
+  /// Waits for all work of the last step, and until offloaded state is in its storage.
   void finish();
   /// Destroys the captured step. A communicator whose calls it contains can end only after this. No step may follow.
   void release_recording() noexcept { recording_.reset(); }
@@ -158,10 +158,10 @@ class Executor {
   ExecutorParts parts_;
   ExecutorSettings settings_;
   double loss_gradient_;
-  double loss_scale_;                                 // of the next step
-  std::int64_t skipped_samples_ = 0;                  // used by the steps before a resume, beyond B for each of them
-  int skipped_at_min_ = 0;                            // consecutive steps
-  std::map<int, std::vector<ParameterShard>> shards_; // by stage
+  double loss_scale_;                // of the next step
+  std::int64_t skipped_samples_ = 0; // used by the steps before a resume, beyond B for each of them
+  int skipped_at_min_ = 0;           // consecutive steps
+  std::map<int, std::vector<OptimizerCall>> optimizer_calls_; // by stage
   TransferStreams transfer_streams_;
   GradientReductions reductions_;
   Position position_;

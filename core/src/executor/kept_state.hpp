@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/offloaded_state.hpp"
 #include "executor/parameters.hpp"
 
 namespace triax::executor {
@@ -28,10 +29,11 @@ struct KeptTensor {
   std::string parameter; // "block 3/attention.qkv.weight"
   std::string name;      // "master", or the name that the optimizer gives it: "m"
   const ParamSpec* spec = nullptr;
-  TensorView view; // of the master type, flat: the elements `held`
+  TensorView view; // of the master type, flat: the elements `held`; without data if they are offloaded
   OwnedPart held;  // all that the rank has of it, without padding
   /// The part that this rank saves. Over all ranks, these parts have each element of the global tensor once.
   OwnedPart saved;
+  OffloadedTensor offloaded{}; // the elements `held`, if they are not in memory
 };
 
 inline constexpr const char* kMasterName = "master";

@@ -35,6 +35,7 @@ constexpr ArenaPurpose kPurposes[] = {
     {&RankMemory::working, MemoryKind::device, "working weights"},
     {&RankMemory::gradients, MemoryKind::device, "gradients"},
     {&RankMemory::optimizer, MemoryKind::device, "optimizer state"},
+    {&RankMemory::offload, MemoryKind::device, "offload staging"},
     {&RankMemory::activations, MemoryKind::device, "activations"},
     {&RankMemory::cache, MemoryKind::device, "cache"},
     {&RankMemory::batches, MemoryKind::device, "batches"},
@@ -82,6 +83,7 @@ std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes)
   std::vector<Row> out;
   for (const ArenaPurpose& purpose : kPurposes) {
     if (purpose.arena == &RankMemory::cache && cache.used() == 0) continue;
+    if (purpose.arena == &RankMemory::offload && !offloads) continue;
     if (out.empty() || std::string_view(out.back().what) != purpose.row) out.push_back({purpose.row, 0});
     out.back().bytes += (this->*purpose.arena).used();
     if (purpose.arena == &RankMemory::activations) out.back().bytes += workspace();

@@ -61,19 +61,20 @@ class RankMemory {
   static RankMemory allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch, Stream& stream);
 
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
-      activations{"activations"}, cache{"cache of the sequences"}, batches{"batches"}, values{"step values"},
-      staging{"staging"};
+      offload{"offload staging"}, activations{"activations"}, cache{"cache of the sequences"}, batches{"batches"},
+      values{"step values"}, staging{"staging"};
   /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary.
   ReusedBlock transient;
   std::array<ReusedBlock, 2> between;
   std::span<std::byte> scratch, optimizer_scratch;
+  bool offloads = false; // `offload` is used
 
   struct Row {
     const char* what;
     std::size_t bytes;
   };
-  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache is listed
-  /// only if there is one.
+  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache and buffers
+  /// for offloaded state are listed only if there are any.
   std::vector<Row> rows(const ScratchBytes& scratch) const;
   std::size_t workspace() const;
   /// All blocks of the device, with their full size.

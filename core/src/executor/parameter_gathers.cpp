@@ -39,13 +39,18 @@ void unshard_parameters(const Parameters& parameters, const Stage& stage, int sl
   transfers.end_reduction(id);
 }
 
-void refresh_working(const Parameters& parameters, Device& device, const Groups& groups, Stream& stream) {
+void refresh_working(RankState& state, Device& device, const Groups& groups, Stream& stream, Deadline deadline) {
+  const Parameters& parameters = state.parameters();
   if (!parameters.separate_working()) return;
-  for (const Parameter& parameter : parameters.all())
-    if (!parameter.holds_part) device.convert(parameter.working, parameter.master, stream);
-  for (int number = 0; number < parameters.layers(); ++number)
-    for (const GatheredWeights& weights : parameters.gathered_of(number))
-      device.convert(weights.part, weights.master, stream);
+  if (parameters.offloads_master()) {
+    state.offloaded()->refresh_working(device, stream, deadline);
+  } else {
+    for (const Parameter& parameter : parameters.all())
+      if (!parameter.holds_part) device.convert(parameter.working, parameter.master, stream);
+    for (int number = 0; number < parameters.layers(); ++number)
+      for (const GatheredWeights& weights : parameters.gathered_of(number))
+        device.convert(weights.part, weights.master, stream);
+  }
   gather_layers(parameters, 0, parameters.layers(), groups, stream, kNoAction);
 }
 

@@ -9,12 +9,20 @@
 
 namespace triax::executor {
 
+TensorView Parameters::master_tensor(RankMemory& memory, const Shape& shape) const {
+  return offloads_master() ? TensorView(nullptr, types_.master, shape) : memory.weights.tensor(types_.master, shape);
+}
+
+TensorView Parameters::state_tensor(RankMemory& memory, const Shape& shape) const {
+  return offloads_ ? TensorView(nullptr, types_.master, shape) : memory.optimizer.tensor(types_.master, shape);
+}
+
 void Parameters::assign_weights(RankMemory& memory) {
   for (TensorView& slot : weight_slots_) slot = weights_of(memory).tensor(types_.compute, {weight_slot_elements_});
   for (Parameter& parameter : parameters_) {
     if (parameter.sharded) continue;
     const Shape& local = parameter.spec->local;
-    parameter.master = memory.weights.tensor(types_.master, local);
+    parameter.master = master_tensor(memory, local);
     parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
   }
   for (OfLayer& of : layers_) {
@@ -95,9 +103,9 @@ void Parameters::assign_sharded(OfLayer& of, std::size_t number, RankMemory& mem
     out.part = out.working.slice(0, bucket.begin, bucket.begin + bucket.part);
   }
   bucket.weights = out.part;
-  out.master = separate_working() ? memory.weights.tensor(types_.master, {bucket.part}) : out.part;
+  out.master = separate_working() ? master_tensor(memory, {bucket.part}) : out.part;
   std::vector<TensorView> states;
-  for (std::size_t i = 0; i < states_; ++i) states.push_back(memory.optimizer.tensor(types_.master, {bucket.part}));
+  for (std::size_t i = 0; i < states_; ++i) states.push_back(state_tensor(memory, {bucket.part}));
   for (const Side& side : of.sides) {
     if (!is_stored(side)) continue;
     Parameter& parameter = local(side.family);
@@ -115,8 +123,7 @@ void Parameters::assign_memory(RankMemory& memory) {
     if (parameter.sharded) continue;
     parameter.state.clear();
     for (std::size_t i = 0; i < states_; ++i)
-      parameter.state.push_back(
-          memory.optimizer.tensor(types_.master, {without_padding(parameter.master, *parameter.spec).elements()}));
+      parameter.state.push_back(state_tensor(memory, {stored_elements(*parameter.spec)}));
   }
   assign_gradients(memory);
 }

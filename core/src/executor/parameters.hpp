@@ -46,17 +46,19 @@ struct Parameter {
   std::vector<TensorView> exchanged;
   /// The pipeline ranks of `exchanged`. The gradient of another rank is a receive buffer.
   std::vector<int> ranks;
-  std::vector<TensorView> state; // the optimizer's, without padding: of all, or if `sharded` of `owned`
-  std::size_t reduction = 0;     // of its buckets: index in Parameters::reductions()
-  std::size_t global = 0;        // index in Parameters::global()
-  OwnedPart owned;               // of this rank
-  bool sharded = false;          // each rank updates the part that it owns
-  bool holds_part = false;       // and has no other master weights
-  bool scattered = false;        // and has no other reduced gradients
-  bool resharded = false;        // and has other working weights only from UNSHARD to RESHARD
-  std::int64_t part = 0;         // as Bucket::part
-  int members = 1;               // as Bucket::members
-  int layer = 0;                 // number of its first layer on this rank
+  /// The optimizer's, without padding: of all, or if `sharded` of `owned`. Without data if they are offloaded, as
+  /// then separate master weights are.
+  std::vector<TensorView> state;
+  std::size_t reduction = 0; // of its buckets: index in Parameters::reductions()
+  std::size_t global = 0;    // index in Parameters::global()
+  OwnedPart owned;           // of this rank
+  bool sharded = false;      // each rank updates the part that it owns
+  bool holds_part = false;   // and has no other master weights
+  bool scattered = false;    // and has no other reduced gradients
+  bool resharded = false;    // and has other working weights only from UNSHARD to RESHARD
+  std::int64_t part = 0;     // as Bucket::part
+  int members = 1;           // as Bucket::members
+  int layer = 0;             // number of its first layer on this rank
 };
 
 /// Over which ranks gradients are added.
@@ -148,6 +150,11 @@ class Parameters {
   /// With which the arena of gradients begins.
   std::size_t shared_accumulator_bytes() const;
 
+  /// The optimizer's state, and master weights that are separate from working weights, get no memory: see
+  /// OffloadedState. Before assign_memory().
+  void offload_state() { offloads_ = true; }
+  bool offloads_master() const { return offloads_ && separate_working(); }
+
   void assign_memory(RankMemory& memory);
   /// Weights only, without gradients and the optimizer's state.
   void assign_weights(RankMemory& memory);
@@ -233,6 +240,8 @@ class Parameters {
   void assign_gradients(RankMemory& memory);
   void assign_bucket(Bucket& bucket, RankMemory& memory) const;
   void assign_accumulators(OfLayer& of, RankMemory& memory);
+  TensorView master_tensor(RankMemory& memory, const Shape& shape) const;
+  TensorView state_tensor(RankMemory& memory, const Shape& shape) const;
   Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
 
   int here_;
@@ -250,6 +259,7 @@ class Parameters {
   std::int64_t weight_slot_elements_ = 0;
   std::vector<TensorView> weight_slots_; // of Pool::weights
   bool saves_weights_ = false;
+  bool offloads_ = false;
 };
 
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide

@@ -155,14 +155,14 @@ class Planner {
   }
 
   void step_optimizer(int stage, ActionId id) {
-    const std::vector<ParameterShard> shards = state_.shards(stage);
-    if (shards.empty()) return;
-    call_plugin("step", typeid(optimizer_), [&] {
-      out_.scratch.optimizer =
-          std::max(out_.scratch.optimizer, plausible_bytes(optimizer_.scratch_bytes(shards), "scratch_bytes()"));
-      optimizer_.step(
-          shards, {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id}, notes_);
-    });
+    for (const OptimizerCall& of : state_.optimizer_calls(stage))
+      call_plugin("step", typeid(optimizer_), [&] {
+        out_.scratch.optimizer =
+            std::max(out_.scratch.optimizer, plausible_bytes(optimizer_.scratch_bytes(of.shards), "scratch_bytes()"));
+        optimizer_.step(of.shards,
+                        {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id},
+                        notes_);
+      });
   }
 
   /// Adds what the last action has communicated, `times` times.

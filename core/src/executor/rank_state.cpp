@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 #include "executor/init.hpp"
 #include "triax/error.hpp"
@@ -51,7 +53,19 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   }
   values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
                                              stage_map.rank_of(stage_map.stages() - 1), *parameters_);
+  if (request.offload_buffer_bytes > 0 && (!state_names_.empty() || parameters_->separate_working()))
+    offload_state(request);
   assign_memory(memory_);
+}
+
+void RankState::offload_state(const RankRequest& request) {
+  parameters_->offload_state();
+  std::vector<OffloadedState::StageParameters> stages;
+  for (const schedule::ProgramAction& action : training_.actions())
+    if (action.kind == schedule::Kind::opt_step)
+      stages.push_back({action.stage, stages_.at(action.stage).first(), stages_.at(action.stage).end()});
+  offloaded_ = std::make_unique<OffloadedState>(*parameters_, stages, request.types, state_names_.size(),
+                                                request.offload_buffer_bytes, request.optimizer.elementwise);
 }
 
 void RankState::share_weights() {
@@ -79,6 +93,7 @@ TensorView RankState::gradients() const {
 
 void RankState::assign_memory(RankMemory& memory) {
   parameters_->assign_memory(memory);
+  if (offloaded_) offloaded_->assign_memory(memory);
   for (const std::unique_ptr<Stage>& stage : stages_.all())
     stage->assign_memory(memory, slots_of(stage->index(), training_, evaluation_), *parameters_);
   batches_.assign_memory(memory);
@@ -96,34 +111,56 @@ void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scr
   std::size_t largest = 0;
   for (const Parameter& parameter : parameters_->all()) largest = std::max(largest, parameter.accumulator.bytes());
   const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned);
-  for (const Parameter& parameter : parameters_->all()) {
+  for (std::size_t i = 0; i < parameters_->all().size(); ++i) {
+    const Parameter& parameter = parameters_->all()[i];
     const ActivityScope phase(ActivityScope::Kind::engine, "drawing the weights");
     const TensorView drawn(host->data(), master_, parameter.spec->local);
     draw_weights(drawn, *parameter.spec, seed, threads);
     upload(parameter, drawn, device, stream);
     device.wait(stream.record(), Deadline::max()); // the next parameter uses the same host block
+    if (parameters_->offloads_master()) write_master(i, drawn);
   }
+  if (offloaded_) offloaded_->start();
 }
 
-/// Every rank draws all of a parameter. A rank that holds a part has no memory for all of the master weights, and uses
-/// that of the accumulator, which is zeroed before its use.
+void RankState::write_master(std::size_t index, const TensorView& drawn) const {
+  const Parameter& parameter = parameters_->all()[index];
+  const TensorView stored = without_padding(drawn, *parameter.spec).flat();
+  const OwnedPart& owned = parameter.owned;
+  const TensorView updated = parameter.sharded ? stored.slice(0, owned.first, owned.first + owned.count) : stored;
+  OffloadedTensor(*offloaded_, index, 0).write(0, {updated.as<const std::byte>(), updated.bytes()});
+}
+
+/// Every rank draws all of a parameter. A rank that holds a part, or has offloaded the master weights, has no memory
+/// for all of them, and uses that of the accumulator, which is zeroed before its use.
 void RankState::upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const {
-  const TensorView& all = parameter.holds_part ? parameter.accumulator : parameter.master;
+  const bool has_master = !parameter.holds_part && !parameters_->offloads_master();
+  const TensorView& all = has_master ? parameter.master : parameter.accumulator;
   device.upload(all, drawn, stream);
   const OwnedPart& owned = parameter.owned;
   const TensorView part = all.flat().slice(0, owned.first, owned.first + owned.count);
   if (parameters_->separate_working() && (!parameter.resharded || owned.count > 0))
     device.convert(parameter.working, parameter.resharded ? part : all, stream);
-  if (parameter.holds_part && owned.count > 0) device.copy(parameter.master, part, stream);
+  if (parameter.holds_part && owned.count > 0 && !parameters_->offloads_master())
+    device.copy(parameter.master, part, stream);
 }
 
 std::vector<ParameterShard> RankState::shards() const {
-  return parameters_->shards(0, static_cast<int>(stages_.layers().size()));
+  if (!offloaded_) return parameters_->shards(0, parameters_->layers());
+  std::vector<ParameterShard> out;
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
+    for (OptimizerCall& call : offloaded_->calls(stage->index()))
+      std::ranges::move(call.shards, std::back_inserter(out));
+  return out;
 }
 
-std::vector<ParameterShard> RankState::shards(int stage) const {
+std::vector<OptimizerCall> RankState::optimizer_calls(int stage) const {
+  if (offloaded_) return offloaded_->calls(stage);
   const Stage& of = stages_.at(stage);
-  return parameters_->shards(of.first(), of.end());
+  std::vector<OptimizerCall> out;
+  if (std::vector<ParameterShard> shards = parameters_->shards(of.first(), of.end()); !shards.empty())
+    out.push_back({std::move(shards), {}});
+  return out;
 }
 
 bool RankState::is_copy(const Parameter& parameter) const {
@@ -139,16 +176,21 @@ bool RankState::is_copy(const Parameter& parameter) const {
 
 std::vector<KeptTensor> RankState::kept() const {
   std::vector<KeptTensor> out;
-  for (const Parameter& parameter : parameters_->all()) {
+  for (std::size_t index = 0; index < parameters_->all().size(); ++index) {
+    const Parameter& parameter = parameters_->all()[index];
+    const auto offloaded = [&](std::size_t tensor) {
+      return offloaded_ ? OffloadedTensor(*offloaded_, index, tensor) : OffloadedTensor();
+    };
+    const bool offloads_master = parameters_->offloads_master();
     const OwnedPart saved = is_copy(parameter) ? OwnedPart{} : parameter.owned,
                     all{0, stored_elements(*parameter.spec)};
     const TensorView master =
         parameter.holds_part ? parameter.master : without_padding(parameter.master, *parameter.spec).flat();
-    out.push_back(
-        {parameter.name, kMasterName, parameter.spec, master, parameter.holds_part ? parameter.owned : all, saved});
+    out.push_back({parameter.name, kMasterName, parameter.spec, master, parameter.holds_part ? parameter.owned : all,
+                   saved, offloads_master ? offloaded(0) : OffloadedTensor()});
     for (std::size_t i = 0; i < state_names_.size(); ++i)
       out.push_back({parameter.name, state_names_[i], parameter.spec, parameter.state[i],
-                     parameter.sharded ? parameter.owned : all, saved});
+                     parameter.sharded ? parameter.owned : all, saved, offloaded(offloads_master ? i + 1 : i)});
   }
   return out;
 }

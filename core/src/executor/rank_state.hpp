@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/kept_state.hpp"
+#include "executor/offloaded_state.hpp"
 #include "executor/rank_plan.hpp"
 #include "executor/rank_stages.hpp"
 #include "executor/step_reductions.hpp"
@@ -27,6 +28,7 @@ struct RankRequest {
   BatchShape batch;
   std::vector<StageRecompute> recompute{}; // of each stage; empty: blocks keep their stash
   schedule::Sharding sharding = schedule::Sharding::none;
+  std::size_t offload_buffer_bytes = 0; // above 0: the optimizer's state is offloaded, with buffers of this size
 };
 
 class RankState {
@@ -39,7 +41,7 @@ class RankState {
   /// Runs one action of each kind of each stage as a dry run. Only before allocate().
   Plan plan(KernelSet& kernels, Optimizer& optimizer, const DryRunRequest& request);
 
-  /// Allocates, and draws the weights from `seed` on `threads` threads.
+  /// Allocates, and draws the weights from `seed` on `threads` threads. After OffloadedState::open().
   void allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads);
   Stage& stage(int index) { return stages_.at(index); }
   Parameters& parameters() { return *parameters_; }
@@ -52,10 +54,13 @@ class RankState {
   /// All accumulators of the rank but the shared ones, flat, with the arena's padding between them. Empty if there are
   /// none.
   TensorView gradients() const;
-  /// The parameters that this rank updates: all, or those of a stage. Tied ones belong to the stage of their first
-  /// layer on this rank. The views into `state` are valid until the memory is assigned anew.
+  /// The parameters that this rank updates: all, or those of a stage by call of the optimizer, which is one unless
+  /// state is offloaded. Tied ones belong to the stage of their first layer on this rank. The views into `state` are
+  /// valid until the memory is assigned anew.
   std::vector<ParameterShard> shards() const;
-  std::vector<ParameterShard> shards(int stage) const;
+  std::vector<OptimizerCall> optimizer_calls(int stage) const;
+  /// Null if the optimizer's state is in memory.
+  OffloadedState* offloaded() const { return offloaded_.get(); }
   /// Master weights, then the optimizer's state, of each parameter on this rank.
   std::vector<KeptTensor> kept() const;
   std::span<std::byte> scratch() const { return memory_.scratch; } // of operations
@@ -70,7 +75,9 @@ class RankState {
  private:
   void share_weights();
   void assign_memory(RankMemory& memory);
+  void offload_state(const RankRequest& request);
   void upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const;
+  void write_master(std::size_t index, const TensorView& drawn) const;
   /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.
   bool is_copy(const Parameter& parameter) const;
 
@@ -85,6 +92,7 @@ class RankState {
   Batches batches_;
   std::unique_ptr<StepReductions> values_;
   RankMemory memory_;
+  std::unique_ptr<OffloadedState> offloaded_; // destroyed first: its thread uses the memory
 };
 
 } // namespace triax::executor

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/checkpoint_load.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,7 @@ CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layou
     : run_(run), layout_(layout), number_(number), rank_(rank), kept_(kept) {}
 
 checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only) {
+  rank_.finish(); // offloaded state may still be written
   TensorReader reader(folder);
   const VerifiedShare share{static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()),
                             weights_only ? executor::kMasterName : ""};
@@ -44,6 +46,7 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
   device.abort_flag().check();
   note_load_progress();
   if (tensor.held.count == 0) return;
+  if (tensor.offloaded) return load_offloaded(reader, *saved, tensor);
   const bool direct = device.kind() == DeviceKind::host;
   if (!direct) host_.resize(tensor.view.bytes());
   std::byte* const to = direct ? tensor.view.as<std::byte>() : host_.data();
@@ -52,6 +55,21 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
   if (direct) return;
   device.upload(tensor.view, TensorView(host_.data(), tensor.view.dtype(), tensor.view.shape()), rank_.stream());
   device.wait(rank_.stream().record(), deadline_in(run_.train.stall_timeout_s));
+}
+
+/// In parts, because the memory of a rank that offloads may be smaller than a tensor.
+void CheckpointLoad::load_offloaded(TensorReader& reader, const checkpoint::SavedTensor& saved,
+                                    const KeptTensor& tensor) {
+  constexpr std::int64_t kElements = std::int64_t{1} << 20;
+  const std::size_t width = bytes_of(saved.dtype);
+  host_.resize(static_cast<std::size_t>(std::min(kElements, tensor.held.count)) * width);
+  for (std::int64_t first = 0; first < tensor.held.count; first += kElements) {
+    const std::int64_t count = std::min(kElements, tensor.held.count - first);
+    for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.held.first + first, count))
+      reader.read(saved, box.begin, box.size, host_.data() + static_cast<std::size_t>(box.offset) * width);
+    tensor.offloaded.write(static_cast<std::uint64_t>(first) * width,
+                           std::span(host_).first(static_cast<std::size_t>(count) * width));
+  }
 }
 
 /// A loss scale is valid only for the precision it was saved in.

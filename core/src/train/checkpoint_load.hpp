@@ -32,6 +32,8 @@ class CheckpointLoad {
 
  private:
   void load(checkpoint::TensorReader& reader, const executor::KeptTensor& tensor);
+  void load_offloaded(checkpoint::TensorReader& reader, const checkpoint::SavedTensor& saved,
+                      const executor::KeptTensor& tensor);
   void reset_loss_scale_on_new_precision(checkpoint::Manifest& manifest) const;
 
   const config::RunConfig& run_;

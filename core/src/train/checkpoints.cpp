@@ -45,19 +45,29 @@ void touch_pages(const Memory& memory, const std::atomic<bool>& stop) {
   for (std::size_t at = 0; at < memory.bytes() && !stop; at += kPage) bytes[at] = std::byte{0};
 }
 
-/// The saved part of a tensor, which lies at `data` in host memory.
+/// The saved part of a tensor, which lies at `data` in host memory, unless it is offloaded.
 TensorData data_of(const KeptTensor& tensor, const std::byte* data) {
   TensorData out{tensor.parameter, tensor.name, tensor.view.dtype(), tensor.spec->global, {}};
-  for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.saved.first, tensor.saved.count))
-    out.boxes.push_back(
-        {box.begin, box.size, data + static_cast<std::size_t>(box.offset) * bytes_of(tensor.view.dtype())});
+  const std::size_t width = bytes_of(tensor.view.dtype());
+  for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.saved.first, tensor.saved.count)) {
+    checkpoint::BoxData& of = out.boxes.emplace_back(checkpoint::BoxData{box.begin, box.size});
+    if (!tensor.offloaded) {
+      of.data = data + static_cast<std::size_t>(box.offset) * width;
+      continue;
+    }
+    const std::uint64_t begin = static_cast<std::uint64_t>(tensor.saved.first - tensor.held.first + box.offset) * width;
+    of.read = [offloaded = tensor.offloaded, begin](std::uint64_t offset, std::span<std::byte> to) {
+      offloaded.read(begin + offset, to);
+    };
+  }
   return out;
 }
 
 } // namespace
 
 bool uses_staging(const config::RunConfig& run, DeviceKind device, bool computes) {
-  if (!computes || run.evaluates) return false; // nothing is saved
+  if (!computes || run.evaluates) return false;   // nothing is saved
+  if (run.memory.offload == "disk") return false; // training waits: a copy would need the memory that the file saves
   return device != DeviceKind::host || (run.checkpoint.async && run.checkpoint.every > 0);
 }
 

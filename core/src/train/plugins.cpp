@@ -296,6 +296,7 @@ Refusals RankPlugins::fixed_refusals() const {
   out.add(answer_of(run_.optimizer, [&] {
     return optimizer_->supports({run_.train.master, kernels_->device_kind()});
   }));
+  if (run_.memory.offload != "none") ask_for_offload(out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
                          "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, and the host does not know "
@@ -321,6 +322,24 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
   }
   out.add(axis_refusals(layout, placement, on_this_machine));
   return out;
+}
+
+/// The optimizer computes on buffers in the host's memory.
+void RankPlugins::ask_for_offload(Refusals& refusals) const {
+  if (!kernels_->computes())
+    return refusals.add(
+        make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},
+                     "memory.offload = \"{}\": kernels.plugin \"{}\" does not compute, so it has no state",
+                     run_.memory.offload, run_.kernels.name)
+            .with_hint("leave memory.offload out, or use another kernel set"));
+  if (kernels_->device_kind() == DeviceKind::host) return;
+  refusals.add(
+      make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},
+                   "memory.offload = \"{}\": kernels.plugin \"{}\" computes on a {} device, and offloaded state "
+                   "is updated in the memory of the host only",
+                   run_.memory.offload, run_.kernels.name, name_of(kernels_->device_kind()))
+          .with_hint("leave memory.offload out and use optimizer.shard, or use a kernel set that computes on "
+                     "the host, such as kernels-cpu"));
 }
 
 /// A CUDA graph runs without the host.

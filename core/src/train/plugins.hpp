@@ -66,6 +66,7 @@ class RankPlugins {
   Refusals answer_of(const config::PluginChoice& choice, const std::function<Refusals()>& supports) const;
   Refusals check_optimizer_traits() const;
   void ask_for_graph(const Layout& layout, Refusals& refusals) const;
+  void ask_for_offload(Refusals& refusals) const;
   void ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
                          Refusals& refusals) const;
   /// Tables with the axes of more than one rank that they serve. Tables without such axes are left out.

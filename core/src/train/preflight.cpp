@@ -214,6 +214,8 @@ class Check {
     out_.saves_weights |= prepared.state->parameters().saves_weights();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
+    if (const executor::OffloadedState* const offloaded = prepared.state->offloaded())
+      row.offload_bytes = offloaded->bytes();
     add_staging(*prepared.state, row);
     if (sample_positions_ > 0) add_text_sample(rank, plugins, prepared, row);
     if (out_.plans.empty() && !has_given_programs_) ask_checkpoint(prepared.state->parameters().global());

@@ -39,6 +39,7 @@ struct RankPlan {
   /// counted.
   std::vector<std::vector<report::GroupTraffic>> traffic{};
   std::vector<executor::AxisPlan> communication{}; // of the first of `ranks`, from which `traffic` is made
+  std::uint64_t offload_bytes = 0;                 // of the file of each of these ranks (memory.offload = "disk")
   std::uint64_t bytes() const; // of the device: the sum of the rows of `memory` that are not on the host
 };
 

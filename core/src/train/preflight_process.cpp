@@ -28,7 +28,7 @@ Json plan_json(const RankPlan& plan) {
       groups.push_back({of.group, of.plugin, of.ops, of.bytes_out, of.bytes_in});
     traffic.push_back(std::move(groups));
   }
-  return {plan.ranks, plan.pipeline, plan.tensor, plan.layers, memory, activations, traffic};
+  return {plan.ranks, plan.pipeline, plan.tensor, plan.layers, memory, activations, traffic, plan.offload_bytes};
 }
 RankPlan read_plan(const Json& json) {
   RankPlan plan;
@@ -42,6 +42,7 @@ RankPlan read_plan(const Json& json) {
     plan.traffic.emplace_back();
     for (const Json& of : of_rank) plan.traffic.back().push_back({of.at(0), of.at(1), of.at(2), of.at(3), of.at(4)});
   }
+  json.at(7).get_to(plan.offload_bytes);
   return plan;
 }
 

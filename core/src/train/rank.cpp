@@ -16,6 +16,7 @@
 #include "train/evaluate.hpp"
 #include "train/lr.hpp"
 #include "train/nonfinite_origin.hpp"
+#include "train/offload_file.hpp"
 #include "train/plugin_states.hpp"
 #include "train/position_text.hpp"
 #include "train/program_digest.hpp"
@@ -90,6 +91,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     const executor::Plan plan =
         prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout, number, programs.assumptions});
     if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
+    if (executor::OffloadedState* const offloaded = prepared.state->offloaded())
+      offloaded->open(make_offload_file(run, number, offloaded->bytes()));
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed, threads);
     groups.register_memory(prepared.state->blocks());
     walker = std::make_unique<executor::Executor>(
@@ -320,8 +323,8 @@ void Rank::resume(const checkpoint::TrainingState& state) {
 }
 
 void Rank::weights_changed() {
-  executor::refresh_working(impl_->prepared.state->parameters(), *impl_->device, impl_->groups.groups(),
-                            *impl_->stream);
+  executor::refresh_working(*impl_->prepared.state, *impl_->device, impl_->groups.groups(), *impl_->stream,
+                            deadline_in(impl_->wait_timeout_s()));
 }
 
 void Rank::abort(std::string_view why) noexcept {

@@ -66,6 +66,7 @@ struct RankParameter {
   std::string name; // "block 3/attention.qkv.weight": the names of the layer and of the parameter
   const ParamSpec* spec = nullptr;
   /// In the master type; shape spec->local. If data ranks divide the master weights, the part of this rank, flat.
+  /// Without data if it is offloaded: Rank::kept() reads it.
   TensorView master;
   TensorView gradient; // of the last step, before clipping; sum over the global batch and both sides of a tie
   TensorView working;  // what layers read; shape spec->local

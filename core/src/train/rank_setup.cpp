@@ -217,6 +217,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                                    samples.index};
   split_ = split_of(run, model);
   const LayerContext context = layer_context(run, model, layout, rank);
+  const bool offloads = run.memory.offload == "disk" && !run.evaluates;
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
                                       .context = context,
@@ -224,7 +225,8 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                                       .split = split_,
                                       .batch = batch,
                                       .recompute = recompute_of(run, model, context, training),
-                                      .sharding = sharding(run)};
+                                      .sharding = sharding(run),
+                                      .offload_buffer_bytes = offloads ? run.memory.offload_buffer_bytes : 0};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
 }
 

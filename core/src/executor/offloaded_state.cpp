@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/offloaded_state.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+namespace {
+
+/// Elements that the rank updates.
+std::int64_t updated_elements(const Parameter& parameter) {
+  return parameter.sharded ? parameter.owned.count : stored_elements(*parameter.spec);
+}
+
+TensorView part_of(const TensorView& view, const OffloadedPiece& piece) {
+  return view.empty() ? view : view.slice(0, piece.first, piece.first + piece.count);
+}
+
+} // namespace
+
+OffloadedState::OffloadedState(const Parameters& parameters, std::span<const StageParameters> stages,
+                               const MemoryTypes& types, std::size_t states, std::size_t buffer_bytes, bool divides)
+    : parameters_(parameters),
+      types_(types),
+      states_(states),
+      has_master_(parameters.separate_working()),
+      layout_({.tensors = states + (has_master_ ? 1 : 0),
+               .element_bytes = bytes_of(types.master),
+               .buffer_bytes = buffer_bytes,
+               .divides = divides}) {
+  const std::vector<Parameter>& all = parameters.all();
+  for (const StageParameters& of : stages) {
+    std::vector<OffloadLayout::Updated> updated;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].layer >= of.first_layer && all[i].layer < of.end_layer)
+        updated.push_back({i, updated_elements(all[i])});
+    layout_.add_stage(of.stage, updated);
+  }
+  pieces_of_.resize(all.size());
+  for (std::size_t i = 0; i < layout_.pieces().size(); ++i) pieces_of_[layout_.pieces()[i].parameter].push_back(i);
+  used_buffers_ = std::min(layout_.blocks().size(), OffloadStream::kMaxBuffers);
+}
+
+void OffloadedState::assign_memory(RankMemory& memory) {
+  std::array<std::size_t, OffloadStream::kMaxBuffers> largest{};
+  for (std::size_t i = 0; i < layout_.blocks().size(); ++i)
+    largest[i % used_buffers_] = std::max(largest[i % used_buffers_], layout_.blocks()[i].bytes);
+  for (std::size_t i = 0; i < used_buffers_; ++i)
+    buffers_[i] = memory.offload.tensor(DType::u8, {static_cast<std::int64_t>(largest[i])});
+  memory.offloads = true;
+  make_calls();
+}
+
+void OffloadedState::make_calls() {
+  state_views_.assign(layout_.pieces().size(), {});
+  calls_.clear();
+  const std::vector<ParameterShard> whole = parameters_.shards(0, parameters_.layers());
+  TRIAX_REQUIRE(whole.size() == parameters_.all().size(), "{} shards of {} parameters", whole.size(),
+                parameters_.all().size());
+  for (std::size_t number = 0; number < layout_.blocks().size(); ++number) {
+    const OffloadBlock& block = layout_.blocks()[number];
+    const TensorView& buffer = buffers_[number % used_buffers_];
+    OptimizerCall& call = calls_.emplace_back(OptimizerCall{{}, number});
+    for (std::size_t i = block.first; i < block.end; ++i) {
+      const OffloadedPiece& piece = layout_.pieces()[i];
+      auto* next = buffer.data() ? buffer.as<std::byte>() + piece.offset : nullptr;
+      std::vector<TensorView> tensors;
+      for (std::size_t tensor = 0; tensor < states_ + (has_master_ ? 1 : 0); ++tensor) {
+        tensors.emplace_back(next, types_.master, Shape{piece.count});
+        if (next) next += piece.stride;
+      }
+      ParameterShard shard = shard_of(whole[piece.parameter], i);
+      if (has_master_) {
+        shard.master = tensors.front();
+        tensors.erase(tensors.begin());
+      }
+      state_views_[i] = std::move(tensors);
+      shard.state = state_views_[i];
+      call.shards.push_back(std::move(shard));
+    }
+  }
+}
+
+/// What of the owned elements is in the piece.
+ParameterShard OffloadedState::shard_of(const ParameterShard& whole, std::size_t number) {
+  const OffloadedPiece& piece = layout_.pieces()[number];
+  ParameterShard out = whole;
+  out.first += piece.first;
+  out.master = part_of(whole.master, piece);
+  out.gradient = part_of(whole.gradient, piece);
+  out.working = part_of(whole.working, piece);
+  const std::int64_t end = out.first + piece.count;
+  const std::int64_t from = std::clamp(whole.owned_first, out.first, end);
+  out.owned_elements = std::clamp(whole.owned_first + whole.owned_elements, from, end) - from;
+  out.owned_first = from;
+  return out;
+}
+
+std::vector<OptimizerCall> OffloadedState::calls(int stage) const {
+  std::vector<OptimizerCall> out;
+  for (std::size_t i = 0; i < calls_.size(); ++i)
+    if (layout_.blocks()[i].stage == stage) out.push_back(calls_[i]);
+  return out;
+}
+
+void OffloadedState::start() {
+  std::vector<std::span<std::byte>> buffers;
+  for (std::size_t i = 0; i < used_buffers_; ++i)
+    buffers.emplace_back(buffers_[i].as<std::byte>(), buffers_[i].bytes());
+  if (!buffers.empty()) stream_.emplace(*storage_, layout_.blocks(), buffers);
+}
+
+void OffloadedState::refresh_working(Device& device, Stream& stream, Deadline deadline) {
+  if (!has_master_) return;
+  for (std::size_t block = 0; block < calls_.size(); ++block) {
+    stream_->acquire(block, device, deadline);
+    for (const ParameterShard& shard : calls_[block].shards)
+      if (shard.master.elements() > 0) device.convert(shard.working, shard.master, stream);
+    device.wait(stream.record(), deadline);
+    stream_->release(block, false);
+  }
+}
+
+template <class Bytes, class Move>
+void OffloadedTensor::for_each_part(std::uint64_t begin, Bytes bytes, Move move) const {
+  const OffloadLayout& layout = state_->layout_;
+  const std::uint64_t width = bytes_of(state_->types_.master), end = begin + bytes.size();
+  std::uint64_t moved = 0;
+  for (const std::size_t number : state_->pieces_of_[parameter_]) {
+    const OffloadedPiece& piece = layout.pieces()[number];
+    const std::uint64_t first = static_cast<std::uint64_t>(piece.first) * width,
+                        last = first + static_cast<std::uint64_t>(piece.count) * width;
+    const std::uint64_t from = std::max(begin, first), to = std::min(end, last);
+    if (from >= to) continue;
+    const auto block = std::ranges::upper_bound(layout.blocks(), number, {}, &OffloadBlock::first) - 1;
+    move(block->offset + piece.offset + tensor_ * piece.stride + (from - first),
+         bytes.subspan(static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - from)));
+    moved += to - from;
+  }
+  TRIAX_REQUIRE(moved == bytes.size(), "bytes [{}, {}) are outside of an offloaded tensor", begin, end);
+}
+
+void OffloadedTensor::read(std::uint64_t begin, std::span<std::byte> to) const {
+  for_each_part(begin, to, [this](std::uint64_t at, std::span<std::byte> part) { state_->storage_->read(at, part); });
+}
+
+void OffloadedTensor::write(std::uint64_t begin, std::span<const std::byte> from) const {
+  if (state_->stream_) state_->stream_->discard();
+  for_each_part(begin, from,
+                [this](std::uint64_t at, std::span<const std::byte> part) { state_->storage_->write(at, part); });
+}
+
+} // namespace triax::executor

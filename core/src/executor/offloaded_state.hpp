@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimizer's state of a rank outside of its memory: moments, and master weights that are separate from the
+// weights that layers read. A step updates it block by block in buffers. Source: Rajbhandari et al., "ZeRO-Infinity",
+// SC'21.
+//
+// Threads: the rank's main thread; OffloadedTensor::read() any, while no step runs. Ownership: owns the storage, after
+// open(); borrows the parameters. Blocking: acquire(), finish(), refresh_working() wait; OffloadedTensor reads and
+// writes. Errors: those of the storage.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/memory.hpp"
+#include "executor/offload_layout.hpp"
+#include "executor/offload_stream.hpp"
+#include "executor/parameters.hpp"
+
+namespace triax::executor {
+
+/// The shards of one call of Optimizer::step().
+struct OptimizerCall {
+  std::vector<ParameterShard> shards;
+  std::optional<std::size_t> block; // of offloaded state, which must be acquired before the call
+};
+
+class OffloadedState {
+ public:
+  struct StageParameters {
+    int stage = 0, first_layer = 0, end_layer = 0;
+  };
+  /// `stages`: in the order in which a step updates them. `states`: tensors of the optimizer for each parameter.
+  OffloadedState(const Parameters& parameters, std::span<const StageParameters> stages, const MemoryTypes& types,
+                 std::size_t states, std::size_t buffer_bytes, bool divides);
+
+  /// Bytes of the storage.
+  std::uint64_t bytes() const { return layout_.bytes(); }
+  bool has_master() const { return has_master_; }
+
+  /// Buffers; then makes the calls. After the memory of the parameters.
+  void assign_memory(RankMemory& memory);
+  /// Of a stage, in order. Views are valid until the memory is assigned anew.
+  std::vector<OptimizerCall> calls(int stage) const;
+
+  /// `storage` holds zeros. Before start(), OffloadedTensor may write to it.
+  void open(std::unique_ptr<StateStorage> storage) { storage_ = std::move(storage); }
+  /// Once the memory is assigned.
+  void start();
+  /// See OffloadStream. acquire() and release() in the order of calls(), over all stages.
+  /// @{
+  void acquire(std::size_t block, Device& device, Deadline deadline) { stream_->acquire(block, device, deadline); }
+  void release(std::size_t block) { stream_->release(block, true); }
+  void finish(Device& device, Deadline deadline) {
+    if (stream_) stream_->finish(device, deadline);
+  }
+  /// @}
+  /// Makes the working weights that the rank updates from the master weights.
+  void refresh_working(Device& device, Stream& stream, Deadline deadline);
+
+ private:
+  friend class OffloadedTensor;
+  void make_calls();
+  ParameterShard shard_of(const ParameterShard& whole, std::size_t piece);
+
+  const Parameters& parameters_;
+  const MemoryTypes types_;
+  const std::size_t states_;
+  const bool has_master_;
+  OffloadLayout layout_;
+  std::vector<std::vector<std::size_t>> pieces_of_; // by parameter
+  std::array<TensorView, OffloadStream::kMaxBuffers> buffers_{};
+  std::size_t used_buffers_ = 0;
+  std::vector<std::vector<TensorView>> state_views_; // by piece
+  std::vector<OptimizerCall> calls_;                 // by block
+  std::unique_ptr<StateStorage> storage_;
+  std::optional<OffloadStream> stream_; // destroyed first: it uses storage and buffers
+};
+
+/// A tensor of a parameter in the storage: the elements that the rank updates.
+class OffloadedTensor {
+ public:
+  OffloadedTensor() = default;
+  /// `tensor`: 0 for the master weights, if they are offloaded; then the optimizer's state.
+  OffloadedTensor(OffloadedState& state, std::size_t parameter, std::size_t tensor)
+      : state_(&state), parameter_(parameter), tensor_(tensor) {}
+  /// Whether there is one. Else the tensor is in memory.
+  explicit operator bool() const { return state_ != nullptr; }
+
+  /// Bytes from `begin` on.
+  /// @{
+  void read(std::uint64_t begin, std::span<std::byte> to) const;
+  void write(std::uint64_t begin, std::span<const std::byte> from) const;
+  /// @}
+
+ private:
+  template <class Bytes, class Move>
+  void for_each_part(std::uint64_t begin, Bytes bytes, Move move) const;
+
+  OffloadedState* state_ = nullptr;
+  std::size_t parameter_ = 0, tensor_ = 0;
+};
+
+} // namespace triax::executor

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# memory.offload: the optimizer's state in a file of each rank
+
+  $ . "$TESTDIR/setup"
+  $ disk='--set memory.offload=disk --set train.precision=bf16 --set kernels.plugin=kernels-cpu'
+
+The buffers are a part of the memory, and the state is in files:
+
+  $ triax check base.toml --no-device --set parallel.data=2 $disk | grep -E -A2 '^memory|^offloaded'
+  memory of each rank; all 2 ranks: 2.4 MB
+    rank  working weights  gradients  offload staging  activations  batches  scratch   total
+    0, 1          76.3 kB     193 kB           423 kB       229 kB  5.63 kB   271 kB  1.2 MB
+  --
+  memory: rank 0 and 1 other rank need 1.2 MB each
+  activations of rank 0: 229 kB = 1 microbatch x (2 blocks x 67.1 kB + 1 head x 50.2 kB) + 45.1 kB of workspace
+  offloaded state: rank 0 has most, a file of 423 kB; all ranks: 846 kB in runs/base
+  communication of a step: a rank sends at most 193 kB over data (rank 0); all ranks send 385 kB
+  
+  $ triax check base.toml --no-device --set parallel.data=2 $disk --json | grep offload
+      "memory.offload": {
+      "memory.offload_path": {
+      "memory.offload_buffer_bytes": {
+          "offload staging": 423168,
+        "offload_file_bytes": 423168
+          "offload staging": 423168,
+        "offload_file_bytes": 423168
+
+A folder that cannot have the files, and a device that the state does not reach:
+
+  $ triax check base.toml $disk --set memory.offload_path=text.txt/below
+  --set: memory.offload_path = "{folder}/text.txt/below" cannot be written: {folder}/text.txt is a file, not a folder
+    memory.offload_path is set by --set
+    choose another folder with memory.offload_path
+  [2]
+  $ triax check base.toml $disk --set kernels.plugin=kernels-sim
+  --set: memory.offload = "disk": kernels.plugin "kernels-sim" does not compute, so it has no state
+    kernels.plugin is set by --set
+    leave memory.offload out, or use another kernel set
+  [2]
+
+Keys without effect:
+
+  $ triax check base.toml --no-device --set memory.offload=optimizer | grep '^note:'
+  note: memory.offload = "optimizer" has no effect with kernels.plugin "kernels-reference": the optimizer's state is in the memory of the host, and its cores update the weights
+  $ triax check base.toml --no-device --set memory.offload_path=state --set memory.offload_buffer_bytes=4096 | grep '^note:'
+  note: memory.offload_path = "state" has no effect with memory.offload = "none"
+  note: memory.offload_buffer_bytes = 4096 has no effect with memory.offload = "none"
+
+Files disappear with the run, and its losses are those of a run in memory:
+
+  $ triax train base.toml $disk --set train.steps=2 --set memory.offload_path=state --set run.dir=disk > /dev/null 2>&1
+  $ ls -A state
+  $ triax train base.toml $disk --set train.steps=2 --set memory.offload=none --set run.dir=memory > /dev/null 2>&1
+  $ for run in disk memory; do grep -o '"loss":[^,]*' $run/metrics.jsonl; done | sort | uniq -c
+        2 "loss":4.923852214095813
+        2 "loss":5.265406870072064
