@@ -5,8 +5,8 @@
 // Threads: called from the rank's main thread; each call runs on a thread pool and is complete when it returns.
 // Ownership: owns its threads; memory is the caller's. Blocking: operations run inside the call, and poll the device's
 // transports between parts. Errors: Error for missing step scalars, or from oneDNN.
-// The shape alone determines how a sum is split, and partial sums are added in a fixed order: the number of threads does
-// not change a bit. Operations do not allocate.
+// The shape alone determines how a sum is split, and partial sums are added in a fixed order: the number of threads
+// does not change a bit. Operations do not allocate.
 #pragma once
 
 #include <algorithm>

@@ -44,9 +44,9 @@ struct Epilogue {
 /// elements of the inner dimension.
 struct ProductBlock {
   float* d;       // element (0, 0)
-  const float *a; // rows of a; [k, rows] if transposed
-  const float *b; // packed columns of b
-  float* panel;   // scratch: a panel of a
+  const float* a; // rows of a; [k, rows] if transposed
+  const float* b; // packed columns of b
+  float* panels;  // scratch: group_rows packed rows of a
   std::int64_t ldd, lda, row, column, rows, columns, k;
   bool transpose_a;
   float alpha, beta;                  // with beta = 0, d is not read
@@ -58,6 +58,8 @@ struct ProductBlock {
 /// An element of d is a sum in the order of the inner dimension, so its bits do not depend on the block.
 struct ProductLoops {
   std::int64_t rows = 0, columns = 0; // of a panel of a and of b; 0: this instruction set has no such loops
+  std::int64_t group_rows = 0;        // rows of a that are packed at once
+  std::int64_t max_columns = 0;       // columns of b whose packed block stays in the L2 cache
   /// Packs columns [0, columns) of b, which is [k, columns], or [columns, k] if transposed; `stride` is its row stride.
   void (*pack)(float* to, const float* b, std::int64_t stride, std::int64_t columns, std::int64_t k, bool transposed);
   void (*multiply)(const ProductBlock& block);

@@ -8,11 +8,10 @@ namespace triax::kernels_cpu {
 
 namespace {
 
-constexpr std::int64_t kMinRows = 64, kMinColumns = 16; // of d
-constexpr std::int64_t kMaxBlockK = 384;                // a panel of a stays in the L1 cache
-constexpr std::int64_t kMaxRows = 1024;                 // of a tile, so that transports are polled often enough
-constexpr std::int64_t kMaxColumns = 768;               // of a tile: its packed block of b stays in the L2 cache
-constexpr std::int64_t kPackingCost = 16;               // multiply-adds that take as long as packing an element
+constexpr std::int64_t kWorthPacking = 128; // rows and columns of d
+constexpr std::int64_t kMaxBlockK = 384;    // a panel of a stays in the L1 cache
+constexpr std::int64_t kMaxRows = 2048;     // of a tile, so that transports are polled often enough
+constexpr std::int64_t kPackingCost = 16;   // multiply-adds that take as long as packing an element
 
 struct Range {
   std::int64_t begin, count;
@@ -42,12 +41,12 @@ std::int64_t longest(std::int64_t length, std::int64_t unit, std::int64_t pieces
 } // namespace
 
 bool PackedTiles::serves(const Product& product, const Loops& loops) {
-  return loops.product.rows > 0 && product.m >= kMinRows && product.n >= kMinColumns && product.k > 0;
+  return loops.product.rows > 0 && product.m >= kWorthPacking && product.n >= kWorthPacking && product.k > 0;
 }
 
 PackedTiles::PackedTiles(const Product& product, const Loops& loops, int threads)
     : loops_(loops.product), m_(product.m), n_(product.n), block_k_(block_of(product.k)) {
-  const std::int64_t rows = divided_up(m_, kMaxRows), columns = divided_up(n_, kMaxColumns);
+  const std::int64_t rows = divided_up(m_, kMaxRows), columns = divided_up(n_, loops_.max_columns);
   const std::int64_t max_rows = std::min(divided_up(m_, loops_.rows), rows + 2 * threads);
   const std::int64_t max_columns = divided_up(n_, loops_.columns);
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -64,13 +63,13 @@ PackedTiles::PackedTiles(const Product& product, const Loops& loops, int threads
 }
 
 std::int64_t PackedTiles::scratch_floats() const {
-  return (longest(n_, loops_.columns, column_tiles_) + loops_.rows) * block_k_;
+  return (longest(n_, loops_.columns, column_tiles_) + loops_.group_rows) * block_k_;
 }
 
 void PackedTiles::run(std::int64_t tile, const Product& p, float* scratch, const Epilogue& epilogue) const {
   const Range rows = piece(m_, loops_.rows, row_tiles_, tile / column_tiles_);
   const Range columns = piece(n_, loops_.columns, column_tiles_, tile % column_tiles_);
-  float* panel = scratch + longest(n_, loops_.columns, column_tiles_) * block_k_;
+  float* panels = scratch + longest(n_, loops_.columns, column_tiles_) * block_k_;
   for (std::int64_t l = 0; l < p.k; l += block_k_) {
     const std::int64_t k = std::min(block_k_, p.k - l);
     loops_.pack(scratch, p.b + (p.transpose_b ? columns.begin * p.ldb + l : l * p.ldb + columns.begin), p.ldb,
@@ -78,7 +77,7 @@ void PackedTiles::run(std::int64_t tile, const Product& p, float* scratch, const
     loops_.multiply({.d = p.d,
                      .a = p.a + (p.transpose_a ? l * p.lda + rows.begin : rows.begin * p.lda + l),
                      .b = scratch,
-                     .panel = panel,
+                     .panels = panels,
                      .ldd = p.ldd,
                      .lda = p.lda,
                      .row = rows.begin,

@@ -46,8 +46,7 @@ class Case {
   void run(const Loops& loops, int threads = 1, const Epilogue& epilogue = {}) const {
     const PackedTiles tiles(product_, loops, threads);
     std::vector<float> scratch(static_cast<std::size_t>(tiles.scratch_floats()), kNan);
-    for (std::int64_t tile = tiles.count() - 1; tile >= 0; --tile)
-      tiles.run(tile, product_, scratch.data(), epilogue);
+    for (std::int64_t tile = tiles.count() - 1; tile >= 0; --tile) tiles.run(tile, product_, scratch.data(), epilogue);
   }
 
   double exact(std::int64_t i, std::int64_t j) const {
@@ -88,8 +87,8 @@ TEST_P(PackedProducts, AreRightAtAnySize) {
     Case one(size, ta, tb, alpha, beta);
     one.run(loops_);
     const double tolerance = 2e-6 * std::sqrt(static_cast<double>(size.k)) + 1e-6;
-    for (std::int64_t i = 0; i < size.m; i += size.m > 100 ? 7 : 1) {
-      for (std::int64_t j = 0; j < size.n; j += size.n > 100 ? 11 : 1) {
+    for (std::int64_t i = 0; i<size.m; i += size.m> 100 ? 7 : 1) {
+      for (std::int64_t j = 0; j<size.n; j += size.n> 100 ? 11 : 1) {
         ASSERT_NEAR(one.d()[static_cast<std::size_t>(i * one.product().ldd + j)], one.exact(i, j), tolerance)
             << size.m << "x" << size.n << "x" << size.k << (ta ? " ta" : "") << (tb ? " tb" : "") << " alpha " << alpha
             << " beta " << beta << " at " << i << ", " << j;
@@ -192,9 +191,9 @@ TEST_P(PackedProducts, PropagateNanAndInfinity) {
 
 TEST(PackedTiles, LeaveFewRowsAndColumnsToOneDnn) {
   for (const Loops* loops : product_loops()) {
-    EXPECT_TRUE(PackedTiles::serves(Case({64, 16, 8}, false, false).product(), *loops));
-    EXPECT_FALSE(PackedTiles::serves(Case({63, 512, 64}, false, false).product(), *loops));
-    EXPECT_FALSE(PackedTiles::serves(Case({512, 15, 64}, false, false).product(), *loops));
+    EXPECT_TRUE(PackedTiles::serves(Case({128, 128, 8}, false, false).product(), *loops));
+    EXPECT_FALSE(PackedTiles::serves(Case({127, 512, 64}, false, false).product(), *loops));
+    EXPECT_FALSE(PackedTiles::serves(Case({512, 127, 64}, false, false).product(), *loops));
   }
 }
 
@@ -214,7 +213,7 @@ TEST(PackedTiles, AreAsManyAsThreadsNeed) {
       for (const int threads : {1, 2, 4, 16}) {
         const PackedTiles tiles(p, *loops, threads);
         EXPECT_GE(tiles.count(), std::min<std::int64_t>(threads, 8)) << size.m << " " << size.n << " " << threads;
-        EXPECT_LE(tiles.scratch_floats(), (768 + loops->product.rows) * 384);
+        EXPECT_LE(tiles.scratch_floats(), (loops->product.max_columns + loops->product.group_rows) * 384);
       }
     }
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of packed operands: a micro tile of d is in registers while the inner dimension passes.
 //
-// For each element of the inner dimension, a micro-kernel loads a row of a panel of b, and multiplies it with every value
-// of the panel of a. The tile is as large as the registers allow, so that multiply-adds, not loads, limit the speed: 28 of
-// 32 registers with AVX-512, 12 of 16 with AVX2. (Goto and van de Geijn, "Anatomy of High-Performance Matrix
-// Multiplication", ACM TOMS 34(3), 2008; Van Zee and van de Geijn, "BLIS", ACM TOMS 41(3), 2015.)
+// For each element of the inner dimension, a micro-kernel loads a row of a panel of b, and multiplies it with every
+// value of the panel of a. The tile is as large as the registers allow, so that multiply-adds, not loads, limit the
+// speed: 28 of 32 registers with AVX-512, 12 of 16 with AVX2. (Goto and van de Geijn, "Anatomy of High-Performance
+// Matrix Multiplication", ACM TOMS 34(3), 2008; Van Zee and van de Geijn, "BLIS", ACM TOMS 41(3), 2015.)
 #pragma once
 
 #include <utility>
@@ -33,10 +33,11 @@ void finish(const Epilogue& epilogue, float* d, std::int64_t ldd, std::int64_t r
 #if defined(__AVX2__)
 
 #if defined(__AVX512F__)
-constexpr int kTileRows = 14;
+constexpr int kTileRows = 14, kMaxColumns = 768; // 1.2 MB of b for an L2 cache of 2 MiB
 #else
-constexpr int kTileRows = 6;
+constexpr int kTileRows = 6, kMaxColumns = 256; // 0.4 MB of b for an L2 cache of 512 KiB
 #endif
+constexpr int kGroupRows = 4 * kTileRows; // of a that are packed at once
 constexpr int kTileVectors = 2, kTileColumns = kTileVectors * kWidth;
 
 TRIAX_INLINE Float broadcast(const float* p) {
@@ -56,6 +57,7 @@ TRIAX_INLINE void each_of(const Body& body) {
   if constexpr (kWhole < n) body(Part{kWhole, n - kWhole});
 }
 
+constexpr int kLine = 16;          // floats of a cache line
 constexpr std::int64_t kAhead = 8; // rows that are prefetched before their use
 
 /// Packs a matrix whose rows are along the panels: k rows of `count` columns.
@@ -119,7 +121,8 @@ void pack_across(float* to, const float* from, std::int64_t stride, std::int64_t
 
 void pack_product(float* to, const float* b, std::int64_t stride, std::int64_t columns, std::int64_t k,
                   bool transposed) {
-  transposed ? pack_across<kTileColumns>(to, b, stride, columns, k) : pack_along<kTileColumns>(to, b, stride, columns, k);
+  transposed ? pack_across<kTileColumns>(to, b, stride, columns, k)
+             : pack_along<kTileColumns>(to, b, stride, columns, k);
 }
 
 struct MicroTile {
@@ -178,8 +181,8 @@ void multiply_tile(const MicroTile& tile) {
   const float *a = tile.a, *b = tile.b;
   for (std::int64_t l = 0; l < tile.k; ++l, a += kTileRows, b += kTileColumns) {
     Float row[kTileVectors];
-    __builtin_prefetch(b + kAhead * kTileColumns);
-    __builtin_prefetch(b + kAhead * kTileColumns + kWidth);
+#pragma GCC unroll 2
+    for (int line = 0; line < kTileColumns; line += kLine) __builtin_prefetch(b + kAhead * kTileColumns + line);
 #pragma GCC unroll 2
     for (int v = 0; v < kTileVectors; ++v) row[v] = load(b, Full{v * kWidth});
 #pragma GCC unroll 16
@@ -203,41 +206,54 @@ constexpr MicroKernels micro_kernels(std::integer_sequence<int, index...>) {
 }
 constexpr MicroKernels kMicroKernels = micro_kernels(std::make_integer_sequence<int, kTileRows>());
 
-/// Prefetches the part `index` of `parts` of the next panel of a, so that packing it does not wait for memory.
-void prefetch_panel(const ProductBlock& block, const float* a, std::int64_t rows, std::int64_t index,
-                    std::int64_t parts) {
+/// Prefetches the part `index` of `parts` of `rows` rows of a, so that packing them does not wait for memory.
+void prefetch_rows(const ProductBlock& block, const float* a, std::int64_t rows, std::int64_t index,
+                   std::int64_t parts) {
   const std::int64_t begin = block.k * index / parts, end = block.k * (index + 1) / parts;
   if (block.transpose_a) {
-    for (std::int64_t l = begin; l < end; ++l) __builtin_prefetch(a + l * block.lda, 0, 2);
+    for (std::int64_t l = begin; l < end; ++l) {
+      for (std::int64_t r = 0; r < rows; r += kLine) __builtin_prefetch(a + l * block.lda + r, 0, 2);
+    }
     return;
   }
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t l = begin; l < end; l += 16) __builtin_prefetch(a + r * block.lda + l, 0, 2);
+    for (std::int64_t l = begin; l < end; l += kLine) __builtin_prefetch(a + r * block.lda + l, 0, 2);
   }
 }
 
+TRIAX_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+
 void multiply_block(const ProductBlock& block) {
-  const std::int64_t panels = (block.columns + kTileColumns - 1) / kTileColumns;
-  for (std::int64_t i = 0; i < block.rows; i += kTileRows) {
-    const std::int64_t left = block.rows - i, rows = left < kTileRows ? left : kTileRows;
-    const float* a = block.a + (block.transpose_a ? i : i * block.lda);
-    block.transpose_a ? pack_along<kTileRows>(block.panel, a, block.lda, rows, block.k)
-                      : pack_across<kTileRows>(block.panel, a, block.lda, rows, block.k);
-    const float* next = a + (block.transpose_a ? kTileRows : kTileRows * block.lda);
-    for (std::int64_t panel = 0; panel < panels; ++panel) {
-      const std::int64_t j = panel * kTileColumns;
-      const std::int64_t columns = block.columns - j < kTileColumns ? block.columns - j : kTileColumns;
-      if (left > kTileRows) prefetch_panel(block, next, left - kTileRows < kTileRows ? left - kTileRows : kTileRows, panel, panels);
-      const std::int64_t row = block.row + i, column = block.column + j;
-      kMicroKernels.of_rows[rows]({block.panel, block.b + j * block.k, block.k, block.d + row * block.ldd + column,
-                                   block.ldd, columns, block.alpha, block.beta});
-      if (block.epilogue) finish(*block.epilogue, block.d, block.ldd, row, column, rows, columns);
+  const std::int64_t row_step = block.transpose_a ? 1 : block.lda;
+  for (std::int64_t group = 0; group < block.rows; group += kGroupRows) {
+    const std::int64_t end = smaller(block.rows, group + kGroupRows), next_end = smaller(block.rows, end + kGroupRows);
+    const float* a = block.a + group * row_step;
+    block.transpose_a ? pack_along<kTileRows>(block.panels, a, block.lda, end - group, block.k)
+                      : pack_across<kTileRows>(block.panels, a, block.lda, end - group, block.k);
+    const std::int64_t tiles =
+        (end - group + kTileRows - 1) / kTileRows * ((block.columns + kTileColumns - 1) / kTileColumns);
+    std::int64_t tile = 0;
+    for (std::int64_t i = group; i < end; i += kTileRows) {
+      for (std::int64_t j = 0; j < block.columns; j += kTileColumns, ++tile) {
+        const std::int64_t rows = smaller(kTileRows, end - i), columns = smaller(kTileColumns, block.columns - j);
+        const std::int64_t row = block.row + i, column = block.column + j;
+        prefetch_rows(block, block.a + end * row_step, next_end - end, tile, tiles);
+        kMicroKernels.of_rows[rows]({block.panels + (i - group) * block.k, block.b + j * block.k, block.k,
+                                     block.d + row * block.ldd + column, block.ldd, columns, block.alpha, block.beta});
+        if (block.epilogue) finish(*block.epilogue, block.d, block.ldd, row, column, rows, columns);
+      }
     }
   }
 }
 
-constexpr ProductLoops kProductLoops{
-    .rows = kTileRows, .columns = kTileColumns, .pack = pack_product, .multiply = multiply_block};
+constexpr ProductLoops kProductLoops{.rows = kTileRows,
+                                     .columns = kTileColumns,
+                                     .group_rows = kGroupRows,
+                                     .max_columns = kMaxColumns,
+                                     .pack = pack_product,
+                                     .multiply = multiply_block};
 
 #else
 
