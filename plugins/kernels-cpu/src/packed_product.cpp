@@ -8,12 +8,12 @@ namespace triax::kernels_cpu {
 
 namespace {
 
-constexpr std::int64_t kWorthPacking = 128; // rows and columns of d
-constexpr std::int64_t kMaxBlockK = 384;    // a panel of a stays in the L1 cache
-constexpr std::int64_t kMaxRows = 2048;     // of a tile, so that transports are polled often enough
-constexpr std::int64_t kPackingCost = 16;   // multiply-adds that take as long as packing an element
+constexpr std::int64_t kMinSide = 128;    // rows and columns of d
+constexpr std::int64_t kMaxBlockK = 384;  // a panel of a stays in the L1 cache
+constexpr std::int64_t kMaxRows = 2048;   // of a tile, so that transports are polled often enough
+constexpr std::int64_t kPackingCost = 16; // multiply-adds that take as long as packing an element
 
-struct Range {
+struct Piece {
   std::int64_t begin, count;
 };
 
@@ -27,7 +27,7 @@ constexpr std::int64_t block_of(std::int64_t k) {
 }
 
 /// Piece `index` of `length`, which is cut at multiples of `unit` into nearly equal pieces.
-Range piece(std::int64_t length, std::int64_t unit, std::int64_t pieces, std::int64_t index) {
+Piece piece(std::int64_t length, std::int64_t unit, std::int64_t pieces, std::int64_t index) {
   const std::int64_t units = divided_up(length, unit);
   const std::int64_t begin = units * index / pieces * unit, end = units * (index + 1) / pieces * unit;
   return {begin, std::min(end, length) - begin};
@@ -41,7 +41,7 @@ std::int64_t longest(std::int64_t length, std::int64_t unit, std::int64_t pieces
 } // namespace
 
 bool PackedTiles::serves(const Product& product, const Loops& loops) {
-  return loops.product.rows > 0 && product.m >= kWorthPacking && product.n >= kWorthPacking && product.k > 0;
+  return loops.product.rows > 0 && product.m >= kMinSide && product.n >= kMinSide && product.k > 0;
 }
 
 PackedTiles::PackedTiles(const Product& product, const Loops& loops, int threads)
@@ -67,8 +67,8 @@ std::int64_t PackedTiles::scratch_floats() const {
 }
 
 void PackedTiles::run(std::int64_t tile, const Product& p, float* scratch, const Epilogue& epilogue) const {
-  const Range rows = piece(m_, loops_.rows, row_tiles_, tile / column_tiles_);
-  const Range columns = piece(n_, loops_.columns, column_tiles_, tile % column_tiles_);
+  const Piece rows = piece(m_, loops_.rows, row_tiles_, tile / column_tiles_);
+  const Piece columns = piece(n_, loops_.columns, column_tiles_, tile % column_tiles_);
   float* panels = scratch + longest(n_, loops_.columns, column_tiles_) * block_k_;
   for (std::int64_t l = 0; l < p.k; l += block_k_) {
     const std::int64_t k = std::min(block_k_, p.k - l);
