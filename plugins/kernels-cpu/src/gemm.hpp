@@ -57,6 +57,9 @@ class Packing {
 /// it is not left to oneDNN, and its tiles are smaller.
 bool is_row_product(const Product& product);
 
+/// Whether d has four tiles that are so large that oneDNN packs their operands.
+bool is_packed_by_library(const Product& product);
+
 /// Computes in the calling thread.
 void multiply(const Product& product);
 void multiply(const Product& product, const Loops& loops);

@@ -41,7 +41,8 @@ std::int64_t longest(std::int64_t length, std::int64_t unit, std::int64_t pieces
 } // namespace
 
 bool PackedTiles::serves(const Product& product, const Loops& loops) {
-  return loops.product.rows > 0 && product.m >= kMinSide && product.n >= kMinSide && product.k > 0;
+  if (loops.product.rows == 0 || product.m < kMinSide || product.n < kMinSide || product.k == 0) return false;
+  return product.transpose_a || !is_packed_by_library(product);
 }
 
 PackedTiles::PackedTiles(const Product& product, const Loops& loops, int threads)

@@ -16,7 +16,7 @@ namespace triax::kernels_cpu {
 class PackedTiles {
  public:
   /// Whether the loops compute this product. oneDNN computes products of few rows or columns, which use a packed
-  /// element too rarely, and those of an instruction set without the loops.
+  /// element too rarely, large ones whose a is not transposed, and those of an instruction set without the loops.
   static bool serves(const Product& product, const Loops& loops);
 
   /// `threads` is the number of threads that share the tiles of one product.

@@ -189,11 +189,13 @@ TEST_P(PackedProducts, PropagateNanAndInfinity) {
   EXPECT_TRUE(std::isfinite(one.d()[static_cast<std::size_t>(39 * p.ldd + 39)]));
 }
 
-TEST(PackedTiles, LeaveFewRowsAndColumnsToOneDnn) {
+TEST(PackedTiles, LeaveSmallProductsAndLargeOnesInRowsToOneDnn) {
   for (const Loops* loops : product_loops()) {
     EXPECT_TRUE(PackedTiles::serves(Case({128, 128, 8}, false, false).product(), *loops));
     EXPECT_FALSE(PackedTiles::serves(Case({127, 512, 64}, false, false).product(), *loops));
     EXPECT_FALSE(PackedTiles::serves(Case({512, 127, 64}, false, false).product(), *loops));
+    EXPECT_FALSE(PackedTiles::serves(Case({2300, 1100, 1}, false, true).product(), *loops));
+    EXPECT_TRUE(PackedTiles::serves(Case({2300, 1100, 1}, true, false).product(), *loops));
   }
 }
 
