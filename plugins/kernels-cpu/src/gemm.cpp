@@ -120,6 +120,10 @@ bool is_row_product(const Product& product) {
   return product.m == 1 && product.transpose_b && !product.transpose_a;
 }
 
+bool is_packed_by_library(const Product& product) {
+  return large_tiles(product.m, product.n).count() >= 4;
+}
+
 Tiles tiles_of(const Product& product) {
   if (!is_row_product(product) || product.n == 0) return tiles_of(product.m, product.n, product.k);
   return {1, std::clamp<std::int64_t>(product.n * product.k / kRowTile, 1, kMaxRowTiles)};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, most of them by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles.
+// Matrix products by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles. Large products are
+// those of packed_product.hpp.
 //
 // With several threads oneDNN may split K, which changes the bits. Tiles never split K, so a product has the same bits
 // for any number of threads. Threads: any; pure functions. Errors: Error with oneDNN's status.
@@ -55,6 +56,9 @@ class Packing {
 /// Whether the product is that of a row with the rows of b, as when one token is generated: memory limits its speed, so
 /// it is not left to oneDNN, and its tiles are smaller.
 bool is_row_product(const Product& product);
+
+/// Whether d has four tiles that are so large that oneDNN packs their operands.
+bool is_packed_by_library(const Product& product);
 
 /// Computes in the calling thread.
 void multiply(const Product& product);

@@ -166,9 +166,9 @@ Refusals CpuKernels::supports(const OpCall& call) const {
 std::size_t CpuKernels::scratch_of_f32(const OpCall& call) const {
   switch (call.op) {
     case Op::gemm:
-      return packing_scratch(call.as<Gemm>());
+      return product_scratch(call.as<Gemm>());
     case Op::linear_fwd:
-      return packing_scratch(call.as<LinearFwd>());
+      return product_scratch(call.as<LinearFwd>());
     case Op::rope:
       return bytes((1 + threads_) * call.as<Rope>().x.size(3), sizeof(float)); // frequencies; angles of a thread
     case Op::sum_squares:

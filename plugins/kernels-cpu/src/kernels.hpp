@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU kernel set: oneDNN products in tiles, and vectorised loops for the rest, on its own threads. It computes in
+// The CPU kernel set: products in tiles, and vectorised loops for the rest, on its own threads. It computes in
 // f32; bf16 and f16 are storage types (upcast.hpp).
 //
 // Threads: called from the rank's main thread; each call runs on a thread pool and is complete when it returns.
 // Ownership: owns its threads; memory is the caller's. Blocking: operations run inside the call, and poll the device's
 // transports between parts. Errors: Error for missing step scalars, or from oneDNN.
-// The shape alone determines how work is split, and partial sums are added in a fixed order: the number of threads does
-// not change a bit. Operations do not allocate.
+// The shape alone determines how a sum is split, and partial sums are added in a fixed order: the number of threads
+// does not change a bit. Operations do not allocate.
 #pragma once
 
 #include <algorithm>
@@ -60,10 +60,12 @@ class CpuKernels final : public KernelSet {
   /// Converts between a 16-bit view and its contiguous f32 copy.
   void convert(const TensorView& to, const TensorView& from);
 
-  /// The product on packed copies of a and b if packing pays; the copies are at the start of the scratch.
-  Product packed(const Product& product, const OpContext& context);
-  template <class Body>
-  void multiply_rows(const Gemm& args, const OpContext& context, const Body& body);
+  std::size_t product_scratch(const Gemm& args) const;
+  std::size_t product_scratch(const LinearFwd& args) const;
+  /// A batch of products by the loops of the instruction set, or by oneDNN.
+  void multiply(const Gemm& args, const OpContext& context, const Epilogue& epilogue);
+  void multiply_packed(const Gemm& args, const OpContext& context, const Epilogue& epilogue);
+  void multiply_by_library(const Gemm& args, const OpContext& context, const Epilogue& epilogue);
   void xent_row(const XentSums& args, std::int64_t r) const;
   void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) const;
 
@@ -123,9 +125,6 @@ class DropStream {
 /// Number of leading keys, of `keys`, that query `query` of `sample` attends to.
 std::int64_t seen_keys(const Mask& mask, std::int64_t sample, std::int64_t query, std::int64_t keys);
 
-/// Bytes of scratch for the packed copies of one product.
-std::size_t packing_scratch(const Gemm& args);
-std::size_t packing_scratch(const LinearFwd& args);
 /// Bytes of scratch per thread in attention.
 std::size_t attention_scratch(const AttentionFwd& args);
 std::size_t attention_scratch(const AttentionBwd& args);

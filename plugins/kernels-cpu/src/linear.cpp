@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products, and the linear layer, which applies bias and activation to each tile while it is in the cache.
+// Matrix products, and the linear layer, which applies bias and activation to elements that are in the cache.
 #include "kernels.hpp"
+#include "packed_product.hpp"
 
 namespace triax::kernels_cpu {
 
@@ -38,76 +39,100 @@ Product first_product(const Gemm& args) {
           .beta = static_cast<float>(args.beta)};
 }
 
+std::int64_t inner_batch(const Gemm& args) {
+  return batch_size(args.d, 1);
+}
+std::int64_t matrices(const Gemm& args) {
+  return batch_size(args.d, 0) * inner_batch(args);
+}
+
+/// `first`, with the matrices of product `index` of the batch.
+Product of_batch(const Gemm& args, Product first, std::int64_t index) {
+  const std::int64_t i = index / inner_batch(args), j = index % inner_batch(args);
+  first.d += i * batch_stride(args.d, 0) + j * batch_stride(args.d, 1);
+  first.a += i * batch_stride(args.a, 0) + j * batch_stride(args.a, 1);
+  first.b += i * batch_stride(args.b, 0) + j * batch_stride(args.b, 1);
+  return first;
+}
+
+/// The threads that share the tiles of one product of the batch.
+int threads_of_a_product(const Gemm& args, int threads) {
+  return static_cast<int>((threads + matrices(args) - 1) / std::max<std::int64_t>(matrices(args), 1));
+}
+
 /// The product goes to z, or to y if there is no activation.
 Gemm product_of(const LinearFwd& args) {
   const TensorView& to = args.act == Activation::none ? args.y : args.z;
   return {.d = to.as_rows(), .a = args.x.as_rows(), .b = args.w, .transpose_b = true};
 }
 
+/// Bytes between the scratch of two threads.
+std::size_t bytes_of_thread(const PackedTiles& tiles) {
+  return Arena::aligned(static_cast<std::size_t>(tiles.scratch_floats()) * sizeof(float));
+}
+
 } // namespace
 
-std::size_t packing_scratch(const LinearFwd& args) {
-  return packing_scratch(product_of(args));
+std::size_t CpuKernels::product_scratch(const LinearFwd& args) const {
+  return product_scratch(product_of(args));
 }
-std::size_t packing_scratch(const Gemm& args) {
-  return args.d.rank() == 2 ? static_cast<std::size_t>(Packing::floats(first_product(args))) * sizeof(float) : 0;
+std::size_t CpuKernels::product_scratch(const Gemm& args) const {
+  const Product product = first_product(args);
+  if (PackedTiles::serves(product, loops_)) {
+    const PackedTiles tiles(product, loops_, threads_of_a_product(args, threads_));
+    return static_cast<std::size_t>(threads_) * bytes_of_thread(tiles);
+  }
+  return args.d.rank() == 2 ? static_cast<std::size_t>(Packing::floats(product)) * sizeof(float) : 0;
 }
 
-Product CpuKernels::packed(const Product& product, const OpContext& context) {
-  if (Packing::floats(product) == 0) return product;
-  const Packing packing(product, reinterpret_cast<float*>(context.scratch.data()));
-  pool_->run(packing.blocks(), [&](std::int64_t block, int) { packing.run(block, loops_); });
-  return packing.product();
+void CpuKernels::multiply_packed(const Gemm& args, const OpContext& context, const Epilogue& epilogue) {
+  const Product first = first_product(args);
+  const PackedTiles tiles(first, loops_, threads_of_a_product(args, threads_));
+  const std::size_t bytes = bytes_of_thread(tiles);
+  pool_->run(matrices(args) * tiles.count(), [&](std::int64_t item, int thread) {
+    auto* scratch = reinterpret_cast<float*>(context.scratch.data() + static_cast<std::size_t>(thread) * bytes);
+    tiles.run(item % tiles.count(), of_batch(args, first, item / tiles.count()), scratch, epilogue);
+  });
+}
+
+void CpuKernels::multiply_by_library(const Gemm& args, const OpContext& context, const Epilogue& epilogue) {
+  Product first = first_product(args);
+  if (args.d.rank() == 2 && Packing::floats(first) > 0) {
+    const Packing packing(first, reinterpret_cast<float*>(context.scratch.data()));
+    pool_->run(packing.blocks(), [&](std::int64_t block, int) { packing.run(block, loops_); });
+    first = packing.product();
+  }
+  const Tiles tiles = tiles_of(first);
+  pool_->run(matrices(args) * tiles.count(), [&](std::int64_t item, int) {
+    const Product product = of_batch(args, first, item / tiles.count());
+    const Product part = tile(product, tiles, item % tiles.count());
+    kernels_cpu::multiply(part, loops_);
+    const std::int64_t begin = part.d - product.d;
+    loops_.finish(epilogue, product.d, part.ldd, begin / part.ldd, begin % part.ldd, part.m, part.n);
+  });
+}
+
+void CpuKernels::multiply(const Gemm& args, const OpContext& context, const Epilogue& epilogue) {
+  if (PackedTiles::serves(first_product(args), loops_)) return multiply_packed(args, context, epilogue);
+  multiply_by_library(args, context, epilogue);
 }
 
 void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
-  const Product given = first_product(args), first = args.d.rank() == 2 ? packed(given, context) : given;
-  const Tiles tiles = tiles_of(first);
-  const std::int64_t inner = batch_size(args.d, 1), matrices = batch_size(args.d, 0) * inner;
-  pool_->run(matrices * tiles.count(), [&](std::int64_t item, int) {
-    const std::int64_t matrix = item / tiles.count(), i = matrix / inner, j = matrix % inner;
-    Product product = first;
-    product.d += i * batch_stride(args.d, 0) + j * batch_stride(args.d, 1);
-    product.a += i * batch_stride(args.a, 0) + j * batch_stride(args.a, 1);
-    product.b += i * batch_stride(args.b, 0) + j * batch_stride(args.b, 1);
-    multiply(tile(product, tiles, item % tiles.count()), loops_);
-  });
-}
-
-/// Calls body(element, column, n) for each row of each tile once it is computed: n elements from `element` on.
-template <class Body>
-void CpuKernels::multiply_rows(const Gemm& args, const OpContext& context, const Body& body) {
-  const Product product = packed(first_product(args), context);
-  const Tiles tiles = tiles_of(product);
-  pool_->run(tiles.count(), [&](std::int64_t item, int) {
-    const Product part = tile(product, tiles, item);
-    multiply(part, loops_);
-    const std::int64_t begin = part.d - product.d;
-    for (std::int64_t r = 0; r < part.m; ++r) body(begin + r * part.ldd, begin % product.ldd, part.n);
-  });
+  multiply(args, context, {});
 }
 
 void CpuKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
-  const Gemm product = product_of(args);
-  float* z = product.d.as<float>();
-  multiply_rows(product, context, [&](std::int64_t at, std::int64_t column, std::int64_t n) {
-    const float* bias = args.bias.empty() ? nullptr : args.bias.as<const float>() + column;
-    if (args.act == Activation::gelu_tanh) {
-      loops_.bias_gelu(args.y.as<float>() + at, z + at, bias, n);
-    } else if (bias) {
-      loops_.add(z + at, z + at, bias, n);
-    }
-  });
+  Epilogue epilogue;
+  if (!args.bias.empty()) epilogue.bias = args.bias.as<const float>();
+  if (args.act == Activation::gelu_tanh) epilogue.gelu = args.y.as<float>();
+  multiply(product_of(args), context, epilogue);
   if (args.act == Activation::silu_mul) do_act_fwd({args.act, args.y, args.z}, context);
 }
 
 void CpuKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
   if (args.act != Activation::gelu_tanh) return KernelSet::do_linear_bwd_input(args, context);
-  const Gemm product{.d = args.dx.as_rows(), .a = args.dy.as_rows(), .b = args.w};
-  float* dx = product.d.as<float>();
-  multiply_rows(product, context, [&](std::int64_t at, std::int64_t, std::int64_t n) {
-    loops_.gelu_bwd(dx + at, dx + at, args.before.as<const float>() + at, n);
-  });
+  multiply({.d = args.dx.as_rows(), .a = args.dy.as_rows(), .b = args.w}, context,
+           {.gelu_bwd = args.before.as<const float>()});
 }
 
 } // namespace triax::kernels_cpu

@@ -33,6 +33,38 @@ struct HalfLoops {
   void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
 };
 
+/// What follows a product, for the elements of d that are in the cache. Null: not applied. The strides are those of d.
+struct Epilogue {
+  const float* bias = nullptr;     // d += bias, one value per column
+  float* gelu = nullptr;           // gelu = gelu(d)
+  const float* gelu_bwd = nullptr; // d *= gelu'(gelu_bwd)
+};
+
+/// Part of a product d = alpha * a b + beta * d: `rows` rows and `columns` columns of d, from (row, column) on, and k
+/// elements of the inner dimension.
+struct ProductBlock {
+  float* d;       // element (0, 0)
+  const float* a; // rows of a; [k, rows] if transposed
+  const float* b; // packed columns of b
+  float* panels;  // scratch: group_rows packed rows of a
+  std::int64_t ldd, lda, row, column, rows, columns, k;
+  bool transpose_a;
+  float alpha, beta;                  // with beta = 0, d is not read
+  const Epilogue* epilogue = nullptr; // given with the last elements of the inner dimension
+};
+
+/// Matrix products by packed panels: some rows of a, or some columns of b. For each element of the inner dimension, the
+/// values of a panel are contiguous; those beyond the edge of the matrix are 0. Panels follow each other.
+/// An element of d is a sum in the order of the inner dimension, so its bits do not depend on the block.
+struct ProductLoops {
+  std::int64_t rows = 0, columns = 0; // of a panel of a and of b; 0: this instruction set has no such loops
+  std::int64_t group_rows = 0;        // rows of a that are packed at once
+  std::int64_t max_columns = 0;       // columns of b whose packed block stays in the L2 cache
+  /// Packs columns [0, columns) of b, which is [k, columns], or [columns, k] if transposed; `stride` is its row stride.
+  void (*pack)(float* to, const float* b, std::int64_t stride, std::int64_t columns, std::int64_t k, bool transposed);
+  void (*multiply)(const ProductBlock& block);
+};
+
 struct Loops {
   const char* name;
 
@@ -86,6 +118,11 @@ struct Loops {
   /// d[j] = alpha * (a . row j of b) + beta * d[j], for n rows of k elements; with beta = 0, d need not be a number.
   void (*multiply_row)(float* d, const float* a, const float* b, std::int64_t ldb, std::int64_t n, std::int64_t k,
                        float alpha, float beta);
+
+  ProductLoops product;
+  /// Applies an epilogue to `rows` x `columns` elements of d, from (row, column) on.
+  void (*finish)(const Epilogue& epilogue, float* d, std::int64_t ldd, std::int64_t row, std::int64_t column,
+                 std::int64_t rows, std::int64_t columns);
 
   // One row of logits.
   float (*row_max)(const float* x, std::int64_t n);

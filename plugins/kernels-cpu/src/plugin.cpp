@@ -12,4 +12,4 @@ constexpr triax_option kOptions[] = {triax::option_int(
 } // namespace
 
 TRIAX_PLUGIN(triax::KernelSet, triax::kernels_cpu::CpuKernels, "kernels-cpu", "0.1.0",
-             "oneDNN products in fixed tiles and vectorised loops, on the cores of this machine", kOptions)
+             "matrix products and vectorised loops, on the cores of this machine", kOptions)

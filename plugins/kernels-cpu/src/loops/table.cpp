@@ -5,6 +5,7 @@
 #include "loops/multiply.hpp"
 #include "loops/norm.hpp"
 #include "loops/optimizer.hpp"
+#include "loops/product.hpp"
 #include "loops/softmax.hpp"
 #include "loops/transpose.hpp"
 
@@ -40,6 +41,8 @@ const Loops& loops() {
                                 .dot = dot,
                                 .combine = combine,
                                 .multiply_row = multiply_row,
+                                .product = kProductLoops,
+                                .finish = finish,
                                 .row_max = row_max,
                                 .sum_exp = sum_exp,
                                 .exp_sum = exp_sum,

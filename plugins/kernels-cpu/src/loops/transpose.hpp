@@ -27,10 +27,8 @@ TRIAX_INLINE void exchange_quarters(Float (&row)[kWidth]) {
   }
 }
 
-TRIAX_INLINE void transpose_square(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride) {
-  Float row[kWidth];
-#pragma GCC unroll 16
-  for (int i = 0; i < kWidth; ++i) row[i] = load(from + i * from_stride, Full{0});
+/// Transposes the square of kWidth rows.
+TRIAX_INLINE void transpose_rows(Float (&row)[kWidth]) {
 #if defined(__AVX512F__)
   exchange_quarters<8>(row);
 #endif
@@ -39,6 +37,13 @@ TRIAX_INLINE void transpose_square(float* to, std::int64_t to_stride, const floa
 #endif
   exchange_quarters<2>(row);
   exchange_quarters<1>(row);
+}
+
+TRIAX_INLINE void transpose_square(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride) {
+  Float row[kWidth];
+#pragma GCC unroll 16
+  for (int i = 0; i < kWidth; ++i) row[i] = load(from + i * from_stride, Full{0});
+  transpose_rows(row);
 #pragma GCC unroll 16
   for (int i = 0; i < kWidth; ++i) store(to + i * to_stride, Full{0}, row[i]);
 }
