@@ -2,11 +2,13 @@
 // The embedding, one thread per vector of a token's row, and its gradient.
 //
 // For the gradient, the occurrences of tokens are sorted by token, equal tokens by row. Then one thread per part of a
-// token's row adds the token's occurrences in that order. The sorted position of an occurrence is the number of
-// occurrences before it. A warp counts these by comparing with all occurrences, without atomics.
+// token's row adds the token's occurrences in that order. Blocks sort tiles of occurrences in shared memory; then each
+// launch merges groups of sorted runs. There are no atomics.
+#include <bit>
+#include <utility>
+
 #include "flat.cuh"
 #include "kernels.hpp"
-#include "row.cuh"
 #include "scratch.hpp"
 
 namespace triax::kernels_fused {
@@ -40,38 +42,93 @@ __global__ void __launch_bounds__(kBlockSize) copy_token_rows(T* y, Table<const 
   }
 }
 
-/// In sorted order: the token of each occurrence, and its row in dy.
-struct SortedTokens {
-  std::int32_t *tokens, *rows;
-};
+/// An occurrence of a token: the token, then its row in dy. No two are equal, so any sort gives the same order.
+using Key = std::uint64_t;
 
-/// One warp per occurrence of a token, of `count`.
+constexpr Key kSign = Key{1} << 63; // negative tokens are before others
+__device__ __forceinline__ Key key_of(std::int32_t token, std::int64_t row) {
+  return (static_cast<Key>(static_cast<std::uint32_t>(token)) << 32 | static_cast<Key>(row)) ^ kSign;
+}
+__device__ __forceinline__ std::int32_t token_of(Key key) {
+  return static_cast<std::int32_t>((key ^ kSign) >> 32);
+}
+__device__ __forceinline__ std::int64_t row_of(Key key) {
+  return static_cast<std::int64_t>(key & 0xFFFFFFFF);
+}
+
+constexpr int kTile = 2048, kRuns = 8; // keys that a block sorts; runs that a launch merges
+
+/// Where a key of a tile is in shared memory: in each step of the sort, and in order, the keys of 16 lanes are in
+/// different banks.
+__device__ __forceinline__ int slot_of(int i) {
+  return (i & 16) != 0 ? i ^ 15 : i;
+}
+
+/// One block per tile: a bitonic sort (Batcher 1968) of `length` keys, a power of two.
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    sort_tokens(SortedTokens sorted, const std::int32_t* tokens, std::int64_t count) {
-  using Warp = RowMapping<kWarpSize, 0>;
-  for_each_row<Warp>(count, [&](std::int64_t row) {
-    const std::int32_t token = tokens[row];
-    int before = 0;
-    // Equal tokens count before the row, and not behind it: one comparison in each of two loops.
-    std::int64_t other = thread_of_row<Warp>();
-    for (; other < row; other += kWarpSize) before += tokens[other] <= token ? 1 : 0;
-    for (; other < count; other += kWarpSize) before += tokens[other] < token ? 1 : 0;
-    const int position = warp_reduce(before, Sum{});
-    if (thread_of_row<Warp>() == 0) {
-      sorted.tokens[position] = token;
-      sorted.rows[position] = static_cast<std::int32_t>(row);
+    sort_tiles(Key* sorted, const std::int32_t* tokens, std::int64_t count, int length) {
+  __shared__ Key keys[kTile];
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(kBlockSize);
+  for (std::int64_t begin = std::int64_t{blockIdx.x} * length; begin < count;
+       begin += std::int64_t{gridDim.x} * length) {
+    for (int i = thread; i < length; i += threads)
+      keys[slot_of(i)] = begin + i < count ? key_of(tokens[begin + i], begin + i) : ~Key{0};
+    __syncthreads();
+    for (int span = 2; span <= length; span *= 2) {
+      for (int distance = span / 2; distance > 0; distance /= 2) {
+        for (int pair = thread; pair < length / 2; pair += threads) {
+          const int first = 2 * pair - (pair & (distance - 1));
+          Key &low = keys[slot_of(first)], &high = keys[slot_of(first + distance)];
+          const Key a = low, b = high;
+          const bool in_order = (a < b) == ((first & span) == 0);
+          low = in_order ? a : b;
+          high = in_order ? b : a;
+        }
+        __syncthreads();
+      }
     }
-  });
+    for (int i = thread; i < length && begin + i < count; i += threads) sorted[begin + i] = keys[slot_of(i)];
+    __syncthreads(); // before the keys of the next tile
+  }
+}
+
+/// The number of keys of [begin, end) that are before `key`.
+__device__ __forceinline__ std::int64_t keys_before(const Key* keys, std::int64_t begin, std::int64_t end, Key key) {
+  std::int64_t low = begin, high = end;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (keys[middle] < key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low - begin;
+}
+
+/// One thread per key. Merges each kRuns runs of `length` sorted keys.
+__global__ void __launch_bounds__(kBlockSize)
+    merge_runs(Key* to, const Key* from, std::int64_t count, std::int64_t length) {
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t item = stride.first; item < count; item += stride.step) {
+    const Key key = from[item];
+    const std::int64_t own = item / length * length, group = item / (kRuns * length) * (kRuns * length);
+    std::int64_t position = group + item - own;
+    for (std::int64_t begin = group; begin < group + kRuns * length && begin < count; begin += length) {
+      const std::int64_t end = begin + length < count ? begin + length : count;
+      if (begin != own) position += keys_before(from, begin, end, key);
+    }
+    to[position] = key;
+  }
 }
 
 /// The end of the range of equal tokens that `position` starts.
-__device__ __forceinline__ std::int64_t end_of_token(const SortedTokens& sorted, std::int64_t position,
-                                                     std::int64_t count) {
-  const std::int32_t token = sorted.tokens[position];
+__device__ __forceinline__ std::int64_t end_of_token(const Key* sorted, std::int64_t position, std::int64_t count) {
+  const std::int32_t token = token_of(sorted[position]);
   std::int64_t low = position, high = count; // low has the token, high does not
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (sorted.tokens[middle] == token) {
+    if (token_of(sorted[middle]) == token) {
       low = middle;
     } else {
       high = middle;
@@ -117,14 +174,14 @@ __device__ __forceinline__ void store_elements(T* to, const float (&values)[kVec
 
 /// One thread per vector of the table's row and sorted position; only the first position of each token adds.
 template <class T, class To>
-__global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, SortedTokens sorted,
+__global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, const Key* sorted,
                                                              std::int64_t count, std::int64_t parts, bool aligned) {
   constexpr int kCount = kVec<To>;
   const cuda::GridStride stride = cuda::grid_stride();
   for (std::int64_t item = stride.first; item < count * parts; item += stride.step) {
     const std::int64_t position = item / parts, column = item % parts * kCount;
-    const std::int32_t token = sorted.tokens[position];
-    if (position > 0 && sorted.tokens[position - 1] == token) continue;
+    const std::int32_t token = token_of(sorted[position]);
+    if (position > 0 && token_of(sorted[position - 1]) == token) continue;
     const std::int64_t row = token - table.begin;
     if (row < 0 || row >= table.valid) continue;
     const std::int64_t left = table.h - column;
@@ -136,7 +193,7 @@ __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, co
 #pragma unroll 4
     for (std::int64_t one = position; one < end; ++one) {
       float more[kCount];
-      load_elements(more, dy + sorted.rows[one] * table.h + column, valid, aligned);
+      load_elements(more, dy + row_of(sorted[one]) * table.h + column, valid, aligned);
 #pragma unroll
       for (int i = 0; i < kCount; ++i) sum[i] += more[i];
     }
@@ -144,10 +201,24 @@ __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, co
   }
 }
 
+/// The sorted keys, in scratch memory: merges write to its first and second half in turn.
+const Key* sort_keys(const TensorView& tokens, std::int64_t count, const OpContext& context) {
+  const int length = count < kTile ? static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(count))) : kTile;
+  auto *sorted = reinterpret_cast<Key*>(context.scratch.data()), *other = sorted + count;
+  const cuda::Launch launch(Op::embed_bwd, cuda::grid_of_rows((count + length - 1) / length), context);
+  launch(sort_tiles, sorted, tokens.as<const std::int32_t>(), count, length);
+  for (std::int64_t run = length; run < count; run *= kRuns) {
+    launch_items(Op::embed_bwd, context, count, merge_runs, other, sorted, count, run);
+    std::swap(sorted, other);
+  }
+  return sorted;
+}
+
 } // namespace
 
 std::size_t scratch_of(const EmbedBwd& args) {
-  return static_cast<std::size_t>(cuda::rows_of(args.dy)) * 2 * sizeof(std::int32_t);
+  const auto count = static_cast<std::size_t>(cuda::rows_of(args.dy));
+  return count * sizeof(Key) * (count > kTile ? 2 : 1);
 }
 
 void FusedKernels::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
@@ -163,10 +234,7 @@ void FusedKernels::do_embed_fwd(const EmbedFwd& args, const OpContext& context) 
 void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
   const std::int64_t count = cuda::rows_of(args.dy), h = args.dy.size(-1);
   if (count == 0) return;
-  auto* scratch = reinterpret_cast<std::int32_t*>(context.scratch.data());
-  const SortedTokens sorted{scratch, scratch + count};
-  launch_rows<RowMapping<kWarpSize, 0>>(Op::embed_bwd, context, count, sort_tokens, sorted,
-                                        args.tokens.as<const std::int32_t>(), count);
+  const Key* sorted = sort_keys(args.tokens, count, context);
   cuda::by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
     const std::int64_t parts = (h + kVec<To> - 1) / kVec<To>;
     const Table<To> table{args.dtable.as<To>(), args.begin, args.valid, h};

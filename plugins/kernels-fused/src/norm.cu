@@ -11,7 +11,7 @@ namespace {
 /// Rows x [rows, n] as the input of a norm, like ResidualRows, with nothing to add or to store.
 template <class T>
 struct PlainRows {
-  static constexpr int kLoaded = 1, kInFlight = 8;
+  static constexpr int kLoaded = 1, kInFlight = 8, kMinBlocks = 4;
   const T* x;
   std::int64_t n;
 
@@ -34,16 +34,77 @@ struct PlainRows {
   }
 };
 
+/// Whether a thread keeps its elements in f32: at most 32 registers, and with a residual only in full rows, whose code
+/// needs fewer registers.
+template <class T, class Mapping, class Input>
+constexpr bool kKeepsFloats = Mapping::kVecs > 0 && Mapping::kVecs * sizeof(Floats<T>) <= 32 * sizeof(float) &&
+                              (Mapping::kFull || Input::kLoaded == 1);
+
+/// A thread's elements of a row: x, then x - mean. With kFloats in f32, so they are converted once; else in the type of
+/// memory, or not kept.
+template <class T, class Mapping, bool kFloats>
+class CenteredRow {
+ public:
+  __device__ __forceinline__ void put(int number, const Vecs<T, 1>& vecs) {
+    if constexpr (kFloats) {
+      floats_[number] = to_floats(vecs.of[0]);
+    } else {
+      vecs_.put(number, vecs);
+    }
+  }
+  /// use(column, x - mean) for each vector of the thread, in order. Call it once; load(column) reads x again.
+  template <class Load, class Use>
+  __device__ __forceinline__ void center(std::int64_t n, float mean, Load load, Use use) {
+    if constexpr (kFloats) {
+      for_each_kept(n, [&](std::int64_t column, Floats<T>& x) { use(column, subtract(x, mean)); });
+    } else {
+      for_each(n, mean, load, use);
+    }
+  }
+  /// The same, after center().
+  template <class Load, class Use>
+  __device__ __forceinline__ void for_each(std::int64_t n, float mean, Load load, Use use) {
+    if constexpr (kFloats) {
+      for_each_kept(n, use);
+    } else {
+      vecs_.for_each(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+        Floats<T> x = to_floats(vecs.of[0]);
+        use(column, subtract(x, mean));
+      });
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ Floats<T>& subtract(Floats<T>& x, float mean) {
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) x.values[i] -= mean;
+    return x;
+  }
+  template <class Use>
+  __device__ __forceinline__ void for_each_kept(std::int64_t n, Use use) {
+    const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
+    const auto left = in_32_bits<Mapping>(n - first);
+#pragma unroll
+    for (int number = 0; number < Mapping::kVecs; ++number) {
+      if (Mapping::kFull || number * kStride<T, Mapping> < left)
+        use(first + number * kStride<T, Mapping>, floats_[number]);
+    }
+  }
+
+  Floats<T> floats_[kFloats ? Mapping::kVecs : 1];
+  RowRegisters<T, Mapping> vecs_;
+};
+
 /// One warp or block per row.
 /// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_out: null for rms; bias: may be null.
 /// Input: PlainRows, or ResidualRows, which lists its functions.
 template <class T, class Mapping, class Input>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ? Input::kMinBlocks : kMinBlocks))
     norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_out,
                  float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
   RowReduce<Mapping::kThreads> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
-    RowRegisters<T, Mapping> x_of_row;
+    CenteredRow<T, Mapping, kKeepsFloats<T, Mapping, Input>> x_of_row;
     const auto reload = [&](std::int64_t column) { return input.template reload<Mapping>(row, column); };
 
     const typename Input::Row row_state = input.template begin_row<Mapping>(row);
@@ -60,25 +121,24 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     const float mean = mean_out ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
 
     float squares = 0;
-    x_of_row.for_each(n, reload, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+    x_of_row.center(n, mean, reload, [&](std::int64_t column, const Floats<T>& centered) {
       const int valid = valid_in_row<T, Mapping>(n, column);
-      const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) {
-        const float centered = i < valid ? x.values[i] - mean : 0.0f;
-        squares += centered * centered;
+        const float x = i < valid ? centered.values[i] : 0.0f;
+        squares += x * x;
       }
     });
     const float rstd = 1 / sqrtf(reduce(squares, Sum{}) / static_cast<float>(n) + eps);
 
-    x_of_row.for_each(n, reload, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+    x_of_row.for_each(n, mean, reload, [&](std::int64_t column, const Floats<T>& centered) {
       const int valid = valid_in_row<T, Mapping>(n, column);
-      Floats<T> x = to_floats(vecs.of[0]);
       const Floats<T> w = load_readonly(weight + column, valid, Mapping::kAligned);
       const Floats<T> b = bias ? load_readonly(bias + column, valid, Mapping::kAligned) : Floats<T>{};
+      Floats<T> out;
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) x.values[i] = (x.values[i] - mean) * rstd * w.values[i] + b.values[i];
-      store(y + row * n + column, x, valid, Mapping::kAligned);
+      for (int i = 0; i < kVec<T>; ++i) out.values[i] = centered.values[i] * rstd * w.values[i] + b.values[i];
+      store(y + row * n + column, out, valid, Mapping::kAligned);
     });
     if (thread_of_row<Mapping>() == 0) {
       if (mean_out) mean_out[row] = mean;
@@ -109,7 +169,7 @@ __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, cons
 /// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and row_mean is null. residual: may be
 /// null.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
     norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* row_mean,
                         const float* row_rstd, std::int64_t rows, std::int64_t n) {
   RowReduce<Mapping::kThreads> reduce;
@@ -162,10 +222,24 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   });
 }
 
+/// dispatch_row_mapping(), with separate kernels for widths of 768 and 1024 elements of 16 bits.
+template <class T, class Body>
+void dispatch_norm_mapping(std::int64_t n, bool aligned, Body body) {
+  if constexpr (cuda::kHalf<T>) {
+    const auto fits = [&]<class Mapping>(Mapping mapping) {
+      if (!aligned || n * static_cast<std::int64_t>(sizeof(T)) != Mapping::kMaxBytes) return false;
+      body(mapping);
+      return true;
+    };
+    if (fits(FullRows<3>{}) || fits(FullRows<4>{})) return;
+  }
+  dispatch_row_mapping<T>(n, aligned, body);
+}
+
 template <class T, class Input>
 void launch_norm(Op op, const Input& input, const NormFwd& args, bool aligned, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
-  dispatch_row_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
+  dispatch_norm_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
     launch_rows<Mapping>(op, context, rows, norm_forward<T, Mapping, Input>, input, args.y.as<T>(),
                          args.weight.as<const T>(), args.bias.as<const T>(),
                          args.kind == NormKind::layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, n,
@@ -198,7 +272,7 @@ void FusedKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext& 
   const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool aligned = aligned_rows<T>(n, {&args.dx, &args.dy, &args.x, &args.weight, &args.residual});
-    dispatch_row_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
+    dispatch_norm_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
       launch_rows<Mapping>(
           Op::norm_bwd_input, context, rows, norm_backward_input<T, Mapping>, args.dx.as<T>(), args.dy.as<const T>(),
           args.x.as<const T>(), args.weight.as<const T>(), args.residual.as<const T>(),

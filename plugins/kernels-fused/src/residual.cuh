@@ -62,7 +62,7 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
 /// returns it, rounded; reload() reads y again.
 template <class T>
 struct ResidualRows {
-  static constexpr int kLoaded = 2, kInFlight = 4;
+  static constexpr int kLoaded = 2, kInFlight = 4, kMinBlocks = 3;
   T* y;
   const T *x, *bias, *residual; // bias, residual: may be null
   cuda::DropPlan drop;

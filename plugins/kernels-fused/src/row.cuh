@@ -17,14 +17,17 @@
 namespace triax::kernels_fused {
 
 /// kVecs: vectors of its row that a thread keeps in registers; 0: none, every pass reads memory. kAligned: every row
-/// consists of whole vectors at multiples of 16 bytes. Other rows are never kept; their sums are the same.
-template <unsigned kThreadsOfRow, int kVecsOfThread, bool kAlignedRows = true>
+/// consists of whole vectors at multiples of 16 bytes. Other rows are never kept; their sums are the same. kFull: every
+/// thread has kVecs vectors of the row, so it compares no columns.
+template <unsigned kThreadsOfRow, int kVecsOfThread, bool kAlignedRows = true, bool kFullRows = false>
 struct RowMapping {
   static constexpr unsigned kThreads = kThreadsOfRow;
   static constexpr int kVecs = kVecsOfThread;
-  static constexpr bool kAligned = kAlignedRows;
+  static constexpr bool kAligned = kAlignedRows, kFull = kFullRows;
   static constexpr std::int64_t kMaxBytes = std::int64_t{16} * kThreads * kVecs; // of a row that is kept
 };
+template <int kVecs>
+using FullRows = RowMapping<kWarpSize, kVecs, true, true>;
 inline constexpr std::int64_t kMaxWarpRow = RowMapping<kWarpSize, 8>::kMaxBytes; // longer rows get a block
 
 /// Calls body(mapping) with the mapping for rows of n elements of T. `aligned` does not change the number of threads.
@@ -121,11 +124,11 @@ __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use)
     decltype(load(begin)) loaded[kBatch]{};
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (i * kStride<T, Mapping> < left) loaded[i] = load(begin + i * kStride<T, Mapping>);
+      if (Mapping::kFull || i * kStride<T, Mapping> < left) loaded[i] = load(begin + i * kStride<T, Mapping>);
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (i * kStride<T, Mapping> < left)
+      if (Mapping::kFull || i * kStride<T, Mapping> < left)
         use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kStride<T, Mapping>, kept_in_type(loaded[i]));
     }
   };
@@ -154,7 +157,8 @@ class RowRegisters {
       const auto left = in_32_bits<Mapping>(n - first);
 #pragma unroll
       for (int number = 0; number < Mapping::kVecs; ++number) {
-        if (number * kStride<T, Mapping> < left) use(first + number * kStride<T, Mapping>, kept_in_type(vecs_[number]));
+        if (Mapping::kFull || number * kStride<T, Mapping> < left)
+          use(first + number * kStride<T, Mapping>, kept_in_type(vecs_[number]));
       }
     } else {
       for_each_vec<T, Mapping>(n, load,

@@ -79,17 +79,41 @@ TEST_F(Reductions, EmbeddingGradientsAgree) {
   }
 }
 
-/// In f32, (1 + 1) + 2^24 = 2^24 + 2, and 1 + 2^24 = 2^24 in any other order.
+/// In f32, (1 + 1) + 2^24 = 2^24 + 2, and 1 + 2^24 = 2^24 in any other order. In one tile, in two, and in more runs
+/// than one merge takes.
 TEST_F(Reductions, EmbeddingGradientsAreAddedInRowOrder) {
-  CaseTensor table{.name = "table", .role = Role::in_out, .shape = {1, 1}, .kind = Kind::statistic},
-      dy = in("dy", {3, 1});
-  table.values = {0};
-  dy.values = {1, 1, 0x1p24};
-  const OperationCase one{
-      "embed_bwd in order", DType::f32, {table, dy, own("t", Role::in, DType::i32, {3}, {0, 0, 0})}, [](V v, Use use) {
-        use(EmbedBwd{v["table"], v["dy"], v["t"], 0, 1});
-      }};
-  EXPECT_EQ(run_case(tested->set(), tested->device(), one, DType::f32).at("table")[0], 0x1p24 + 2);
+  for (const std::int64_t count : {3, 2050, 16'400}) {
+    CaseTensor table{.name = "table", .role = Role::in_out, .shape = {1, 1}, .kind = Kind::statistic},
+        dy = in("dy", {count, 1});
+    table.values = {0};
+    dy.values.assign(static_cast<std::size_t>(count), 0);
+    dy.values[0] = dy.values[1] = 1;
+    dy.values.back() = 0x1p24;
+    const std::vector<double> zeros(static_cast<std::size_t>(count), 0);
+    const OperationCase one{"embed_bwd in order",
+                            DType::f32,
+                            {table, dy, own("t", Role::in, DType::i32, {count}, zeros)},
+                            [](V v, Use use) {
+                              use(EmbedBwd{v["table"], v["dy"], v["t"], 0, 1});
+                            }};
+    EXPECT_EQ(run_case(tested->set(), tested->device(), one, DType::f32).at("table")[0], 0x1p24 + 2) << count;
+  }
+}
+
+/// Tokens before the table, which may be negative, and after it are not added.
+TEST_F(Reductions, EmbeddingGradientsOfManyTokensAgree) {
+  for (const std::int64_t count : {2048, 2049, 16'385}) {
+    CaseTensor t = own("t", Role::in, DType::i32, {count}, {});
+    for (std::int64_t i = 0; i < count; ++i) t.values.push_back(static_cast<double>(i * i * 7919 % 509 - 100));
+    expect_near({text("embed_bwd of {} tokens", count),
+                 DType::f32,
+                 {CaseTensor{.name = "table", .role = Role::in_out, .shape = {300, 2}, .kind = Kind::statistic},
+                  in("dy", {count, 2}), t},
+                 [](V v, Use use) {
+                   use(EmbedBwd{v["table"], v["dy"], v["t"], 0, 300});
+                 }},
+                1e-4); // a token occurs up to 100 times
+  }
 }
 
 TEST_F(Reductions, SumsOfManyPartsAndColumns) {
@@ -127,7 +151,12 @@ TEST_F(Reductions, ScratchIsThatOfTheParts) {
   EXPECT_EQ(of_squares(8 * 1024 + 1, DType::bf16), 2 * sizeof(double));
   EXPECT_EQ(of_squares(1024 * 1024, DType::bf16), 128 * sizeof(double));
   EXPECT_EQ(of_squares(std::int64_t{1} << 40, DType::f32), 2048 * sizeof(double));
-  EXPECT_EQ(bytes(EmbedBwd{view({9, 4}), view({7, 4}), view({7}, DType::i32), 0, 9}), 7 * 2 * sizeof(std::int32_t));
+  const auto of_tokens = [&](std::int64_t count) {
+    return bytes(EmbedBwd{view({9, 4}), view({count, 4}), view({count}, DType::i32), 0, 9});
+  };
+  EXPECT_EQ(of_tokens(7), 7 * sizeof(std::uint64_t));
+  EXPECT_EQ(of_tokens(2048), 2048 * sizeof(std::uint64_t));
+  EXPECT_EQ(of_tokens(2049), 2 * 2049 * sizeof(std::uint64_t)); // to merge sorted tiles
 }
 
 } // namespace

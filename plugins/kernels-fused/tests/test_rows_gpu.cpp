@@ -35,7 +35,7 @@ OperationCase norms(DType type, NormKind kind, std::int64_t rows, std::int64_t n
 }
 
 /// Row lengths that end within a vector, lengths at and just above the capacity of a warp or block, and long rows.
-constexpr std::int64_t kLengths[] = {1,    5,    31,   32,   255,  256,  512,  520,  1000, 1024,  1025,  1032,
+constexpr std::int64_t kLengths[] = {1,    5,    31,   32,   255,  256,  512,  520,  768,  1000,  1024,  1025, 1032,
                                      2048, 2049, 2056, 4096, 4100, 4104, 8192, 8193, 8200, 12288, 16384, 16392};
 
 TEST_F(Rows, NormsOfEveryLength) {
@@ -126,7 +126,7 @@ TEST_F(Rows, LookupsAndSumsOfEveryLength) {
 /// The same values at another address, aligned or not, give the same bits.
 TEST_F(Rows, WhereViewsLieChangesNoBit) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-    for (const std::int64_t n : {1024, 1032, 2048, 2056, 4096, 9000, 16392}) {
+    for (const std::int64_t n : {768, 1024, 1032, 2048, 2056, 4096, 9000, 16392}) {
       for (const OperationCase& one : {norms(type, NormKind::layer, 3, n), residuals(type, n, n % 7),
                                        residuals(type, n, 4), softmaxes(type, n), lookups(type, n)}) {
         const CaseResults aligned = run_case(tested->set(), tested->device(), one, type);
