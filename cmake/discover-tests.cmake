@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# ctest runs this at its start, once per test program. If the program, or the file that includes this one, is newer than
-# the file of entries, writes the entries; then reads them. See triax_discover_tests(). Variables: program, folder
+# ctest runs this at its start, once per test program. If the program, this file or the one that includes it is newer
+# than the file of entries, writes the entries; then reads them. See triax_discover_tests(). Variables: program, folder
 # (working directory), prefix (of names), labels, environment, launcher (list; may be empty), entries (the file).
 
 if(NOT EXISTS "${program}")
@@ -9,7 +9,8 @@ if(NOT EXISTS "${program}")
   return()
 endif()
 
-if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEWER_THAN "${entries}")
+if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEWER_THAN "${entries}"
+   OR "${CMAKE_CURRENT_LIST_FILE}" IS_NEWER_THAN "${entries}")
   execute_process(COMMAND "${program}" --gtest_list_tests WORKING_DIRECTORY "${folder}" TIMEOUT 60
     OUTPUT_VARIABLE listing ERROR_VARIABLE problem RESULT_VARIABLE result)
   if(NOT result EQUAL 0)

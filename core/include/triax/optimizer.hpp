@@ -109,9 +109,9 @@ class TRIAX_API Optimizer : public Extensible {
   /// Bytes of StepArgs::scratch that a step of these shards needs; less for fewer shards.
   virtual std::size_t scratch_bytes(std::span<const ParameterShard> shards) const;
   /// Updates these shards: any of those of prepare(), in the same order. Within a training step, each is in one call.
-  /// The ranks that differ in axes that divide tensors, samples or positions make the same calls, with the same
-  /// parameters; ranks of the pipeline axis do not. A dry run calls it too, with views without data and without
-  /// scratch: then post the same collectives and operations, and read no memory.
+  /// Ranks that differ in axes that divide tensors, samples or positions make the same calls, with the same parameters,
+  /// unless the optimizer is elementwise; ranks of the pipeline axis do not. A dry run calls it too, with views without
+  /// data and without scratch: then post the same collectives and operations, and read no memory.
   virtual void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) = 0;
 };
 

@@ -23,7 +23,7 @@ void unshard_parameters(const Parameters& parameters, const Stage& stage, int sl
 
 /// Makes the working weights of all layers from the master weights. All ranks must call it. Nothing is communicated if
 /// no rank holds a part of the master weights, or if UNSHARD gathers the weights before they are read. Waits, until
-/// `deadline` for each block, if the master weights are offloaded.
+/// `deadline` at most, if the master weights are offloaded.
 void refresh_working(RankState& state, Device& device, const Groups& groups, Stream& stream, Deadline deadline);
 
 } // namespace triax::executor

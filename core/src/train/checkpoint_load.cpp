@@ -64,6 +64,8 @@ void CheckpointLoad::load_offloaded(TensorReader& reader, const checkpoint::Save
   const std::size_t width = bytes_of(saved.dtype);
   host_.resize(static_cast<std::size_t>(std::min(kElements, tensor.held.count)) * width);
   for (std::int64_t first = 0; first < tensor.held.count; first += kElements) {
+    rank_.device().abort_flag().check();
+    note_load_progress();
     const std::int64_t count = std::min(kElements, tensor.held.count - first);
     for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.held.first + first, count))
       reader.read(saved, box.begin, box.size, host_.data() + static_cast<std::size_t>(box.offset) * width);

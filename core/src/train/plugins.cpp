@@ -296,7 +296,7 @@ Refusals RankPlugins::fixed_refusals() const {
   out.add(answer_of(run_.optimizer, [&] {
     return optimizer_->supports({run_.train.master, kernels_->device_kind()});
   }));
-  if (run_.memory.offload != "none") ask_for_offload(out);
+  if (run_.memory.offload != "none" && !run_.evaluates) ask_for_offload(out); // an evaluation has no state
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
                          "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, and the host does not know "

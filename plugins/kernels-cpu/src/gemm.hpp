@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles. Large products are
-// those of packed_product.hpp.
+// Matrix products by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles. What the
+// loops of the instruction set compute is in packed_product.hpp.
 //
 // With several threads oneDNN may split K, which changes the bits. Tiles never split K, so a product has the same bits
 // for any number of threads. Threads: any; pure functions. Errors: Error with oneDNN's status.

@@ -57,7 +57,8 @@ Product of_batch(const Gemm& args, Product first, std::int64_t index) {
 
 /// The threads that share the tiles of one product of the batch.
 int threads_of_a_product(const Gemm& args, int threads) {
-  return static_cast<int>((threads + matrices(args) - 1) / std::max<std::int64_t>(matrices(args), 1));
+  const std::int64_t products = std::max<std::int64_t>(matrices(args), 1);
+  return static_cast<int>((threads + products - 1) / products);
 }
 
 /// The product goes to z, or to y if there is no activation.

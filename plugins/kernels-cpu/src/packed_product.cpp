@@ -8,9 +8,11 @@ namespace triax::kernels_cpu {
 
 namespace {
 
-constexpr std::int64_t kMinSide = 128;    // rows and columns of d
-constexpr std::int64_t kMaxBlockK = 384;  // a panel of a stays in the L1 cache
-constexpr std::int64_t kMaxRows = 2048;   // of a tile, so that transports are polled often enough
+constexpr std::int64_t kMinSide = 128;   // rows and columns of d
+constexpr std::int64_t kMaxBlockK = 384; // a panel of a stays in the L1 cache
+constexpr std::int64_t kMaxRows = 2048;  // of a tile
+// Multiply-adds of a tile: transports are polled between tiles. A tile has at least one row of micro tiles.
+constexpr std::int64_t kMaxWork = kMaxRows * 768 * 768;
 constexpr std::int64_t kPackingCost = 16; // multiply-adds that take as long as packing an element
 
 struct Piece {
@@ -47,7 +49,9 @@ bool PackedTiles::serves(const Product& product, const Loops& loops) {
 
 PackedTiles::PackedTiles(const Product& product, const Loops& loops, int threads)
     : loops_(loops.product), m_(product.m), n_(product.n), block_k_(block_of(product.k)) {
-  const std::int64_t rows = divided_up(m_, kMaxRows), columns = divided_up(n_, loops_.max_columns);
+  const std::int64_t of_work = kMaxWork / (std::min<std::int64_t>(n_, loops_.max_columns) * product.k);
+  const std::int64_t tile_rows = std::clamp<std::int64_t>(of_work / loops_.rows * loops_.rows, loops_.rows, kMaxRows);
+  const std::int64_t rows = divided_up(m_, tile_rows), columns = divided_up(n_, loops_.max_columns);
   const std::int64_t max_rows = std::min(divided_up(m_, loops_.rows), rows + 2 * threads);
   const std::int64_t max_columns = divided_up(n_, loops_.columns);
   std::int64_t least = std::numeric_limits<std::int64_t>::max();

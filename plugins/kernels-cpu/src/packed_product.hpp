@@ -31,7 +31,7 @@ class PackedTiles {
  private:
   const ProductLoops& loops_;
   std::int64_t m_, n_;
-  std::int64_t row_tiles_, column_tiles_;
+  std::int64_t row_tiles_ = 1, column_tiles_ = 1;
   std::int64_t block_k_; // elements of the inner dimension in a block
 };
 

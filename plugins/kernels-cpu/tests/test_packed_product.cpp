@@ -87,8 +87,9 @@ TEST_P(PackedProducts, AreRightAtAnySize) {
     Case one(size, ta, tb, alpha, beta);
     one.run(loops_);
     const double tolerance = 2e-6 * std::sqrt(static_cast<double>(size.k)) + 1e-6;
-    for (std::int64_t i = 0; i<size.m; i += size.m> 100 ? 7 : 1) {
-      for (std::int64_t j = 0; j<size.n; j += size.n> 100 ? 11 : 1) {
+    const std::int64_t row_step = size.m > 100 ? 7 : 1, column_step = size.n > 100 ? 11 : 1;
+    for (std::int64_t i = 0; i < size.m; i += row_step) {
+      for (std::int64_t j = 0; j < size.n; j += column_step) {
         ASSERT_NEAR(one.d()[static_cast<std::size_t>(i * one.product().ldd + j)], one.exact(i, j), tolerance)
             << size.m << "x" << size.n << "x" << size.k << (ta ? " ta" : "") << (tb ? " tb" : "") << " alpha " << alpha
             << " beta " << beta << " at " << i << ", " << j;
@@ -123,11 +124,12 @@ TEST_P(PackedProducts, LeaveWhatLiesBetweenRowsAsItWas) {
 /// The bits of an element depend on its row of a, its column of b, and nothing else: not on the tile, which the number
 /// of threads determines, and not on the rows and columns beside it.
 TEST_P(PackedProducts, OfAnElementHaveTheSameBitsInAnyTile) {
-  for (const bool ta : {false, true}) {
-    Case whole({210, 150, 500}, ta, !ta);
+  const auto check = [&](bool ta, float alpha, float beta) {
+    Case whole({210, 150, 500}, ta, !ta, alpha, beta);
+    const std::vector<float> before = whole.d();
     whole.run(loops_);
     for (const int threads : {2, 3, 4, 7}) {
-      Case again({210, 150, 500}, ta, !ta);
+      Case again({210, 150, 500}, ta, !ta, alpha, beta);
       again.run(loops_, threads);
       const Product& p = again.product();
       for (std::int64_t i = 0; i < p.m; ++i) {
@@ -136,9 +138,11 @@ TEST_P(PackedProducts, OfAnElementHaveTheSameBitsInAnyTile) {
       }
     }
     for (const auto& [row, column] : {std::pair{1, 0}, {13, 17}, {100, 64}}) {
-      Case part({210, 150, 500}, ta, !ta);
+      Case part({210, 150, 500}, ta, !ta, alpha, beta);
       Product p = part.product();
       std::vector<float> d(static_cast<std::size_t>(64 * 40));
+      for (std::int64_t i = 0; i < 64; ++i)
+        std::copy_n(before.data() + (row + i) * whole.product().ldd + column, 40, d.data() + i * 40);
       p.a += ta ? row : row * p.lda;
       p.b += ta ? column : column * p.ldb; // b is transposed if a is not
       p.d = d.data();
@@ -152,6 +156,11 @@ TEST_P(PackedProducts, OfAnElementHaveTheSameBitsInAnyTile) {
         ASSERT_EQ(std::memcmp(expected, d.data() + i * 40, 40 * sizeof(float)), 0) << row << " " << column << " " << i;
       }
     }
+  };
+  for (const bool ta : {false, true}) {
+    check(ta, 1, 0);
+    check(ta, 0.5f, 1);
+    check(ta, -2, 0.25f);
   }
 }
 
@@ -199,10 +208,10 @@ TEST(PackedTiles, LeaveSmallProductsAndLargeOnesInRowsToOneDnn) {
   }
 }
 
-/// Threads get tiles of nearly equal size, and a tile is small enough that transports are polled.
+/// A tile is small enough that transports are polled, also if the inner dimension is long.
 TEST(PackedTiles, AreAsManyAsThreadsNeed) {
   for (const Loops* loops : product_loops()) {
-    for (const Shape3& size : {Shape3{256, 384, 384}, {2048, 768, 768}, {768, 3072, 2048}, {64, 8192, 768}}) {
+    for (const Shape3& size : {Shape3{256, 384, 384}, {2048, 768, 768}, {768, 3072, 2048}, {2048, 768, 65536}}) {
       const Product p{.d = nullptr,
                       .a = nullptr,
                       .b = nullptr,
@@ -215,6 +224,7 @@ TEST(PackedTiles, AreAsManyAsThreadsNeed) {
       for (const int threads : {1, 2, 4, 16}) {
         const PackedTiles tiles(p, *loops, threads);
         EXPECT_GE(tiles.count(), std::min<std::int64_t>(threads, 8)) << size.m << " " << size.n << " " << threads;
+        EXPECT_LE(size.m * size.n * size.k / tiles.count(), std::int64_t{2048} * 768 * 768) << size.k << " " << threads;
         EXPECT_LE(tiles.scratch_floats(), (loops->product.max_columns + loops->product.group_rows) * 384);
       }
     }

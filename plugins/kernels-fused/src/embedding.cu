@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(kBlockSize) copy_token_rows(T* y, Table<const 
   }
 }
 
-/// An occurrence of a token: the token, then its row in dy. No two are equal, so any sort gives the same order.
+/// An occurrence of a token: the token, then its row in dy, of which there are fewer than 2^32. No two are equal, so
+/// any sort gives the same order.
 using Key = std::uint64_t;
 
 constexpr Key kSign = Key{1} << 63; // negative tokens are before others

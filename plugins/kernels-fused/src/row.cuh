@@ -2,9 +2,9 @@
 // How the elements of a row are distributed over threads, and the launch of kernels over rows.
 //
 // The distribution depends on the row's length only: vector v (vec16.cuh) belongs to thread v % threads. If the row is
-// short enough, its threads keep it in registers between passes, in the type of memory. A thread loads all of its
-// vectors, or several if registers are short, before it computes with any of them, so a row costs the memory's latency
-// once or twice, not once per vector.
+// short enough, its threads keep it in registers between passes, in the type of memory (norms: in fp32 if
+// registers suffice). A thread loads all of its vectors, or several if registers are short, before it computes with any
+// of them, so a row costs the memory's latency once or twice, not once per vector.
 //
 // Host threads: launch_rows(): the rank's main thread. Blocking: may run the progress loop (launch_stream()). Errors:
 // Error with the operation, if CUDA rejects the launch.
