@@ -145,5 +145,13 @@ TEST(Products, BatchesDoNotDependOnThreads) {
   }
 }
 
+TEST(Products, OfAnEmptyBatchWriteNothing) {
+  std::vector<float> a(1), b(1), d{7};
+  CpuSet set(1);
+  set.run(
+      Gemm{.d = view(d, {0, 150, 170}), .a = view(a, {0, 150, 64}), .b = view(b, {0, 170, 64}), .transpose_b = true});
+  EXPECT_EQ(d.front(), 7);
+}
+
 } // namespace
 } // namespace triax::kernels_cpu
