@@ -290,7 +290,7 @@ TEST_F(OffloadPlan, IsRefusedWhereItsFolderCannotHaveTheFiles) {
   EXPECT_THAT(refused.front().message, AllOf(HasSubstr("1 rank in run.dir = "), HasSubstr(" free")));
 }
 
-#ifndef __SANITIZE_ADDRESS__ // its shadow memory exceeds any limit
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // their shadow memory exceeds any limit
 
 /// Trains in a copy of this process that may have `bytes` more of memory; 0: no limit. Returns the losses of two steps;
 /// empty if it failed. Without further heaps of threads, whose reserved addresses would count.

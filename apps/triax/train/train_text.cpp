@@ -109,10 +109,12 @@ std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
   return out;
 }
 
-/// A run that trains on a device without offloading is refused, so "optimizer" is left on the host only.
+/// A run that trains on a device without offloading is refused, so "optimizer" is left on the host only. An evaluation
+/// has no state.
 std::vector<std::string> offload_notes(const config::RunConfig& run) {
   const config::RunConfig::MemoryKeys& memory = run.memory;
   std::vector<std::string> out;
+  if (run.evaluates) return out;
   if (memory.offload == "optimizer" && run.kernels.library)
     out.push_back(
         text("memory.offload = \"optimizer\" has no effect with kernels.plugin \"{}\": the optimizer's state is "

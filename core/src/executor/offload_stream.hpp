@@ -60,7 +60,9 @@ class OffloadStream {
     bool fired(std::uint64_t generation) noexcept override {
       return count.load(std::memory_order_acquire) >= generation || failed.load(std::memory_order_acquire);
     }
-    const char* failure(std::uint64_t) const noexcept override { return nullptr; } // see throw_failure()
+    const char* failure(std::uint64_t) const noexcept override {
+      return nullptr;
+    } // wait_for() throws the storage's error
     std::atomic<std::uint64_t> count{0};
     std::atomic<bool> failed{false};
   };

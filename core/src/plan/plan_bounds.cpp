@@ -93,6 +93,7 @@ std::vector<PlanCosts::RankBounds> PlanCosts::bounds_of_ranks(const TrainingPlan
   const bool sequence = splits_positions(plan);
   const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, sequence);
   std::vector<KeptInput> kept_inputs;
+  kept_inputs.reserve(layers.size());
   for (const CostedLayer& layer : layers) kept_inputs.push_back(layers_.kept_input(layer, plan.tensor, sequence));
   std::vector<StageLoads> stages;
   for (const StageClasses::Stage& stage : classes.stages)

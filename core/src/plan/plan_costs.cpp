@@ -216,7 +216,8 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
 double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const {
   const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
   const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
-  const double states = master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0));
+  const bool in_memory = request_.run.memory.offload != "disk";
+  const double states = in_memory ? master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0)) : 0;
   const double divisor = shards(plan) ? plan.data : 1;
   const double whole = std::max(stage_parameters, parameters / divisor);
   if (has(plan, "parameters")) return whole * (compute + master) + parameters * states / divisor;
