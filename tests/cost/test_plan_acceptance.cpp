@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,24 @@ TEST_F(Acceptance, ACallThatTheKernelSetRefusesNeedsNoEvaluation) {
   EXPECT_EQ(why.front().hint, "use fewer");
   EXPECT_FALSE(costs.evaluate({.data = 4}));
   EXPECT_EQ(costs.timed(), 0U);
+}
+
+/// A bound above the exact memory would reject plans that fit. Larger buffers would hold all of this model's state.
+TEST_F(Acceptance, BoundsOfMemoryLeaveOutOffloadedState) {
+  const config::RunConfig offloaded =
+      run({{"kernels.plugin", "kernels-cpu"}, {"memory.offload", "disk"}, {"memory.offload_buffer_bytes", "4096"}});
+  const SearchRequest asked = request(offloaded, 4);
+  PlanCosts costs(asked, code_, null_log());
+  int compared = 0;
+  for_each_plan(asked.space, [&](const TrainingPlan& plan) {
+    const std::optional<PlanEvaluation> found = costs.evaluate(plan);
+    if (!found) return true;
+    EXPECT_LE(costs.bounds(plan)->bytes, found->bytes) << sizes_text(plan);
+    ++compared;
+    return true;
+  });
+  const Refusals why = costs.refusals({.data = 4});
+  EXPECT_GT(compared, 10) << (why.empty() ? "" : why.front().message);
 }
 
 } // namespace
