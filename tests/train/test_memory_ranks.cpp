@@ -14,6 +14,7 @@ namespace triax {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Pair;
 
 /// GPipe on four ranks, so that all stages have as many slots; rank 3 has the loss.
 train::Programs gpipe() {
@@ -101,6 +102,20 @@ TEST_F(MemoryRanksOf, RunsTheMostIsThatOfAllRanks) {
     run_.keys = before;
   }
   EXPECT_GT(left_out, 15U);
+}
+
+TEST_F(MemoryRanksOf, TensorRanksWithEqualPartsArePlannedOnce) {
+  run_.keys["model.layers"] = "16";
+  run_.keys["parallel.pipeline"] = "4";
+  run_.keys["parallel.tensor"] = "2";
+  run_.keys["batch.global"] = "24";
+  const config::RunConfig config = run_.config();
+  const auto checked =
+      train::preflight(config, train::choose_placement(config), null_log(), {}, train::PlannedRanks::of_most_memory);
+  std::vector<std::pair<int, int>> planned;
+  for (const train::RankPlan& plan : checked.plans) planned.emplace_back(plan.pipeline, plan.tensor);
+  // The logits of 257 tokens are unequal. Their weights, which the embedding shares, have one row more.
+  EXPECT_THAT(planned, ElementsAre(Pair(0, 0), Pair(1, 0), Pair(3, 0), Pair(3, 1)));
 }
 
 } // namespace

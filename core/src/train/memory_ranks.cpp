@@ -95,6 +95,16 @@ std::vector<int> layer_kinds(const Model& model, const LayerContext& context) {
   return out;
 }
 
+bool have_equal_layers(const Model& model, std::span<const executor::StageLayers> split, std::span<const int> stages,
+                       const LayerContext& one, const LayerContext& other) {
+  return std::ranges::all_of(stages, [&](int stage) {
+    const executor::StageLayers& of = split[static_cast<std::size_t>(stage)];
+    for (int layer = of.first; layer < of.first + of.count; ++layer)
+      if (description(*model.layer(layer, one)) != description(*model.layer(layer, other))) return false;
+    return true;
+  });
+}
+
 std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const executor::StageLayers> split,
                                       std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory) {
   std::vector<RankNeeds> needs;

@@ -16,6 +16,11 @@ namespace triax::train {
 /// and tensors, with their sizes in `context`.
 std::vector<int> layer_kinds(const Model& model, const LayerContext& context);
 
+/// Whether each layer of `stages` has the same parameters, costs and tensors in both contexts. Then ranks with these
+/// stages need the same memory.
+bool have_equal_layers(const Model& model, std::span<const executor::StageLayers> split, std::span<const int> stages,
+                       const LayerContext& one, const LayerContext& other);
+
 /// The pipeline ranks of `programs`, ascending, without those that another covers: it has as many stages, neither has
 /// the first or the last stage, and in each stage it has at least as many layers of each kind, and slots of each pool,
 /// and the same recomputation. `kinds`: see layer_kinds().

@@ -45,7 +45,7 @@ class Check {
       ask_plugins();
       check_data();
       if (!out_.refusals.empty()) return;
-      count_parameters();
+      if (planned_ == PlannedRanks::all) count_parameters();
       if (run_.generate) {
         plan_generating();
       } else {
@@ -154,21 +154,35 @@ class Check {
   std::vector<int> planned_pipeline_ranks(const Programs& programs) const {
     const Model& model = plugins_->model();
     if (planned_ == PlannedRanks::of_most_memory)
-      return ranks_of_most_memory(programs,
-                                  executor::split_layers(model, pipeline_shape(run_).stages(), run_.parallel.split),
+      return ranks_of_most_memory(programs, layers_of_stages(),
                                   layer_kinds(model, layer_context(run_, model, layout_, 0)), run_.memory);
     std::vector<int> out(static_cast<std::size_t>(layout_.pipeline()));
     std::iota(out.begin(), out.end(), 0);
     return out;
   }
 
+  std::vector<executor::StageLayers> layers_of_stages() const {
+    return executor::split_layers(plugins_->model(), pipeline_shape(run_).stages(), run_.parallel.split);
+  }
+
   void plan_pipeline_ranks(const Programs& programs, std::span<const int> pipeline_ranks) {
     for (const int rank : layout_.group(0, layout_.axes_dividing({Divides::layers, Divides::tensors})).ranks) {
-      const int tensor = layout_.coordinate(rank, kTensorAxis);
-      if (planned_ != PlannedRanks::all && tensor != 0 && tensor + 1 != layout_.tensor()) continue;
-      if (std::ranges::binary_search(pipeline_ranks, layout_.coordinate(rank, kPipelineAxis)))
-        plan_alike(rank, programs);
+      const int pipeline = layout_.coordinate(rank, kPipelineAxis);
+      if (!std::ranges::binary_search(pipeline_ranks, pipeline)) continue;
+      const std::span<const int> stages = programs.training[static_cast<std::size_t>(pipeline)].stages();
+      if (planned_ == PlannedRanks::all || has_own_parts(rank, stages)) plan_alike(rank, programs);
     }
+  }
+
+  /// Whether `rank` is the first of its tensor group, or the last and differs from the first.
+  bool has_own_parts(int rank, std::span<const int> stages) const {
+    const int tensor = layout_.coordinate(rank, kTensorAxis);
+    if (tensor == 0) return true;
+    if (tensor + 1 != layout_.tensor()) return false;
+    const int first = layout_.group(rank, layout_.axes_dividing({Divides::tensors})).ranks.front();
+    const Model& model = plugins_->model();
+    return !have_equal_layers(model, layers_of_stages(), stages, layer_context(run_, model, layout_, first),
+                              layer_context(run_, model, layout_, rank));
   }
 
   void plan_generating() {

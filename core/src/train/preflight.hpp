@@ -69,8 +69,8 @@ struct Preflight {
 /// The ranks that are planned.
 enum class PlannedRanks {
   all,
-  /// For a search: the pipeline ranks of ranks_of_most_memory(), and of each the first and the last tensor rank, which
-  /// have the largest and the smallest part where parts are unequal.
+  /// For a search: the pipeline ranks of ranks_of_most_memory(), and of each the first tensor rank, and the last where
+  /// their parts are unequal. Parameters are not counted.
   of_most_memory,
 };
 
