@@ -45,6 +45,27 @@ TEST(Generator, TheCacheIsInThePlannedMemory) {
   });
 }
 
+/// Later rows are zeros (Life::sequence), whatever earlier sequences have left.
+TEST(Generator, ARestartClearsTheCache) {
+  const TinyRun run;
+  generate_alone(run.config(), {}, [](TinyGenerator& of) {
+    std::size_t cache = 0;
+    for (const executor::RankMemory::Row& row : of.state().memory(of.scratch))
+      if (std::string(row.what) == "cache") cache = row.bytes;
+    const auto zeros = [&] {
+      std::vector<bool> out; // of each block that may be the cache
+      for (const std::span<const std::byte> block : of.state().blocks())
+        if (block.size() == cache) out.push_back(std::ranges::count(block, std::byte{0}) == std::ssize(block));
+      return out;
+    };
+    of.load_nan();
+    of.append(6);
+    EXPECT_THAT(zeros(), ::testing::ElementsAre(false));
+    of.generator().restart();
+    EXPECT_THAT(zeros(), ::testing::ElementsAre(true));
+  });
+}
+
 TEST(Generator, CallsHaveAFewSizes) {
   TinyRun run;
   generate_alone(run.config(), {.sequence = 6, .max_rows = 6},
