@@ -8,6 +8,7 @@
 namespace triax {
 namespace {
 
+using test::divide_over_all_axes;
 using test::RankTrace;
 using test::TinyRun;
 using test::train_ranks;
@@ -45,7 +46,6 @@ TEST(Axes, SamplesMayBeDividedTwice) {
   EXPECT_THAT(two[0].traffic, Contains(Field(&report::GroupTraffic::group, "expert*data")));
 }
 
-/// The part of a vector that a rank with this index on an axis of two ranks has.
 /// The rank's part of a parameter: rows are cut by one axis and columns by another; empty: by none.
 std::vector<std::byte> part_of(const std::vector<std::byte>& whole, std::size_t columns, const Layout& layout, int rank,
                                const char* rows_axis, const char* columns_axis) {
@@ -68,13 +68,7 @@ TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
   TinyRun run;
   use_divided_model(run);
   const RankTrace one = train_ranks(run, 3).front();
-  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
-  run.keys["parallel.data"] = "4"; // ranks with different samples
-  const Layout layout({{"tensor", 2, Divides::tensors},
-                       {"context", 2, Divides::positions},
-                       {"expert", 2, Divides::samples},
-                       {"data", 2, Divides::samples},
-                       {"pipeline", 2, Divides::layers}});
+  const Layout layout = divide_over_all_axes(run);
   const std::vector<RankTrace> many = train_ranks(with_axes(run, {"context", "expert"}), layout, 3);
   ASSERT_EQ(many.size(), 32u);
   for (int rank = 0; rank < layout.world(); ++rank) {

@@ -103,13 +103,7 @@ TEST(KeptState, OfAModelThatIsCutOverSeveralAxesIsTheWholeModelOnce) {
   test::use_divided_model(run);
   run.keys["optimizer.momentum"] = "0.5";
   const Saved one = saved_by(run, 3);
-  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
-  run.keys["parallel.data"] = "4"; // ranks with different samples
-  const Layout layout({{"tensor", 2, Divides::tensors},
-                       {"context", 2, Divides::positions},
-                       {"expert", 2, Divides::samples},
-                       {"data", 2, Divides::samples},
-                       {"pipeline", 2, Divides::layers}});
+  const Layout layout = test::divide_over_all_axes(run);
   for (const char* shard : {"none", "states", "gradients", "parameters"}) {
     run.keys["optimizer.shard"] = text("\"{}\"", shard);
     EXPECT_EQ(saved_by(test::with_axes(run, {"context", "expert"}), layout, 3), one) << shard;

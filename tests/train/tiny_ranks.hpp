@@ -86,4 +86,15 @@ inline void use_divided_model(TinyRun& run) {
   run.keys["optimizer.weight_decay"] = "0";
 }
 
+/// A layout of 32 ranks with two on each of five axes, "context" and "expert" among them; see with_axes().
+inline Layout divide_over_all_axes(TinyRun& run) {
+  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
+  run.keys["parallel.data"] = "4"; // ranks with different samples
+  return Layout({{"tensor", 2, Divides::tensors},
+                 {"context", 2, Divides::positions},
+                 {"expert", 2, Divides::samples},
+                 {"data", 2, Divides::samples},
+                 {"pipeline", 2, Divides::layers}});
+}
+
 } // namespace triax::test

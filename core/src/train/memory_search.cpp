@@ -39,7 +39,7 @@ class Search {
     MemorySearch out;
     const MemorySettings written = {run_.parallel.sequence, run_.optimizer_core.shard, run_.memory.recompute,
                                     run_.batch.micro, run_.memory.recompute_layers};
-    const Planned as_written = plan(written);
+    const Planned as_written = plan(written, PlannedRanks::all);
     if (!as_written.plan) {
       out.refusals = as_written.refusals;
       return out;
@@ -76,7 +76,7 @@ class Search {
     bool shares_accumulators = false, saves_weights = false;
   };
 
-  Planned plan(const MemorySettings& settings) {
+  Planned plan(const MemorySettings& settings, PlannedRanks planned) {
     config::RunConfig run = run_;
     run.parallel.sequence = settings.sequence;
     if (settings.sequence) run.parallel.scatter_gather = false; // its parts are what that would send
@@ -84,7 +84,7 @@ class Search {
     run.memory.recompute = settings.recompute;
     run.memory.recompute_layers = settings.layers;
     run.batch.micro = settings.micro;
-    const Preflight checked = preflight(run, placement_, log_, {}, PlannedRanks::of_most_memory);
+    const Preflight checked = preflight(run, placement_, log_, {}, planned);
     if (!checked.refusals.empty() || checked.plans.empty()) return {{}, checked.refusals};
     const RankPlan& most = *std::ranges::max_element(checked.plans, {}, &RankPlan::bytes);
     MemoryPlan out{settings, most.bytes(), most.ranks.front(), {}};
@@ -102,7 +102,7 @@ class Search {
     for (const auto* shard = first; shard != kShards.end(); ++shard) {
       written.shard = *shard;
       const bool is_asked = shard != first && shard - kShards.begin() >= 2;
-      const Planned planned = is_asked ? plan(written) : Planned();
+      const Planned planned = is_asked ? plan(written, PlannedRanks::of_most_memory) : Planned();
       const bool saves = written.shard == "gradients" ? planned.shares_accumulators : planned.saves_weights;
       if (!is_asked || saves) out.push_back(written.shard);
     }
@@ -118,9 +118,9 @@ class Search {
     if (is_mixed) out.emplace_back(written.recompute, written.layers);
     out.emplace_back("full", written.layers);
     written.recompute = {"full"};
-    const Planned as_written = plan(written);
+    const Planned as_written = plan(written, PlannedRanks::of_most_memory);
     written.layers = {0};
-    const Planned least = plan(written);
+    const Planned least = plan(written, PlannedRanks::of_most_memory);
     if (as_written.plan && least.plan && least.plan->bytes < as_written.plan->bytes) out.emplace_back("full", 0);
     return out;
   }
@@ -134,7 +134,7 @@ class Search {
     while (first < last) {
       const std::size_t at = first + (last - first) / 2;
       settings.micro = candidates[at];
-      const Planned planned = plan(settings);
+      const Planned planned = plan(settings, PlannedRanks::of_most_memory);
       if (!planned.plan) {
         candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(at));
         --last;
@@ -161,7 +161,7 @@ class Search {
     for (const MemoryPlan& plan : fitting) {
       MemorySettings settings = plan.settings;
       settings.micro = std::min(settings.micro, wanted);
-      const Planned whole = this->plan(settings);
+      const Planned whole = this->plan(settings, PlannedRanks::all);
       if (whole.plan && whole.plan->bytes <= limit_) return whole.plan;
     }
     return {};

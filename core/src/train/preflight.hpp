@@ -69,8 +69,8 @@ struct Preflight {
 /// The ranks that are planned.
 enum class PlannedRanks {
   all,
-  /// For a search: the pipeline ranks of ranks_of_most_memory(), and of each the first tensor rank, and the last where
-  /// their parts are unequal. Parameters are not counted.
+  /// For a search: the pipeline ranks of ranks_of_most_memory(), and of each the first tensor rank, and the last if its
+  /// layers differ: where parts are unequal, these two have the largest and the smallest. Preflight::parameters is 0.
   of_most_memory,
 };
 
