@@ -279,7 +279,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   the plugins of the run refuse every plan on 7 GPUs; the first has parallel.pipeline = 1, parallel.tensor = 7, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "none", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
     use another --gpus, or another batch.global
   run.toml:5:9: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
-    parallel.tensor = 1 is the default
+    parallel.tensor is set by the plan
     use tensor 4
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 1048573
