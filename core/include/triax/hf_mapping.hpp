@@ -71,6 +71,10 @@ struct HfArchitecture {
   std::vector<HfCopy> copies = {};
   /// Buffers, of any type: "transformer.h.{}.attn.bias", or a name without a number.
   std::vector<std::string> ignored_tensors = {};
+  /// Lists of the file with the one value, as JSON, that their elements may have: {"layer_types",
+  /// "\"full_attention\""}. Other elements are refused. The list may be absent or null; export writes that of the
+  /// imported model.
+  std::vector<std::pair<std::string, std::string>> constant_lists = {};
 };
 
 /// How one parameter is stored. In names, "{}" stands for a number, the same in all names of the row; a name has one at
