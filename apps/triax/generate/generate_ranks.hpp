@@ -20,6 +20,9 @@ namespace triax::app {
 std::optional<config::Diagnostic> refused_for_processes(const GenerateArguments& arguments,
                                                         const PreparedText& prepared);
 
+/// When a signal ends the work, for its message.
+const char* end_of(const GenerateArguments& arguments);
+
 /// Starts the ranks that `prepared.checked` has placed, and prints their texts.
 int run_text(const GenerateArguments& arguments, const PreparedText& prepared, os::StopSignals& signals);
 

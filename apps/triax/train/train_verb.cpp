@@ -142,7 +142,7 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
                 RunFiles& files, os::StopSignals& signals) {
   const config::RunConfig& run = *loaded.run;
   const std::vector<std::unique_ptr<Log>>& logs = files.logs;
-  const os::StopSignalLog signals_to(signals, *logs.front());
+  const os::StopSignalLog signals_to(signals, *logs.front(), run.evaluates ? os::kEndOfBatch : os::kEndOfStep);
   log_start(*logs.front(), run, asked, arguments.restart);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
   const TrainReport report(arguments);
