@@ -85,6 +85,8 @@ Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& va
 /// Errors that concern no key.
 Diagnostic diagnostic(ErrorCode code, const Error& error);
 Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint = {});
+/// Of an error whose where() is a file or folder, which `key` names: a flag or an argument; empty: none does.
+Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key = {});
 
 /// resolved.toml: every value, with its origin as a comment. In the run's folder it loads to the same run; in a copy of
 /// the folder, to the same run in that copy.
