@@ -118,7 +118,7 @@ With `--json`, the refusal is one object on stdout:
   {"errors":[{"code":"unsupported","keys":["parallel.chunks"],"file":"--chunks","line":null,"column":null,"message":"parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks","hint":"use parallel.chunks 2, or sched-zb-h1"}]}
   [2]
   $ triax simulate --scheduler sched-zb-v --forward-ms nan --json 2> /dev/null
-  {"problem":"triax: --forward-ms must be a time in ms in [0, 1e+12], got \"nan\"\n  see: triax simulate --help"}
+  {"errors":[{"code":"invalid-value","keys":["--forward-ms"],"file":null,"line":null,"column":null,"message":"--forward-ms must be a time in ms in [0, 1e+12], got \"nan\"","hint":"see: triax simulate --help"}]}
   [2]
 
 A schedule with violations is a failure:
