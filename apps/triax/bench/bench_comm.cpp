@@ -10,10 +10,10 @@
 
 #include "bench/bench_verbs.hpp"
 #include "bench/comm_arguments.hpp"
+#include "bench/comm_processes.hpp"
 #include "bench/comm_report.hpp"
 #include "bench/comm_threads.hpp"
 #include "bench/rank_process.hpp"
-#include "bench/rank_processes.hpp"
 #include "common/errors_out.hpp"
 #include "common/refuse.hpp"
 #include "common/verbs.hpp"

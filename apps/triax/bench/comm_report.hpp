@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bench/comm_plan.hpp"
-#include "bench/side.hpp"
 #include "bench/side_flags.hpp"
+#include "bench/side_plugins.hpp"
 
 namespace triax::app {
 

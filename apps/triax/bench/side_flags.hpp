@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/side.hpp"
+#include "bench/side_plugins.hpp"
 #include "config/load.hpp"
 
 namespace triax::app {

@@ -11,7 +11,7 @@
 #include "plugins/suite_probe.hpp"
 #include "triax/communicator.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/communicator.hpp"
+#include "triax/conformance/communicator_checks.hpp"
 
 namespace triax::app {
 

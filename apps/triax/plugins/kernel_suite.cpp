@@ -9,7 +9,7 @@
 #include "plugins/suite_object.hpp"
 #include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/kernels.hpp"
+#include "triax/conformance/kernel_checks.hpp"
 
 namespace triax::app {
 

@@ -2,7 +2,7 @@
 // Whether the sides can be measured in the same ranks: as threads of this process, or as processes.
 #include <nlohmann/json.hpp>
 
-#include "bench/side.hpp"
+#include "bench/side_plugins.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/probe_answer.hpp"
 #include "plugin/probe_process.hpp"

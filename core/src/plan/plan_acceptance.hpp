@@ -11,8 +11,8 @@
 #include <tuple>
 
 #include "plan/layer_table.hpp"
-#include "plan/schedule_table.hpp"
 #include "plan/search_request.hpp"
+#include "plan/shape_schedules.hpp"
 #include "train/rank_placement.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"

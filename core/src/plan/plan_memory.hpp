@@ -14,7 +14,7 @@
 
 #include "plan/layer_table.hpp"
 #include "plan/plan_acceptance.hpp"
-#include "plan/schedule_table.hpp"
+#include "plan/shape_schedules.hpp"
 #include "train/rank_setup.hpp"
 
 namespace triax::plan {

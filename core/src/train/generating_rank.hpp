@@ -13,8 +13,8 @@
 #include <string>
 
 #include "train/located_rank.hpp"
-#include "train/rank.hpp"
 #include "train/text_rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::train {
 

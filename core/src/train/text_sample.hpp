@@ -18,10 +18,10 @@
 #include "config/run_config.hpp"
 #include "data/text_tokenizer.hpp"
 #include "train/agreement.hpp"
-#include "train/rank.hpp"
 #include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
 #include "train/text_rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::train {
 

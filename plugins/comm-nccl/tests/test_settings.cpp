@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "members.hpp"
-#include "settings.hpp"
+#include "nccl_settings.hpp"
 
 namespace triax::test {
 namespace {

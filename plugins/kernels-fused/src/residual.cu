@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bias, dropout and residual in one pass.
-#include "kernels.hpp"
+#include "fused_kernels.hpp"
 #include "residual.cuh"
 
 namespace triax::kernels_fused {

@@ -2,7 +2,7 @@
 // What operations read and write: outputs, inputs, scratch memory, the heap.
 #include <string>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 
 namespace triax::conformance {
 

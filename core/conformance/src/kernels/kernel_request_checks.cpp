@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 #include "refusal_check.hpp"
 
 namespace triax::conformance {

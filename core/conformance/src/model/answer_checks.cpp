@@ -2,8 +2,8 @@
 // Answers of the model: requests, layouts, numbers of layers, ties.
 #include <algorithm>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
+#include "model_check_tables.hpp"
 #include "refusal_check.hpp"
 
 namespace triax::conformance {

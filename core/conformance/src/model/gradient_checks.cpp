@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "checks.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -2,8 +2,8 @@
 // What passes read and write, and when: old bytes, guards, lives, streams, allocations.
 #include <algorithm>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -2,9 +2,9 @@
 // Models on several ranks, against one rank.
 #include <algorithm>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
 #include "merged_gradients.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -16,7 +16,7 @@
 
 #include "guarded_memory.hpp"
 #include "named_tensors.hpp"
-#include "triax/conformance/optimizer.hpp"
+#include "triax/conformance/optimizer_checks.hpp"
 
 namespace triax::conformance {
 
