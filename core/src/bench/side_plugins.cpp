@@ -16,7 +16,7 @@ namespace triax::bench {
 
 namespace {
 
-std::filesystem::path file_of(const SideRequest& request) {
+std::filesystem::path file_of(const PluginRequest& request) {
   const plugin::Found found = plugin::locate(request.name, plugin::search_folders({}), request.kind);
   return std::filesystem::absolute(found.file).lexically_normal();
 }
@@ -31,7 +31,7 @@ const plugin::Library& load_file(const std::filesystem::path& file, plugin::Firs
   return plugin::load(file, "");
 }
 
-const plugin::Library* find_library(const SideRequest& request, plugin::FirstLoad first_load, Refusals& refusals) {
+const plugin::Library* find_library(const PluginRequest& request, plugin::FirstLoad first_load, Refusals& refusals) {
   try {
     const plugin::Library& library = load_file(file_of(request), first_load);
     if (library.descriptor->kind == request.kind) return &library;
@@ -47,7 +47,7 @@ const plugin::Library* find_library(const SideRequest& request, plugin::FirstLoa
   return nullptr;
 }
 
-Refusal unknown_option(const SideRequest& request, const plugin::Library& library, const config::Override& setting) {
+Refusal unknown_option(const PluginRequest& request, const plugin::Library& library, const config::Override& setting) {
   std::vector<std::string> known;
   for (const triax_option& option : library.options) known.push_back(text("{}.{}", request.table, option.name));
   const std::vector<std::string> near = plugin::nearest(setting.key, known);
@@ -64,7 +64,7 @@ std::string without_unit(const triax_option& option, const std::string& value) {
   return bytes ? triax::to_text(*bytes) : value;
 }
 
-void set_option(const SideRequest& request, const config::Override& setting, Side& side, Refusals& refusals) {
+void set_option(const PluginRequest& request, const config::Override& setting, Side& side, Refusals& refusals) {
   const plugin::Library& library = *side.choice.library;
   const std::string prefix = request.table + ".";
   const std::string key = setting.key.starts_with(prefix) ? setting.key.substr(prefix.size()) : std::string();
@@ -84,7 +84,7 @@ void set_option(const SideRequest& request, const config::Override& setting, Sid
   side.set.emplace_back(key, plugin::to_toml(*reading.value));
 }
 
-void set_defaults(const SideRequest& request, Side& side, Refusals& refusals) {
+void set_defaults(const PluginRequest& request, Side& side, Refusals& refusals) {
   for (const triax_option& option : side.choice.library->options) {
     if (side.choice.options.has(option.name)) continue;
     if (option.default_value) {
@@ -100,7 +100,7 @@ void set_defaults(const SideRequest& request, Side& side, Refusals& refusals) {
 
 } // namespace
 
-Side load_side(const SideRequest& request, plugin::FirstLoad first_load, Refusals& refusals) {
+Side load_side(const PluginRequest& request, plugin::FirstLoad first_load, Refusals& refusals) {
   Side side;
   side.flag = request.flag;
   side.choice.table = side.choice.named_in = request.table;

@@ -16,7 +16,8 @@
 
 namespace triax::bench {
 
-struct SideRequest {
+/// The plugin that a side of a measurement names.
+struct PluginRequest {
   std::string flag;                       // "--plugin"
   std::string name;                       // of the plugin, or a path of its file
   std::string kind;                       // "communicator"
@@ -25,15 +26,15 @@ struct SideRequest {
 };
 
 /// The choice has no library if the plugin cannot be used.
-Side load_side(const SideRequest& request, plugin::FirstLoad first_load, Refusals& refusals);
+Side load_side(const PluginRequest& request, plugin::FirstLoad first_load, Refusals& refusals);
 
 /// How the ranks of a plan can run.
-struct Placement {
+struct RankMode {
   bool ranks_are_threads = false;
   DeviceKind device = DeviceKind::host;
 };
 
 /// Asks plugins in a child process. `started`: the ranks are processes that a launcher has started.
-Placement place(const CommPlan& plan, const config::PluginChoice* kernels, bool started, Refusals& refusals);
+RankMode choose_rank_mode(const CommPlan& plan, const config::PluginChoice* kernels, bool started, Refusals& refusals);
 
 } // namespace triax::bench

@@ -33,12 +33,11 @@ DeviceKind ask_kernels(const config::PluginChoice& choice, const CommPlan& plan,
   return set->device_kind();
 }
 
-void ask_side(const Side& side, const CommPlan& plan, const Placement& placement, Refusals& refusals) {
+void ask_side(const Side& side, const CommPlan& plan, const RankMode& mode, Refusals& refusals) {
   const config::PluginChoice& choice = side.choice;
   const Layout layout = Layout::ptd(1, plan.ranks, 1);
   const auto backend = make_object<CommBackend>(choice, layout);
-  const CommRequest request{
-      placement.device, {plan.dtype}, {std::string(kTensorAxis)}, placement.ranks_are_threads, true};
+  const CommRequest request{mode.device, {plan.dtype}, {std::string(kTensorAxis)}, mode.ranks_are_threads, true};
   const Refusals answer = plugin::guarded_call(choice.name, "supports", [&] { return backend->supports(request); });
   for (const Refusal& refusal : answer)
     refusals.add(make_refusal(refusal.code, {side.flag}, "{} {}: {}", side.flag, choice.name, refusal.message)
@@ -70,11 +69,11 @@ bool choose_threads(const CommPlan& plan, bool started, Refusals& refusals) {
 
 } // namespace
 
-Placement place(const CommPlan& plan, const config::PluginChoice* kernels, bool started, Refusals& refusals) {
+RankMode choose_rank_mode(const CommPlan& plan, const config::PluginChoice* kernels, bool started, Refusals& refusals) {
   const auto ask = [&] {
     const plugin::CallScope all({}, "the check of the communicators", {}, plugin::CallKind::unlimited);
     Refusals found;
-    Placement out;
+    RankMode out;
     if (kernels) out.device = ask_kernels(*kernels, plan, found);
     out.ranks_are_threads = choose_threads(plan, started, found);
     if (found.empty())
@@ -83,7 +82,7 @@ Placement place(const CommPlan& plan, const config::PluginChoice* kernels, bool 
         nlohmann::json::array({out.ranks_are_threads, static_cast<int>(out.device), plugin::refusals_json(found)}));
   };
   const plugin::ProbeResult result = plugin::run_probe(ask, plugin::ProbeOutput::inherited);
-  Placement out;
+  RankMode out;
   if (result.failure) {
     refusals.add(make_refusal(ErrorCode::kPluginFailed, {}, "{}: {}", result.failure->plugin, result.failure->reason())
                      .with_hint("{}", result.failure->hint(result.failure->file)));
