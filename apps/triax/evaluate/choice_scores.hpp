@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `triax evaluate --choices` reports, from the scores of the endings.
+// The report of `triax evaluate --choices`, from the scores of the endings.
 //
 // Threads: one. Ownership: borrows the examples.
 #pragma once

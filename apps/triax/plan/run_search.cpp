@@ -26,7 +26,7 @@ namespace triax::app {
 
 namespace {
 
-/// What a search needs of the run's plugins besides their costs.
+/// The facts about the run's plugins that a search needs besides their costs.
 struct PluginFacts {
   ModelInfo model;
   bool can_shard_states = true;
@@ -127,7 +127,7 @@ Refusals nothing_fits(const SearchReport& report) {
                  report.arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
 }
 
-/// Of the run's plugins, with the positions of the keys.
+/// The refusals of the run's plugins, with the positions of the keys.
 std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const config::LoadResult& loaded) {
   std::vector<config::Diagnostic> out;
   for (const Refusal& refusal : refusals) out.push_back(config::diagnose(refusal, loaded.values));

@@ -82,7 +82,7 @@ struct BackendAnswers {
   bool on_gpus = false; // ranks have devices of a kernel set; else the host
 };
 
-/// What the backend declares. Refused: ranks on this machine.
+/// The declarations of the backend. Refused: ranks on this machine.
 BackendAnswers ask_backend(const SuiteRequest& request, Refusals& refusals) {
   const auto json = ask_in_child(
       request, [&] { return answers_of_backend(request); }, refusals);

@@ -71,13 +71,13 @@ struct PlanTime {
   double step() const { return compute + imbalance + bubble + tensor + pipeline + data + optimizer + fixed; }
 };
 
-/// What a plan certainly takes.
+/// Lower bounds of a plan's time and memory.
 struct PlanBounds {
   double step_s = 0;       // no more than PlanTime::step()
   std::uint64_t bytes = 0; // no more than PlanEvaluation::bytes
 };
 
-/// What a plan takes.
+/// The time and memory of a plan.
 struct PlanEvaluation {
   bool fits = false;       // into the memory of a device
   std::uint64_t bytes = 0; // of the rank that needs most; exact if the plan fits, else a lower bound

@@ -62,7 +62,7 @@ class Processes {
     return true;
   }
 
-  /// Of a plugin on both sides, one object serves the processes.
+  /// The plugins of the sides. If both sides have the same one, one object serves the processes.
   std::vector<const config::PluginChoice*> choices() const {
     std::vector<const config::PluginChoice*> out;
     for (const Side& side : request_.plan.sides)

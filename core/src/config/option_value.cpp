@@ -64,7 +64,7 @@ bool readable(const triax_option& option, const std::string& toml) {
   }
 }
 
-/// What to write instead, if that is clear.
+/// The value to write instead, if that is clear.
 std::string hint_for(const triax_option& option, const Written& value) {
   if (is_list(option) && value.type != Written::Type::list) {
     const std::string listed = "[" + to_toml(value) + "]";

@@ -16,7 +16,7 @@ double bytes_of_all(const View&... views) {
   return (0.0 + ... + (views.empty() ? 0.0 : static_cast<double>(views.bytes())));
 }
 
-/// Of views that the operation reads and writes.
+/// The bytes of views that the operation reads and writes.
 template <class... View>
 double bytes_updated(const View&... views) {
   return 2 * bytes_of_all(views...);
@@ -70,7 +70,7 @@ double bytes(const AttentionMerge& x) {
 double bytes(const Rope& x) {
   return bytes_of_all(x.y, x.x);
 }
-// Of the table, only the rows that are looked up count: as many elements as y (or dy).
+// Only the rows of the table that are looked up count: as many elements as y (or dy).
 double bytes(const EmbedFwd& x) {
   return bytes_of_all(x.y, x.y, x.tokens);
 }

@@ -20,7 +20,7 @@
 
 namespace triax::plan {
 
-/// What does not depend on the number of microbatches.
+/// The properties of a schedule's stages that do not depend on the number of microbatches.
 struct StageMapping {
   std::vector<executor::StageLayers> even; // layers of each stage of an even split
   std::vector<int> stage_rank;             // pipeline rank of each stage

@@ -32,7 +32,7 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/// What is wrong with an optimizer's state; empty: nothing. The engine keeps one tensor per name.
+/// The defect of an optimizer's state; empty if it has none. The engine keeps one tensor per name.
 std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& second) {
   for (std::size_t i = 0; i < first.state.size(); ++i) {
     if (first.state[i].empty()) return text("traits() gives state tensor {} an empty name", i);

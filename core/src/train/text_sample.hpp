@@ -63,7 +63,7 @@ class TextSample final : public TextRank {
   std::string position() const;
   std::size_t bytes() const; // of memory
 
-  /// Of what a rank with this state would allocate.
+  /// The memory that a rank with this state would allocate.
   struct Plan {
     std::size_t bytes = 0;
     Refusals refusals;

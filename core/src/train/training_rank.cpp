@@ -131,7 +131,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
   }
 
-  /// What is not finite in this step (0: evaluation), and where first.
+  /// The error `nonfinite` of this step (0: evaluation), with the first place of such a value.
   Error located(const Error& nonfinite, std::int64_t step) {
     const std::string key = text("nonfinite/{}", ++searches);
     std::string origin;

@@ -139,7 +139,7 @@ class Rank final : public LocatedRank {
   std::vector<executor::KeptTensor> kept() const;
   /// The state of training after the last step.
   checkpoint::TrainingState training_state() const;
-  /// Of the corpora that this rank has read.
+  /// The content of the corpora that this rank has read.
   checkpoint::DataContent data_content() const;
   /// Reads the training corpora, which the first step does otherwise.
   void open_data();

@@ -27,7 +27,7 @@ bool has_bytes(const TensorView& view) {
   return view.data() && view.bytes() > 0;
 }
 
-/// What a member receives in a collective; without data if it receives nothing.
+/// The view that a member receives in a collective; without data if it receives nothing.
 TensorView received_in(const Collective& of, const TensorView& out, int member) {
   const bool sends_only = of.kind == Collective::Kind::broadcast && of.root == member;
   return sends_only ? TensorView() : out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations read and write: outputs, inputs, scratch memory, the heap.
+// Memory that operations read and write: outputs, inputs, scratch memory, the heap.
 #include <string>
 
 #include "kernel_check_tables.hpp"

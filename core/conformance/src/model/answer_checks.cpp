@@ -28,7 +28,7 @@ ModelRequest request_of(const ModelQuestion& question, std::int64_t vocab) {
   return out;
 }
 
-/// What an engine asks for: sequence parallelism and recomputation only in training, the former over several ranks.
+/// The questions of an engine: sequence parallelism and recomputation only in training, the former over several ranks.
 std::vector<ModelQuestion> questions() {
   std::vector<ModelQuestion> out;
   for (const DType type : kRequestTypes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes read and write, and when: old bytes, guards, lives, streams, allocations.
+// Memory that passes read and write, and when: old bytes, guards, lives, streams, allocations.
 #include <algorithm>
 
 #include "dry_run_model.hpp"

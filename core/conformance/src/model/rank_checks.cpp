@@ -10,7 +10,8 @@ namespace triax::conformance {
 
 namespace {
 
-/// Of the largest loss or gradient. The partial sums of a few hundred terms are added in another order.
+/// The tolerance, in roundings of the largest loss or gradient. The partial sums of a few hundred terms are added in
+/// another order.
 constexpr double kRoundings = 1000;
 
 /// Runs `body` on the ranks of a shape, with their model. Ranks that post different collectives would wait forever.

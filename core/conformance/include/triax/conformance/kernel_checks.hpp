@@ -19,7 +19,7 @@
 
 namespace triax::conformance {
 
-/// What a kernel set answers before it has a device.
+/// The answers of a kernel set before it has a device.
 struct KernelAnswers {
   DeviceKind device = DeviceKind::host;
   bool computes = true;                       // KernelSet::computes()
@@ -36,7 +36,8 @@ struct KernelSubject {
   std::function<Object<KernelSet>()> kernels;
   /// The same with this number of threads; empty if the set has no such option.
   std::function<Object<KernelSet>(int threads)> with_threads;
-  /// Of ask_kernels(), asked in another process if the set may crash. They decide which checks apply.
+  /// The answers that ask_kernels() returns, asked in another process if the set may crash. They decide which checks
+  /// apply.
   KernelAnswers answers;
   /// The number of allocations of all threads of the process (allocations.hpp); empty: not counted.
   std::function<std::size_t()> allocations;

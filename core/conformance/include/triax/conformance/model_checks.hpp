@@ -21,7 +21,7 @@
 
 namespace triax::conformance {
 
-/// What a model and a kernel set support together.
+/// The requests that a model and a kernel set support together.
 struct ModelSupport {
   std::int64_t vocab = 0;    // the first size that the model accepts of 11, 16, 64, 257, 50257
   std::vector<DType> types;  // of activations, on one rank: the most precise first

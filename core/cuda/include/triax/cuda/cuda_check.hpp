@@ -19,7 +19,7 @@ namespace triax::cuda {
 
 /// "an illegal memory access was encountered (cudaErrorIllegalAddress)"
 TRIAX_API std::string text_of(cudaError_t error);
-/// What the user can do about the error.
+/// The next step for the user after this error.
 TRIAX_API std::string hint_for(cudaError_t error);
 
 /// Throws the Error of a call that failed: text_of(), file and line, hint_for().
