@@ -22,7 +22,7 @@ class ChoiceScores {
   std::string line() const;
   /// Sets examples, accuracy, normalised_accuracy or perplexity, and the choices.
   void add_to(nlohmann::ordered_json& out) const;
-  /// The keys of add_to() without values: the evaluation was stopped.
+  /// Sets the keys of add_to() to null, for an evaluation that was stopped.
   static void add_nothing_to(nlohmann::ordered_json& out);
 
  private:
