@@ -37,8 +37,7 @@ void ask_side(const Side& side, const CommPlan& plan, const Placement& placement
   const config::PluginChoice& choice = side.choice;
   const Layout layout = Layout::ptd(1, plan.ranks, 1);
   const auto backend = make_object<CommBackend>(choice, layout);
-  const CommRequest request{
-      placement.device, {plan.dtype}, {std::string(kTensorAxis)}, placement.ranks_are_threads, true};
+  const CommRequest request{placement.device, {std::string(kTensorAxis)}, placement.ranks_are_threads, true};
   const Refusals answer = plugin::guarded_call(choice.name, "supports", [&] { return backend->supports(request); });
   for (const Refusal& refusal : answer)
     refusals.add(make_refusal(refusal.code, {side.flag}, "{} {}: {}", side.flag, choice.name, refusal.message)
