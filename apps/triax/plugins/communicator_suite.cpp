@@ -45,7 +45,7 @@ nlohmann::json answers_of_backend(const SuiteRequest& request) {
   const CommTraits traits = ask("traits", [&] { return backend->traits(); });
   const bool threads = !request.processes.value_or(traits.ranks == CommTraits::Ranks::one_per_process);
   const auto ask_for = [&](DeviceKind device) {
-    const CommRequest wanted{device, {DType::f32}, {std::string(kTensorAxis)}, threads, true};
+    const CommRequest wanted{device, {std::string(kTensorAxis)}, threads, true};
     return ask("supports", [&] { return backend->supports(wanted); });
   };
   bool on_gpus = !request.kernels.empty();

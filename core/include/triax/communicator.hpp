@@ -192,7 +192,6 @@ struct CommTraits {
 /// The requirements of a run on a backend.
 struct CommRequest {
   DeviceKind device = DeviceKind::host;
-  std::vector<DType> dtypes;
   std::vector<std::string> axes; // the axes that it serves
   bool ranks_are_threads = false;
   /// Whether to check what this machine has: its network devices, transports and environment. If false, the run

@@ -37,7 +37,7 @@ void ask_side(const Side& side, const CommPlan& plan, const RankMode& mode, Refu
   const config::PluginChoice& choice = side.choice;
   const Layout layout = Layout::ptd(1, plan.ranks, 1);
   const auto backend = make_object<CommBackend>(choice, layout);
-  const CommRequest request{mode.device, {plan.dtype}, {std::string(kTensorAxis)}, mode.ranks_are_threads, true};
+  const CommRequest request{mode.device, {std::string(kTensorAxis)}, mode.ranks_are_threads, true};
   const Refusals answer = plugin::guarded_call(choice.name, "supports", [&] { return backend->supports(request); });
   for (const Refusal& refusal : answer)
     refusals.add(make_refusal(refusal.code, {side.flag}, "{} {}: {}", side.flag, choice.name, refusal.message)

@@ -213,11 +213,7 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
   for (const auto& [table, axes] : axes_served(layout)) {
     const config::PluginChoice& choice = run_.comm.at(axes.front());
     const CommBackend& backend = *backends_.at(table);
-    const CommRequest request{kernels_->device_kind(),
-                              {run_.train.compute, run_.train.master, DType::f64, DType::i32},
-                              axes,
-                              placement.ranks_are_threads,
-                              on_this_machine};
+    const CommRequest request{kernels_->device_kind(), axes, placement.ranks_are_threads, on_this_machine};
     const Refusals answer = plugin::guarded_call(choice.name, "supports", [&] {
       Refusals both = reaches(backend.traits().ranks, layout, placement);
       if (both.empty()) both.add(backend.supports(request)); // a plugin may refuse the placement for the same reason
