@@ -118,7 +118,7 @@ class GeneratingProcess final : public LaunchedRank {
         result->signal);
   }
 
-  /// Of rank 0 whose texts the launcher prints.
+  /// The conversation of rank 0, whose texts the launcher prints.
   train::Conversation prompt_only() {
     return {.next_prompt =
                 [this, is_asked = false]() mutable {

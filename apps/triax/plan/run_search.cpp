@@ -26,7 +26,7 @@ namespace triax::app {
 
 namespace {
 
-/// What a search needs of the run's plugins besides their costs.
+/// The facts about the run's plugins that a search needs besides their costs.
 struct PluginFacts {
   ModelInfo model;
   bool can_shard_states = true;
@@ -145,7 +145,7 @@ std::vector<config::ResolvedValue> values_of_plan(const plan::SearchRequest& req
   return values;
 }
 
-/// Of the run's plugins, with the positions of the keys that no plan sets.
+/// The refusals of the run's plugins, with the positions of the keys that no plan sets.
 std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const plan::SearchRequest& request,
                                          const config::LoadResult& loaded) {
   const std::vector<config::ResolvedValue> values = values_of_plan(request, loaded.values);

@@ -17,7 +17,7 @@
 
 namespace triax::config {
 
-/// What the run is loaded for. It determines what must exist on this machine.
+/// The purpose for which the run is loaded. It determines what must exist on this machine.
 enum class Purpose {
   train,
   /// To evaluate a checkpoint: needs only the corpora of data.validation, and may not be able to write to run.dir.

@@ -72,7 +72,7 @@ std::string number_hint(const triax_option& option) {
   return option.default_value ? text("{}, such as {}", out, option.default_value) : out;
 }
 
-/// What to write instead, if that is clear.
+/// The value to write instead, if that is clear.
 std::string hint_for(const triax_option& option, const Written& value) {
   if (is_list(option) && value.type != Written::Type::list) {
     const std::string listed = "[" + to_toml(value) + "]";

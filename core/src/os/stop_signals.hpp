@@ -101,7 +101,7 @@ class StopSignalLog {
   StopSignals& signals_;
 };
 
-/// What is done at the end at once while this object exists.
+/// Work that is done when the process ends at once while this object exists.
 class BeforeEnd {
  public:
   BeforeEnd(StopSignals& signals, std::function<void(int signal)> work) : signals_(signals) {
