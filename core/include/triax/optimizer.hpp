@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers: they update master weights and named state from gradients. The engine owns and shards all three.
-// A step is called at least once for each stage of the rank, with parameters of the stage: with all of them, or in parts
-// where state is offloaded.
+// A step is called at least once for each stage of the rank, with parameters of the stage: with all of them, or in
+// parts where state is offloaded.
 //
 // Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
 // enqueued on the stream. Errors: Error.
