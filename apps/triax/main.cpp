@@ -118,7 +118,7 @@ std::string number_of_values_text(const std::string& what) {
   return what.substr(0, begin) + " needs a value: " + what.substr(type, what.size() - kEnd.size() - type);
 }
 
-/// Words that are not of the command line: a misspelled subcommand or flag.
+/// Whether the error is a misspelled subcommand or flag.
 bool is_of_unknown_word(const CLI::App& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) return true;
   return error.get_name() == "RequiredError" && !verbs_of(innermost(program)).empty() &&

@@ -113,7 +113,7 @@ void print(const plugin::Description& description) {
   result_out() << '\n';
 }
 
-/// Of a file that is not a library: its problem, in parts.
+/// The problem of a file that is not a library, in parts.
 Error error_of(const plugin::Description& description) {
   const std::string file = description.file.string(), &problem = description.problem;
   const std::size_t begin = problem.starts_with(file + ": ") ? file.size() + 2 : 0;

@@ -85,7 +85,7 @@ Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& va
 /// Errors that concern no key.
 Diagnostic diagnostic(ErrorCode code, const Error& error);
 Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint = {});
-/// Of an error whose where() is a file or folder, which `key` names: a flag or an argument; empty: none does.
+/// An error whose where() is a file, a folder or a flag. `key`: the flag or argument that names it; may be empty.
 Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key = {});
 
 /// resolved.toml: every value, with its origin as a comment. In the run's folder it loads to the same run; in a copy of
