@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "checkpoint/folder.hpp"
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "os/descriptor.hpp"
 #include "train/checkpoints.hpp"
 #include "train/tiny_run.hpp"

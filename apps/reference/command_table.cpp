@@ -12,7 +12,8 @@ namespace {
 
 using Source = Completion::Source;
 
-/// What completes a value of this name. A name with a dot ends like the file; a word in lower case is a value itself.
+/// The completion of a value, by its name. A name with a dot ends like the file; a word in lower case is a value
+/// itself.
 const std::map<std::string, Completion>& value_names() {
   static const std::map<std::string, Completion> names = {
       {"FILE", {Source::file, {}, {}}},

@@ -9,7 +9,7 @@
 
 namespace triax::reference {
 
-/// What a shell offers in place of a value.
+/// The candidates that a shell offers in place of a value.
 struct Completion {
   enum class Source { words, file, folder, key, plugin };
   Source source = Source::words;  // beside `words`

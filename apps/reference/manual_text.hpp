@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What manual pages contain beside the flags: descriptions and examples.
+// The descriptions and examples of manual pages.
 #pragma once
 
 #include <vector>

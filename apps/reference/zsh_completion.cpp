@@ -31,7 +31,7 @@ std::string files(const std::string& ending) {
   return ending.empty() ? "_files" : "_files -g \"*" + ending + "\"";
 }
 
-/// What follows the name of a value: the action that completes it. A space before a function keeps _arguments from
+/// The action that completes a value; it follows the value's name. A space before a function keeps _arguments from
 /// passing more arguments than are written here.
 std::string action(const Completion& completion) {
   const std::string words = joined(completion.words);

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "common/environment_check.hpp"
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
@@ -116,6 +118,38 @@ std::string number_of_values_text(const std::string& what) {
   return what.substr(0, begin) + " needs a value: " + what.substr(type, what.size() - kEnd.size() - type);
 }
 
+/// Whether the error is a misspelled subcommand or flag.
+bool is_of_unknown_word(const CLI::App& program, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) return true;
+  return error.get_name() == "RequiredError" && !verbs_of(innermost(program)).empty() &&
+         !program.remaining(true).empty();
+}
+
+triax::ErrorCode code_of(const CLI::App& program, const CLI::ParseError& error) {
+  using triax::ErrorCode;
+  const std::string name = error.get_name();
+  if (is_of_unknown_word(program, error)) return ErrorCode::kUnknownKey;
+  if (name == "RequiredError" || name == "RequiresError") return ErrorCode::kMissing;
+  if (name == "ArgumentMismatch")
+    return std::string_view(error.what()).ends_with(" missing") ? ErrorCode::kMissing : ErrorCode::kDuplicate;
+  if (name == "ExcludesError") return ErrorCode::kConflict;
+  return name == "ConversionError" ? ErrorCode::kWrongType : ErrorCode::kInvalidValue;
+}
+
+/// Names of the flags and arguments that the error is about.
+std::vector<std::string> keys_of(const CLI::App& program, const CLI::ParseError& error) {
+  if (is_of_unknown_word(program, error)) {
+    std::vector<std::string> words = program.remaining(true);
+    if (error.get_name() == "RequiredError") words.resize(1); // a subcommand, whose arguments follow
+    return words;
+  }
+  if (error.get_name() == "RequiredError") return missing_of(innermost(program));
+  const std::string_view what = error.what();
+  const std::string name(what.substr(0, what.find_first_of(": ")));
+  const CLI::Option* const option = innermost(program).get_option_no_throw(name);
+  return option ? std::vector{option->get_name()} : std::vector<std::string>();
+}
+
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
   std::string what = number_of_values_text(as_sentence(error.what()));
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
@@ -140,8 +174,9 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
   }
   const std::string meant = suggestion(program);
   const std::string more = (meant.empty() ? "" : meant + " ") + "see: " + command_of(innermost(program)) + " --help";
-  print_problem("triax: " + what + "\n  " + more, as_json);
-  return kRefused;
+  const triax::Refusal refusal{code_of(program, error), keys_of(program, error), what, more};
+  const triax::config::Diagnostic diagnostic{"triax: " + what + "\n  " + more, refusal, {}};
+  return triax::app::refuse(std::vector{diagnostic}, as_json);
 }
 
 /// Fails if stdout could not be written. If its reader has closed the pipe (`| head`), prints no error.
@@ -194,10 +229,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN); // a file at its size limit (ulimit -f) makes the write fail, too
   const bool as_json = wants_json(argc, argv);
   if (as_json) reserve_stdout();
-  if (const std::string error = environment_error(); !error.empty()) {
-    print_problem(error, as_json);
-    end(finish(kRefused));
-  }
+  if (const std::optional<triax::Refusal> error = environment_error())
+    end(finish(triax::app::refuse(triax::Refusals(*error), as_json)));
   for (const std::string& note : unknown_variables()) print_problem(note);
   int status = kDone;
   const std::unique_ptr<CLI::App> program = make_command_line(status);

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "bench/comm_threads.hpp"
-#include "bench/side.hpp"
+#include "bench/side_plugins.hpp"
 #include "support/error_of.hpp"
 #include "support/installation.hpp"
 #include "triax/plugin.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/call_times.hpp"
-#include "bench/side.hpp"
+#include "bench/side_plugins.hpp"
 #include "support/installation.hpp"
 
 namespace triax::bench {

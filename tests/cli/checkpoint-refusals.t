@@ -33,7 +33,7 @@
   $ triax checkpoint show nothing --json
   nothing: does not exist
     name a folder step-N, a run's folder or its TOML file
-  {"problem":"nothing: does not exist\n  name a folder step-N, a run's folder or its TOML file"}
+  {"errors":[{"code":"not-found","keys":["CHECKPOINT"],"file":"nothing","line":null,"column":null,"message":"does not exist","hint":"name a folder step-N, a run's folder or its TOML file"}]}
   [2]
   $ triax checkpoint show text.txt
   text.txt: is not a checkpoint

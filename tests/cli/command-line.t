@@ -56,6 +56,27 @@ A verb takes one run:
     see: triax train --help
   [2]
 
+With `--json`, the error is an object on stdout, too:
+
+  $ triax check --json 2> /dev/null
+  {"errors":[{"code":"missing","keys":["RUN.toml"],"file":null,"line":null,"column":null,"message":"RUN.toml is required","hint":"see: triax check --help"}]}
+  [2]
+  $ triax chekc run.toml --json 2> /dev/null
+  {"errors":[{"code":"unknown-key","keys":["chekc"],"file":null,"line":null,"column":null,"message":"unknown subcommand chekc; use one of: train, evaluate, generate, compare, report, check, fit, plan, checkpoint, import, export, schedule, simulate, plugins, data, bench","hint":"did you mean check? see: triax --help"}]}
+  [2]
+  $ triax check base.toml --no-devise --json 2> /dev/null
+  {"errors":[{"code":"unknown-key","keys":["--no-devise"],"file":null,"line":null,"column":null,"message":"unexpected argument: --no-devise","hint":"did you mean --no-device? see: triax check --help"}]}
+  [2]
+  $ triax bench comm comm-local --ranks 0 --json 2> /dev/null
+  {"errors":[{"code":"invalid-value","keys":["--ranks"],"file":null,"line":null,"column":null,"message":"--ranks must be an integer in [2, 1024], got \"0\"","hint":"see: triax bench comm --help"}]}
+  [2]
+  $ triax check base.toml --json --set 2> /dev/null
+  {"errors":[{"code":"missing","keys":["--set"],"file":null,"line":null,"column":null,"message":"--set needs a value: TABLE.KEY=VALUE","hint":"see: triax check --help"}]}
+  [2]
+  $ triax plan base.toml --cluster c.toml --calibrate d.toml --json 2> /dev/null
+  {"errors":[{"code":"conflict","keys":["--cluster"],"file":null,"line":null,"column":null,"message":"--cluster excludes --calibrate","hint":"see: triax plan --help"}]}
+  [2]
+
 The version, and help:
 
   $ triax --version

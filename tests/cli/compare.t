@@ -32,12 +32,19 @@ Equal sides, sides that compute something else, and keys that a comparison sets:
   --b: a comparison sets run.dir itself
     --dir names the folder of the comparison
   [2]
+  $ triax compare run.toml --b train.steps=ten
+  --b: train.steps cannot differ: both sides run the same steps
+    use --set train.steps
+  [2]
+  $ triax compare run.toml --b train.steps=ten --json 2> /dev/null
+  {"errors":[{"code":"conflict","keys":["train.steps"],"file":"--b","line":null,"column":null,"message":"train.steps cannot differ: both sides run the same steps","hint":"use --set train.steps"}]}
+  [2]
   $ triax compare run.toml --set log.every=2 --a log.every=5 --json
   --set: a comparison sets log.every itself
     leave it out
   --a: a comparison sets log.every itself
     leave it out
-  {"errors":[{"code":"conflict","keys":[],"file":null,"line":null,"column":null,"message":"--set: a comparison sets log.every itself","hint":"leave it out"},{"code":"conflict","keys":[],"file":null,"line":null,"column":null,"message":"--a: a comparison sets log.every itself","hint":"leave it out"}]}
+  {"errors":[{"code":"conflict","keys":["log.every"],"file":"--set","line":null,"column":null,"message":"a comparison sets log.every itself","hint":"leave it out"},{"code":"conflict","keys":["log.every"],"file":"--a","line":null,"column":null,"message":"a comparison sets log.every itself","hint":"leave it out"}]}
   [2]
 
 A communicator that is not installed:

@@ -57,6 +57,7 @@ Unknown keys and values of the wrong type:
 
   $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
   --set: train.steps = ten is not an integer
+    write an integer (1 and more)
   --set: [model] model-gpt has no key "head"; did you mean "heads"?
     keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, inner, norm_eps, dropout (triax plugins describe model-gpt)
   --set: "steps" needs a table; did you mean train.steps?
@@ -70,8 +71,11 @@ Lists and numbers:
   --set: plugins.path = [1 is not a list of paths
     write --set 'plugins.path=["1"]'
   --set: optimizer.lr = 1e999 is not a number
+    write a number (0..1e+30)
   --set: optimizer.weight_decay = 0,5 is not a number
+    write a number (0..1e+30), such as 0.1
   --set: train.steps = "" is not an integer
+    write an integer (1 and more)
   --set: lr.decay must be one of constant, cosine or linear, got "cos"
     did you mean "cosine"?
   [2]

@@ -70,9 +70,13 @@ Wrong types in every table:
   run.toml:5:10: model.layers = "2" is not an integer
     write 2
   run.toml:6:11: model.dropout = "none" is not a number
+    write a number (0..0.99), such as 0.0
   run.toml:8:12: parallel.pipeline = 2.5 is not an integer
+    write an integer (1..65536), such as 1
   run.toml:9:10: parallel.tensor = [2] is not an integer
+    write an integer (1..65536), such as 1
   run.toml:10:8: parallel.data = true is not an integer
+    write an integer (1..65536)
   run.toml:11:9: parallel.split = 2 is not a list of integers
     write [2], or "auto"
   run.toml:13:9: batch.micro = "1" is not an integer
@@ -86,15 +90,19 @@ Wrong types in every table:
   run.toml:21:6: optimizer.lr = "3e-3" is not a number
     write 3e-3
   run.toml:22:9: optimizer.beta1 = false is not a number
+    write a number (0..0.999999), such as 0.9
   run.toml:24:9: lr.decay = 1 is not a string
     write one of constant|cosine|linear, in quotes
   run.toml:25:16: lr.warmup_steps = 2.0 is not an integer
     write 2
   run.toml:27:8: train.seed = 2026-11-22 is not an integer
+    write an integer (0 and more), such as 1
   run.toml:28:13: train.clip_grad = "off" is not a number
+    write a number (0 and more), such as 1.0
   run.toml:29:13: train.precision = 32 is not a string
     write one of fp32|bf16|fp16|fp64, in quotes
   run.toml:31:9: eval.every = [] is not an integer
+    write an integer (0 and more), such as 0
   run.toml:33:11: log.metrics = false is not a path
     write "false"
   [2]
@@ -298,6 +306,7 @@ Loss scales out of range:
   run.toml:5:11: loss_scale.initial must be in [1e-09, 1e+30], got 0
   run.toml:6:16: loss_scale.window_steps must be in [1, 2147483647], got 0
   run.toml:7:14: loss_scale.hysteresis = 1.5 is not an integer
+    write an integer (1..2147483647)
   [2]
 
 A minimum above the first value:

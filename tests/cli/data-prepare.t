@@ -68,7 +68,7 @@ With `--json`, errors are one object on stdout:
   {"problem":"--validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty\n  use another fraction, or cut the text into documents with --separator"}
   [1]
   $ $prepare --output made/no --json --nonsense 2> /dev/null
-  {"problem":"triax: unexpected argument: --nonsense\n  see: triax data prepare --help"}
+  {"errors":[{"code":"unknown-key","keys":["--nonsense"],"file":null,"line":null,"column":null,"message":"unexpected argument: --nonsense","hint":"see: triax data prepare --help"}]}
   [2]
   $ ls made | grep no
   [1]

@@ -214,6 +214,7 @@ Errors:
   [2]
   $ triax fit base.toml --memory 1GB --set train.steps=ten
   --set: train.steps = ten is not an integer
+    write an integer (1 and more)
   [2]
   $ triax fit base.toml --memory 1GB --set "plugins.path=[\"$BUILD/tests/conformance/plugins\"]" --set model.plugin=model-planted --set model.layers=2 --set model.hidden=32 --set model.heads=2 --set model.sequence=32 --set model.fault=crash 2>&1 | grep -o 'model-planted.*crashed'
   model-planted": supports() crashed

@@ -320,12 +320,14 @@ Its refusals are those of the import, and nothing is left either:
     "exit_status": 2,
     "errors": [
       {
-        "code": "invalid-value",
-        "keys": [],
-        "file": null,
+        "code": "not-found",
+        "keys": [
+          "CHECKPOINT"
+        ],
+        "file": "gone",
         "line": null,
         "column": null,
-        "message": "gone: does not exist",
+        "message": "does not exist",
         "hint": "name a folder step-N, a run's folder or its TOML file"
       }
     ]

@@ -279,9 +279,16 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   the plugins of the run refuse every plan on 7 GPUs; the first has parallel.pipeline = 1, parallel.tensor = 7, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "none", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
     use another --gpus, or another batch.global
   run.toml:5:9: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
-    parallel.tensor = 1 is the default
+    parallel.tensor is set by the plan
     use tensor 4
   [1]
+  $ triax plan run.toml --cluster nope.toml --json 2> /dev/null
+  {"errors":[{"code":"not-found","keys":[],"file":"nope.toml","line":null,"column":null,"message":"does not exist","hint":"correct the path; examples are in clusters/"}]}
+  [2]
+  $ echo '[cluster' > broken.toml
+  $ triax plan run.toml --cluster broken.toml --json 2> /dev/null
+  {"errors":[{"code":"malformed","keys":[],"file":"broken.toml","line":1,"column":1,"message":"not valid TOML: the name of a table is not closed","hint":"write [cluster]"}]}
+  [2]
   $ triax plan run.toml --cluster $cluster --gpus 1048573
   1048573 GPUs cannot share batch.global = 8: pipeline, tensor and data ranks must multiply to 1048573, and data ranks must divide 8
     use --gpus 1048568 or 1048576, or another batch.global

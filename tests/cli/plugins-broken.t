@@ -179,21 +179,21 @@ An exception while it loads:
 An exception of Triax:
 
   $ triax schedule --path . --scheduler throwing-create --pipeline 1 --microbatches 1
-  --scheduler: schedule.plugin "throwing-create": {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
+  --scheduler "throwing-create": {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
     come back tomorrow
   [2]
 
 An exception of another type:
 
   $ triax schedule --path . --scheduler throwing-int --pipeline 1 --microbatches 1
-  --scheduler: schedule.plugin "throwing-int": {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
+  --scheduler "throwing-int": {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
     change its options, which triax plugins describe throwing-int lists, or report this to its author
   [2]
 
 Nothing is created, and no reason given:
 
   $ triax schedule --path . --scheduler silent-create --pipeline 1 --microbatches 1
-  --scheduler: schedule.plugin "silent-create": {fixtures}/silent-create.so: silent-create could not be created: it gives no reason
+  --scheduler "silent-create": {fixtures}/silent-create.so: silent-create could not be created: it gives no reason
     change its options, which triax plugins describe silent-create lists, or report this to its author
   [2]
 

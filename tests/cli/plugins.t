@@ -130,12 +130,12 @@ A folder of the environment that does not exist:
   $ TRIAX_PLUGIN_PATH=/no/such/folder triax plugins list --json
   TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder
     create it, or remove it from the variable
-  {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  create it, or remove it from the variable"}
+  {"errors":[{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder","hint":"create it, or remove it from the variable"}]}
   [2]
   $ TRIAX_PLUGIN_PATH=/no/such/folder triax plugins describe sched-gpipe --json
   TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder
     create it, or remove it from the variable
-  {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  create it, or remove it from the variable"}
+  {"errors":[{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder","hint":"create it, or remove it from the variable"}]}
   [2]
 
 Long names and long lists are shortened:
@@ -157,10 +157,10 @@ Long names and long lists are shortened:
 With `--json`, a refusal is one object on stdout:
 
   $ triax plugins describe sched-nowhere --json 2> /dev/null
-  {"problem":"plugin \"sched-nowhere\" was not found\n  looked in: {plugins}\n  installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v\n  correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH"}
+  {"errors":[{"code":"unknown-plugin","keys":["plugin"],"file":null,"line":null,"column":null,"message":"plugin \"sched-nowhere\" was not found","hint":"looked in: {plugins}\n  installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v\n  correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH"}]}
   [2]
   $ triax plugins describe ./nowhere.so --json 2> /dev/null
-  {"problem":"./nowhere.so: no such file\n  triax plugins list shows the plugins that are found by name"}
+  {"errors":[{"code":"not-found","keys":["plugin"],"file":"./nowhere.so","line":null,"column":null,"message":"no such file","hint":"triax plugins list shows the plugins that are found by name"}]}
   [2]
 
 A broken plugin is a failure:

@@ -169,7 +169,7 @@ The scheduler of a run need not be installed here:
   $ triax report runs/nothing --json
   runs/nothing: does not exist
     name the folder of a run: run.dir, by default runs/ and the TOML's name
-  {"problem":"runs/nothing: does not exist\n  name the folder of a run: run.dir, by default runs/ and the TOML's name"}
+  {"errors":[{"code":"not-found","keys":["RUN_DIR"],"file":"runs/nothing","line":null,"column":null,"message":"does not exist","hint":"name the folder of a run: run.dir, by default runs/ and the TOML's name"}]}
   [2]
   $ triax report runs/run --html nowhere/run.html
   triax: --html: folder "nowhere" does not exist

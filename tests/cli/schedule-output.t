@@ -126,8 +126,8 @@ Options of a scheduler for tests, which makes faults:
   0F0,0B0,0F1,0B1
   1F0,1B0,1F1,1B1
   $ triax schedule $faulty --set schedule.fault=none --set schedule.limit=7 --set schedule.limit=1
-  --scheduler: schedule.plugin "sched-faulty": sched-faulty supports at most m = 1, got 2
-    use schedule.limit 2
+  --scheduler "sched-faulty": sched-faulty supports at most m = 1, got 2
+    use --set schedule.limit=2
   [2]
   $ triax schedule $faulty --set schedule.limit=0 --set schedule.limits=3
   --set: sched-faulty has no key schedule.limits
@@ -140,12 +140,12 @@ Options of a scheduler for tests, which makes faults:
 A scheduler that throws, at its creation and later:
 
   $ triax schedule $faulty --set schedule.fault=refuse
-  --scheduler: schedule.plugin "sched-faulty": {fixtures}/sched-faulty.so: sched-faulty could not be created: it does not want to be made
+  --scheduler "sched-faulty": {fixtures}/sched-faulty.so: sched-faulty could not be created: it does not want to be made
     change its options, which triax plugins describe sched-faulty lists, or report this to its author
   [2]
   $ triax schedule $faulty --set schedule.fault=throw
-  --scheduler: schedule.plugin "sched-faulty": rows(): it lost its rows
-    report this to the author of the plugin, or choose another schedule.plugin
+  --scheduler "sched-faulty": rows(): it lost its rows
+    report this to the author of the plugin, or choose another --scheduler
   [2]
 
 ## Violations

@@ -119,8 +119,28 @@ A key that the scheduler does not have:
 Two chunks for a scheduler of one:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --chunks 2
-  --chunks: parallel.chunks = 2: sched-1f1b gives each pipeline rank one chunk
-    use parallel.chunks 1, or sched-interleaved
+  --chunks = 2: sched-1f1b gives each pipeline rank one chunk
+    use --chunks 1, or sched-interleaved
+  [2]
+
+Flags stand for keys, also in the next step; the default of a flag has no position:
+
+  $ triax schedule --scheduler sched-zb-v --pipeline 2 --microbatches 1
+  --chunks = 1: sched-zb-v gives each pipeline rank two chunks
+    --chunks = 1 is the default
+    use --chunks 2, or sched-zb-h1
+  [2]
+  $ triax schedule --scheduler sched-interleaved --pipeline 4 --microbatches 6 --chunks 2
+  --microbatches: m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires
+    m = --microbatches; make it 4 or 8, or --set schedule.group=6, or use sched-1f1b with --chunks 1
+  [2]
+  $ triax schedule --scheduler sched-interleaved --pipeline 2 --microbatches 6 --chunks 2 --set schedule.group=7
+  --set: schedule.group must be in [2, 6], from p to m microbatches, got 7
+    use --set schedule.group=6
+  [2]
+  $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 6 --json 2> /dev/null \
+  >   --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
+  {"errors":[{"code":"not-divisible","keys":["--microbatches","--pipeline"],"file":"--microbatches","line":null,"column":null,"message":"m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires","hint":"m = --microbatches; make it 4 or 8, or --set schedule.group=6, or use sched-1f1b with --chunks 1"},{"code":"unsupported","keys":["--chunks"],"file":null,"line":null,"column":null,"message":"--chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank","hint":"use --chunks 2, or sched-1f1b"}]}
   [2]
 
 One chunk for a scheduler of several:

@@ -88,15 +88,16 @@ An empty link:
 One chunk for a scheduler of two:
 
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  --chunks: parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks
-    use parallel.chunks 2, or sched-zb-h1
+  --chunks = 1: sched-zb-v gives each pipeline rank two chunks
+    --chunks = 1 is the default
+    use --chunks 2, or sched-zb-h1
   [2]
 
 A group that leaves too few microbatches:
 
   $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 12 --chunks 2 --set schedule.group=5 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs at least p = 4
-    use schedule.group 12, or another that leaves none or at least p
+  --set: schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs at least p = 4
+    use --set schedule.group=12, or another that leaves none or at least p
   [2]
 
 A file with two mistakes:
@@ -115,10 +116,10 @@ With `--json`, the refusal is one object on stdout:
 
   $ times="--forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0"
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --microbatches 8 $times --json 2> /dev/null
-  {"errors":[{"code":"unsupported","keys":["parallel.chunks"],"file":"--chunks","line":null,"column":null,"message":"parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks","hint":"use parallel.chunks 2, or sched-zb-h1"}]}
+  {"errors":[{"code":"unsupported","keys":["--chunks"],"file":null,"line":null,"column":null,"message":"--chunks = 1: sched-zb-v gives each pipeline rank two chunks","hint":"use --chunks 2, or sched-zb-h1"}]}
   [2]
   $ triax simulate --scheduler sched-zb-v --forward-ms nan --json 2> /dev/null
-  {"problem":"triax: --forward-ms must be a time in ms in [0, 1e+12], got \"nan\"\n  see: triax simulate --help"}
+  {"errors":[{"code":"invalid-value","keys":["--forward-ms"],"file":null,"line":null,"column":null,"message":"--forward-ms must be a time in ms in [0, 1e+12], got \"nan\"","hint":"see: triax simulate --help"}]}
   [2]
 
 A schedule with violations is a failure:

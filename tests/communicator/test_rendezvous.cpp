@@ -8,7 +8,7 @@
 #include <memory>
 #include <thread>
 
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "support/error_of.hpp"
 #include "triax/conformance/stop_once.hpp"
 #include "triax/rendezvous.hpp"

@@ -114,6 +114,10 @@ TEST(CrossChecks, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
                                                         "  write one for each, or leave data.weights"),
                                               HasSubstr("data.weights contains 0: a weight must be above 0"),
                                               HasSubstr("data.paths names ")));
+  space.tables["data"] = "paths = [\"text\", \"held\"]\nweights = [1]\n";
+  EXPECT_THAT(texts(space.load()), Contains(HasSubstr("data.weights has 1 number, but data.paths names 2 corpora\n")));
+  space.tables["data"] = "paths = [\"text\"]\nweights = [1, 2]\n";
+  EXPECT_THAT(texts(space.load()), Contains(HasSubstr("data.weights has 2 numbers, but data.paths names 1 corpus\n")));
   space.tables["data"] = "";
   EXPECT_THAT(texts(space.load()),
               ElementsAre(HasSubstr("run.toml: data.path is missing (token files to train on; data.paths: several)")));

@@ -23,14 +23,15 @@ run.toml:12:9: model.heads = 5 is not divisible by parallel.tensor = 2: each ten
 ```
 
 Triax prints the first 20 errors and the number of the others. With `--json`, the object on stdout has them as the list
-`errors`, and the number of the others as `more_errors`. The exit status is 2,
-or 1 if the request is valid and has no result (`triax plan`, `triax fit`).
+`errors`, and the number of the others as `more_errors`. Errors of the command line have the same form. The exit status
+is 2, or 1 if the request is valid and has no result (`triax plan`, `triax fit`). What goes wrong after a command has
+begun, such as a file that cannot be written, is the string `problem` instead (exit status 1).
 
 | key | meaning |
 |---|---|
 | `code` | the kind of the error, one of the table below |
-| `keys` | the configuration keys that the error depends on; may be empty |
-| `file`, `line`, `column` | location of the first key that is set in a file. `file` is the flag if a flag sets it (`--set`); a value that does not exist is null |
+| `keys` | the configuration keys, flags and arguments that the error depends on; may be empty |
+| `file`, `line`, `column` | location of the first key that is set in a file. `file` is the flag if a flag sets it (`--set`), or a file or folder that cannot be used; a value that does not exist is null |
 | `message` | what is wrong |
 | `hint` | what to do next; may be empty |
 

@@ -21,15 +21,21 @@ std::string refusal_of(const std::string& line) {
 
 TEST(Values, RefusesValuesOfTheWrongType) {
   EXPECT_EQ(refusal_of("seed = \"5\""), "train.seed = \"5\" is not an integer\n  write 5");
-  EXPECT_EQ(refusal_of("seed = \"five\""), "train.seed = \"five\" is not an integer");
+  EXPECT_EQ(refusal_of("seed = \"five\""),
+            "train.seed = \"five\" is not an integer\n  write an integer (0 and more), such as 1");
   EXPECT_EQ(refusal_of("seed = 5.0"), "train.seed = 5.0 is not an integer\n  write 5");
-  EXPECT_EQ(refusal_of("seed = 5.5"), "train.seed = 5.5 is not an integer");
-  EXPECT_EQ(refusal_of("seed = true"), "train.seed = true is not an integer");
+  EXPECT_EQ(refusal_of("seed = 5.5"), "train.seed = 5.5 is not an integer\n  write an integer (0 and more), such as 1");
+  EXPECT_EQ(refusal_of("seed = true"),
+            "train.seed = true is not an integer\n  write an integer (0 and more), such as 1");
   EXPECT_EQ(refusal_of("clip_grad = \"1\""), "train.clip_grad = \"1\" is not a number\n  write 1");
+  EXPECT_EQ(refusal_of("clip_grad = \"off\""),
+            "train.clip_grad = \"off\" is not a number\n  write a number (0 and more), such as 1.0");
   EXPECT_EQ(refusal_of("precision = 32"),
             "train.precision = 32 is not a string\n  write one of fp32|bf16|fp16|fp64, in quotes");
-  EXPECT_EQ(refusal_of("seed = 2020-01-01"), "train.seed = 2020-01-01 is not an integer");
-  EXPECT_EQ(refusal_of("seed = 07:32:00"), "train.seed = 07:32:00 is not an integer");
+  EXPECT_EQ(refusal_of("seed = 2020-01-01"),
+            "train.seed = 2020-01-01 is not an integer\n  write an integer (0 and more), such as 1");
+  EXPECT_EQ(refusal_of("seed = 07:32:00"),
+            "train.seed = 07:32:00 is not an integer\n  write an integer (0 and more), such as 1");
 }
 
 TEST(Values, AListWithoutBracketsIsShownWithThem) {
@@ -156,9 +162,9 @@ TEST(Values, AListOfEqualValuesIsEqualToTheOneValue) {
 TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"train.steps", "many"}})),
-              ElementsAre("--set: train.steps = many is not an integer"));
+              ElementsAre("--set: train.steps = many is not an integer\n  write an integer (1 and more)"));
   EXPECT_THAT(texts(space.load({}, {{"train.steps", "5\nseed = 3"}})),
-              ElementsAre("--set: train.steps = 5\nseed = 3 is not an integer"));
+              ElementsAre("--set: train.steps = 5\nseed = 3 is not an integer\n  write an integer (1 and more)"));
   EXPECT_THAT(texts(space.load({}, {{"train.stesp", "5"}})),
               ElementsAre("--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
                           "  keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, "

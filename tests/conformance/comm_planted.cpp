@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "communicator.hpp"
+#include "local_communicator.hpp"
 
 namespace triax::comm_planted {
 

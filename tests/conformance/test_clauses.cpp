@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "triax/conformance/clause.hpp"
-#include "triax/conformance/communicator.hpp"
-#include "triax/conformance/kernels.hpp"
-#include "triax/conformance/model.hpp"
-#include "triax/conformance/optimizer.hpp"
-#include "triax/conformance/planner.hpp"
-#include "triax/conformance/scheduler.hpp"
+#include "triax/conformance/communicator_checks.hpp"
+#include "triax/conformance/kernel_checks.hpp"
+#include "triax/conformance/model_checks.hpp"
+#include "triax/conformance/optimizer_checks.hpp"
+#include "triax/conformance/planner_checks.hpp"
+#include "triax/conformance/scheduler_checks.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plans the plugins of a run accept: those that preflight does, reported before a search where possible.
+// Plans are accepted exactly if preflight accepts them; refusals that hold for all plans come before the search.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ class Acceptance : public testing::Test {
   const cost::CodeTraits code_ = *cost::code_named("triax");
 };
 
-/// One rank is a thread of this process; the ranks of the plans are not.
+/// The test is one rank as a thread; the plans have four ranks as processes.
 TEST_F(Acceptance, ACommunicatorForProcessesAcceptsPlansOfARunWithoutLayout) {
   const config::RunConfig processes = run({});
   const SearchRequest asked = request(processes, 4);
@@ -95,7 +95,8 @@ TEST_F(Acceptance, ACallThatTheKernelSetRefusesNeedsNoEvaluation) {
   EXPECT_EQ(costs.timed(), 0U);
 }
 
-/// A bound above the exact memory would reject plans that fit. Larger buffers would hold all of this model's state.
+/// A bound above the exact memory would reject plans that fit. The buffers are small, so that part of
+/// this model's state stays on disk.
 TEST_F(Acceptance, BoundsOfMemoryLeaveOutOffloadedState) {
   const config::RunConfig offloaded =
       run({{"kernels.plugin", "kernels-cpu"}, {"memory.offload", "disk"}, {"memory.offload_buffer_bytes", "4096"}});

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::cuda {
 

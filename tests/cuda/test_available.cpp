@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::cuda {
 namespace {

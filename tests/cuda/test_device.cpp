@@ -9,7 +9,7 @@
 
 #include "gpu.hpp"
 #include "test_kernels.hpp"
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/extension.hpp"
 #include "triax/recording.hpp"
 

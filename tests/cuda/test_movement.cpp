@@ -7,7 +7,7 @@
 
 #include "gpu.hpp"
 #include "support/count_allocations.hpp"
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/half.hpp"
 #include "triax/random.hpp"
 

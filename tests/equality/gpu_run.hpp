@@ -20,7 +20,7 @@
 #include "support/program.hpp"
 #include "support/run_ranks.hpp"
 #include "support/temp_folder.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/text.hpp"
 
 namespace triax::equality {

@@ -101,6 +101,13 @@ TEST_F(LlamaConfig, ReadsKeysOfVersion4) {
   EXPECT_THAT(refused_, IsEmpty());
 }
 
+TEST_F(LlamaConfig, KeysThatChangeNothingAreIgnored) {
+  for (const char* key : {"pretraining_tp", "is_llama_config"}) { // of SmolLM
+    read("LlamaForCausalLM", text(R"({"{}": true})", key));
+    EXPECT_THAT(refused_, IsEmpty()) << key;
+  }
+}
+
 TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
   read("LlamaForCausalLM", R"({"attention_bias": true, "mlp_bias": true, "hidden_act": "gelu", "attention_dropout": 0.1,
     "rope_parameters": {"rope_type": "yarn", "factor": 4}})");
@@ -127,8 +134,16 @@ TEST_F(LlamaConfig, RefusesSlidingWindows) {
     read(qwen, R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 1})");
     EXPECT_THAT(refused_,
                 ElementsAre(HasSubstr("use_sliding_window = true is not supported by model-llama, which has false")));
-    read(qwen, R"({"use_sliding_window": false, "sliding_window": 4096, "layer_types": ["full_attention"]})");
-    EXPECT_THAT(refused_, IsEmpty());
+    for (const char* types : {"null", "[]", R"(["full_attention", "full_attention"])"}) {
+      read(qwen, text(R"({"use_sliding_window": false, "sliding_window": 4096, "layer_types": {}})", types));
+      EXPECT_THAT(refused_, IsEmpty()) << types;
+    }
+    read(qwen, R"({"layer_types": ["full_attention", "sliding_attention", "sliding_attention"]})");
+    EXPECT_THAT(refused_,
+                ElementsAre("layer_types[1] = \"sliding_attention\" is not supported by model-llama, which has "
+                            "\"full_attention\""));
+    read(qwen, R"({"layer_types": "full_attention"})");
+    EXPECT_THAT(refused_, ElementsAre("layer_types = \"full_attention\" is not a list"));
   }
 }
 

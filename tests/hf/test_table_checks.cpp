@@ -42,7 +42,8 @@ HfArchitecture good_architecture() {
           .options = {{"tied", "true"}},
           .optional_prefix = "model.",
           .copies = {{"head", "table"}, {"h.{}.copy", "h.{}.w"}},
-          .ignored_tensors = {"h.{}.mask", "buffer"}};
+          .ignored_tensors = {"h.{}.mask", "buffer"},
+          .constant_lists = {{"layer_types", "\"full\""}}};
 }
 
 std::string refusal_of(const std::function<void(HfArchitecture&)>& change) {
@@ -85,6 +86,17 @@ TEST(TableChecks, RefuseWrongKeys) {
   for (const char* name : {"act", "rope", "rope.type"})
     EXPECT_THAT(refusal_of([&](HfArchitecture& a) { a.ignored_keys = {name}; }),
                 HasSubstr(text("the key {} is read, and ignored", name)));
+}
+
+TEST(TableChecks, RefuseWrongLists) {
+  const auto with_list = [](const std::string& key, const std::string& value) {
+    return refusal_of([&](HfArchitecture& a) { a.constant_lists.emplace_back(key, value); });
+  };
+  EXPECT_THAT(with_list("a..b", "1"), HasSubstr("is not a name"));
+  EXPECT_THAT(with_list("act", "1"), HasSubstr("the key act is there twice"));
+  EXPECT_THAT(with_list("initializer_range", "1"), HasSubstr("the key initializer_range is read, and ignored"));
+  EXPECT_THAT(with_list("rope", "1"), HasSubstr("rope is a key, and an object with keys"));
+  EXPECT_THAT(with_list("types", "full"), HasSubstr("types has a value that is not JSON"));
 }
 
 TEST(TableChecks, RefuseWrongOptions) {

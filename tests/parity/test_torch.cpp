@@ -10,9 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "config/load.hpp"
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "formula.hpp"
-#include "train/rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::parity {
 namespace {

@@ -10,7 +10,7 @@
 #ifdef TRIAX_COUNTS_ALLOCATIONS
 #include "support/count_allocations.hpp"
 #endif
-#include "triax/conformance/communicator.hpp"
+#include "triax/conformance/communicator_checks.hpp"
 #include "triax/conformance/output.hpp"
 #include "triax/conformance/run.hpp"
 

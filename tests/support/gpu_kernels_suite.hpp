@@ -16,7 +16,7 @@
 #include "support/gpu_stand_in.hpp"
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::test {
 

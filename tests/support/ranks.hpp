@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "control/abort_flag.hpp"
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "plugin/loader.hpp"
 #include "support/installation.hpp"
 #include "support/loaded_communicator.hpp"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "train/checkpoints.hpp"
 #include "train/loop.hpp"
 #include "train/tiny_run.hpp"

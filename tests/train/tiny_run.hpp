@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "config/load.hpp"
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "plan/stage_split.hpp"
 #include "support/temp_folder.hpp"
 #include "train/plugins.hpp"
-#include "train/rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::test {
 

@@ -10,10 +10,10 @@
 
 #include "bench/bench_verbs.hpp"
 #include "bench/comm_arguments.hpp"
+#include "bench/comm_processes.hpp"
 #include "bench/comm_report.hpp"
 #include "bench/comm_threads.hpp"
 #include "bench/rank_process.hpp"
-#include "bench/rank_processes.hpp"
 #include "common/errors_out.hpp"
 #include "common/refuse.hpp"
 #include "common/verbs.hpp"
@@ -30,24 +30,24 @@ namespace {
 /// No launcher has started this process: it starts the ranks.
 int measure_here(const CommArguments& arguments) {
   RequestedComm requested = read_comm(arguments, std::nullopt, plugin::FirstLoad::probed);
-  bench::Placement placement;
+  bench::RankMode mode;
   if (requested.refusals.empty())
-    placement = bench::place(requested.plan, requested.kernels_choice(), false, requested.refusals);
-  if (requested.refusals.empty() && placement.device == DeviceKind::host)
+    mode = bench::choose_rank_mode(requested.plan, requested.kernels_choice(), false, requested.refusals);
+  if (requested.refusals.empty() && mode.device == DeviceKind::host)
     requested.refusals.add(bench::check_memory(requested.plan, requested.plan.ranks, os::this_machine().free_bytes));
-  if (requested.refusals.empty() && !placement.ranks_are_threads)
+  if (requested.refusals.empty() && !mode.ranks_are_threads)
     if (const std::optional<Error> error = control::open_files_error(requested.plan.ranks))
       requested.refusals.add(
           make_refusal(ErrorCode::kTooLarge, {"--ranks"}, "{}", error->message()).with_hint("{}", error->hint()));
   if (requested.refusals.empty()) check_output(arguments.sides.output, requested.refusals);
   if (!requested.refusals.empty()) return refuse(requested.refusals, arguments.sides.json);
   const bench::CommPlan& plan = requested.plan;
-  CommReport report(plan, placement, arguments.sides);
+  CommReport report(plan, mode, arguments.sides);
   const auto add = [&report](const bench::SizeResult& result) { report.add(result); };
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, report::kLauncher);
   report.begin();
   try {
-    if (placement.ranks_are_threads) {
+    if (mode.ranks_are_threads) {
       bench::measure_threads(plan, requested.kernels_choice(), add, *log);
     } else {
       report::RankOutput output = report::RankOutput::for_stderr();
@@ -68,11 +68,11 @@ int measure_as_rank(const CommArguments& arguments, const launch::Environment& e
   if (ours) os::end_with_parent(environment.launcher_process);
   RequestedComm requested =
       read_comm(arguments, environment.world, ours ? plugin::FirstLoad::direct : plugin::FirstLoad::probed);
-  bench::Placement placement;
+  bench::RankMode mode;
   if (!ours && requested.refusals.empty())
-    placement = bench::place(requested.plan, requested.kernels_choice(), true, requested.refusals);
+    mode = bench::choose_rank_mode(requested.plan, requested.kernels_choice(), true, requested.refusals);
   // One rank of each machine, because the free memory is different in each message.
-  if (!ours && environment.local_rank == 0 && requested.refusals.empty() && placement.device == DeviceKind::host)
+  if (!ours && environment.local_rank == 0 && requested.refusals.empty() && mode.device == DeviceKind::host)
     requested.refusals.add(bench::check_memory(requested.plan, environment.local_world, os::this_machine().free_bytes));
   const bool is_reporter = !ours && environment.rank == 0;
   if (is_reporter && requested.refusals.empty()) check_output(arguments.sides.output, requested.refusals);
@@ -91,7 +91,7 @@ int measure_as_rank(const CommArguments& arguments, const launch::Environment& e
   request.keys = keys_of(arguments, environment.world);
   if (is_reporter)
     request.report = [&](const bench::SizeResult& result) {
-      if (!report) report.emplace(requested.plan, placement, arguments.sides).begin();
+      if (!report) report.emplace(requested.plan, mode, arguments.sides).begin();
       report->add(result);
     };
   request.print = [&](const std::string& problem) { print_problem(problem, arguments.sides.json && is_reporter); };

@@ -27,7 +27,7 @@ struct CommArguments {
 
 std::shared_ptr<CommArguments> add_comm_flags(CLI::App& verb);
 
-/// What the flags describe; not complete if there are refusals.
+/// The measurement that the flags describe; not complete if there are refusals.
 struct RequestedComm {
   bench::CommPlan plan;
   std::optional<bench::Side> kernels; // whose device is used

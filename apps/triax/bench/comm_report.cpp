@@ -23,8 +23,8 @@ std::string gigabytes(double bytes_per_s) {
 
 } // namespace
 
-CommReport::CommReport(const bench::CommPlan& plan, const bench::Placement& placement, const SideFlags& flags)
-    : plan_(plan), placement_(placement), flags_(flags), overhead_s_(bench::loop_overhead_s()) {}
+CommReport::CommReport(const bench::CommPlan& plan, const bench::RankMode& mode, const SideFlags& flags)
+    : plan_(plan), mode_(mode), flags_(flags), overhead_s_(bench::loop_overhead_s()) {}
 
 /// Algorithm bandwidth in bytes per second.
 double CommReport::bandwidth(const bench::SizeResult& result, std::size_t side) const {
@@ -34,7 +34,7 @@ double CommReport::bandwidth(const bench::SizeResult& result, std::size_t side) 
 void CommReport::begin() {
   if (flags_.json) return;
   std::string out = text("{} of {}, {} ranks as {}\n", bench::name_of(plan_.operation), name_of(plan_.dtype),
-                         plan_.ranks, placement_.ranks_are_threads ? "threads of one process" : "processes");
+                         plan_.ranks, mode_.ranks_are_threads ? "threads of one process" : "processes");
   out += machine_line() + '\n';
   for (std::size_t side = 0; side < plan_.sides.size(); ++side)
     out += side_line(compares() ? (side == 0 ? "A" : "B") : "plugin", plan_.sides[side]) + '\n';
@@ -121,7 +121,7 @@ std::string CommReport::json() const {
                     {"dtype", std::string(name_of(plan_.dtype))},
                     {"window", plan_.operation == bench::CommOperation::send ? Json(plan_.window) : Json()},
                     {"ranks", plan_.ranks},
-                    {"ranks_are_threads", placement_.ranks_are_threads},
+                    {"ranks_are_threads", mode_.ranks_are_threads},
                     {"rounds", plan_.rounds},
                     {"turn_ms", 1e3 * plan_.turn_s},
                     {"loop_overhead_us", 1e6 * overhead_s_},

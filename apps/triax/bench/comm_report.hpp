@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "bench/comm_plan.hpp"
-#include "bench/side.hpp"
 #include "bench/side_flags.hpp"
+#include "bench/side_plugins.hpp"
 
 namespace triax::app {
 
 class CommReport {
  public:
-  CommReport(const bench::CommPlan& plan, const bench::Placement& placement, const SideFlags& flags);
+  CommReport(const bench::CommPlan& plan, const bench::RankMode& mode, const SideFlags& flags);
 
   /// Prints the machine, the sides and the heading.
   void begin();
@@ -32,7 +32,7 @@ class CommReport {
   std::string json() const;
 
   const bench::CommPlan& plan_;
-  const bench::Placement placement_;
+  const bench::RankMode mode_;
   const SideFlags& flags_;
   const double overhead_s_;
   std::vector<bench::SizeResult> results_;

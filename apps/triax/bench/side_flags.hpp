@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/side.hpp"
+#include "bench/side_plugins.hpp"
 #include "config/load.hpp"
 
 namespace triax::app {
@@ -26,7 +26,8 @@ struct SideFlags {
   bool compares() const { return !versus.empty() || !of_b.empty() || same; }
 };
 
-/// What the flags name: "communicator", "COMMUNICATOR" and "comm", or "kernel set", "KERNELS" and "kernels".
+/// The words for the plugin that the flags name: "communicator", "COMMUNICATOR" and "comm", or "kernel set", "KERNELS"
+/// and "kernels".
 struct SideWords {
   const char *what, *value, *kind, *table;
 };

@@ -28,7 +28,7 @@ struct CheckStyle {
   bool all = false; // --all: every value and rank, however many ranks there are
 };
 
-/// What the user may want to know of a run that can be planned.
+/// Notes for the user on a run that can be planned.
 std::vector<std::string> notes(const CheckReport& report);
 
 /// Text for a run without errors: values, plugins, layout, memory, model size. A run with many different ranks gets

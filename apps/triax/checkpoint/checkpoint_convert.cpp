@@ -24,7 +24,7 @@ struct ConvertArguments {
 };
 
 int convert_checkpoint(const ConvertArguments& arguments) {
-  const auto reader = open_checkpoint(arguments.checkpoint, false);
+  const auto reader = open_checkpoint(arguments.checkpoint, "CHECKPOINT", false);
   if (!reader) return kRefused;
   std::optional<checkpoint::WeightsExport> to;
   try {

@@ -5,7 +5,7 @@
 
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "checkpoint/difference_text.hpp"
-#include "common/errors_out.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 
@@ -22,9 +22,9 @@ struct DiffArguments {
 };
 
 int diff_checkpoints(const DiffArguments& arguments) {
-  const auto first = open_checkpoint(arguments.first, arguments.json);
+  const auto first = open_checkpoint(arguments.first, "CHECKPOINT", arguments.json);
   if (!first) return kRefused;
-  const auto second = open_checkpoint(arguments.second, arguments.json);
+  const auto second = open_checkpoint(arguments.second, "OTHER", arguments.json);
   if (!second) return kRefused;
   try {
     const checkpoint::CheckpointDifference found = checkpoint::compare(*first, *second, arguments.weights);
@@ -33,8 +33,7 @@ int diff_checkpoints(const DiffArguments& arguments) {
                                     : difference_text(found, folders, {arguments.weights, arguments.all}));
     return found.is_equal() ? kEqual : kDifferent;
   } catch (const Error& error) {
-    print_problem(error.what(), arguments.json);
-    return kRefused;
+    return refuse(ErrorCode::kNotReadable, error, {}, arguments.json);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/printable_line.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
@@ -96,9 +97,8 @@ int list_checkpoints(const ListArguments& arguments) {
   train::RunCheckpoints run;
   try {
     run = train::find_checkpoints(arguments.run);
-  } catch (const Error& error) {
-    print_problem(error.what(), arguments.json);
-    return kRefused;
+  } catch (const train::CheckpointError& error) {
+    return refuse(error.code(), error, "RUN", arguments.json);
   }
   const std::vector<ListedCheckpoint> rows = read_listed(run.found);
   result_out() << (arguments.json ? list_json(run, rows) : list_text(run, rows));

@@ -18,7 +18,7 @@ struct ShowArguments {
 };
 
 int show_checkpoint(const ShowArguments& arguments) {
-  const auto reader = open_checkpoint(arguments.checkpoint, arguments.json);
+  const auto reader = open_checkpoint(arguments.checkpoint, "CHECKPOINT", arguments.json);
   if (!reader) return kRefused;
   result_out() << (arguments.json ? contents_json(*reader) : contents_text(*reader, arguments.all));
   return kDone;

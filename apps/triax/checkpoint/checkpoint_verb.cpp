@@ -2,6 +2,7 @@
 // triax checkpoint: lists, shows, verifies, compares, converts and averages checkpoints.
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
+#include "common/refuse.hpp"
 #include "common/verbs.hpp"
 #include "os/deferred_signals.hpp"
 #include "os/signal_name.hpp"
@@ -27,13 +28,15 @@ std::optional<DType> export_type(const std::string& name) {
   return std::nullopt;
 }
 
-std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& argument, bool as_json) {
+std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& argument, const char* key, bool as_json) {
   try {
     return std::make_unique<checkpoint::TensorReader>(train::find_checkpoint(argument));
-  } catch (const Error& error) {
-    print_problem(error.what(), as_json);
-    return nullptr;
+  } catch (const train::CheckpointError& error) {
+    refuse(error.code(), error, key, as_json);
+  } catch (const Error& error) { // a damaged manifest
+    refuse(ErrorCode::kNotReadable, error, key, as_json);
   }
+  return nullptr;
 }
 
 int run_writing(const std::function<void(const checkpoint::StopRequest& stop)>& work) {

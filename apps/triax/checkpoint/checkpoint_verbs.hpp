@@ -17,7 +17,7 @@
 namespace triax::app {
 
 /// The checkpoint that an argument means. Prints an Error and returns null if it is not one.
-std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& argument, bool as_json);
+std::unique_ptr<checkpoint::TensorReader> open_checkpoint(const std::string& argument, const char* key, bool as_json);
 
 /// Calls `work`, whose StopRequest reports signals, so that it can remove what it has not completed. Returns the exit
 /// status.

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/printable_line.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "report/units.hpp"
@@ -60,9 +61,8 @@ int verify_checkpoint(const VerifyArguments& arguments) {
   std::filesystem::path folder;
   try {
     folder = train::find_checkpoint(arguments.checkpoint);
-  } catch (const Error& error) {
-    print_problem(error.what(), arguments.json);
-    return kRefused;
+  } catch (const train::CheckpointError& error) {
+    return refuse(error.code(), error, "CHECKPOINT", arguments.json);
   }
   const VerifiedCheckpoint verified = verify_files(folder);
   for (const Error& error : verified.problems) print_problem(error.what());

@@ -43,7 +43,7 @@ std::string names_text(const char* where, const std::vector<std::string>& names,
   return out + (shown < names.size() ? ", ...\n" : "\n");
 }
 
-/// What cannot be compared by value comes first.
+/// Tensors that cannot be compared by value come first.
 bool differs_more(const TensorDifference& a, const TensorDifference& b) {
   if (a.is_same_shape() != b.is_same_shape()) return b.is_same_shape();
   if ((a.not_finite > 0) != (b.not_finite > 0)) return a.not_finite > 0;

@@ -6,7 +6,6 @@
 
 #include "os/open_files.hpp"
 #include "os/stack_limit.hpp"
-#include "triax/error.hpp"
 
 namespace triax::app {
 
@@ -17,23 +16,20 @@ constexpr rlim_t kMinStack = 1 << 20; // bytes; libraries such as UCX have buffe
 
 } // namespace
 
-std::string environment_error() {
+std::optional<Refusal> environment_error() {
   if (const rlim_t allowed = os::raise_open_file_limit(kMinOpenFiles); allowed < kMinOpenFiles)
-    return Error(text("the limit of open files is {}, and triax needs at least {}", allowed, kMinOpenFiles), {},
-                 text("ask the administrator to raise the hard limit (ulimit -Hn) to at least {}", kMinOpenFiles))
-        .what();
+    return make_refusal(ErrorCode::kConflict, {}, "the limit of open files is {}, and triax needs at least {}", allowed,
+                        kMinOpenFiles)
+        .with_hint("ask the administrator to raise the hard limit (ulimit -Hn) to at least {}", kMinOpenFiles);
   if (const rlim_t allowed = os::raise_stack_limit(kMinStack); allowed < kMinStack)
-    return Error(text("the limit of the stack is {} KiB, and triax needs at least {} KiB", allowed / 1024,
-                      kMinStack / 1024),
-                 {},
-                 text("ask the administrator to raise the hard limit (ulimit -Hs) to at least {}", kMinStack / 1024))
-        .what();
+    return make_refusal(ErrorCode::kConflict, {}, "the limit of the stack is {} KiB, and triax needs at least {} KiB",
+                        allowed / 1024, kMinStack / 1024)
+        .with_hint("ask the administrator to raise the hard limit (ulimit -Hs) to at least {}", kMinStack / 1024);
   std::error_code failed;
   if (std::filesystem::current_path(failed).empty())
-    return Error(text("the working folder cannot be found: {}", failed.message()), {},
-                 "it was deleted or moved; change to a folder that exists (cd)")
-        .what();
-  return {};
+    return make_refusal(ErrorCode::kNotFound, {}, "the working folder cannot be found: {}", failed.message())
+        .with_hint("it was deleted or moved; change to a folder that exists (cd)");
+  return std::nullopt;
 }
 
 } // namespace triax::app

@@ -5,11 +5,13 @@
 // Blocking: never. Errors: returned.
 #pragma once
 
-#include <string>
+#include <optional>
+
+#include "triax/error.hpp"
 
 namespace triax::app {
 
-/// The error, with the next step; empty: the environment suffices. Raises these limits as far as necessary.
-std::string environment_error();
+/// Why the environment does not suffice. Raises these limits as far as necessary.
+std::optional<Refusal> environment_error();
 
 } // namespace triax::app

@@ -12,7 +12,8 @@
 
 namespace triax::app {
 
-/// Prints to stderr. With `as_json`, for subcommands whose result has no field for it, also {"problem": ...} to stdout.
+/// Prints to stderr. With `as_json`, also {"problem": ...} to stdout: for what goes wrong after a subcommand has begun,
+/// if its result has no field for it. Errors before that are refused (common/refuse.hpp).
 void print_problem(std::string_view problem, bool as_json = false);
 
 /// The number of errors to show out of `count`: one mistake in a large run can be refused once per rank and operation.

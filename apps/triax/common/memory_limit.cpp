@@ -49,7 +49,7 @@ std::string parts_text(const std::vector<train::MemoryRow>& parts) {
   return out;
 }
 
-/// What to change, given the largest part.
+/// The change that saves memory, given the largest part.
 std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, const std::string& largest) {
   if (largest == "activations") {
     int in_flight = 0;

@@ -165,15 +165,18 @@ void find_differing_axes(LoadedSides& sides) {
 
 std::vector<config::Diagnostic> fixed_keys(const CompareArguments& arguments) {
   std::vector<config::Diagnostic> out;
-  const auto check = [&out](const std::string& key, const std::string& flag) {
+  const auto refuse = [&out](const std::string& key, const std::string& flag, const std::string& why,
+                             const char* hint) {
+    out.push_back(config::file_diagnostic(ErrorCode::kConflict, Error(why, flag, hint), key));
+  };
+  const auto check = [&refuse](const std::string& key, const std::string& flag) {
     if (!is_fixed(key)) return;
-    out.push_back(refusal(ErrorCode::kConflict, text("{}: a comparison sets {} itself", flag, key),
-                          key == "run.dir" ? "--dir names the folder of the comparison" : "leave it out"));
+    refuse(key, flag, text("a comparison sets {} itself", key),
+           key == "run.dir" ? "--dir names the folder of the comparison" : "leave it out");
   };
   const auto check_side_key = [&](const std::string& key, const std::string& flag) {
     if (key == "train.steps")
-      out.push_back(
-          refusal(ErrorCode::kConflict, text("{}: both sides run the same steps", flag), "use --set train.steps"));
+      refuse(key, flag, "train.steps cannot differ: both sides run the same steps", "use --set train.steps");
     check(key, flag);
   };
   const auto check_side = [&check_side_key](const std::string& flag, const SideArguments& side) {
@@ -197,8 +200,10 @@ std::vector<config::Diagnostic> missing_overlays(const CompareArguments& argumen
     for (const std::string& change : side->changes)
       if (is_overlay(change))
         if (const std::string wrong = os::why_not_a_file(change); !wrong.empty())
-          out.push_back(refusal(ErrorCode::kNotFound, text("{}: \"{}\" {}", flag, shortened(change), wrong),
-                                "give a TOML file, or a key as TABLE.KEY=VALUE"));
+          out.push_back(config::file_diagnostic(
+              ErrorCode::kNotFound,
+              Error(text("\"{}\" {}", shortened(change), wrong), flag, "give a TOML file, or a key as TABLE.KEY=VALUE"),
+              flag));
   return out;
 }
 

@@ -16,7 +16,7 @@
 
 namespace triax::app {
 
-/// What a side changes.
+/// The changes of a side.
 struct SideArguments {
   std::vector<std::string> changes;    // KEY=VALUE, or a TOML file whose keys override the run's
   std::vector<os::Variable> variables; // of its processes

@@ -122,8 +122,9 @@ int compare_runs(const CompareArguments& arguments) {
       return refuse(refused, arguments.json);
     return compare_and_report(arguments, sides);
   } catch (const compare::SideEnded& ended) {
+    if (ended.refused()) return refuse(std::vector{config::diagnostic(ErrorCode::kUnsupported, ended)}, arguments.json);
     print_problem(ended.what(), arguments.json);
-    return ended.refused() ? kRefused : kFailed;
+    return kFailed;
   } catch (const Error& error) {
     print_problem(error.what(), arguments.json);
     return kFailed;

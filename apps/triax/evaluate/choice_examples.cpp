@@ -28,7 +28,7 @@ config::Diagnostic at_line(const fs::path& file, std::size_t line, const std::st
   return out;
 }
 
-/// Of ASCII. Python's rstrip(), which lm-evaluation-harness uses, also removes that of Unicode.
+/// Removes white space of ASCII. Python's rstrip(), which lm-evaluation-harness uses, also removes that of Unicode.
 std::string_view without_trailing_whitespace(std::string_view context) {
   const std::size_t last = context.find_last_not_of(" \t\n\v\f\r");
   return last == context.npos ? std::string_view() : context.substr(0, last + 1);

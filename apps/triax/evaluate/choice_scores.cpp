@@ -46,7 +46,7 @@ double ChoiceScores::accuracy(bool by_length) const {
   return static_cast<double>(right) / static_cast<double>(examples_.size());
 }
 
-/// Of whole endings, as for LAMBADA: e to the mean of -log p.
+/// The perplexity of whole endings, as for LAMBADA: e to the mean of -log p.
 double ChoiceScores::perplexity() const {
   double sum = 0;
   for (const train::SequenceScore& score : scores_) sum += score.log_likelihood;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `triax evaluate --choices` reports, from the scores of the endings.
+// The report of `triax evaluate --choices`, from the scores of the endings.
 //
 // Threads: one. Ownership: borrows the examples.
 #pragma once
@@ -22,7 +22,7 @@ class ChoiceScores {
   std::string line() const;
   /// Sets examples, accuracy, normalised_accuracy or perplexity, and the choices.
   void add_to(nlohmann::ordered_json& out) const;
-  /// The keys of add_to() without values: the evaluation was stopped.
+  /// Sets the keys of add_to() to null, for an evaluation that was stopped.
   static void add_nothing_to(nlohmann::ordered_json& out);
 
  private:

@@ -91,7 +91,7 @@ class GeneratingProcess final : public LaunchedRank {
   int work(launch::Job& job, os::StopSignals& signals) override {
     const auto log =
         rank_log(prepared_.run(), environment().rank, {is_reporter() ? LogLevel::trace : LogLevel::warn, !is_ours()});
-    const os::StopSignalLog signals_to(signals, *log);
+    const os::StopSignalLog signals_to(signals, *log, end_of(arguments_));
     if (is_reporter()) log->info("{}", start_line(prepared_));
     std::optional<TextConversation> conversation;
     if (is_reporter()) conversation.emplace(arguments_, prepared_, signals);
@@ -118,7 +118,7 @@ class GeneratingProcess final : public LaunchedRank {
         result->signal);
   }
 
-  /// Of rank 0 whose texts the launcher prints.
+  /// The conversation of rank 0, whose texts the launcher prints.
   train::Conversation prompt_only() {
     return {.next_prompt =
                 [this, is_asked = false]() mutable {

@@ -134,10 +134,14 @@ train::ScoreJob score_job(const PreparedText& prepared, ChoiceScores& scores) {
   return {prepared.scores.sequences, [&scores](const std::vector<train::SequenceScore>& of) { scores.add(of); }};
 }
 
+const char* end_of(const GenerateArguments& arguments) {
+  return arguments.choices.empty() ? os::kEndOfToken : os::kEndOfBatch;
+}
+
 int run_text(const GenerateArguments& arguments, const PreparedText& prepared, os::StopSignals& signals) {
   const GenerateReport report(arguments);
   const std::vector<std::unique_ptr<Log>> logs = text_logs(prepared);
-  const os::StopSignalLog signals_to(signals, *logs.front());
+  const os::StopSignalLog signals_to(signals, *logs.front(), end_of(arguments));
   logs.front()->info("{}", start_line(prepared));
   const os::BeforeEnd before_end(signals, [&](int signal) { report.end_at_once(signal); });
   TextConversation conversation(arguments, prepared, signals);

@@ -16,14 +16,17 @@
 
 namespace triax::app {
 
-/// What the ranks cannot do with the prompt if they are processes.
+/// The error if the ranks are processes that cannot get the prompt.
 std::optional<config::Diagnostic> refused_for_processes(const GenerateArguments& arguments,
                                                         const PreparedText& prepared);
+
+/// When a signal ends the work, for its message.
+const char* end_of(const GenerateArguments& arguments);
 
 /// Starts the ranks that `prepared.checked` has placed, and prints their texts.
 int run_text(const GenerateArguments& arguments, const PreparedText& prepared, os::StopSignals& signals);
 
-/// What ranks do for `triax evaluate --choices`. Borrows `scores`.
+/// The job of ranks for `triax evaluate --choices`. Borrows `scores`.
 train::ScoreJob score_job(const PreparedText& prepared, ChoiceScores& scores);
 
 /// The checkpoint or the folder of transformers, for --json.

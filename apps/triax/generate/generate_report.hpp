@@ -16,7 +16,7 @@
 
 namespace triax::app {
 
-/// What is known of the texts.
+/// The result of generating texts.
 struct GenerateOutcome {
   std::string checkpoint;
   std::string prompt;
@@ -37,7 +37,7 @@ class GenerateReport {
   int failed(int rank, const std::string& why, int status = kFailed) const;
   /// `signal`: that ended the texts, or 0.
   int ended(const GenerateOutcome& outcome, int signal) const;
-  /// What --json prints if a signal ends the process at once.
+  /// The object that --json prints if a signal ends the process at once.
   std::string ended_at_once(int signal) const;
   /// Prints that, unless an object was printed. Any thread.
   void end_at_once(int signal) const;

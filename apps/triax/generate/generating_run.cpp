@@ -40,7 +40,7 @@ bool is_present(const fs::path& file) {
   return fs::exists(file, unreadable);
 }
 
-/// Of a key of [data], as absolute paths.
+/// The corpora that a key of [data] names, as absolute paths.
 std::vector<fs::path> corpora_named_by(const std::string& name, const Manifest& manifest, const fs::path& base) {
   const auto found = manifest.config.find("data." + name);
   if (found == manifest.config.end()) return {};

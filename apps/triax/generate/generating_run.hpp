@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint says of how to generate text with it: the run's configuration, and the tokenizer.
+// The run's configuration and the tokenizer of a checkpoint, to generate text with it.
 //
 // Blocking: reads the manifest and the tokenizer, loads the named plugins. Errors: Error with the file; errors of keys
 // are in LoadResult::refusals.

@@ -122,6 +122,8 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
     if (prepared.prompt) prepared.tokens = data::encode_prompt(prepared.tokenizer, *prepared.prompt);
     set_sizes(arguments, prepared);
     return {};
+  } catch (const train::CheckpointError& error) {
+    return {config::file_diagnostic(error.code(), error, "CHECKPOINT")};
   } catch (const Error& error) {
     return {config::diagnostic(ErrorCode::kInvalidValue, error)};
   }

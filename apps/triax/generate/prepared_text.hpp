@@ -53,7 +53,7 @@ std::vector<config::Diagnostic> check_text(const GenerateArguments& arguments, P
 /// "uses the weights of runs/tiny/checkpoints/step-00000050 (step 50); 34.2 k parameters, ..."
 std::string start_line(const PreparedText& prepared);
 
-/// What generate_text() needs, except for the conversation.
+/// The options of generate_text().
 train::GenerateOptions text_options(const GenerateArguments& arguments, const PreparedText& prepared);
 
 } // namespace triax::app

@@ -53,7 +53,7 @@ void print_exported(const hf::ExportedModel& made) {
 }
 
 int export_model(const ExportArguments& arguments) {
-  const auto reader = open_checkpoint(arguments.checkpoint, false);
+  const auto reader = open_checkpoint(arguments.checkpoint, "CHECKPOINT", false);
   if (!reader) return kRefused;
   std::optional<hf::ModelExport> to;
   try {

@@ -56,7 +56,7 @@ Constant prior(double value, double width) {
   return {value, Origin::prior, width};
 }
 
-/// What cannot be measured on one machine, and the priors of what can.
+/// A cluster with the constants that cannot be measured on one machine, and the priors of the others.
 Cluster prior_cluster(const os::Machine& machine) {
   Cluster out = cost::default_cluster(DeviceKind::host);
   out.name = machine.processor;

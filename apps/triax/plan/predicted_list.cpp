@@ -154,7 +154,7 @@ std::vector<PredictedRow> read_predicted(const std::filesystem::path& file, std:
   try {
     return ListReader(file, errors).take();
   } catch (const Error& error) { // cannot be read
-    errors.push_back(config::diagnostic(config::code_of_unreadable(file), error));
+    errors.push_back(config::file_diagnostic(config::code_of_unreadable(file), error, "--predict"));
     return {};
   }
 }

@@ -26,7 +26,7 @@ namespace triax::app {
 
 namespace {
 
-/// What a search needs of the run's plugins besides their costs.
+/// The facts about the run's plugins that a search needs besides their costs.
 struct PluginFacts {
   ModelInfo model;
   bool can_shard_states = true;
@@ -127,10 +127,30 @@ Refusals nothing_fits(const SearchReport& report) {
                  report.arguments.fixed.empty() ? " or a smaller model" : ", a smaller model or fewer --fix");
 }
 
-/// Of the run's plugins, with the positions of the keys.
-std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const config::LoadResult& loaded) {
+/// The run's values, with those of the first plan in their place: the plugins refuse that plan.
+std::vector<config::ResolvedValue> values_of_plan(const plan::SearchRequest& request,
+                                                  std::vector<config::ResolvedValue> values) {
+  const std::optional<TrainingPlan> first = first_plan(request.space);
+  if (!first) return values;
+  for (const plan::PlanKey& of : plan::keys_of(request, *first)) {
+    const std::string key = text("{}.{}", of.table, of.key);
+    std::erase_if(values, [&key](const config::ResolvedValue& value) { return value.key == key; });
+    values.push_back({key, of.value, "the plan"});
+  }
+  // The keys of the run's scheduler, which another one does not have.
+  if (request.schedules.at(static_cast<std::size_t>(first->schedule)).name != request.run.schedule.name)
+    std::erase_if(values, [](const config::ResolvedValue& value) {
+      return value.key.starts_with("schedule.") && value.key != "schedule.plugin";
+    });
+  return values;
+}
+
+/// The refusals of the run's plugins, with the positions of the keys that no plan sets.
+std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const plan::SearchRequest& request,
+                                         const config::LoadResult& loaded) {
+  const std::vector<config::ResolvedValue> values = values_of_plan(request, loaded.values);
   std::vector<config::Diagnostic> out;
-  for (const Refusal& refusal : refusals) out.push_back(config::diagnose(refusal, loaded.values));
+  for (const Refusal& refusal : refusals) out.push_back(config::diagnose(refusal, values));
   return out;
 }
 
@@ -224,7 +244,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   const plan::SearchRequest request = request_of(*loaded.run, cluster, arguments, *log, refusals);
   if (!refusals.empty()) return refuse(refusals, arguments.json);
   if (const Refusals of_all = plan::refusals_of_all_plans(request, *log); !of_all.empty())
-    return refuse(diagnose(of_all, loaded), arguments.json);
+    return refuse(diagnose(of_all, request, loaded), arguments.json);
   std::optional<plan::LoadedPlanner> planner;
   try {
     planner.emplace(arguments.planner, loaded.run->schedule.folders, *log);
@@ -240,7 +260,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
                     arguments.json);
       return kFailed;
     }
-    return refuse(diagnose(nothing_fits(report), loaded), arguments.json, kFailed);
+    return refuse(diagnose(nothing_fits(report), request, loaded), arguments.json, kFailed);
   }
   if (report.result.stopped)
     print_problem("note: the search was interrupted; the plans are the best of those that it timed");

@@ -11,7 +11,7 @@
 #include "plugins/suite_probe.hpp"
 #include "triax/communicator.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/communicator.hpp"
+#include "triax/conformance/communicator_checks.hpp"
 
 namespace triax::app {
 
@@ -45,7 +45,7 @@ nlohmann::json answers_of_backend(const SuiteRequest& request) {
   const CommTraits traits = ask("traits", [&] { return backend->traits(); });
   const bool threads = !request.processes.value_or(traits.ranks == CommTraits::Ranks::one_per_process);
   const auto ask_for = [&](DeviceKind device) {
-    const CommRequest wanted{device, {DType::f32}, {std::string(kTensorAxis)}, threads, true};
+    const CommRequest wanted{device, {std::string(kTensorAxis)}, threads, true};
     return ask("supports", [&] { return backend->supports(wanted); });
   };
   bool on_gpus = !request.kernels.empty();
@@ -82,7 +82,7 @@ struct BackendAnswers {
   bool on_gpus = false; // ranks have devices of a kernel set; else the host
 };
 
-/// What the backend declares. Refused: ranks on this machine.
+/// The declarations of the backend. Refused: ranks on this machine.
 BackendAnswers ask_backend(const SuiteRequest& request, Refusals& refusals) {
   const auto json = ask_in_child(
       request, [&] { return answers_of_backend(request); }, refusals);

@@ -19,7 +19,7 @@ std::filesystem::path gpu_stand_in_folder();
 /// set. Returns whether it did. False where the stand-in is not installed, or where scripts/gpu-stand-in has loaded it.
 bool load_gpu_stand_in(const std::filesystem::path& plugin);
 
-/// What to do where a suite needs a GPU and found none.
+/// The next step if a suite needs a GPU and found none.
 std::string gpu_stand_in_hint();
 
 } // namespace triax::app

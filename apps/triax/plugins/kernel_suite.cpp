@@ -9,7 +9,7 @@
 #include "plugins/suite_object.hpp"
 #include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/kernels.hpp"
+#include "triax/conformance/kernel_checks.hpp"
 
 namespace triax::app {
 
@@ -30,7 +30,7 @@ nlohmann::json answers_of_kernels(const SuiteRequest& request) {
           {"unavailable", plugin::refusals_json(unavailable)}};
 }
 
-/// What to do where the device is missing. The set's own hint is about a training run.
+/// The next step if the device is missing. The set's own hint is about a training run.
 std::string hint_for(DeviceKind device) {
   return device == DeviceKind::cuda ? gpu_stand_in_hint() : "run the suite on a machine with this device";
 }

@@ -9,7 +9,7 @@
 #include "plugins/suite_plugins.hpp"
 #include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/model.hpp"
+#include "triax/conformance/model_checks.hpp"
 
 namespace triax::app {
 

@@ -7,7 +7,7 @@
 #include "plugins/suite_plugins.hpp"
 #include "plugins/suite_probe.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/optimizer.hpp"
+#include "triax/conformance/optimizer_checks.hpp"
 #include "triax/saved_state.hpp"
 
 namespace triax::app {

@@ -2,7 +2,7 @@
 #include "plugins/planner_suite.hpp"
 
 #include "plugins/suite_object.hpp"
-#include "triax/conformance/planner.hpp"
+#include "triax/conformance/planner_checks.hpp"
 
 namespace triax::app {
 

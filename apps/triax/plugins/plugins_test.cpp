@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/side.hpp"
+#include "bench/side_plugins.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
 #include "common/output_flag.hpp"

@@ -2,6 +2,7 @@
 // triax plugins list | describe | test | doctor | new: lists plugins and describes one; the others have
 // separate files.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -10,9 +11,11 @@
 
 #include "common/errors_out.hpp"
 #include "common/printable_line.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
+#include "config/text_file.hpp"
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
@@ -35,7 +38,7 @@ struct PluginsArguments {
 /// Prints what is wrong with TRIAX_PLUGIN_PATH.
 bool environment_refused(const PluginsArguments& arguments) {
   const Refusals answer = plugin::check_environment();
-  if (!answer.empty()) print_problem(to_error(answer).what(), arguments.json);
+  if (!answer.empty()) refuse(answer, arguments.json);
   return !answer.empty();
 }
 
@@ -110,19 +113,28 @@ void print(const plugin::Description& description) {
   result_out() << '\n';
 }
 
+/// The problem of a file that is not a library, in parts.
+Error error_of(const plugin::Description& description) {
+  const std::string file = description.file.string(), &problem = description.problem;
+  const std::size_t begin = problem.starts_with(file + ": ") ? file.size() + 2 : 0;
+  const std::size_t end = std::min(problem.find("\n  "), problem.size());
+  return Error(problem.substr(begin, end - begin), begin == 0 ? "" : file,
+               end == problem.size() ? "" : problem.substr(end + 3));
+}
+
 int describe(const PluginsArguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
   plugin::Found found;
   try {
     found = locate_plugin(arguments.plugin, arguments.folders);
   } catch (const Error& error) {
-    print_problem(error.what(), arguments.json);
-    return kRefused;
+    const bool is_path = !error.where().empty();
+    return refuse(is_path ? config::code_of_unreadable(error.where()) : ErrorCode::kUnknownPlugin, error, "plugin",
+                  arguments.json);
   }
   auto description = plugin::describe(found.file);
   if (!description.is_library) { // there is nothing to describe
-    print_problem(description.problem, arguments.json);
-    return kRefused;
+    return refuse(config::code_of_unreadable(found.file), error_of(description), "plugin", arguments.json);
   }
   description.shadows = std::move(found.shadowed);
   if (arguments.json) {

@@ -11,7 +11,7 @@
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 #include "triax/abi.h"
-#include "triax/conformance/scheduler.hpp"
+#include "triax/conformance/scheduler_checks.hpp"
 
 namespace triax::app {
 

@@ -18,7 +18,7 @@ namespace triax::app {
 /// `name`: of the plugin, or a path of its file. `folders`: --path.
 std::function<conformance::Object<KernelSet>()> kernels_of_suite(const std::string& name,
                                                                  const std::vector<std::string>& folders);
-/// Of --kernels. Refused, instead of an error; then the function is empty.
+/// The kernel set of --kernels. Adds refusals instead of throwing an error; then the function is empty.
 std::function<conformance::Object<KernelSet>()> kernels_of_flag(const std::string& name,
                                                                 const std::vector<std::string>& folders,
                                                                 Refusals& refusals);

@@ -8,8 +8,10 @@
 
 #include "common/errors_out.hpp"
 #include "common/output_flag.hpp"
+#include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
+#include "config/text_file.hpp"
 #include "report/run_report.hpp"
 #include "triax/error.hpp"
 
@@ -28,8 +30,7 @@ int report_runs(const ReportArguments& arguments) {
   try {
     for (const std::string& folder : arguments.folders) runs.push_back(read_run(folder));
   } catch (const Error& error) {
-    print_problem(error.what(), arguments.json);
-    return kRefused;
+    return refuse(config::code_of_unreadable(error.where()), error, "RUN_DIR", arguments.json);
   }
   try {
     if (!arguments.html.empty()) write_output(report_html(runs), arguments.html);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the folder of a run holds, for `triax report`: also of a run that is in progress, has failed, or whose files are
+// The content of a run's folder, for `triax report`: also of a run that is in progress, has failed, or whose files are
 // damaged. No plugin is loaded.
 //
 // Blocking: reads files. Errors: Error if the folder is not that of a run; other problems are notes of the run.

@@ -19,7 +19,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// Of the finite values; empty if there are none.
+/// The median of the finite values; empty if there are none.
 std::optional<double> median_of_finite(std::vector<double> values) {
   std::erase_if(values, [](double value) { return !std::isfinite(value); });
   if (values.empty()) return {};

@@ -28,4 +28,7 @@ std::string missing_source(const CLI::App& verb);
 /// After parsing: throws if none or several of run, file and scheduler are given.
 ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments);
 
+/// The refusal with its position. If the source is flags, each key that a flag sets is named as that flag.
+config::Diagnostic diagnose(const ScheduleSource& source, const Refusal& refusal);
+
 } // namespace triax::app

@@ -95,9 +95,16 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   ScheduleSource out;
   out.shape = flags.shape;
   out.layout = Layout::ptd(flags.shape.pipeline, 1, 1);
-  out.values = {{"schedule.plugin", text("\"{}\"", flags.scheduler), "--scheduler", {}, {"--scheduler"}},
-                {"parallel.pipeline", triax::to_text(flags.shape.pipeline), "--pipeline", {}, {"--pipeline"}},
-                {"parallel.chunks", triax::to_text(flags.shape.chunks), "--chunks", {}, {"--chunks"}}};
+  out.is_from_flags = true;
+  for (const char* flag : {"--scheduler", "--pipeline", "--microbatches"})
+    out.values.push_back({flag, {}, flag, {}, {flag}});
+  if (flags.has_chunks) {
+    out.values.push_back({"--chunks", {}, "--chunks", {}, {"--chunks"}});
+  } else {
+    out.values.push_back({"--chunks", triax::to_text(flags.shape.chunks), "default"});
+  }
+  for (const Override& override : overrides)
+    out.values.push_back({override.key, override.value, "--set", {}, {"--set"}});
   config::Diagnostics refusals;
   for (const Refusal& refusal : plugin::check_environment()) refusals.add({}, refusal);
   std::vector<plugin::SearchFolder> folders;

@@ -20,6 +20,7 @@ namespace triax::app {
 struct ScheduleFlags {
   std::string scheduler;
   PipelineShape shape;
+  bool has_chunks = false;          // given, not the default
   std::vector<std::string> folders; // searched first
 };
 
@@ -37,8 +38,9 @@ struct ScheduleSource {
   int prefetch = schedule::kDefaultPrefetch;
   Layout layout = Layout::ptd(1, 1, 1);
   std::filesystem::path folder;              // of a run; else empty
-  std::vector<config::ResolvedValue> values; // positions for error messages
-  std::vector<config::Diagnostic> refusals;  // if not empty, the other members are not valid
+  std::vector<config::ResolvedValue> values; // positions for error messages; of flags, by the names of the flags
+  bool is_from_flags = false;
+  std::vector<config::Diagnostic> refusals; // if not empty, the other members are not valid
 };
 
 ScheduleSource source_from_run(const std::string& file, const std::vector<config::Override>& overrides);

@@ -10,6 +10,7 @@
 #include "plugin/probe_process.hpp"
 #include "schedule/csv_violations.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/schedule_flags.hpp"
 #include "schedule/verify.hpp"
 #include "train/plugins.hpp"
 
@@ -39,7 +40,7 @@ std::vector<config::Diagnostic> diagnostics_of(const ScheduleSource& source,
   if (source.file) violations = without_consequences(std::move(violations));
   std::vector<config::Diagnostic> out;
   for (std::size_t at = 0; at < std::min(violations.size(), schedule::kMaxShownViolations); ++at)
-    out.push_back(config::diagnose(named(source, violations[at]), source.values));
+    out.push_back(diagnose(source, named(source, violations[at])));
   if (violations.size() > schedule::kMaxShownViolations)
     out.push_back(config::diagnostic(ErrorCode::kInvalidSchedule,
                                      text("... and {} more", violations.size() - schedule::kMaxShownViolations)));
@@ -103,7 +104,7 @@ void ask_scheduler(const ScheduleSource& source, VerifiedSchedule& out) {
 VerifiedSchedule refused(const ScheduleSource& source, const Refusals& answer) {
   VerifiedSchedule out;
   out.status = kRefused;
-  for (const Refusal& refusal : answer) out.problems.push_back(config::diagnose(refusal, source.values));
+  for (const Refusal& refusal : answer) out.problems.push_back(diagnose(source, refusal));
   return out;
 }
 

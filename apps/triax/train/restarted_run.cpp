@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMaxIdleStarts = 3;
 
-/// What is known of a start of the run that has ended.
+/// A start of the run that has ended.
 struct Ended {
   int status = 0;      // exit status, in a shell's form
   bool failed = false; // a rank or the process was lost, or a rank had an error

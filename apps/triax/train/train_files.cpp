@@ -28,11 +28,11 @@ config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> 
   out.run->checkpoint.load = "weights";
   try {
     out.run->checkpoint.from = std::filesystem::absolute(train::find_checkpoint(arguments.checkpoint));
-  } catch (const Error& error) {
+  } catch (const train::CheckpointError& error) {
     out.run.reset();
-    out.refusals.push_back(config::diagnostic(
-        ErrorCode::kMissing, "--checkpoint: " + (error.where().empty() ? "" : error.where() + ": ") + error.message(),
-        error.hint()));
+    const std::string where = error.where().empty() ? "" : error.where() + ": ";
+    out.refusals.push_back(config::file_diagnostic(
+        error.code(), Error(where + error.message(), "--checkpoint", error.hint()), "--checkpoint"));
   }
   return out;
 }

@@ -81,7 +81,7 @@ class TrainingProcess final : public LaunchedRank {
   int work(launch::Job& job, os::StopSignals& signals) override {
     const config::RunConfig& run = run_config();
     const auto log = make_log(run);
-    const os::StopSignalLog signals_to(signals, *log);
+    const os::StopSignalLog signals_to(signals, *log, run.evaluates ? os::kEndOfBatch : os::kEndOfStep);
     if (is_reporter()) {
       log->info("{}", start_line(run, checked_, placement()));
       if (const std::string split = split_text(run); !split.empty()) log->info("{}", split);

@@ -29,7 +29,7 @@ void print(const Json& object) {
   result_out() << text_of(object);
 }
 
-/// What follows the result, on stderr: left out if stderr takes no output, so that the process ends.
+/// The stream of text after the result: stderr. Text is left out if stderr takes no output, so that the process ends.
 std::ostream& after_result() {
   result_out().flush();
   static std::ostream& out = os::new_stderr_stream();
@@ -78,7 +78,7 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
   out["traffic"] = traffic_json(result.traffic);
 }
 
-/// Of a process that ends at once: all other values are null.
+/// The object of a process that ends at once: all other values are null.
 Json stopped_at_once(const TrainArguments& arguments, int signal, const TrainedSteps& steps) {
   Json out = head(arguments, "stopped", 128 + signal);
   out["signal"] = signal_name(signal);
@@ -133,7 +133,7 @@ int end_status(const train::LoopResult& result) {
   return result.signal != 0 ? 128 + result.signal : kFailed;
 }
 
-/// Of an evaluation nothing is saved, so a stop loses it.
+/// A stop loses an evaluation, of which nothing is saved.
 int TrainReport::evaluated(const config::RunConfig& run, const train::LoopResult& result) const {
   const int status = result.signal != 0 ? 128 + result.signal : kDone;
   if (arguments_.json && !has_printed_.test_and_set()) {

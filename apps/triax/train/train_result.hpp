@@ -36,7 +36,7 @@ class TrainedSteps {
   std::atomic<std::int64_t> count_ = 0, last_ = 0;
 };
 
-/// What a supervised process sends, as a line, once a step is done. Before it fails, it sends the object of --json.
+/// The line that a supervised process sends once a step is done. Before it fails, it sends the object of --json.
 inline constexpr std::string_view kBegunMessage = "begun";
 
 class TrainReport {
@@ -54,7 +54,7 @@ class TrainReport {
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
   /// The process is about to end at once because of a signal. Any thread.
   void ended_at_once(const config::RunConfig& run, int signal, const TrainedSteps& steps) const;
-  /// What --json prints if a signal ends the process before it trains.
+  /// The object that --json prints if a signal ends the process before it trains.
   std::string ended_before(int signal) const;
 
  private:
@@ -64,7 +64,7 @@ class TrainReport {
   mutable std::atomic_flag has_printed_; // the object of --json
 };
 
-/// What --json prints of a failed run. `folder`: of the run; may be empty. `rank`: -1: none.
+/// The object that --json prints of a failed run. `folder`: of the run; may be empty. `rank`: -1: none.
 std::string failure_text(const TrainArguments& arguments, const std::string& folder, int rank, const std::string& why,
                          int status);
 

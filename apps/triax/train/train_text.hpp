@@ -29,7 +29,7 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
 /// that only model time, "ran 2 steps: kernels-sim computed nothing, ..."; then what is missing.
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result);
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result);
-/// Of a run that has no step left.
+/// The line of a run that has no step left.
 std::string complete_line(const config::RunConfig& run, const train::LoopResult& result);
 /// The command that continues the run, or trains it for twice as many steps, quoted for a shell. Without a checkpoint,
 /// from new weights in another folder; the same command if the last step could not be saved.

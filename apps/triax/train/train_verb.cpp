@@ -78,7 +78,7 @@ std::optional<train::LoopResult> train_threads(const LocalRun& here) {
                               here.ends_at_start});
 }
 
-/// What earlier starts of the run have left of train.time_limit.
+/// The rest of train.time_limit after earlier starts of the run.
 std::string time_left(double limit_s, Clock::time_point began) {
   const double elapsed = std::chrono::duration<double>(Clock::now() - began).count();
   return text("{}s", static_cast<std::int64_t>(std::max(1.0, limit_s - elapsed)));
@@ -115,7 +115,7 @@ std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const 
   return out;
 }
 
-/// What a run has while it trains, apart from its configuration. A run that evaluates has no files.
+/// The files and logs of a run while it trains. A run that evaluates has no files.
 struct RunFiles {
   std::optional<train::RunFolder> folder;
   std::optional<train::MetricsLock> metrics;
@@ -142,7 +142,7 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
                 RunFiles& files, os::StopSignals& signals) {
   const config::RunConfig& run = *loaded.run;
   const std::vector<std::unique_ptr<Log>>& logs = files.logs;
-  const os::StopSignalLog signals_to(signals, *logs.front());
+  const os::StopSignalLog signals_to(signals, *logs.front(), run.evaluates ? os::kEndOfBatch : os::kEndOfStep);
   log_start(*logs.front(), run, asked, arguments.restart);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
   const TrainReport report(arguments);
@@ -178,7 +178,7 @@ int train_ranks(const TrainArguments& arguments, const config::LoadResult& loade
   return report.ended(run, *result);
 }
 
-/// What prevents the run; empty: nothing. `asked` is set if there is a run.
+/// The errors that prevent the run. `asked` is set if there is a run.
 std::vector<config::Diagnostic> check_run(const TrainArguments& arguments, const config::LoadResult& loaded,
                                           train::CheckedRun& asked) {
   if (!loaded.run) return loaded.refusals;

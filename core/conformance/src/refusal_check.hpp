@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every refusal of a plugin must have: a message, and the keys that the user can change.
+// Checks that a refusal of a plugin has a message, and the keys that the user can change.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ void run_body(const Check& check, Report& report) {
   }
 }
 
-/// What ranks were doing, and what was printed, behind the text of a crash or a hang.
+/// The text of a crash or a hang, followed by the activities of ranks and the printed output.
 std::string with_details(std::string what, const Activities& activities, const std::string& printed) {
   if (const std::string calls = calls_text(activities); !calls.empty()) what += "; " + calls;
   if (!printed.empty()) what += "; it printed: " + printed;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/scaled_text.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::cuda {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "triax/cuda/cuda_check.hpp"
+
 #include <filesystem>
 
-#include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA device: a GPU as a rank's device.
+#include "triax/cuda/cuda_device.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,8 +13,7 @@
 #include "cuda_recording.hpp"
 #include "cuda_stream.hpp"
 #include "device/movement.hpp" // of the core: checks of views, and rounding of fill values
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/lazy_load_guard.hpp"
 
 namespace triax::cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_events.hpp"
 
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {

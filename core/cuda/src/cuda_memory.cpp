@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/bytes_text.hpp"
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {

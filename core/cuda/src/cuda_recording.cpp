@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_recording.hpp"
 
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::cuda {
 

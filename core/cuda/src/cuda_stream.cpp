@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "cuda_memory.hpp"
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/launch_blocking.hpp"
 #include "triax/error.hpp"
 

@@ -173,7 +173,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   std::atomic<ActionId> last_action_{kNoAction};
 };
 
-/// What the verifier may assume of a backend: its guarantees. If one is not kept, a verified program may deadlock.
+/// The guarantees of a backend, on which the verifier relies. If one is not kept, a verified program may deadlock.
 struct CommTraits {
   enum class Order { serial, channel, tagged }; // one order for the device | one per edge | no order
   enum class Send { rendezvous, buffered };     // a send completes with its receive | when it is buffered
@@ -189,10 +189,9 @@ struct CommTraits {
   bool stream_ordered = false; // on CUDA, all work is on the native stream, so a CUDA graph can capture it
 };
 
-/// What a run needs from a backend.
+/// The requirements of a run on a backend.
 struct CommRequest {
   DeviceKind device = DeviceKind::host;
-  std::vector<DType> dtypes;
   std::vector<std::string> axes; // the axes that it serves
   bool ranks_are_threads = false;
   /// Whether to check what this machine has: its network devices, transports and environment. If false, the run
@@ -208,7 +207,7 @@ class TRIAX_API CommBackend : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kCommunicatorInterface;
 
   virtual ~CommBackend();
-  /// What the backend guarantees; see [C1].
+  /// The guarantees of the backend; see [C1].
   virtual CommTraits traits() const = 0;
   /// Every reason why it cannot serve the run, or none. Called before any rank is started.
   virtual Refusals supports(const CommRequest& request) const = 0;

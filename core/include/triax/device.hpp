@@ -28,7 +28,7 @@
 
 namespace triax {
 
-/// What a device computes on. sim: it takes the time of a model and computes nothing.
+/// The hardware of a device. sim: it takes the time of a model and computes nothing.
 enum class DeviceKind { host, cuda, sim };
 /// "host"
 TRIAX_API std::string_view name_of(DeviceKind kind) noexcept;

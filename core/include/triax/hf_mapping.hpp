@@ -45,8 +45,8 @@ struct HfKey {
   /// An option and its value, as --set takes it, that another key sets: with other values of that option, this key is
   /// neither read nor written. {"rope_scaling", "llama3"} for the factor of a scaling.
   std::pair<std::string, std::string> only_with = {};
-  /// Of an alternative: export writes it too, for programs that read only this name. It leaves the key out where the
-  /// value is that of files without it.
+  /// True for an alternative key that export writes too, for programs that read only this name. It leaves the key out
+  /// where the value is that of files without it.
   bool also_written = false;
 };
 
@@ -56,7 +56,7 @@ struct HfCopy {
   std::string tensor, of;
 };
 
-/// What `architectures` of config.json names. It does not depend on the model's options.
+/// An architecture, as `architectures` of config.json names it. It does not depend on the model's options.
 struct HfArchitecture {
   std::string name;       // "GPT2LMHeadModel"
   std::string model_type; // "gpt2"
@@ -71,6 +71,10 @@ struct HfArchitecture {
   std::vector<HfCopy> copies = {};
   /// Buffers, of any type: "transformer.h.{}.attn.bias", or a name without a number.
   std::vector<std::string> ignored_tensors = {};
+  /// Lists of the file with the one value, as JSON, that their elements may have: {"layer_types",
+  /// "\"full_attention\""}. Other elements are refused. The list may be absent or null; export writes that of the
+  /// imported model.
+  std::vector<std::pair<std::string, std::string>> constant_lists = {};
 };
 
 /// How one parameter is stored. In names, "{}" stands for a number, the same in all names of the row; a name has one at
@@ -99,10 +103,10 @@ class TRIAX_API HfMapping {
   /// Must not depend on the options: before config.json is read, they have their defaults, and those without a default
   /// the smallest value of their range, or the first of their choices.
   virtual std::vector<HfArchitecture> architectures() const = 0;
-  /// Of a model with these options. Rows whose parameter the model does not have are not used; every parameter needs a
-  /// row. Tied parameters have one: that of the first layer. May throw Error if the architecture cannot store a model
-  /// with these options: export then takes the next one. Import reads the tensors as those of another architecture that
-  /// the same options fit, and refuses the model if there is none.
+  /// The parameters of a model with these options. Rows whose parameter the model does not have are not used; every
+  /// parameter needs a row. Tied parameters have one: that of the first layer. May throw Error if the architecture
+  /// cannot store a model with these options: export then takes the next one. Import reads the tensors as those of
+  /// another architecture that the same options fit, and refuses the model if there is none.
   virtual std::vector<HfParameter> parameters(std::string_view architecture) const = 0;
   /// Options of this model whose value stands for one that the model computes, such as 0 for a default, with the
   /// computed value as --set takes it: {"inner", "11008"}. Export writes these values to config.json.

@@ -26,8 +26,9 @@ inline constexpr std::string_view kDataAxis = "data";
 inline constexpr std::string_view kPipelineAxis = "pipeline";
 /// @}
 
-/// What the ranks of an axis divide among them. layers: each has different stages; one axis at most. tensors: each has
-/// a part of the parameters that name the axis in ParamSpec::cuts. samples: each has different microbatches.
+/// The work or data that the ranks of an axis divide among them. layers: each has different stages; one axis at most.
+/// tensors: each has a part of the parameters that name the axis in ParamSpec::cuts. samples: each has different
+/// microbatches.
 /// positions: each has some positions of every sample.
 enum class Divides : std::uint8_t { layers, tensors, samples, positions };
 

@@ -71,7 +71,7 @@ struct ParamSpec {
   }
 };
 
-/// What layers are created for. generate: forwards without dropout, of some rows of a sequence at a time.
+/// The purpose of layers. generate: forwards without dropout, of some rows of a sequence at a time.
 enum class Purpose : std::uint8_t { train, generate };
 
 /// Consecutive positions of a sequence.
@@ -134,7 +134,7 @@ struct LayerContext {
   std::int64_t max_rows = 0; // rows of the largest call, s; in training all positions
   Purpose purpose = Purpose::train;
 
-  /// Of these rows of the residual stream, those of this rank. With sequence parallelism, their number must be
+  /// The rows of this rank, among these rows of the residual stream. With sequence parallelism, their number must be
   /// divisible by the tensor size.
   Rows own(const Rows& rows) const {
     if (!sequence_parallel) return rows;
@@ -172,8 +172,8 @@ struct LayerCall {
   const Groups& groups;
   TensorView samples;  // i64 [b], running number of each sample; empty when generating
   bool dropout = true; // false in evaluation and when generating
-  /// Of forward: only the stash is wanted, with the same bits as at the first call. The outputs are empty views; leave
-  /// out the work that only they need.
+  /// True for a forward of which only the stash is wanted, with the same bits as at the first call. The outputs are
+  /// empty views; leave out the work that only they need.
   bool again = false;
   double loss_gradient = 1; // 1 / tokens of the global batch
   const StepScalars* scalars = nullptr;
@@ -235,7 +235,7 @@ struct ModelInfo {
   std::int64_t sequence = 0; // tokens per sample (s)
 };
 
-/// What a run needs from a model.
+/// The requirements of a run on a model.
 struct ModelRequest {
   std::int64_t vocab = 0;
   std::int64_t micro = 1;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers: they update master weights and named state from gradients. The engine owns and shards all three.
-// A step is called once for each stage of the rank, with the parameters of the stage.
+// A step is called at least once for each stage of the rank, with parameters of the stage: with all of them, or in
+// parts where state is offloaded.
 //
 // Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
 // enqueued on the stream. Errors: Error.
 //
-// What step() must do. The operations `adamw` and `sgd` of a kernel set do all of it; an optimizer with its own loops
+// The duties of step(). The operations `adamw` and `sgd` of a kernel set do all of it; an optimizer with its own loops
 // over host memory does it itself:
 // - call Stream::ready() of StepArgs::op before it reads or writes a view or the scalars: earlier work may still run;
 // - return without a change if StepScalars::skip is not 0: gradients may be infinite or NaN;
@@ -59,7 +60,7 @@ struct ParameterShard {
   /// @}
 };
 
-/// What the engine allocates for an optimizer.
+/// The properties of an optimizer, from which the engine allocates its state.
 struct OptimizerTraits {
   std::vector<std::string> state; // distinct names of a parameter's state tensors ("m", "v"), which start as zeros;
                                   // of letters, digits, "_" and "-"
@@ -83,7 +84,7 @@ struct StepArgs {
   ActionId action = kNoAction;
 };
 
-/// What a run needs from an optimizer, before a device is opened.
+/// The requirements of a run on an optimizer, before a device is opened.
 struct OptimizerRequest {
   DType master = DType::f32; // of master weights, gradients and state
   /// Where the memory of the shards and of StepScalars is. On DeviceKind::host, step() may compute on the views itself,

@@ -57,7 +57,7 @@ struct LinearOptions {
   Init init{}; // of the weight
   bool bias = true;
   Activation act = Activation::none; // of a ColumnLinear's output
-  /// Of a ColumnLinear's output: `parts` outputs that lie side by side, each split over the tensor ranks. The weight is
+  /// The number of outputs of a ColumnLinear that lie side by side, each split over the tensor ranks. The weight is
   /// [parts, out/parts, in]. The gate and the up projection of SwiGLU are two parts, with Activation::silu_mul.
   std::int64_t parts = 1;
 };

@@ -71,13 +71,13 @@ struct PlanTime {
   double step() const { return compute + imbalance + bubble + tensor + pipeline + data + optimizer + fixed; }
 };
 
-/// What a plan certainly takes.
+/// Lower bounds of a plan's time and memory.
 struct PlanBounds {
   double step_s = 0;       // no more than PlanTime::step()
   std::uint64_t bytes = 0; // no more than PlanEvaluation::bytes
 };
 
-/// What a plan takes.
+/// The time and memory of a plan.
 struct PlanEvaluation {
   bool fits = false;       // into the memory of a device
   std::uint64_t bytes = 0; // of the rank that needs most; exact if the plan fits, else a lower bound
@@ -91,10 +91,10 @@ class TRIAX_API PlanEvaluator {
   /// The same in each call.
   virtual const PlanSpace& space() const = 0;
   /// Microseconds. The time of a plan that does not fit may be too low. Empty: a plugin of the run refuses the plan,
-  /// or it is balanced, may fit, and has the stages of another plan of the space, which is not.
+  /// or the plan is balanced and has the same stages as an unbalanced plan of the space.
   virtual std::optional<PlanBounds> bounds(const TrainingPlan& plan) = 0;
   /// The predicted step. Simulates the schedule, in about a millisecond for a long pipeline; the answer is kept. Empty:
-  /// as bounds(), or what its schedule keeps alone does not fit.
+  /// as bounds(), or the activations in flight alone exceed the memory.
   virtual std::optional<PlanTime> time(const TrainingPlan& plan) = 0;
   /// The predicted step, its memory, and whether it fits; several milliseconds. The answer is kept. Empty:
   /// as bounds().

@@ -29,7 +29,7 @@
 
 namespace triax {
 
-/// What the constructor of a plugin gets.
+/// The arguments of a plugin's constructor.
 struct PluginContext {
   const Options& options;
   Log& log;

@@ -15,7 +15,7 @@
 
 namespace triax {
 
-/// What random numbers are for: a part of the key.
+/// The purpose of random numbers: a part of the key.
 enum class RandomPurpose : std::uint32_t { weights = 1, dropout = 2, data = 3, test = 4 };
 
 /// Key of the generator: 64 bits.

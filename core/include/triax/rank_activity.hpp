@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the main thread of a rank is doing: the plugin call or the wait that it is in, and whether it makes progress. A
+// The activity of a rank's main thread: the plugin call or the wait that it is in, and whether it makes progress. A
 // watchdog on another thread reads it, and can name the plugin whose call does not return.
 //
 // Threads: written by the thread that it is bound to, read by any. Ownership: borrows names and types, which must
@@ -21,7 +21,7 @@
 
 namespace triax {
 
-/// What a rank is doing, for reports of ranks that are stuck.
+/// The activity of a rank, for reports of ranks that are stuck.
 class TRIAX_API RankActivity {
  public:
   enum class Kind : std::uint8_t {
@@ -30,7 +30,7 @@ class TRIAX_API RankActivity {
     wait,        // in a call that waits without polling, and keeps its own deadline
   };
 
-  /// What the rank is in. Of `plugin` and `object`, one or none is set.
+  /// The call or wait of the rank. At most one of `plugin` and `object` is set.
   struct Call {
     Kind kind = Kind::engine;
     const char* what = nullptr;

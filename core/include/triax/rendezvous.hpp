@@ -31,14 +31,14 @@ TRIAX_API std::string ranks_text(const Group& group);
 /// The exchange of one member with the others while they join a group.
 class TRIAX_API Rendezvous {
  public:
-  /// What the member has: all must outlive the rendezvous.
+  /// The objects that the member uses; all must outlive the rendezvous.
   struct Context {
     const Group& group;
     Store& store;
     Device& device;
     Deadline deadline;
   };
-  /// What one member published.
+  /// The texts that one member published.
   using Entry = std::vector<std::string>;
 
   /// `backend` is the plugin's name, and `version` that of its protocol: all members must have the same. A member's

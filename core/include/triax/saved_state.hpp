@@ -20,9 +20,9 @@ class TRIAX_API SavedState {
   /// The state after the last step: UTF-8, at most 64 KiB. It must be the same on all ranks, because the run may
   /// continue with other ranks: rank 0's text is saved.
   virtual std::string save() const = 0;
-  /// What save() returned at the step after which the run continues. Called on all ranks before a step: the first one
-  /// (of an optimizer, after prepare()), or a later one if the run goes back (train.nonfinite = "rewind"). Throws Error
-  /// for a text that it cannot read.
+  /// Restores the text that save() returned at the step after which the run continues. Called on all ranks before a
+  /// step: the first one (of an optimizer, after prepare()), or a later one if the run goes back (train.nonfinite =
+  /// "rewind"). Throws Error for a text that it cannot read.
   virtual void load(std::string_view state) = 0;
 
  protected:

@@ -36,7 +36,8 @@ class TRIAX_API DescribedLayer : public Layer {
   /// @}
 
  protected:
-  /// Of the residual stream, [rows, b, h]: the rows of this rank with sequence parallelism, else all of a call.
+  /// The shape of the residual stream, [rows, b, h]: the rows of this rank with sequence parallelism, else all of a
+  /// call.
   Shape stream_shape() const { return {context_.own_rows(), context_.micro, hidden_}; }
   /// The residual stream as a boundary; `life`: how long a layer reads it as its input.
   TensorSpec stream(Life life = Life::forward_only) const {
@@ -81,8 +82,9 @@ std::string nearest_values(std::int64_t number, std::int64_t limit, Fits fits) {
   return below >= 1 ? text("{} or {}", below, above) : text("{}", above);
 }
 
-/// What these layers cannot serve: positions that cannot be divided for sequence parallelism, a tensor rank without
-/// tokens, a compute type that is not floating. `sequence`: s; `heads`: what else the tensor ranks divide, for hints.
+/// The reasons why these layers cannot serve a request: positions that cannot be divided for sequence parallelism, a
+/// tensor rank without tokens, a compute type that is not floating. `sequence`: s; `heads`: what else the tensor ranks
+/// divide, for hints.
 TRIAX_API Refusals shared_layer_refusals(const ModelRequest& request, const Layout& layout, std::string_view plugin,
                                          std::int64_t sequence, std::int64_t heads);
 

@@ -61,7 +61,7 @@ void Call::resume() noexcept {
 void Call::check_peers() noexcept {
   if (++idle_polls_ % kLongIdle == 0 || endpoints_.anyone_left()) check_messages();
   if (!endpoints_.anyone_left()) return;
-  // What a member sent before it left has arrived by now.
+  // Messages that a member sent before it left have arrived by now.
   for (std::size_t i = 0; i < requests(); ++i) {
     const Request& request = request_at(i);
     if (!request.open() || !endpoints_.left(request.member)) continue;

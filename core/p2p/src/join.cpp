@@ -2,7 +2,7 @@
 #include "triax/p2p/join.hpp"
 
 #include "bootstrap.hpp"
-#include "communicator.hpp"
+#include "p2p_communicator.hpp"
 
 namespace triax::p2p {
 

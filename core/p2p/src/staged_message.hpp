@@ -25,7 +25,8 @@ struct StagedMessage {
   std::size_t bytes = 0, piece = 1;
   std::byte* buffers = nullptr;
   Tag tag = 0;
-  /// Of member `first + i` at piece k: requests[k % 2 * stride + i], for members from first to last except `own`.
+  /// The request of member `first + i` at piece k is requests[k % 2 * stride + i], for members from first to last
+  /// except `own`.
   Request* requests = nullptr;
   int stride = 1, first = 0, last = 0, own = -1;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention over parts of the keys needs: delta of its backward, and the merge of two parts.
+// Operations of attention over parts of the keys: delta of its backward, and the merge of two parts.
 #include <algorithm>
 #include <cmath>
 #include <limits>

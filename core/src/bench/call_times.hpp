@@ -28,7 +28,7 @@ class CallTimes {
   void clear() noexcept { count_ = 0; }
   /// Sorts the durations, so that quantile() can be called until the next add().
   void sort() noexcept { std::sort(seconds_.begin(), seconds_.begin() + static_cast<std::ptrdiff_t>(size())); }
-  /// Of sorted durations; 0 if there are none. `share`: 0 is the smallest, 1 the largest.
+  /// A quantile of the sorted durations; 0 if there are none. `share`: 0 is the smallest, 1 the largest.
   double quantile(double share) const noexcept {
     if (size() == 0) return 0;
     return static_cast<double>(
@@ -57,7 +57,7 @@ double time_calls(std::int64_t calls, CallTimes& times, Call call) {
   return seconds_between(begin, last) / static_cast<double>(calls);
 }
 
-/// What time_calls() adds to each call on this machine, in seconds.
+/// The time that time_calls() adds to each call on this machine, in seconds.
 double loop_overhead_s();
 
 } // namespace triax::bench

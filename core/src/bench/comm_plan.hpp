@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured of communicators: one side, or two that take turns, and their results.
+// A measurement of communicators: one side, or two that take turns, and their results.
 //
 // Threads: values, any. Errors: check() returns them.
 #pragma once
@@ -31,7 +31,7 @@ Refusals check(const CommPlan& plan);
 /// Whether this machine has the memory for the buffers of `ranks` ranks; `free_bytes` 0: not known.
 Refusals check_memory(const CommPlan& plan, int ranks, std::int64_t free_bytes);
 
-/// Of one side at one size. A call takes as long as on its slowest rank.
+/// The times of one side at one size. A call takes as long as on its slowest rank.
 struct SideTimes {
   std::int64_t calls = 0;                 // of a turn
   std::vector<double> turns_s;            // mean time of a call, by turn

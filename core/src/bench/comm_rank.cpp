@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kWarmupCalls = 3;
 constexpr double kMaxCalls = 100'000;
 
-/// Of the slowest rank.
+/// The result of the slowest rank.
 SizeResult slowest(const std::vector<std::string>& lines) {
   SizeResult out = read_size_result(lines.front());
   for (const std::string& line : lines) {
@@ -69,7 +69,7 @@ class MeasuredRank final : public control::JobAbort::Listener {
     for (CommSide& side : sides_) any |= side.progress();
     return any;
   }
-  /// Of the calls of a turn.
+  /// The deadline of the calls of a turn.
   Deadline deadline() const { return deadline_in(job_.plan.timeout_s + 2 * job_.plan.turn_s); }
 
   void measure(std::int64_t bytes) {
@@ -152,7 +152,7 @@ class MeasuredRank final : public control::JobAbort::Listener {
     return mean_of_turn(side, calls, times, begin);
   }
 
-  /// Of a message. Its calls are not timed separately.
+  /// The mean time of a message. The calls are not timed separately.
   static double mean_of_turn(const CommSide& side, std::int64_t calls, CallTimes& times, Clock::time_point begin) {
     const double mean = seconds_between(begin, Clock::now()) / static_cast<double>(calls * side.messages());
     times.add(static_cast<float>(mean));

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "bench/comm_rank.hpp"
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "triax/error.hpp"
 
 namespace triax::bench {

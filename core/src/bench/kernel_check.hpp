@@ -2,7 +2,7 @@
 // Whether a kernel set computes what it should, before it is timed: outputs are finite, change, and are equal when the
 // call is repeated; and those of two sets differ by rounding only.
 //
-// Of each output, at most the first 2^22 elements are compared. The memory of an output keeps its contents.
+// At most the first 2^22 elements of each output are compared. The memory of an output keeps its contents.
 //
 // Threads: one. Ownership: borrows the side. Blocking: waits for the device. Errors: Error with set and operation.
 #pragma once

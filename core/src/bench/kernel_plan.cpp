@@ -47,7 +47,7 @@ void refuse_bytes(double needed, const std::string& available, Refusals& out) {
                          "operations with --op"));
 }
 
-/// What no device has; integers hold the sizes of everything below it.
+/// Refuses sizes that no device has; integers hold the sizes of everything below it.
 void check_sizes_of_shapes(const KernelPlan& plan, Refusals& out) {
   constexpr double kMaxBytes = 1e15;
   if (const double needed = bytes_of_side(plan); needed > kMaxBytes)

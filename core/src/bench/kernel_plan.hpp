@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is measured of kernel sets: the operations of a GPT, one set or two that take turns, and the results.
+// A measurement of kernel sets: the operations of a GPT, one set or two that take turns, and the results.
 //
 // Threads: values, any. Errors: check() returns them.
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/rank_process.hpp"
 
+#include "bench/comm_processes.hpp"
 #include "bench/comm_rank.hpp"
-#include "bench/rank_processes.hpp"
 #include "launch/job.hpp"
 #include "os/stop_signals.hpp"
 #include "triax/error.hpp"

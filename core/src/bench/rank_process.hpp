@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of a measurement as a process: started by this program (rank_processes.hpp), or by mpirun, srun or torchrun.
+// A rank of a measurement as a process: started by this program (comm_processes.hpp), or by mpirun, srun or torchrun.
 //
 // Threads: the process's main thread, before it has others. Ownership: borrows what ProcessRequest refers to. Blocking:
 // until all ranks have ended. Errors: printed by one process, see `print`; Error if the job server cannot be made.

@@ -19,7 +19,7 @@ namespace triax::checkpoint {
 std::string folder_name(std::int64_t step);
 /// "weights-00003.safetensors": what rank 3 saves of the weights.
 std::string file_name(std::string_view content, int rank);
-/// Of a folder's name; empty for other names.
+/// The step in a folder's name; empty for other names.
 std::optional<std::int64_t> step_of(std::string_view folder_name);
 
 struct FoundCheckpoint {

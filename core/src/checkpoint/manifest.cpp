@@ -197,7 +197,7 @@ std::vector<CorpusContent> corpora_of(const Value& value) {
   return out;
 }
 
-/// Of all but the checksum itself.
+/// The checksum of everything but the checksum itself.
 std::string checksum_of(Json manifest) {
   manifest.erase("checksum");
   const std::string json = manifest.dump(1, ' ', false, Json::error_handler_t::replace);

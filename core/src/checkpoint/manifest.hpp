@@ -44,7 +44,7 @@ struct SavedFile {
   std::string header_checksum; // of all bytes before the data
 };
 
-/// What one rank has written.
+/// The files that one rank has written.
 struct SavedPart {
   std::vector<SavedFile> files;
   std::vector<SavedTensor> tensors;
@@ -87,7 +87,7 @@ struct Manifest {
   std::vector<std::string> mean_of; // folders of the checkpoints whose weights were averaged; else empty
 };
 
-/// Of now, as in Manifest::created.
+/// The current time, as in Manifest::created.
 std::string creation_time();
 
 /// The size of all files.

@@ -12,8 +12,8 @@
 
 namespace triax::checkpoint {
 
-/// What is wrong with the text: "is not valid JSON at line 1, column 9", "has the key "x" twice". `out` is then not
-/// defined. Empty: nothing.
+/// The defect of the text: "is not valid JSON at line 1, column 9", "has the key "x" twice". `out` is then not defined.
+/// Empty: nothing.
 std::string parse_strict(std::string_view json, Json& out);
 
 } // namespace triax::checkpoint

@@ -68,7 +68,7 @@ class Runner {
     ++starts_;
   }
 
-  /// What it has done in complete rounds. Destroys the side if it has not ended.
+  /// The results of the complete rounds. Destroys the side if it has not ended.
   SideResult take(std::size_t rounds) {
     side_.reset();
     out_.blocks.resize(2 * rounds);
@@ -101,7 +101,7 @@ class Runner {
       out_.steps.insert(out_.steps.end(), steps.begin(), steps.end());
   }
 
-  /// Of all ranks, since their start.
+  /// The traffic of all ranks since their start.
   std::vector<report::GroupTraffic> totals() const {
     std::vector<report::GroupTraffic> out;
     for (const report::WaitingRank& rank : side_->ranks()) report::add_traffic(out, rank.traffic);
@@ -165,7 +165,7 @@ std::vector<Pair> pairs(const Compared& of, double SideStep::*value) {
   return out;
 }
 
-/// Of the blocks of both sides.
+/// The rounds of the blocks of both sides.
 template <class Part>
 std::vector<Round> rounds_of_blocks(const Compared& of, const Part& part) {
   const auto values = [&part](const std::vector<Block>& blocks) {

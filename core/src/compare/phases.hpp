@@ -24,7 +24,7 @@ struct Phases {
   double step = 0;   // from the first rank's start to the last rank's end
 };
 
-/// Of one step. `ranks`: all ranks of the run, by rank.
+/// The phases of one step. `ranks`: all ranks of the run, by rank.
 Phases phases_of(std::span<const report::RankTimeline> ranks);
 
 } // namespace triax::compare

@@ -70,7 +70,7 @@ class Side {
 
   /// Steps that were done when it started: of the checkpoint that it began with.
   std::int64_t steps_at_start() const { return first_; }
-  /// What the ranks have reported at the end of the last turn.
+  /// The reports of the ranks at the end of the last turn.
   const std::vector<report::WaitingRank>& ranks() const { return ranks_; }
   /// The largest resident memory of all processes of the side, so far, in bytes.
   std::uint64_t peak_resident() const;

@@ -69,6 +69,13 @@ Diagnostic diagnostic(ErrorCode code, const Error& error) {
   return {error.what(), {code, {}, where + error.message(), error.hint()}, {}};
 }
 
+Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key) {
+  Diagnostic out{{}, {code, {}, error.message(), error.hint()}, {error.where()}};
+  if (!key.empty()) out.refusal.keys.push_back(key);
+  out.text = to_text(out.refusal, out.at, {});
+  return out;
+}
+
 Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint) {
   Diagnostic out{{}, {code, {}, std::move(message), std::move(hint)}, {}};
   out.text = to_text(out.refusal, {}, {});

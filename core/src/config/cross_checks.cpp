@@ -302,8 +302,8 @@ class Checks {
     if (!paths || !weights || weights->empty()) return;
     if (weights->size() != paths->size()) {
       refuse(make_refusal(ErrorCode::kConflict, {keys.weights, keys.paths},
-                          "{} has {} numbers, but {} names {} corpora", keys.weights, weights->size(), keys.paths,
-                          paths->size())
+                          "{} has {} number{}, but {} names {} corp{}", keys.weights, weights->size(),
+                          weights->size() == 1 ? "" : "s", keys.paths, paths->size(), paths->size() == 1 ? "us" : "ora")
                  .with_hint("write one for each, or leave {} out to weigh each by its number of tokens", keys.weights));
     }
     Refusals entries;

@@ -56,7 +56,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   return run;
 }
 
-/// What concerns training only has no effect.
+/// Turns off settings that concern training only.
 void set_to_evaluate(RunConfig& run) {
   run.evaluates = true;
   run.data.training = {{}, {}, run.data.training.key};

@@ -17,7 +17,7 @@
 
 namespace triax::config {
 
-/// What the run is loaded for. It determines what must exist on this machine.
+/// The purpose for which the run is loaded. It determines what must exist on this machine.
 enum class Purpose {
   train,
   /// To evaluate a checkpoint: needs only the corpora of data.validation, and may not be able to write to run.dir.
@@ -85,6 +85,8 @@ Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& va
 /// Errors that concern no key.
 Diagnostic diagnostic(ErrorCode code, const Error& error);
 Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint = {});
+/// An error whose where() is a file, a folder or a flag. `key`: the flag or argument that names it; may be empty.
+Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key = {});
 
 /// resolved.toml: every value, with its origin as a comment. In the run's folder it loads to the same run; in a copy of
 /// the folder, to the same run in that copy.

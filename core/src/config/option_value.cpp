@@ -64,7 +64,15 @@ bool readable(const triax_option& option, const std::string& toml) {
   }
 }
 
-/// What to write instead, if that is clear.
+/// "write an integer (1..65536), such as 8" for a key with one number; its default is the example.
+std::string number_hint(const triax_option& option) {
+  if (option.type != TRIAX_OPTION_INT && option.type != TRIAX_OPTION_FLOAT) return {};
+  std::string out = option.type == TRIAX_OPTION_INT ? "write an integer" : "write a number";
+  if (const std::string limits = plugin::limits_text(option); !limits.empty()) out += text(" ({})", limits);
+  return option.default_value ? text("{}, such as {}", out, option.default_value) : out;
+}
+
+/// The value to write instead, if that is clear.
 std::string hint_for(const triax_option& option, const Written& value) {
   if (is_list(option) && value.type != Written::Type::list) {
     const std::string listed = "[" + to_toml(value) + "]";
@@ -73,10 +81,10 @@ std::string hint_for(const triax_option& option, const Written& value) {
   // A number or boolean in quotes.
   if (value.type == Written::Type::string && !value.text.empty() && readable(option, value.text))
     return text("write {}", shortened(value.text));
-  if (element_type(option) != TRIAX_OPTION_INT || value.type != Written::Type::floating) return {};
+  if (element_type(option) != TRIAX_OPTION_INT || value.type != Written::Type::floating) return number_hint(option);
   const double number = std::strtod(value.text.c_str(), nullptr);
   const bool whole = std::abs(number) < 1e15 && number == std::floor(number);
-  return whole ? text("write {}", static_cast<std::int64_t>(number)) : std::string();
+  return whole ? text("write {}", static_cast<std::int64_t>(number)) : number_hint(option);
 }
 
 /// For a value that should be a string.
@@ -103,8 +111,9 @@ std::string quoted_list_hint(const Entry& entry) {
 
 std::string flag_hint(const triax_option& option, const Entry& entry) {
   if (is_list(option) && is_text(option)) return quoted_list_hint(entry);
+  if (!is_list(option)) return number_hint(option);
   const std::string listed = "[" + entry.value.text + "]";
-  const bool brackets = is_list(option) && !entry.value.text.empty() && readable(option, listed);
+  const bool brackets = !entry.value.text.empty() && readable(option, listed);
   return brackets ? text("write {}", shortened(listed)) : std::string();
 }
 

@@ -19,7 +19,7 @@
 
 namespace triax::config {
 
-/// What the names of plugins of a kind begin with: "sched-" for "scheduler".
+/// The prefix of the names of plugins of a kind: "sched-" for "scheduler".
 std::string_view plugin_prefix(std::string_view kind);
 
 /// Whether a plugin of this name is part of Triax. Also true for those that were left out of this build.

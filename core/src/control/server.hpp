@@ -37,8 +37,8 @@ struct ServerRequest {
   double silence_s = 600; // longest silence of a rank
 };
 
-/// What the constructor throws if this process may not open the files of a server of `world` ranks. Raises the soft
-/// limit as far as necessary.
+/// The error that the constructor throws if this process may not open the files of a server of `world` ranks. Raises
+/// the soft limit as far as necessary.
 std::optional<Error> open_files_error(int world);
 
 /// The last known state of a rank.

@@ -97,7 +97,7 @@ class BoundarySearch {
   /// @}
   bool is_within(int stage, int begin, int end) const { return partition_.time(stage, begin, end) <= limit_; }
 
-  /// Of equal values, the last stages get the fewest blocks, as in an even split.
+  /// Among equal values, the last stages get the fewest blocks, as in an even split.
   template <class Cost, class Combine>
   void add_stage(int stage, const Cost& cost, const Combine& combine) {
     next_.assign(columns_, kImpossible);

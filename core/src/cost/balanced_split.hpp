@@ -12,7 +12,7 @@
 
 namespace triax::cost {
 
-/// Of a layer, or of several.
+/// The load of a layer, or of several.
 struct StageLoad {
   std::int64_t time = 0;         // of all passes of a microbatch, in any unit; the sum of all layers is at most 2^31
   std::int64_t state_bytes = 0;  // weights, gradients, optimizer state

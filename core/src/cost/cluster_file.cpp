@@ -277,8 +277,10 @@ ClusterFile parse_cluster(const std::string& toml, const std::string& shown) {
   try {
     const config::Document document = config::parse_document(toml, shown, 0);
     return ClusterReader(document, shown).read();
-  } catch (const Error& error) { // not TOML
-    return {{}, {config::diagnostic(ErrorCode::kMalformed, error)}};
+  } catch (const config::SyntaxError& error) {
+    config::Diagnostics errors;
+    errors.add(error.at(), {ErrorCode::kMalformed, {}, error.message(), error.hint()});
+    return {{}, errors.sorted()};
   }
 }
 
@@ -289,7 +291,7 @@ ClusterFile read_cluster(const std::filesystem::path& file) {
   } catch (const Error& error) { // cannot be read
     const ErrorCode code = config::code_of_unreadable(file);
     const std::string examples = code == ErrorCode::kNotFound ? "; examples are in clusters/" : "";
-    return {{}, {config::diagnostic(code, Error(error.message(), error.where(), error.hint() + examples))}};
+    return {{}, {config::file_diagnostic(code, Error(error.message(), error.where(), error.hint() + examples))}};
   }
 }
 

@@ -32,7 +32,7 @@ std::string constant_line(const std::string& key, const Constant& of) {
               kOrigins[static_cast<std::size_t>(of.origin)], number_text(of.width));
 }
 
-/// What the tables [device] and [node] have besides constants.
+/// The keys of [device] and [node] that are not constants.
 std::string other_keys(const Cluster& cluster, const std::string& table) {
   if (table == "device") return text("name = {}\n", quoted_text(cluster.device.name));
   if (table != "node") return {};

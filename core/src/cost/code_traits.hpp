@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training program adds to the operations of its layers: what it fuses, stores, overlaps and waits for. The cost
-// model predicts published runs, which other programs made, and runs of this engine.
+// Properties of a training program beyond the operations of its layers: what it fuses, stores, overlaps and waits for.
+// The cost model predicts published runs, which other programs made, and runs of this engine.
 #pragma once
 
 #include <cstddef>

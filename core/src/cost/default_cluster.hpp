@@ -10,7 +10,7 @@
 
 namespace triax::cost {
 
-/// Of a CPU core for the host device, else of a data center GPU.
+/// The cluster of a CPU core for the host device, else of a data center GPU.
 Cluster default_cluster(DeviceKind device);
 
 } // namespace triax::cost

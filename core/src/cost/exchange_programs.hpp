@@ -13,7 +13,7 @@
 
 namespace triax::cost {
 
-/// What a group is: one pass, or, with model chunks, a forward and the backward directly after it.
+/// The content of a group: one pass, or, with model chunks, a forward and the backward directly after it.
 enum class PassGroups { passes, pairs };
 
 std::vector<schedule::Program> exchange_programs(const Schedule& schedule, schedule::Boundaries boundaries,

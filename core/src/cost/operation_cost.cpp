@@ -34,7 +34,7 @@ std::int64_t rows(const TensorView& view) {
 
 } // namespace
 
-/// What the operations of a product take, whatever it moves.
+/// The time of a product's operations, without that of its memory traffic.
 double OperationCost::tiles_s(const Product& product) const {
   const double peak = (product.element_bytes <= 2 ? device_.peak_16bit : device_.peak_32bit).value;
   const double processors = device_.multiprocessors.value;

@@ -223,7 +223,7 @@ CutShapes cut_shapes(const PipelineShape& shape, int periods) {
 
 namespace {
 
-/// What the busiest rank computes in a period of p microbatches.
+/// The compute time of the busiest rank in a period of p microbatches.
 double period_work(const PostedRows& rows, const PostedTimes& times) {
   std::vector<double> work(rows.rows.size());
   for (std::size_t stage = 0; stage < times.stages.size(); ++stage) {

@@ -34,7 +34,7 @@ class Blend {
   std::size_t corpora() const { return sums_.size() - 1; }
 
  private:
-  /// Of the first `samples` of corpora [first, last), the number in [first, middle).
+  /// The number of samples of [first, middle) among the first `samples` of corpora [first, last).
   std::int64_t left_of(std::size_t first, std::size_t middle, std::size_t last, std::int64_t samples) const;
 
   std::vector<std::uint64_t> sums_; // sum of the weights before each corpus; last entry: of all weights

@@ -35,7 +35,7 @@ struct TokenAt {
   std::int64_t id = 0;
 };
 
-/// What reading all tokens finds.
+/// The findings of a read of all tokens.
 struct TokenScan {
   std::optional<TokenAt> outside; // the first id that is negative or not in the vocabulary
   std::string checksum;           // of the bytes of PREFIX.bin (checksum.hpp); empty if an id is outside
@@ -84,7 +84,7 @@ class Dataset {
   /// Throws Error unless both are host i32 [s, samples].
   void check_views(std::size_t samples, const TensorView& tokens, const TensorView& targets) const;
   std::int64_t tokens() const { return file_.tokens(); }
-  /// Of the bytes of PREFIX.bin when the constructor read them (checksum.hpp).
+  /// The checksum of the bytes of PREFIX.bin when the constructor read them (checksum.hpp).
   const std::string& checksum() const { return checksum_; }
   /// Position in the stream of the first token of this sample.
   std::int64_t start_of(std::int64_t sample) const;

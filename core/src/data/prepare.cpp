@@ -57,7 +57,8 @@ class DocumentWriter {
   std::optional<TokenWriter>& validation() { return validation_; }
 
  private:
-  /// Of the first n documents, floor(n * fraction) are for validation: the next one is, if it increases this number.
+  /// The writer of the next document. Among the first n, floor(n * fraction) are for validation: the next one is, if it
+  /// increases this number.
   TokenWriter& writer() {
     const auto before = static_cast<double>(documents_);
     const bool grows = std::floor((before + 1) * fraction_) > std::floor(before * fraction_);

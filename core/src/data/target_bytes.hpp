@@ -17,7 +17,8 @@ struct TargetBytes {
   std::string unknown = {}; // why the number is not known; else empty
 };
 
-/// Of samples [0, count), each of `sequence` targets. The token that ends a document stands for no text.
+/// The bytes of text in samples [0, count), each of `sequence` targets. The token that ends a document stands for no
+/// text.
 TargetBytes target_bytes(const Corpora& corpora, const BlendedDataset& samples, std::int64_t sequence,
                          std::int64_t count);
 

@@ -23,7 +23,7 @@ using LinkerCache = std::multimap<std::string, std::filesystem::path>;
 /// Empty if the file does not exist, or has another format than that of glibc 2.2 and later.
 LinkerCache read_linker_cache(const std::filesystem::path& file = "/etc/ld.so.cache");
 
-/// What does not depend on the library that is searched for.
+/// The part of a search that does not depend on the library.
 struct LinkerPaths {
   std::vector<std::filesystem::path> library_path; // LD_LIBRARY_PATH
   LinkerCache cache;

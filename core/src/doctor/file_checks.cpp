@@ -51,7 +51,7 @@ std::vector<std::string> exported_names(const std::filesystem::path& file) {
   return out;
 }
 
-/// What was exported in place of the entry function, and the next step.
+/// The check of a library without the entry function: what it exports instead, and the next step.
 Check missing_entry(const std::vector<std::string>& names) {
   Check out{"exports", Outcome::problem, "it does not export " TRIAX_ENTRY_NAME};
   out.next = "end one source with TRIAX_PLUGIN(...), and build the library with triax_add_plugin()";

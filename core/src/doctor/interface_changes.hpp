@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changed between two versions of a plugin interface, from docs/plugins/changelog.md, which the build embeds.
+// The changes between two versions of a plugin interface, from docs/plugins/changelog.md, which the build embeds.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: none.
 #pragma once

@@ -117,7 +117,7 @@ std::vector<std::string> changes_since(const std::string& kind, std::uint32_t ve
   return out;
 }
 
-/// What a check of the descriptor found, if that is not a fault.
+/// The text of a check of the descriptor that found no fault.
 std::string ok_text(std::string_view check, const Json& facts) {
   if (check == plugin::kAbiCheck) return facts.at("abi");
   if (check == plugin::kToolchainCheck) return facts.at("toolchain");

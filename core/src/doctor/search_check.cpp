@@ -74,7 +74,7 @@ std::string searched_text(const plugin::SearchFolder& searched, const std::strin
               similar.empty() ? std::string("none is similar") : "similar: " + joined(similar));
 }
 
-/// What to do about the file that is there in place of NAME.so; empty if no file has another form of the name.
+/// The next step if another file is there in place of NAME.so; empty if no file has another form of the name.
 std::string next_step(const std::vector<plugin::SearchFolder>& folders, const std::string& name) {
   for (const plugin::SearchFolder& searched : folders) {
     for (const std::string& file : similar_files(searched.folder, name)) {

@@ -163,7 +163,7 @@ void Executor::walk(Walk& walk) {
   if (evaluates) evaluated_ = true;
 }
 
-/// What follows on the stream is ordered behind the optimizer's work, so the host waits only for the values that it
+/// Later work on the stream is ordered behind the optimizer's work, so the host waits only for the values that it
 /// reads. A capture is one piece of work, and an observer reads the times of all actions.
 void Executor::wait_for_device(const Walk& walk) {
   const Event end = walk.values && !walk.observer ? *walk.values : parts_.stream.record();

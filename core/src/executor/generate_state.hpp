@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank keeps while it generates: stages, weights, the cache of each sequence, tokens and logits. It is
-// constructed without memory, planned, and then allocated once.
+// The state of a rank that generates: stages, weights, the cache of each sequence, tokens and logits. It is constructed
+// without memory, planned, and then allocated once.
 //
 // Threads: the rank's main thread. Ownership: owns all of it; the model must outlive it. Blocking: allocate() and
 // load() copy. Errors: Error if the model cannot generate, if its layers do not fit together, or if a program is

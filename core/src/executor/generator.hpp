@@ -37,7 +37,7 @@ class Generator {
   /// Appends n tokens, at most max_rows, to all sequences: `tokens` is host memory, i32 [n, m*b]; column k*b + i is
   /// sample i of microbatch k. Throws Error if a token is not in the vocabulary, or the cache is full.
   void append(const TensorView& tokens);
-  /// Of the tokens of the last append(): host memory [n, b, V]. Only on ranks of the last stage.
+  /// The logits of the tokens of the last append(): host memory [n, b, V]. Only on ranks of the last stage.
   TensorView logits(int microbatch) const;
   /// All sequences begin anew, without tokens.
   void restart();

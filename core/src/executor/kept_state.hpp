@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank keeps from step to step and a file of the run must hold: master weights and the optimizer's state, as
-// parts of global tensors. The names, boxes and owners do not depend on how many ranks there are.
+// The state that a rank keeps from step to step and a file of the run must hold: master weights and the optimizer's
+// state, as parts of global tensors. The names, boxes and owners do not depend on how many ranks there are.
 //
 // Threads: constants, any thread; the views belong to the rank's main thread. Ownership: a KeptTensor refers to the
 // rank's state, which must outlive it. Errors: Error for a range outside the parameter.

@@ -17,7 +17,7 @@
 
 namespace triax::executor {
 
-/// What a layer has written in an action.
+/// The tensors that a layer has written in an action.
 struct LayerResults {
   int number = 0; // of the layer in the model
   const Layer& layer;

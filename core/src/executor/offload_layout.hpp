@@ -20,7 +20,7 @@ struct OffloadedPiece {
   std::size_t stride = 0;            // bytes from tensor to tensor
 };
 
-/// What is read, updated and written together: the pieces [first, end).
+/// A unit that is read, updated and written together: the pieces [first, end).
 struct OffloadBlock {
   int stage = 0;
   std::uint64_t offset = 0; // in the storage
@@ -49,7 +49,7 @@ class OffloadLayout {
 
   const std::vector<OffloadedPiece>& pieces() const { return pieces_; }
   const std::vector<OffloadBlock>& blocks() const { return blocks_; }
-  /// Of the storage.
+  /// The size of the storage.
   std::uint64_t bytes() const;
 
  private:

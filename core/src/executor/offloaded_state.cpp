@@ -83,7 +83,7 @@ void OffloadedState::make_calls() {
   }
 }
 
-/// What of the owned elements is in the piece.
+/// The owned elements that are in the piece.
 ParameterShard OffloadedState::shard_of(const ParameterShard& whole, std::size_t number) {
   const OffloadedPiece& piece = layout_.pieces()[number];
   ParameterShard out = whole;

@@ -42,7 +42,7 @@ class OffloadedState {
 
   /// Buffers; then makes the calls. After the memory of the parameters.
   void assign_memory(RankMemory& memory);
-  /// Of a stage, in order. Views are valid until the memory is assigned anew.
+  /// The calls of a stage, in order. Views are valid until the memory is assigned anew.
   std::vector<OptimizerCall> calls(int stage) const;
 
   /// `storage` holds zeros. Before start(), OffloadedTensor may write to it.

@@ -14,7 +14,7 @@ void gather(const Groups& groups, const std::string& group_name, const TensorVie
   group->wait(group->all_gather(part, whole, stream, id), stream);
 }
 
-/// Of the layers [first, end).
+/// Gathers the weights of the layers [first, end).
 void gather_layers(const Parameters& parameters, int first, int end, const Groups& groups, Stream& stream,
                    ActionId id) {
   for (int number = first; number < end; ++number)

@@ -38,11 +38,11 @@ struct Parameter {
   TensorView master;
   TensorView gradient;    // reduced and, of a tied parameter, added: all, or if `scattered` those of `owned`, flat
   TensorView accumulator; // of its first layer on this rank: what backwards add to, until it is reduced
-  /// What layers read; the master if the types are equal. If `resharded`, those of `owned`, flat.
+  /// The weights that layers read; the master if the types are equal. If `resharded`, those of `owned`, flat.
   TensorView working;
-  /// What ranks of a tied parameter exchange and add, of its layers in the order of the model: the reduced gradients,
-  /// or if `scattered` those of this rank's part with its padding, so that all data ranks send as much. The first
-  /// contains `gradient`.
+  /// The tensors that ranks of a tied parameter exchange and add, of its layers in the order of the model: the reduced
+  /// gradients, or if `scattered` those of this rank's part with its padding, so that all data ranks send as much. The
+  /// first contains `gradient`.
   std::vector<TensorView> exchanged;
   /// The pipeline ranks of `exchanged`. The gradient of another rank is a receive buffer.
   std::vector<int> ranks;
@@ -163,21 +163,21 @@ class Parameters {
   /// and optimizer steps use this order.
   std::vector<Parameter>& all() { return parameters_; }
   const std::vector<Parameter>& all() const { return parameters_; }
-  /// Of all pipeline ranks, in the order of the model; tied parameters once.
+  /// The parameters of all pipeline ranks, in the order of the model; tied parameters once.
   const std::vector<GlobalParameter>& global() const { return global_; }
   /// The largest size of all() of any pipeline rank.
   std::size_t most_on_a_rank() const;
   int here() const { return here_; }
-  /// Of the whole model.
+  /// The number of layers of the whole model.
   int layers() const { return static_cast<int>(layers_.size()); }
   /// The working weights that layer `number` reads, by slot of Pool::weights (without this pool, there is one set), and
   /// the accumulators of its gradients, in the order of its params().
   const std::vector<std::vector<TensorView>>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
   const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
-  /// Of the sharded buckets of a layer. A tied parameter is with its first layer on this rank.
+  /// The gathered weights of the sharded buckets of a layer. A tied parameter is with its first layer on this rank.
   const std::vector<GatheredWeights>& gathered_of(int number) const { return of_layer(number).gathered; }
-  /// Of those whose weights its stage must gather. Empty without Sharding::parameters.
+  /// Those of them whose weights its stage must gather. Empty without Sharding::parameters.
   const std::vector<UnshardedWeights>& unsharded_of(int number) const { return of_layer(number).unsharded; }
   /// The distinct reductions of the buckets of the model; the same list on all ranks.
   const std::vector<Reduction>& reductions() const { return reductions_; }

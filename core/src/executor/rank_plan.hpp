@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank's step needs and communicates, found by a dry run of its code: with views without data, and a
+// The memory, calls and communication of a rank's step, found by a dry run of its code: with views without data, and a
 // device, kernel set and communicators that only count.
 //
 // Threads: the rank's main thread. Ownership: values.

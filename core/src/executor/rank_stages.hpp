@@ -26,7 +26,7 @@ class RankStages {
   std::span<const std::unique_ptr<Stage>> all() const { return stages_; }
   Stage* find(int index) const; // null if the stage is on another rank
   Stage& at(int index) const;
-  /// Of the whole model, in order.
+  /// The layers of the whole model, in order.
   std::span<const Parameters::NumberedLayer> layers() const { return layers_; }
   /// Which data the layers of the rank read.
   BatchInputs inputs() const;

@@ -71,7 +71,7 @@ class Stage {
   /// Memory of its layers and boundaries, after assign_memory(), with the arena's alignment.
   std::vector<ActivationPart> activation_parts() const;
 
-  /// Of a generating stage, before each call: its number of rows. Views have that many until the next call.
+  /// Sets the number of rows of a generating stage, before each call. Views have that many until the next call.
   void set_rows(std::int64_t rows) { rows_ = rows; }
   /// Runs the layers of an F, B, I or W. `call` has all fields that do not depend on the layer. `search` looks at what
   /// each layer has written.
@@ -148,7 +148,7 @@ class Stage {
   void keep_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   void gather_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   /// @}
-  /// Of the group whose last layer this is.
+  /// Repeats the forwards of the group whose last layer this is.
   void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
                        const MicrobatchViews& batch);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;

@@ -231,7 +231,7 @@ void StepReductions::decide(double clip_grad, const LossScaling& scaling, const 
   context.device.download(host_scalars_, scalars_, context.stream);
 }
 
-/// Of a sample of the global batch. Global microbatch k*d + r is the k-th of sample rank r.
+/// The loss of a sample of the global batch. Global microbatch k*d + r is the k-th of sample rank r.
 double StepReductions::loss_of(std::int64_t sample) const {
   const StepValues of(batch_);
   const std::int64_t microbatch = sample / batch_.micro;

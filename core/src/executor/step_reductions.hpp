@@ -22,7 +22,7 @@
 
 namespace triax::executor {
 
-/// What the scalars of a step are computed with.
+/// The objects with which the scalars of a step are computed.
 struct ValueContext {
   Device& device;
   KernelSet& kernels;

@@ -5,15 +5,15 @@
 #include <cmath>
 #include <functional>
 
+#include "triax/element_type.hpp"
 #include "triax/error.hpp"
-#include "triax/half.hpp"
 #include "triax/random.hpp"
 
 namespace triax::executor {
 
 namespace {
 
-/// Of the key of its random numbers. It is not in random.hpp, because no plugin draws tokens.
+/// The purpose in the key of its random numbers. It is not in random.hpp, because no plugin draws tokens.
 constexpr RandomPurpose kSampling{5};
 
 template <class T>
@@ -63,20 +63,7 @@ TokenSampler::NonfiniteLogit TokenSampler::nonfinite() const {
 bool TokenSampler::read_finite(const TensorView& logits) {
   TRIAX_REQUIRE(logits.rank() == 1 && logits.size(0) >= vocab_ && logits.contiguous(), "logits of {} tokens, got {}",
                 vocab_, to_text(logits));
-  switch (logits.dtype()) {
-    case DType::f64:
-      copy<double>(logits, scores_);
-      break;
-    case DType::bf16:
-      copy<Bf16>(logits, scores_);
-      break;
-    case DType::f16:
-      copy<F16>(logits, scores_);
-      break;
-    default:
-      copy<float>(logits, scores_);
-      break;
-  }
+  with_type(logits.dtype(), [&]<class T>(T) { copy<T>(logits, scores_); });
   return std::ranges::all_of(scores_, [](double score) { return std::isfinite(score); });
 }
 

@@ -53,7 +53,7 @@ class TokenSampler {
     double weight = 0; // proportional to its probability
     std::int32_t token = 0;
   };
-  /// Of the last choose() with a temperature: the tokens that the steps have left.
+  /// The tokens that the steps of the last choose() with a temperature have left.
   std::span<const Candidate> candidates() const { return candidates_; }
 
  private:

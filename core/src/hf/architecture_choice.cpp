@@ -17,7 +17,7 @@ std::string listed(const std::vector<std::string>& names) {
   return out;
 }
 
-/// What the file names: "the architecture X".
+/// The architecture that the file names: "the architecture X".
 std::string wanted_text(const ModelConfig& config) {
   if (!config.architectures.empty())
     return text("the architecture {}", shortened(printable(config.architectures.front())));

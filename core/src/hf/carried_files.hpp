@@ -16,7 +16,7 @@ namespace triax::hf {
 
 inline constexpr const char* kCarriedFolder = "hf"; // in a checkpoint
 
-/// What a tokenizer is, for messages.
+/// The files of a tokenizer, for messages.
 inline constexpr const char* kTokenizerFiles = "tokenizer.json, vocab.json with merges.txt, or tokenizer.model";
 
 /// The names of those that the folder has. Throws Error for one that is not a regular file.

@@ -52,7 +52,7 @@ class MappedModel {
   /// Options that `texts` does not have get their default. `texts` must have "vocab".
   MappedModel(const MappedPlugin& plugin, const OptionTexts& texts);
 
-  /// What the model refuses, on one rank.
+  /// The refusals of the model, on one rank.
   Refusals refusals() const;
   /// The values that the model computes for options that stand for a default.
   OptionTexts resolved_options() const;

@@ -90,6 +90,11 @@ bool is_ignored(const std::string& key, const HfArchitecture& architecture) {
   return false;
 }
 
+bool is_constant_list(const std::string& key, const HfArchitecture& architecture) {
+  const auto has_key = [&key](const auto& list) { return list.first == key; };
+  return std::ranges::any_of(architecture.constant_lists, has_key);
+}
+
 /// A key that asks for nothing: switched off, or empty.
 bool asks_for_nothing(const std::string& json) {
   return json == "null" || json == "false" || json == "[]" || json == "{}";
@@ -149,6 +154,20 @@ class ConfigReading {
         refuse(text("{} is an object, and {} has one value there", key.key, architecture_.name), kOtherModel);
   }
 
+  void refuse_other_elements() {
+    for (const auto& [key, value] : architecture_.constant_lists) {
+      const auto found = config_.values.find(key);
+      const Json list = found == config_.values.end() ? Json() : Json::parse(found->second);
+      if (!list.is_null() && !list.is_array())
+        refuse(text("{} = {} is not a list", key, shown_json(found->second)), kOtherModel);
+      if (!list.is_array()) continue;
+      const auto other =
+          std::ranges::find_if(list, [&](const Json& each) { return !is_same_json(each.dump(), value); });
+      if (other != list.end())
+        refuse_value(text("{}[{}]", key, other - list.begin()), other->dump(), {HfValue{value, {}}});
+    }
+  }
+
   void refuse_others() {
     for (const auto& [key, json] : config_.values) {
       if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
@@ -192,7 +211,8 @@ class ConfigReading {
   }
 
   bool is_known(const std::string& key) const {
-    return std::ranges::find(architecture_.keys, key, &HfKey::key) != architecture_.keys.end();
+    return is_constant_list(key, architecture_) ||
+           std::ranges::find(architecture_.keys, key, &HfKey::key) != architecture_.keys.end();
   }
 
   void read(const HfKey& key) {
@@ -203,7 +223,8 @@ class ConfigReading {
     const std::string json = found == config_.values.end() ? key.absent : found->second;
     const auto listed =
         std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same_json(value.json, json); });
-    if (listed == key.values.end() && (key.option.empty() || key.only_values)) return refuse_value(key, json);
+    if (listed == key.values.end() && (key.option.empty() || key.only_values))
+      return refuse_value(key.key, json, key.values);
     if (key.option.empty()) return;
     const triax_option& row = reader_.rows.at(key.option);
     std::optional<std::string> option =
@@ -246,10 +267,10 @@ class ConfigReading {
            "change the file so that they are equal, if you can do without the difference");
   }
 
-  void refuse_value(const HfKey& key, const std::string& json) {
+  void refuse_value(const std::string& key, const std::string& json, const std::vector<HfValue>& values) {
     std::string allowed;
-    for (const HfValue& value : key.values) allowed += (allowed.empty() ? "" : " or ") + value.json;
-    refuse(text("{} = {} is not supported by {}, which has {}", key.key, shown_json(json), reader_.plugin, allowed),
+    for (const HfValue& value : values) allowed += (allowed.empty() ? "" : " or ") + value.json;
+    refuse(text("{} = {} is not supported by {}, which has {}", key, shown_json(json), reader_.plugin, allowed),
            "use another model, or choose a model plugin that supports it with --model");
   }
 
@@ -312,6 +333,7 @@ OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architec
   ConfigReading reading(config, architecture, reader, refusals);
   OptionTexts out = reading.options();
   reading.refuse_objects();
+  reading.refuse_other_elements();
   reading.refuse_others();
   reading.check_ignored();
   return out;
@@ -363,7 +385,7 @@ std::string config_text(const HfArchitecture& architecture,
   for (const auto& [key, json] : values) put(out, key, Json::parse(json));
   const Json before = carried.empty() ? Json::object() : read_json_file(carried, kMaxConfigBytes);
   for (const auto& [key, value] : before.items())
-    if (is_ignored(key, architecture) && !out.contains(key)) out[key] = value;
+    if ((is_ignored(key, architecture) || is_constant_list(key, architecture)) && !out.contains(key)) out[key] = value;
   // Without these keys, transformers takes the ids of the tokenizer that the first models of the architecture had.
   if (carried.empty())
     for (const char* key : {"bos_token_id", "eos_token_id"}) out[key] = nullptr;

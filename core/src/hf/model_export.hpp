@@ -46,7 +46,7 @@ class ModelExport {
  public:
   /// Checks everything but the bytes of the weights, the output first. `from` must outlive the object.
   ModelExport(checkpoint::TensorReader& from, ExportRequest request);
-  /// What the format cannot store. write() needs none.
+  /// The refusals for what the format cannot store. write() needs none.
   const Refusals& refusals() const { return refusals_; }
   ExportedModel write(const checkpoint::StopRequest& stop = {});
 

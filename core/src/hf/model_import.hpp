@@ -42,7 +42,7 @@ class ModelImport {
  public:
   /// Checks everything but the bytes of the weights, the outputs first. Throws Error for what cannot be read.
   explicit ModelImport(ImportRequest request);
-  /// What the folder asks for and the model cannot do, and tensors that do not fit. write() needs none.
+  /// The refusals for what the model cannot do, and for tensors that do not fit. write() needs none.
   const Refusals& refusals() const { return refusals_; }
   ImportedModel write(const checkpoint::StopRequest& stop = {});
 

@@ -40,6 +40,10 @@ class ArchitectureCheck {
       check_key(key);
       if (!key.option.empty()) set_.insert(key.option);
     }
+    for (const auto& [key, value] : architecture_.constant_lists) {
+      check_name(key);
+      if (!is_json(value)) refuse(text("{} has a value that is not JSON", key));
+    }
     for (const std::string& name : names_)
       if (objects_.contains(name)) refuse(text("{} is a key, and an object with keys", name));
     check_ignored_keys();

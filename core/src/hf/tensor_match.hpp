@@ -25,7 +25,7 @@ struct TensorMatch {
   Refusals refusals; // if there are any, the rest is not complete
 };
 
-/// What the tensors of a folder must fit.
+/// The model that the tensors of a folder must fit.
 struct MatchedModel {
   const std::string& plugin; // for messages
   const HfArchitecture& architecture;

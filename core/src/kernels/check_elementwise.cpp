@@ -2,7 +2,7 @@
 // Checks of element-wise operations, norms and reductions: shapes and types.
 #include <algorithm>
 
-#include "kernels/check.hpp"
+#include "kernels/argument_check.hpp"
 
 namespace triax::kernels {
 

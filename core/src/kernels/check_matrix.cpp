@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "kernels/check.hpp"
+#include "kernels/argument_check.hpp"
 
 namespace triax::kernels {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of operations over a vocabulary (embedding, cross-entropy) and of the optimizer operations: shapes and types.
-#include "kernels/check.hpp"
+#include "kernels/argument_check.hpp"
 
 namespace triax::kernels {
 

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "kernels/check.hpp"
+#include "kernels/argument_check.hpp"
 #include "kernels/expand.hpp"
 
 namespace triax::kernels {

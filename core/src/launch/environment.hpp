@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launcher passes to this process in environment variables: its rank, the number of ranks, and the address of
+// The environment variables that the launcher sets for this process: its rank, the number of ranks, and the address of
 // rank 0.
 //
 // Threads: any. Errors: Error with a variable that is missing, invalid or contradicts another; the hint says what to

@@ -35,7 +35,7 @@ struct JobRequest {
   std::string_view start_timeout_name = "launch.start_timeout_s"; // how messages name launch.start_timeout_s
 };
 
-/// What a rank contributes to the decision whether the job starts.
+/// The contribution of a rank to the decision whether the job starts.
 struct Candidate {
   std::string refused;                     // its errors against the run; empty if there are none
   std::map<std::string, std::string> keys; // configuration values that must be equal on all ranks

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every launcher does with the processes of its ranks, which are this program again: their variables, their
-// output, and their ends.
+// The processes of a launcher's ranks, which are this program again: their variables, their output, and their ends.
 //
 // Threads: one, which has started the processes. Ownership: borrows its arguments. Blocking: only pass_output(), for at
 // most its time. Errors: none.

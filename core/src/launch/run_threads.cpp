@@ -186,7 +186,7 @@ class LocalRanks {
     fault_guard_.reported();
   }
 
-  /// What a thread of this process does.
+  /// The place of a fault in a thread of this process.
   struct FaultLocation {
     int rank = control::kNoRank; // whose main thread it is
     std::string where;

@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "launch/failure_report.hpp"
 #include "report/start_progress.hpp"
 #include "train/generate_text.hpp"

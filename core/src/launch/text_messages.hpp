@@ -22,7 +22,7 @@ namespace triax::launch {
 /// Sends a message to the process of the job server: Job::send().
 using SendMessage = std::function<void(std::string_view topic, std::string_view text)>;
 
-/// What rank 0 does instead of `job`, of whose functions only next_prompt() is used.
+/// The job of rank 0 instead of `job`, of whose functions only next_prompt() is used.
 train::TextJob sent_job(const SendMessage& send, const train::TextJob& job);
 /// Rank 0 is ready for its first prompt.
 void send_generating(const SendMessage& send);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the user can do, given the error number of a failed write.
+/// The next step for the user, given the error number of a failed write.
 std::string next_step(int error) {
   const std::string then = "the run continues, and writes later lines as soon as it can";
   if (error == ENOSPC || error == EDQUOT) return "free space there: " + then;

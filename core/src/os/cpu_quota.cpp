@@ -75,7 +75,7 @@ int available_cores(int affinity, const fs::path& root) {
 int available_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  // The mask is too small for more than CPU_SETSIZE cores. Then uses the number of cores.
+  // On failure (more than CPU_SETSIZE cores), use the number of all cores.
   const bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
   return available_cores(known ? CPU_COUNT(&mask) : static_cast<int>(std::thread::hardware_concurrency()), "/");
 }

@@ -16,7 +16,7 @@ namespace triax::os {
 
 namespace {
 
-/// Of what is not a regular file.
+/// The kind of a file that is not a regular one.
 std::string kind_text(mode_t mode) {
   const char* kind = S_ISDIR(mode)    ? "folder"
                      : S_ISFIFO(mode) ? "FIFO"

@@ -12,7 +12,7 @@
 
 namespace triax::os {
 
-/// What the user can do.
+/// Next steps for the user.
 struct LockFileHints {
   std::string not_created, not_locked;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a measurement says about its machine.
+// A description of the machine, for measurements.
 //
 // Threads: any. Blocking: reads /proc. Errors: none; what cannot be read is empty or 0.
 #pragma once

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "base/start_thread.hpp"
 #include "os/signal_name.hpp"
@@ -55,7 +56,8 @@ StopSignals::~StopSignals() {
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-void StopSignals::set_log(Log* log) {
+void StopSignals::set_log(Log* log, const char* end) {
+  end_.store(end);
   const std::lock_guard lock(mutex_);
   log_ = log;
 }
@@ -73,7 +75,8 @@ void StopSignals::watch(const std::stop_token& stop) {
     const bool again = caught_.exchange(signal) != 0;
     if (from_ == From::launcher) continue;
     const bool at_once = again || at_once_.load();
-    report_soon(signal, at_once ? kEnding : "stopping at the end of a step; a second signal stops at once");
+    report_soon(signal,
+                at_once ? std::string(kEnding) : text("stopping {}; a second signal stops at once", end_.load()));
     if (!at_once) continue;
     run_soon([this, signal] {
       const std::lock_guard lock(end_mutex_);
@@ -96,8 +99,8 @@ void StopSignals::set_before_end(std::function<void(int signal)> before_end) {
   before_end_ = std::move(before_end);
 }
 
-void StopSignals::report_soon(int signal, std::string_view what) {
-  run_soon([this, signal, what] { report(signal, what); });
+void StopSignals::report_soon(int signal, std::string what) {
+  run_soon([this, signal, what = std::move(what)] { report(signal, what); });
 }
 
 /// Works on another thread, and waits for it only shortly: if stderr is a pipe that is full, logging blocks, and the
@@ -130,7 +133,7 @@ void StopSignals::report(int signal, std::string_view what) {
 
 /// Triggers the default action, on this thread.
 void StopSignals::quit() {
-  report_soon(SIGQUIT, kEnding);
+  report_soon(SIGQUIT, std::string(kEnding));
   sigset_t quit;
   sigemptyset(&quit);
   sigaddset(&quit, SIGQUIT);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals that end a run. SIGINT, SIGTERM, SIGHUP and SIGUSR1, which batch systems send before a time limit, request
-// a stop after the current step; a second one ends the process at once. SIGQUIT ends it at once with the default
-// action: a core dump, if the system writes them. Each signal is logged. A signal that was ignored when the process
-// started stays ignored, like SIGHUP under nohup.
+// a stop after the current step, batch or token; a second one ends the process at once. SIGQUIT ends it at once with
+// the default action: a core dump, if the system writes them. Each signal is logged. A signal that was ignored when the
+// process started stays ignored, like SIGHUP under nohup.
 //
 // Ranks under Triax's launcher get the request from the launcher, which also ends them if necessary. For them a second
 // signal, from a terminal's Ctrl-C to all of its processes, is the same request; SIGQUIT has its default action.
@@ -20,6 +20,7 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -29,6 +30,10 @@
 namespace triax::os {
 
 inline constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/// When a requested stop ends the work, as messages say it.
+inline constexpr const char *kEndOfStep = "at the end of a step", *kEndOfBatch = "after this batch",
+                            *kEndOfToken = "after this token";
 
 /// Whether this process ignores the signal.
 bool is_ignored(int signal);
@@ -43,8 +48,9 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Sets where signals are logged; null: only signals that end the process at once are reported, on stderr.
-  void set_log(Log* log);
+  /// Sets where signals are logged; null: only signals that end the process at once are reported, on stderr. `end`:
+  /// when a stop that is requested ends the work, for the message; a literal.
+  void set_log(Log* log, const char* end = kEndOfStep);
   /// The number of the signal, or 0.
   int caught() const noexcept { return caught_.load(); }
   /// The number of the signal that this process has received, or 0; not what ask() sets.
@@ -61,7 +67,7 @@ class StopSignals {
  private:
   void watch(const std::stop_token& stop);
   bool is_repetition(const siginfo_t& from);
-  void report_soon(int signal, std::string_view what);
+  void report_soon(int signal, std::string what);
   void run_soon(std::function<void()> work);
   void report(int signal, std::string_view what);
   [[noreturn]] void quit();
@@ -74,6 +80,7 @@ class StopSignals {
   std::atomic<bool> at_once_{false}, watches_{false};
   std::mutex mutex_; // protects the log
   Log* log_ = nullptr;
+  std::atomic<const char*> end_{kEndOfStep};
   std::mutex end_mutex_; // protects before_end_
   std::function<void(int)> before_end_;
   std::list<std::jthread> reporters_; // log one signal each
@@ -83,7 +90,9 @@ class StopSignals {
 /// Sets the log of stop signals while this object exists.
 class StopSignalLog {
  public:
-  StopSignalLog(StopSignals& signals, Log& log) : signals_(signals) { signals_.set_log(&log); }
+  StopSignalLog(StopSignals& signals, Log& log, const char* end = kEndOfStep) : signals_(signals) {
+    signals_.set_log(&log, end);
+  }
   ~StopSignalLog() { signals_.set_log(nullptr); }
   StopSignalLog(const StopSignalLog&) = delete;
   StopSignalLog& operator=(const StopSignalLog&) = delete;
@@ -92,7 +101,7 @@ class StopSignalLog {
   StopSignals& signals_;
 };
 
-/// What is done at the end at once while this object exists.
+/// Work that is done when the process ends at once while this object exists.
 class BeforeEnd {
  public:
   BeforeEnd(StopSignals& signals, std::function<void(int signal)> work) : signals_(signals) {

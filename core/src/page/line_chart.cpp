@@ -28,7 +28,7 @@ bool has_marks(const Series& series) {
   return series.form == Series::Form::marks || series.form == Series::Form::marks_on_line;
 }
 
-/// What cannot be drawn becomes a gap.
+/// The points that can be drawn; the others become gaps.
 std::vector<Point> drawable(const Series& series, bool is_log) {
   std::vector<Point> out;
   for (const Point& point : series.points) {

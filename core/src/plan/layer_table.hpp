@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layers of a model cost on a cluster, by tensor ranks, microbatch and sequence parallelism. Layers of one
+// The costs of the layers of a model on a cluster, by tensor ranks, microbatch and sequence parallelism. Layers of one
 // kind are costed once: the blocks of a model are.
 //
 // Threads: the main thread. Ownership: borrows run, cluster and log. Errors: those of the model's layers.
@@ -30,8 +30,8 @@ struct CostedLayer {
   double input_bytes = 0; // of inputs that are not data
 };
 
-/// What a recomputed layer keeps of its inputs for each microbatch in flight, and the time in which the tensor ranks
-/// gather it (memory.partition_activations).
+/// The bytes that a recomputed layer keeps of its inputs for each microbatch in flight, and the time in which the
+/// tensor ranks gather it (memory.partition_activations).
 struct KeptInput {
   double bytes = 0, gather_s = 0;
 };
@@ -44,8 +44,8 @@ class LayerTable {
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
   /// Why the run's kernel set does not support the calls of the layers; each reason once.
   Refusals refusals(int tensor, std::int64_t micro, bool sequence);
-  /// Of one of layers(tensor, ..., sequence). The blocks of a group share an all-gather; an automatic group, and one of
-  /// a list by stage, count as one block.
+  /// The kept input of one of layers(tensor, ..., sequence). The blocks of a group share an all-gather; an automatic
+  /// group, and one of a list by stage, count as one block.
   KeptInput kept_input(const CostedLayer& layer, int tensor, bool sequence) const;
   /// The kind of each layer of the model: see train::layer_kinds().
   const std::vector<int>& kinds() const { return kinds_; }

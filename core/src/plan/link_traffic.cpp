@@ -38,8 +38,8 @@ train::Preflight planned(const config::RunConfig& run, const Layout& layout, Log
 
 using ByLink = std::array<std::uint64_t, kLinkKinds>;
 
-/// What a rank sends over an axis, whose plan is that of `planned`, a rank with the same layers. Transfers are those of
-/// `planned` alone: other ranks have the same ones only if they have the same index in their group.
+/// The bytes that a rank sends over an axis, whose plan is that of `planned`, a rank with the same layers. Transfers
+/// are those of `planned` alone: other ranks have the same ones only if they have the same index in their group.
 ByLink sent_by(const Layout& layout, int rank, int planned, const executor::AxisPlan& plan, int devices) {
   ByLink out{};
   const auto add = [&](int index, std::uint64_t bytes) {

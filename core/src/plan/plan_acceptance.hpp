@@ -11,8 +11,8 @@
 #include <tuple>
 
 #include "plan/layer_table.hpp"
-#include "plan/schedule_table.hpp"
 #include "plan/search_request.hpp"
+#include "plan/shape_schedules.hpp"
 #include "train/rank_placement.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
@@ -27,8 +27,8 @@ class PlanAcceptance {
   bool accepts(const TrainingPlan& plan, const PipelineShape& shape) {
     return accepts_layout(plan, shape) && accepts_layers(plan);
   }
-  /// Of accepts(), what depends on the layout, the microbatches and the schedule. Also false if the schedule is too
-  /// large.
+  /// The part of accepts() that depends on the layout, the microbatches and the schedule. Also false if the schedule is
+  /// too large.
   bool accepts_layout(const TrainingPlan& plan, const PipelineShape& shape);
   /// The other part: whether the model supports the plan, and the kernel set the calls of its layers.
   bool accepts_layers(const TrainingPlan& plan);
@@ -58,7 +58,7 @@ class PlanAcceptance {
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepts_layers_;
 };
 
-/// What plugins refuse in every plan of the space, with the text for the first plan. Takes a few calls.
+/// The refusals of plugins in every plan of the space, with the text for the first plan. Takes a few calls.
 Refusals refusals_of_all_plans(const SearchRequest& request, Log& log);
 
 } // namespace triax::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PlanCosts::bounds() keeps between calls: plans that differ in few settings follow each other.
+// The values that PlanCosts::bounds() keeps between calls: plans that differ in few settings follow each other.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace triax::plan {
 
-/// Of a pipeline rank, for a microbatch.
+/// The bounds of a pipeline rank, for a microbatch.
 struct PlanCosts::RankBounds {
   double before = 0, after = 0; // forwards of the stages before its lowest stage, and their backwards
   double work = 0, parameters = 0, kept = 0;

@@ -225,7 +225,7 @@ double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, doubl
   return parameters * (compute + master + states / divisor);
 }
 
-/// What the schedule keeps of each stage, and the states.
+/// The bound of the memory: what the schedule keeps of each stage, and the states.
 double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows& rows) {
   std::vector<double> bytes(sums.rank_parameters.size()), largest(bytes.size());
   for (std::size_t at = 0; at < sums.stages.size(); ++at) {

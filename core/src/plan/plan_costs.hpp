@@ -19,8 +19,8 @@
 #include "plan/layer_table.hpp"
 #include "plan/plan_acceptance.hpp"
 #include "plan/plan_memory.hpp"
-#include "plan/schedule_table.hpp"
 #include "plan/search_request.hpp"
+#include "plan/shape_schedules.hpp"
 #include "plan/stage_classes.hpp"
 #include "plan/stage_split.hpp"
 #include "triax/planner.hpp"
@@ -106,7 +106,7 @@ class PlanCosts final : public PlanEvaluator {
     double parameters = 0, kept = 0;
   };
   const LayerTotals& totals(const TrainingPlan& plan);
-  /// Of a balanced plan that does not fit with any split, which is not searched then. Else empty.
+  /// The bounds of a balanced plan that does not fit with any split, which is not searched then. Else empty.
   std::optional<PlanBounds> bounds_of_any_split(const TrainingPlan& plan, const LayerTotals& all) const;
   std::unique_ptr<LastBounds> last_bounds_;
   std::map<const StageMapping*, StageClasses> even_classes_;

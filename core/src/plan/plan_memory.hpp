@@ -14,7 +14,7 @@
 
 #include "plan/layer_table.hpp"
 #include "plan/plan_acceptance.hpp"
-#include "plan/schedule_table.hpp"
+#include "plan/shape_schedules.hpp"
 #include "train/rank_setup.hpp"
 
 namespace triax::plan {
@@ -25,7 +25,7 @@ class PlanMemory {
              Log& log)
       : request_(request), layers_(layers), schedules_(schedules), acceptance_(acceptance), log_(log) {}
 
-  /// Of the device of the rank that needs most; above `limit`, of the first rank that needs more.
+  /// The memory of the device of the rank that needs most; above `limit`, of the first rank that needs more.
   struct Answer {
     std::uint64_t bytes = 0;
     Refusals refusals{}; // of the plugins; the bytes do not count then

@@ -15,7 +15,7 @@
 
 namespace triax::plan {
 
-/// What a space depends on besides the run.
+/// The input of a space of plans.
 struct SpaceRequest {
   const config::RunConfig& run;
   const cost::Cluster& cluster;

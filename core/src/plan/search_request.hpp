@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a search of plans begins with, and the run of a plan.
+// The input of a search of plans, and the run of a plan.
 //
 // Threads: read-only after construction. Ownership: borrows run and cluster; they must outlive it.
 #pragma once

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executor/split.hpp"
-#include "plan/schedule_table.hpp"
+#include "plan/shape_schedules.hpp"
 #include "triax/model.hpp"
 
 namespace triax::plan {

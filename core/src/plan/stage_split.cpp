@@ -29,7 +29,7 @@ namespace {
 constexpr double kTimeUnits = 1 << 30; // of all layers together
 constexpr double kStateBytes = 16;     // of a parameter, as with AdamW and 16-bit weights; decides between equal times
 
-/// What `auto` stands for.
+/// The split that `auto` stands for.
 struct ChosenSplit {
   Split blocks;
   config::SplitExcess excess;
@@ -129,7 +129,7 @@ ChosenSplit choose_in_child(const config::RunConfig& run, const std::optional<co
   return {{}, {}, std::move(answer.refusals)};
 }
 
-/// Of the sizes, before a layout or a schedule is made. Generating runs no schedule.
+/// The refusals of the sizes, before a layout or a schedule is made. Generating runs no schedule.
 Refusals check_sizes(const config::RunConfig& run) {
   Refusals out = train::check_world(run);
   if (out.empty() && !run.generate) out = train::check_step_size(run);

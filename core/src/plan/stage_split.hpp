@@ -18,7 +18,7 @@
 
 namespace triax::plan {
 
-/// What the times of stages depend on.
+/// The settings on which the times of stages depend.
 struct SplitSettings {
   int tensor = 1, stages = 1;
   std::int64_t micro = 1;

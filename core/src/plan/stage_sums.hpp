@@ -7,7 +7,7 @@
 
 #include "cost/layer_cost.hpp"
 #include "executor/split.hpp"
-#include "plan/schedule_table.hpp"
+#include "plan/shape_schedules.hpp"
 #include "plan/stage_classes.hpp"
 
 namespace triax::plan {

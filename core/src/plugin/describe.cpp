@@ -65,7 +65,7 @@ void fill(Row& row, const ProbeResult& result) {
   row.problem = first_line(json.value("problem", ""), row.file);
 }
 
-/// What can be read without loading the library.
+/// The description that can be read without loading the library.
 Description read(const std::filesystem::path& file) {
   Description out;
   out.file = std::filesystem::absolute(file).lexically_normal();

@@ -87,7 +87,7 @@ class Reader {
   std::ifstream in_;
 };
 
-/// What a file that is not an ELF file is, by its first bytes, and the next step.
+/// The form of a file that is not an ELF file, by its first bytes, and the next step.
 std::string hint_for(const std::string& first_bytes) {
   if (first_bytes.empty()) return "the file is empty: build the plugin again";
   if (first_bytes.starts_with("!<arch>")) return "it is a static library: triax_add_plugin() builds a shared one";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a child of run_probe() answers: a JSON value as MessagePack, because texts of plugins, and paths, need not be
+// The answer of a child of run_probe(): a JSON value as MessagePack, because texts of plugins, and paths, need not be
 // UTF-8, and because numbers stay exact.
 //
 // Threads: any. Ownership: values. Errors: none for texts that pack() has made.

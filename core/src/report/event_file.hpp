@@ -26,7 +26,7 @@ class EventFile {
   /// Creates the folder and a new file in it. `step`: the first step that will be written.
   EventFile(const std::filesystem::path& folder, std::int64_t step, os::AppendFile::Observer observer);
   void write(const StepRecord& record);
-  /// Of a step whose other values an earlier file has.
+  /// Writes the evaluation of a step whose other values an earlier file has.
   void write_evaluation(const StepRecord& record);
   /// Checks whether the file was deleted or moved.
   void check();

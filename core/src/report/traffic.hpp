@@ -14,7 +14,7 @@ namespace triax::report {
 /// Adds entries with the same group and plugin.
 void add_traffic(std::vector<GroupTraffic>& sums, const std::vector<GroupTraffic>& of);
 
-/// What `now` counts beyond `before`, which has the same groups.
+/// The counts of `now` beyond `before`, which has the same groups.
 std::vector<GroupTraffic> difference(std::vector<GroupTraffic> now, const std::vector<GroupTraffic>& before);
 
 /// "sent between ranks, sum over all ranks:" and a line per group: plugin, calls and bytes sent. Empty for a run

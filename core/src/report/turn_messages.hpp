@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of a run that takes turns with another (train/turns.hpp) and the comparing process send each other, a line
+// The messages between ranks of a run that takes turns with another (train/turns.hpp) and the comparing process, a line
 // of JSON each.
 //
 // Threads: pure functions. Errors: Error for a line that is not such a message.

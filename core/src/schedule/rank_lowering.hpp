@@ -45,7 +45,7 @@ class RankLowering {
   /// Finds the sizes of the pools, and keeps no actions: for slots().
   void count_only() { counts_only_ = true; }
 
-  /// Of a stage of this rank, in this program.
+  /// The facts of a stage of this rank, in this program.
   Facts facts(int stage) const;
   /// An action of one microbatch; `peer` for transfers.
   void add(Kind kind, int stage, int microbatch, int peer = -1);

@@ -50,9 +50,10 @@ inline constexpr int kKinds = 17;
 /// Large-Scale Language Model Training", SC'21, section 4.1).
 enum class Boundaries : std::uint8_t { whole, scattered };
 
-/// What the ranks with equal parameters divide among them (Rajbhandari et al., "ZeRO", SC'20). none: nothing. states:
-/// the optimizer's state, and master weights beside working weights. Each rank updates its part, and GATHER_PARAM
-/// gathers the parts. gradients: reduced gradients too. REDUCE_GRAD scatters them to their owners, and another stage
+/// The state that the ranks with equal parameters divide among them (Rajbhandari et al., "ZeRO", SC'20). none: nothing.
+/// states: the optimizer's state, and master weights beside working weights. Each rank updates its part, and
+/// GATHER_PARAM gathers the parts. gradients: reduced gradients too. REDUCE_GRAD scatters them to their owners, and
+/// another stage
 /// of the rank may then use the memory in which they were accumulated. parameters: working weights too. In place of
 /// GATHER_PARAM, UNSHARD gathers the weights of a stage before passes that read them, and RESHARD drops them after
 /// these.
@@ -92,15 +93,15 @@ enum class Pool : std::uint8_t {
 inline constexpr int kPools = 9; // of a stage: those before accumulator
 const char* name_of(Pool pool) noexcept;
 
-/// What an action of a kind applies to, and so the numbers in its text: "3F1", "3REDUCE_GRAD", "NORM".
+/// The scope of a kind of action: what it applies to, and so the numbers in its text: "3F1", "3REDUCE_GRAD", "NORM".
 enum class Scope : std::uint8_t { microbatch, stage, rank };
 
 /// Whether an action computes or transfers. Compute actions of a rank run one after another. A transfer is posted at
 /// its position among them, and is complete only when an action waits for it.
 enum class StreamClass : std::uint8_t { compute, transfer };
 
-/// What is true of a stage and its program: a set of the facts below. The parts of rules have conditions on them, so
-/// that one table serves all modes.
+/// The facts that are true of a stage and its program: a set of those below. The parts of rules have conditions on
+/// them, so that one table serves all modes.
 using Facts = std::uint8_t;
 inline constexpr Facts kBeforeHere = 1,  // the stage before exists, and is on this rank
     kBeforeElsewhere = 2,                // it exists, and is on another rank
@@ -194,7 +195,7 @@ class StageMap {
   std::span<const int> stages_of(int rank) const noexcept;
   /// Number of the stage among the stages of its rank, from 0.
   int number_on_rank(int stage) const { return at(stage).number; }
-  /// Of its neighbours; none for a stage that does not exist.
+  /// The facts about its neighbours; none for a stage that does not exist.
   Facts facts(int stage) const noexcept {
     return exists(stage) ? shared_->of_stage[static_cast<std::size_t>(stage)].facts : Facts{0};
   }

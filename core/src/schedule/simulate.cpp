@@ -33,7 +33,7 @@ double duration(const ProgramAction& action, const Costs& costs) {
   }
 }
 
-/// Of a send: the time of its link.
+/// The time of the link of a send, else 0.
 double link(const ProgramAction& action, const Costs& costs) {
   if (!sends(action.kind) || costs.link_ms.empty()) return 0;
   return costs.link_ms[static_cast<std::size_t>(std::min(action.stage, action.stage + peer_offset(action.kind)))];

@@ -7,7 +7,7 @@
 
 namespace triax::schedule {
 
-/// Of one rank: from the start of its first pass to the end of its last.
+/// The span of one rank: from the start of its first pass to the end of its last.
 struct RankTimeSpan {
   double first = std::numeric_limits<double>::max(), last = std::numeric_limits<double>::lowest();
   double work = 0;
@@ -21,7 +21,7 @@ struct RankTimeSpan {
   double idle() const { return length() - work; }
 };
 
-/// Of all ranks.
+/// The span of all ranks.
 struct TimeSpan {
   double first = 0, last = 0; // first start and last end
   double active = 0;          // longest active interval of a rank

@@ -19,7 +19,7 @@ namespace triax::schedule {
 /// microbatches; all ranks can reach the end of their row. Returns the violations; empty: verified.
 std::vector<Violation> verify(const Schedule& schedule, const PipelineShape& shape);
 
-/// What the programs must do.
+/// The purpose of the programs.
 struct Purpose {
   PipelineShape shape;
   bool forward_only = false;

@@ -202,7 +202,7 @@ class Words {
   }
 
   bool is_of_stages() const { return of_.pool == Pool::accumulator || of_.pool == Pool::weights; }
-  /// What has the slots of the pool.
+  /// The kind of owner of the pool's slots.
   const char* held() const { return is_of_stages() ? "stage" : "microbatch"; }
 
   std::string led(const std::string& name, const std::string& words) const {

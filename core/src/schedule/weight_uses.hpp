@@ -30,7 +30,7 @@ class WeightUses {
     int stage = 0;
     std::size_t first = 0, last = 0; // passes
   };
-  /// Of the uses [first, first + count), as far as they exist.
+  /// The stages of the uses [first, first + count), as far as they exist.
   std::vector<int> stages_of(std::size_t first, std::size_t count) const;
 
   std::vector<Use> uses_;

@@ -27,7 +27,7 @@
 
 namespace triax::train {
 
-/// What a rank has written, or why it could not.
+/// The files that a rank has written, or the error why it could not.
 struct PartOrError {
   checkpoint::SavedPart part;
   /// Checksums of the texts that plugins saved, by "model", "kernels", "optimizer".
@@ -54,7 +54,7 @@ class CheckpointCommit {
   /// Removes what an earlier run has not completed.
   CheckpointCommit(const config::RunConfig& run, const Layout& layout, std::int64_t sequence, Store& store, Log& log);
 
-  /// Of the corpora that the run has read, for the manifests of later calls to complete().
+  /// Sets the content of the corpora that the run has read, for the manifests of later calls to complete().
   void set_data(checkpoint::DataContent data) { data_ = std::move(data); }
   /// Call it before anything is written. If the run's folder was removed, its name is used again, unless another run
   /// has it: then throws Error, because the checkpoints of that run must not be removed as old ones of this.

@@ -16,7 +16,7 @@
 #include "checkpoint/tensor_reader.hpp"
 #include "config/run_config.hpp"
 #include "executor/kept_state.hpp"
-#include "train/rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::train {
 

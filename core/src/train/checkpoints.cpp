@@ -106,7 +106,7 @@ struct Checkpoints::Impl {
     writer.join();
   }
 
-  /// What rank 0 decides.
+  /// The decision of rank 0, for all ranks.
   template <class Decide>
   std::string agreed(const char* key, const Decide& decide) {
     if (number != 0) return store.get(key, deadline_in(run.train.stall_timeout_s));
@@ -216,7 +216,7 @@ struct Checkpoints::Impl {
     }
   }
 
-  /// Of rank 0, for all ranks. Empty, with the reason, if there is none.
+  /// The folder that rank 0 chooses for all ranks. Empty, with the reason, if there is none.
   std::filesystem::path choose_folder(std::string& refused) {
     std::filesystem::path out;
     try {

@@ -15,8 +15,8 @@
 #include <optional>
 #include <string>
 
-#include "train/rank.hpp"
 #include "train/resume_point.hpp"
+#include "train/training_rank.hpp"
 #include "triax/communicator.hpp"
 
 namespace triax::train {

@@ -17,7 +17,7 @@ namespace triax::train {
 Rank::Evaluated evaluate_samples(Rank& rank, std::int64_t samples, const executor::Request& request,
                                  const std::function<void(std::int64_t done)>& evaluated = {});
 
-/// What a rank of `triax evaluate` does, instead of run_loop(): evaluates data.validation with the weights that
+/// Runs a rank of `triax evaluate`, instead of run_loop(): evaluates data.validation with the weights that
 /// `checkpoints` has restored. On eval.batches global batches, as training does; if it is 0, once on every sample.
 /// A signal ends it early, without a loss. `number`: of the rank.
 LoopResult run_evaluation(const config::RunConfig& run, int number, Rank& rank, const os::StopSignals& signals,

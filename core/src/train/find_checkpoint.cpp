@@ -6,7 +6,6 @@
 
 #include "checkpoint/manifest.hpp"
 #include "config/load.hpp"
-#include "triax/error.hpp"
 
 namespace triax::train {
 
@@ -34,7 +33,8 @@ fs::path without_slash(const fs::path& path) {
 /// Only the keys are of interest: the plugins and the data of the run may be missing.
 config::RunConfig load_keys(const fs::path& toml) {
   config::LoadResult loaded = config::load(toml, {}, {}, config::Purpose::schedule);
-  if (!loaded.run) throw Error(loaded.refusals.front().text); // has its own position and next step
+  if (!loaded.run) // the text has its own position and next step
+    throw CheckpointError(loaded.refusals.front().refusal.code, loaded.refusals.front().text);
   return std::move(*loaded.run);
 }
 
@@ -44,13 +44,15 @@ fs::path begins_with(const fs::path& run) {
 }
 
 fs::path folder_of_checkpoints(const fs::path& run) {
-  if (run.empty()) throw Error("the name of a checkpoint or run is empty", {}, kWhatToName);
+  if (run.empty())
+    throw CheckpointError(ErrorCode::kMissing, "the name of a checkpoint or run is empty", {}, kWhatToName);
   std::error_code unknown;
   const fs::file_status status = fs::status(run, unknown);
-  if (status.type() == fs::file_type::not_found) throw Error("does not exist", run.string(), kWhatToName);
+  if (status.type() == fs::file_type::not_found)
+    throw CheckpointError(ErrorCode::kNotFound, "does not exist", run.string(), kWhatToName);
   if (status.type() != fs::file_type::directory) {
     if (run.extension() == ".toml") return load_keys(run).checkpoints();
-    throw Error("is not a checkpoint", run.string(), kWhatToName);
+    throw CheckpointError(ErrorCode::kNotReadable, "is not a checkpoint", run.string(), kWhatToName);
   }
   const fs::path inside = run / config::kCheckpointFolder;
   return is_folder(inside) ? inside : run;
@@ -60,10 +62,12 @@ fs::path folder_of_checkpoints(const fs::path& run) {
 RunCheckpoints search_checkpoints(const fs::path& named) {
   const bool is_step = checkpoint::step_of(named.filename().string()).has_value();
   if (is_folder(named) && is_step && !is_checkpoint(named))
-    throw Error(text("has no {}: the checkpoint is not complete", checkpoint::kManifestFile), named.string(),
-                "use another checkpoint");
+    throw CheckpointError(ErrorCode::kNotReadable,
+                          text("has no {}: the checkpoint is not complete", checkpoint::kManifestFile), named.string(),
+                          "use another checkpoint");
   if (is_folder(named) && is_checkpoint(named))
-    throw Error("is a checkpoint, not a run", named.string(), "triax checkpoint show describes it");
+    throw CheckpointError(ErrorCode::kNotReadable, "is a checkpoint, not a run", named.string(),
+                          "triax checkpoint show describes it");
   RunCheckpoints out{folder_of_checkpoints(named), {}, {}};
   out.found = checkpoint::checkpoints_in(out.folder);
   out.incomplete = checkpoint::incomplete_in(out.folder);
@@ -72,10 +76,10 @@ RunCheckpoints search_checkpoints(const fs::path& named) {
 
 /// `more`: a next step beside that of every run.
 [[noreturn]] void refuse_none(const fs::path& folder, const fs::path& named, const std::string& more) {
-  throw Error(text("no complete checkpoint in {}", folder), {},
-              folder == named
-                  ? kWhatToName
-                  : "a run saves one at its end, when it is stopped, and every checkpoint.every steps" + more);
+  throw CheckpointError(
+      ErrorCode::kNotFound, text("no complete checkpoint in {}", folder), {},
+      folder == named ? kWhatToName
+                      : "a run saves one at its end, when it is stopped, and every checkpoint.every steps" + more);
 }
 
 } // namespace

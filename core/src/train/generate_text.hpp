@@ -55,7 +55,7 @@ struct Answer {
   std::int64_t new_tokens() const;
 };
 
-/// What rank 0 reads prompts from, and writes texts to. All on its main thread.
+/// The source of prompts and the output of texts of rank 0. All on its main thread.
 struct Conversation {
   /// The tokens of the next prompt, at most as many as the cache has positions; empty: there is none, or a signal came.
   std::function<std::optional<std::vector<std::int32_t>>()> next_prompt;
@@ -65,7 +65,7 @@ struct Conversation {
   std::function<void(const Answer& answer)> answered;
 };
 
-/// What the ranks of a run with run.generate do.
+/// The job of the ranks of a run with run.generate.
 struct TextJob {
   GenerateOptions options;
   Conversation conversation;           // of rank 0

@@ -13,8 +13,8 @@
 #include <string>
 
 #include "train/located_rank.hpp"
-#include "train/rank.hpp"
 #include "train/text_rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::train {
 
@@ -33,7 +33,7 @@ class GeneratingRank final : public LocatedRank, public TextRank {
   executor::Generator& generator() override;
   const executor::GenerateState& state() const override;
   void agree(std::span<std::int32_t> values) override;
-  /// What position() returns from now on: "after 12 tokens".
+  /// Sets what position() returns from now on: "after 12 tokens".
   void set_position(std::int64_t tokens) override;
   std::string position() const override;
   std::vector<report::GroupTraffic> traffic() const;

@@ -15,8 +15,8 @@
 #include "os/stop_signals.hpp"
 #include "report/missing.hpp"
 #include "train/checkpoints.hpp"
-#include "train/rank.hpp"
 #include "train/run_folder.hpp"
+#include "train/training_rank.hpp"
 #include "train/turns.hpp"
 
 namespace triax::train {

@@ -29,7 +29,7 @@ std::string description(const Layer& layer) {
   return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs());
 }
 
-/// What the memory of a pipeline rank depends on.
+/// The settings on which the memory of a pipeline rank depends.
 struct RankNeeds {
   struct Stage {
     std::map<int, int> layers;             // number by kind

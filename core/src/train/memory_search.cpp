@@ -49,7 +49,7 @@ class Search {
     for (const auto& [recompute, layers] : recomputations(written)) {
       for (const std::string& shard : asked) {
         for (const bool sequence : {false, true}) {
-          // What is on stays on: sequence parallelism costs no time.
+          // A setting that is on stays on: sequence parallelism costs no time.
           if (sequence ? run_.parallel.tensor == 1 : written.sequence) continue;
           const auto found = largest({sequence, shard, recompute, 1, layers});
           if (found && !has_equal(out.plans, *found)) out.plans.push_back(*found);
@@ -92,8 +92,8 @@ class Search {
     return {out, {}, checked.shares_accumulators, checked.saves_weights};
   }
 
-  /// What is divided stays divided. Without data ranks nothing is; "gradients" and "parameters" are left out where they
-  /// save nothing.
+  /// State that is divided stays divided. Without data ranks nothing is; "gradients" and "parameters" are left out
+  /// where they save nothing.
   std::vector<std::string> shards(MemorySettings written) {
     if (run_.parallel.data == 1) return {written.shard};
     constexpr std::array kShards = {"none", "states", "gradients", "parameters"};

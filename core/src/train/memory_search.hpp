@@ -18,7 +18,7 @@
 
 namespace triax::train {
 
-/// What the search changes.
+/// The settings that the search changes.
 struct MemorySettings {
   bool sequence = false;                           // parallel.sequence
   std::string shard = "none";                      // optimizer.shard
@@ -43,8 +43,8 @@ struct MemorySearch {
   /// largest microbatch that fits; if none does, the plan with the smallest. Bytes are of the first and last tensor
   /// ranks.
   std::vector<MemoryPlan> plans;
-  /// What fits with the least change: `written`, if it fits; else the first of `plans` that fits with its microbatch,
-  /// or that with the largest. Bytes are of all ranks. Empty: none fits.
+  /// The plan that fits with the least change: `written`, if it fits; else the first of `plans` that fits with its
+  /// microbatch, or that with the largest. Bytes are of all ranks. Empty: none fits.
   std::optional<MemoryPlan> best{};
 };
 

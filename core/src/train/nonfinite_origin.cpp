@@ -11,7 +11,7 @@ std::string nonfinite_origin(const RepeatedStep& of) {
   using executor::NonfiniteSearch;
   NonfiniteSearch search(of.device, of.stream, of.layers);
   of.executor.repeat(of.step, search);
-  // Of the ranks with the earliest layer, those whose weights are the cause come first: the smallest place, as the
+  // Among the ranks with the earliest layer, those whose weights are the cause come first: the smallest place, as the
   // largest of what is left of kMaxPlace.
   constexpr std::int32_t kMaxPlace = std::numeric_limits<std::int32_t>::max();
   const bool found = search.order() != NonfiniteSearch::kNothing;

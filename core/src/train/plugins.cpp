@@ -32,7 +32,7 @@ bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/// What is wrong with an optimizer's state; empty: nothing. The engine keeps one tensor per name.
+/// The defect of an optimizer's state; empty if it has none. The engine keeps one tensor per name.
 std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& second) {
   for (std::size_t i = 0; i < first.state.size(); ++i) {
     if (first.state[i].empty()) return text("traits() gives state tensor {} an empty name", i);
@@ -213,11 +213,7 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
   for (const auto& [table, axes] : axes_served(layout)) {
     const config::PluginChoice& choice = run_.comm.at(axes.front());
     const CommBackend& backend = *backends_.at(table);
-    const CommRequest request{kernels_->device_kind(),
-                              {run_.train.compute, run_.train.master, DType::f64, DType::i32},
-                              axes,
-                              placement.ranks_are_threads,
-                              on_this_machine};
+    const CommRequest request{kernels_->device_kind(), axes, placement.ranks_are_threads, on_this_machine};
     const Refusals answer = plugin::guarded_call(choice.name, "supports", [&] {
       Refusals both = reaches(backend.traits().ranks, layout, placement);
       if (both.empty()) both.add(backend.supports(request)); // a plugin may refuse the placement for the same reason

@@ -87,7 +87,7 @@ Refusal failure_of(const config::PluginChoice& choice, const Error& error);
 PipelineShape pipeline_shape(const config::RunConfig& run);
 /// Scattered if the run sets it and there is more than one tensor rank.
 schedule::Boundaries boundaries(const config::RunConfig& run);
-/// What the data ranks divide; none if there is one.
+/// The state that the data ranks divide; none if there is one.
 schedule::Sharding sharding(const config::RunConfig& run);
 Layout layout_of(const config::RunConfig& run);
 /// An error of the kernel set or its device, with the kernel set's name in front.

@@ -240,14 +240,14 @@ class Check {
     out_.plans.push_back(std::move(row));
   }
 
-  /// What checkpoints are written from, if that is a copy.
+  /// Adds the copy from which checkpoints are written, if there is one.
   void add_staging(const executor::RankState& state, RankPlan& row) const {
     const DeviceKind device = out_.device.value_or(DeviceKind::cuda); // a kernel set that is not installed here
     if (!uses_staging(run_, device, computes())) return;
     row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
   }
 
-  /// What all ranks have in common.
+  /// Checks eval.sample, which all ranks have in common.
   void ask_text_sample() {
     if (!computes())
       return refuse(make_refusal(ErrorCode::kUnsupported, {"eval.sample", "kernels.plugin"},
@@ -302,7 +302,7 @@ class Check {
     });
   }
 
-  /// Of a rank that has the same plan as the planned one.
+  /// The traffic of a rank that has the same plan as the planned one.
   std::vector<report::GroupTraffic> traffic_of(const executor::Plan& plan, int rank) const {
     std::vector<report::GroupTraffic> out;
     for (const executor::AxisPlan& of : plan.communication) {

@@ -35,8 +35,8 @@ struct RankPlan {
   std::vector<std::string> layers;                     // layers of each of these ranks
   std::vector<MemoryRow> memory;                       // of each of these ranks
   std::vector<executor::ActivationPart> activations{}; // parts of the row "activations", largest first
-  /// Communication of a training step, by index in `ranks` and axis. Evaluations and the agreement to stop are not
-  /// counted.
+  /// Communication of a training step, by index in `ranks` and axis. Evaluations and the agreement before the
+  /// first step are not counted.
   std::vector<std::vector<report::GroupTraffic>> traffic{};
   std::vector<executor::AxisPlan> communication{}; // of the first of `ranks`, from which `traffic` is made
   std::uint64_t offload_bytes = 0;                 // of the file of each of these ranks (memory.offload = "disk")

@@ -28,7 +28,7 @@ struct CheckedRun {
 CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const PreflightRequest& request,
                               const plugin::CallLimits& limits = {});
 
-/// What a child process answers.
+/// The answer of a child process.
 struct ChildAnswer {
   std::string packed; // by plugin::pack()
   Refusals refusals;  // the plugin that ended the child; then `packed` is empty

@@ -41,7 +41,7 @@ int automatic_group(const config::RunConfig& run, const Model& model, const Laye
   return executor::best_group_size(*block, stages, kept_parts(run, context));
 }
 
-/// Of each stage of the pipeline; the groups of those on other ranks are not used.
+/// The recomputation of each stage of the pipeline; the groups of those on other ranks are not used.
 std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run, const Model& model,
                                                    const LayerContext& context, const schedule::Program& training) {
   const int automatic = automatic_group(run, model, context, training);

@@ -49,13 +49,13 @@ ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule)
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule);
 
-/// What a rank of a run that generates keeps (run.generate), and its communicators' guarantees. `layout` and `model`
-/// must outlive it.
+/// The request for the state of a rank that generates (run.generate), with its communicators' guarantees. `layout` and
+/// `model` must outlive it.
 executor::GenerateRequest generate_request(const config::RunConfig& run, const Layout& layout, int rank,
                                            const RankPlugins& plugins);
 
-/// What a training rank keeps for the texts of eval.sample: of one sequence of at most `positions` tokens. `trained`
-/// must outlive what is made from it, too.
+/// The request for the state of a training rank for the texts of eval.sample: of one sequence of at most `positions`
+/// tokens. `trained` must outlive what is made from it, too.
 executor::GenerateRequest sample_request(const config::RunConfig& run, const Layout& layout, int rank,
                                          const RankPlugins& plugins, const executor::TrainedStages& trained,
                                          std::int64_t positions);

@@ -18,7 +18,7 @@ class RecordedTraffic {
   /// Call it after each step with how the step ran, and the counters of each communicator before and after it, always
   /// in the same order.
   void add(executor::StepOutcome::Ran ran, const std::vector<CommStats>& before, const std::vector<CommStats>& after);
-  /// What to add to the communicator's own counters.
+  /// The counts to add to those of the communicator itself.
   CommStats beyond(std::size_t communicator) const {
     return communicator < beyond_.size() ? beyond_[communicator] : CommStats{};
   }

@@ -30,7 +30,7 @@ struct ResumePoint {
 /// needed, and is not a checkpoint.
 std::optional<ResumePoint> resume_point(const config::RunConfig& run);
 
-/// What a run has, to compare with a checkpoint.
+/// The properties of a run that are compared with a checkpoint.
 struct ResumingRun {
   std::span<const executor::GlobalParameter> parameters;
   OptimizerTraits optimizer;

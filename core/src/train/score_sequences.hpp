@@ -5,7 +5,7 @@
 // signal. Errors: Error of a forward, or for logits that are not numbers.
 //
 // Sequences of similar length are computed together: as many as the rank has samples, padded to the longest of them.
-// What follows a token does not change its logits, so padding changes no score.
+// Later tokens do not change a token's logits, so padding changes no score.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,7 @@
 
 namespace triax::train {
 
-/// What a call moves, known when it is posted.
+/// The data that a call moves, known when it is posted.
 struct CallShape {
   const char* name = nullptr; // "all_reduce"
   const char* axis = nullptr; // valid while the communicator exists

@@ -18,10 +18,10 @@
 #include "config/run_config.hpp"
 #include "data/text_tokenizer.hpp"
 #include "train/agreement.hpp"
-#include "train/rank.hpp"
 #include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
 #include "train/text_rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::train {
 
@@ -63,7 +63,7 @@ class TextSample final : public TextRank {
   std::string position() const;
   std::size_t bytes() const; // of memory
 
-  /// Of what a rank with this state would allocate.
+  /// The memory that a rank with this state would allocate.
   struct Plan {
     std::size_t bytes = 0;
     Refusals refusals;

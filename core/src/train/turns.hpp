@@ -15,7 +15,7 @@
 #include <string>
 
 #include "os/local_socket.hpp"
-#include "train/rank.hpp"
+#include "train/training_rank.hpp"
 
 namespace triax::train {
 

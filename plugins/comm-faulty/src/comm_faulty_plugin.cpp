@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "communicator.hpp"
+#include "faulty_communicator.hpp"
 
 namespace triax::comm_faulty {
 

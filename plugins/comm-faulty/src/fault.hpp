@@ -43,7 +43,7 @@ struct FaultOptions {
   bool selects(const Group& group) const noexcept { return axis.empty() || axis == group.axis; }
 };
 
-/// What happens to one post.
+/// The fault of one post.
 struct Injection {
   std::uint64_t post = 0; // its number in its communicator, from 1
   bool is_injected = false;

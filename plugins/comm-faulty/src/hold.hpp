@@ -13,7 +13,7 @@
 
 namespace triax::comm_faulty {
 
-/// What the holds of a communicator share with it.
+/// The state that the holds of a communicator share with it.
 struct Holding {
   std::atomic<bool> is_over{false}; // aborted, or the communicator is destroyed: no call is held any more
   std::uint64_t newest_begun = 0;   // the highest number of a call that has begun

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "communicator.hpp"
+#include "faulty_communicator.hpp"
 #include "support/error_of.hpp"
 
 namespace triax::comm_faulty {

@@ -9,7 +9,7 @@
 #include <triax/plugin.hpp>
 #include <triax/rendezvous.hpp>
 
-#include "communicator.hpp"
+#include "local_communicator.hpp"
 
 namespace triax::comm_local {
 

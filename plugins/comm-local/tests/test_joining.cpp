@@ -29,7 +29,7 @@ TEST(Backend, DeclaresItsGuarantees) {
 
 TEST(Backend, RefusesProcessesAndOtherDevices) {
   run_ranks(1, [](Rank& rank) {
-    CommRequest request{DeviceKind::host, {DType::f32}, {"tensor"}, true};
+    CommRequest request{DeviceKind::host, {"tensor"}, true};
     EXPECT_TRUE(rank.backend().supports(request).empty());
     request.ranks_are_threads = false;
     EXPECT_THAT(rank.backend().supports(request).front().message,

@@ -6,8 +6,8 @@
 #include <triax/plugin.hpp>
 #include <triax/process_start.hpp>
 
+#include "mpi_transport.hpp"
 #include "pmix_server.hpp"
-#include "transport.hpp"
 
 namespace triax::comm_mpi {
 

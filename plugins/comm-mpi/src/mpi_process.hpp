@@ -24,7 +24,7 @@ class MpiProcess {
   int size() const noexcept { return size_; }
   /// All ranks of the run. Errors are returned.
   MPI_Comm comm() const noexcept { return comm_; }
-  /// Of MPI_TAG_UB: tags are below 2^tag_bits.
+  /// The bits of MPI_TAG_UB: tags are below 2^tag_bits.
   int tag_bits() const noexcept { return tag_bits_; }
   /// MPI_Finalize would wait for ranks that are lost.
   static void leave_unfinalized() noexcept;

@@ -54,7 +54,7 @@ pmix_status_t fence(const pmix_proc_t*, size_t, const pmix_info_t*, size_t, char
   return PMIX_SUCCESS;
 }
 
-/// What processes have asked the server to log. PMIx's callbacks have no object of ours.
+/// The texts that processes have asked the server to log. PMIx's callbacks have no object of ours.
 struct Messages {
   std::mutex mutex;
   Log* log = nullptr; // null: there is no server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MPI's processes need of the program that starts them: a PMIx server, which gives each its rank and passes on
-// what they publish at their start. Triax's launcher has it, so that no mpirun is needed on one machine.
+// A PMIx server, which MPI's processes need in the program that starts them. It gives each its rank and passes on what
+// they publish at their start. Triax's launcher has it, so that no mpirun is needed on one machine.
 //
 // Threads: one; the server's own thread answers. Ownership: at most one per process, which backends share. Blocking:
 // shortly. Errors: Error.
@@ -26,7 +26,7 @@ class PmixServer {
   PmixServer(const PmixServer&) = delete;
   PmixServer& operator=(const PmixServer&) = delete;
 
-  /// What the process of a rank needs in its environment.
+  /// The environment variables that the process of a rank needs.
   std::vector<std::pair<std::string, std::string>> variables(int rank) const;
 
  private:

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "bootstrap.hpp"
-#include "communicator.hpp"
+#include "nccl_bootstrap.hpp"
+#include "nccl_communicator.hpp"
 #include "results.hpp"
 
 namespace triax::comm_nccl {

@@ -7,7 +7,7 @@
 #include <triax/plugin.hpp>
 
 #include "api.hpp"
-#include "settings.hpp"
+#include "nccl_settings.hpp"
 
 namespace triax::comm_nccl {
 

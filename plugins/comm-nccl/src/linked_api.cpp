@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "api.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 // Functions that an older NCCL lacks are null here, so that the library loads and the version check reports the error.
 #pragma weak ncclCommRegister

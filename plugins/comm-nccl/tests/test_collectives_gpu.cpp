@@ -15,7 +15,7 @@
 #include "backend.hpp"
 #include "support/error_of.hpp"
 #include "support/ranks.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/half.hpp"
 
 namespace triax::test {

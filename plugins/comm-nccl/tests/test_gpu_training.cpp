@@ -16,7 +16,7 @@
 #include "support/program.hpp"
 #include "support/run_ranks.hpp"
 #include "support/temp_folder.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/text.hpp"
 
 namespace triax::test {

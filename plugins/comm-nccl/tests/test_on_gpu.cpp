@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "backend.hpp"
-#include "control/local_store.hpp"
+#include "control/job_local_store.hpp"
 #include "handle.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::comm_nccl {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "members.hpp"
-#include "settings.hpp"
+#include "nccl_settings.hpp"
 
 namespace triax::test {
 namespace {
@@ -125,7 +125,7 @@ BackendReport report_with(int version) {
       1,
       [&out](Rank& rank) {
         try {
-          const CommRequest request{DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false};
+          const CommRequest request{DeviceKind::cuda, {"tensor", "data"}, false};
           for (const Refusal& refusal : rank.backend().supports(request)) out.refusal += refusal.message;
         } catch (const Error& error) {
           out.refusal = error.message();

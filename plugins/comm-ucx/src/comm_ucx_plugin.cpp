@@ -6,9 +6,9 @@
 #include <triax/p2p/join.hpp>
 #include <triax/plugin.hpp>
 
-#include "settings.hpp"
 #include "signals.hpp"
-#include "transport.hpp"
+#include "ucx_settings.hpp"
+#include "ucx_transport.hpp"
 
 namespace triax::comm_ucx {
 

@@ -10,8 +10,8 @@
 
 #include <string_view>
 
-#include "settings.hpp"
 #include "ucx_log.hpp"
+#include "ucx_settings.hpp"
 
 namespace triax::comm_ucx {
 

@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
-#include "settings.hpp"
 #include "triax/device.hpp"
+#include "ucx_settings.hpp"
 
 namespace triax::comm_ucx {
 

@@ -207,7 +207,7 @@ TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
   run_ranks(
       1,
       [&](Rank& rank) {
-        CommRequest request{DeviceKind::cuda, {DType::f32}, {"tensor"}, true};
+        CommRequest request{DeviceKind::cuda, {"tensor"}, true};
         const Refusals answer = rank.backend().supports(request);
         EXPECT_THAT(answer.front().message + " " + answer.front().hint, words);
         request.device = DeviceKind::host;

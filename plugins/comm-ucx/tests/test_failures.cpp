@@ -186,7 +186,7 @@ Refusals checked(const char* key, const OptionValue& value) {
   options.set(key, value);
   const Layout layout = Layout::ptd(1, 1, 1);
   const auto backend = plugin::create<CommBackend>(library, {options, null_log(), layout, 0, 1});
-  return backend->supports({DeviceKind::host, {DType::f32}, {"tensor"}, true});
+  return backend->supports({DeviceKind::host, {"tensor"}, true});
 }
 
 /// Expects each of `parts` in the reason, this machine's transports in the hint, and nothing about shared memory.

@@ -28,7 +28,7 @@ TEST(Backend, DeclaresItsGuarantees) {
 
 TEST(Backend, ServesThreadsAndProcessesOfHostAndCudaDevices) {
   run_members(1, [](Rank& rank) {
-    CommRequest request{DeviceKind::host, {DType::f32, DType::u8}, {"tensor"}, true};
+    CommRequest request{DeviceKind::host, {"tensor"}, true};
     EXPECT_TRUE(rank.backend().supports(request).empty());
     request.ranks_are_threads = false;
     EXPECT_TRUE(rank.backend().supports(request).empty());

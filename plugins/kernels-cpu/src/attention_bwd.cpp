@@ -2,7 +2,7 @@
 // Attention, backward. One work item is a key head with the query heads that use it. It goes through the blocks of keys
 // in order. For each, the blocks of queries that attend to it recompute their probabilities from the scores and the
 // stored lse, and add to the gradients of keys and values (Dao et al., "FlashAttention", NeurIPS'22, algorithm 4).
-#include "attention.hpp"
+#include "cpu_attention.hpp"
 
 namespace triax::kernels_cpu {
 

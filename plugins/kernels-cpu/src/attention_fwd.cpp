@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "attention.hpp"
+#include "cpu_attention.hpp"
 
 namespace triax::kernels_cpu {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels.hpp"
+#include "cpu_kernels.hpp"
 #include "triax/rope_scaling.hpp"
 
 namespace triax::kernels_cpu {

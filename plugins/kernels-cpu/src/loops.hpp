@@ -33,7 +33,8 @@ struct HalfLoops {
   void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
 };
 
-/// What follows a product, for the elements of d that are in the cache. Null: not applied. The strides are those of d.
+/// The operations after a product, for the elements of d that are in the cache. Null: not applied. The strides are
+/// those of d.
 struct Epilogue {
   const float* bias = nullptr;     // d += bias, one value per column
   float* gelu = nullptr;           // gelu = gelu(d)

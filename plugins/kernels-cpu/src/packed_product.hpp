@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by the loops of the instruction set (loops/product.hpp), in tiles whose operands are packed into the
-// caches.
+// Matrix products by the loops of the instruction set (loops/product_loops.hpp), in tiles whose operands are packed
+// into the caches.
 //
 // The inner dimension is cut into blocks that depend on its length alone, and an element of d is the sum of its blocks
 // in order. So the tiles, which depend on the number of threads, do not change its bits.
 // Threads: any; pure functions, one scratch per thread. Ownership: memory is the caller's.
 #pragma once
 
-#include "gemm.hpp"
+#include "cpu_gemm.hpp"
 #include "loops.hpp"
 
 namespace triax::kernels_cpu {

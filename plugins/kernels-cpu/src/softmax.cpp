@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "attention.hpp"
-#include "kernels.hpp"
+#include "cpu_attention.hpp"
+#include "cpu_kernels.hpp"
 
 namespace triax::kernels_cpu {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels.hpp"
+#include "cpu_kernels.hpp"
 
 namespace triax::kernels_cpu {
 

@@ -7,7 +7,7 @@
 
 #include "sets.hpp"
 #include "triax/conformance/allocations.hpp"
-#include "triax/conformance/kernels.hpp"
+#include "triax/conformance/kernel_checks.hpp"
 #include "triax/conformance/output.hpp"
 #include "triax/conformance/run.hpp"
 

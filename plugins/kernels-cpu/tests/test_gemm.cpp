@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "gemm.hpp"
+#include "cpu_gemm.hpp"
 #include "sets.hpp"
 
 namespace triax::kernels_cpu {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch.
 #include "adamw_table.hpp"
-#include "kernels.hpp"
+#include "fused_kernels.hpp"
 #include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 

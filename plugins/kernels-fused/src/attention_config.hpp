@@ -54,7 +54,8 @@ struct AttentionConfig {
 
   // In the padding of a row: eight 16-bit numbers of dropout bits, or four statistics.
   static constexpr int kBitsStride = kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // to the next row
-  /// Of query `query` of a streamed tile; k: 0 lse, 1 delta. Two queries share a row, as they share a lane.
+  /// The offset of a statistic of query `query` of a streamed tile; k: 0 lse, 1 delta. Two queries share a row, as they
+  /// share a lane.
   TRIAX_HD static constexpr int statistic(int query, int k) {
     return (query >> 1) * (kStride * static_cast<int>(sizeof(T)) / 4) + 2 * k + (query & 1);
   }

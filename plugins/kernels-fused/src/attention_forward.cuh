@@ -12,7 +12,7 @@
 
 namespace triax::kernels_fused {
 
-/// Of the warp's rows; four lanes hold a row.
+/// The softmax of the warp's rows; four lanes hold a row.
 template <class Config>
 struct SoftmaxRows {
   float row_max[Config::kMmaM][2]; // largest score so far, without scale

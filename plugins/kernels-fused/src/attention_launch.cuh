@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <source_location>
 
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 
 namespace triax::kernels_fused {

@@ -3,7 +3,7 @@
 // for the columns of one load of a warp; each of its warps takes every eighth row. Then one thread per column adds the
 // parts in order; for a norm's weight and bias in one launch.
 #include "flat.cuh"
-#include "kernels.hpp"
+#include "fused_kernels.hpp"
 #include "scratch.hpp"
 
 namespace triax::kernels_fused {

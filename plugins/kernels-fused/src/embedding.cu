@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "flat.cuh"
-#include "kernels.hpp"
+#include "fused_kernels.hpp"
 #include "scratch.hpp"
 
 namespace triax::kernels_fused {

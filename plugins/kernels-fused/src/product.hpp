@@ -25,7 +25,7 @@ namespace triax::kernels_fused {
 // bias
 enum class Epilogue : std::uint8_t { none, bias, gelu, gelu_bias, gelu_bwd, bias_bwd };
 
-/// What the selection of an algorithm depends on: sizes, types and epilogue; no pointers.
+/// The properties on which the selection of an algorithm depends: sizes, types and epilogue; no pointers.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0; // D is m x n, column-major
   bool transpose_a = false, transpose_b = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bias, dropout and residual in one pass.
-#include "kernels.hpp"
+#include "fused_kernels.hpp"
 #include "residual.cuh"
 
 namespace triax::kernels_fused {
@@ -47,7 +47,7 @@ void FusedKernels::do_bias_dropout_add(const BiasDropoutAdd& args, const OpConte
   launch_residual(Op::bias_dropout_add, args, context);
 }
 
-/// Of attention scores [b, a, sq, sk]: the primitives' kernel.
+/// Attention scores [b, a, sq, sk] take the primitives' kernel.
 void FusedKernels::do_dropout(const Dropout& args, const OpContext& context) {
   if (args.drop.p == 0 || args.x.rank() == 4) return Primitives::do_dropout(args, context);
   launch_residual(Op::dropout, {args.y, args.x, {}, {}, args.drop}, context);

@@ -33,7 +33,7 @@ inline bool rows_start_blocks(const cuda::DropPlan& drop, std::int64_t rows) {
   return !drop.scores && drop.width % 4 == 0 && drop.column0 % 4 == 0 && rows <= 0xFFFFFFFF && drop.batch <= 0xFFFFFFFF;
 }
 
-/// What the dropped elements of a row share, where rows_start_blocks().
+/// The values that the dropped elements of a row share, where rows_start_blocks().
 struct DropRow {
   std::uint64_t first = 0; // number of the row's first element in its sample
   std::uint32_t sample = 0;

@@ -2,7 +2,7 @@
 // Sum of squares in double: a block for each part of the elements, which are split by their number only, then one block
 // over the parts. If there is one part, the first launch is enough.
 #include "flat.cuh"
-#include "kernels.hpp"
+#include "fused_kernels.hpp"
 #include "reduce.cuh"
 #include "scratch.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "lt.hpp"
 #include "support/gpu_stand_in.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 
 namespace triax::kernels_fused {
 namespace {

@@ -33,7 +33,7 @@ inline Init residual_init(std::int64_t layers) {
   return {Init::Kind::normal, kStd / std::sqrt(2.0 * static_cast<double>(layers))};
 }
 
-/// Of the final norm and the logits.
+/// The options of the final norm and the logits.
 inline VocabLayerOptions head_options(const Sizes& sizes) {
   return {.hidden = sizes.hidden, .init = weight_init(), .norm = sizes.norm_options()};
 }

@@ -86,7 +86,8 @@ std::vector<HfArchitecture> hf_architectures() {
   HfArchitecture llama = architecture(kLlama, "llama", {"32000", "4096", "11008", "null", "2048"},
                                       {head_dim, fixed("attention_bias", "false"), fixed("mlp_bias", "false")},
                                       {{"qkv_bias", "false"}, {"qk_norm", "false"}});
-  llama.ignored_keys.emplace_back("pretraining_tp"); // how the products are divided, on one device
+  llama.ignored_keys.emplace_back("pretraining_tp");  // how the products are divided, on one device
+  llama.ignored_keys.emplace_back("is_llama_config"); // a note of the program that wrote the file
   const HfArchitecture mistral =
       architecture("MistralForCausalLM", "mistral", {"32000", "4096", "14336", "8", "131072"},
                    {head_dim, {.key = "sliding_window", .absent = "4096", .values = {{"null", ""}}}},
@@ -98,8 +99,11 @@ std::vector<HfArchitecture> hf_architectures() {
       architecture("Qwen3ForCausalLM", "qwen3", {"151936", "4096", "22016", "32", "32768"},
                    {head_dim_of_qwen3, fixed("attention_bias", "false"), fixed("use_sliding_window", "false")},
                    {{"qkv_bias", "false"}, {"qk_norm", "true"}});
-  for (HfArchitecture* const qwen : {&qwen2, &qwen3}) // not read without use_sliding_window
-    for (const char* key : {"sliding_window", "max_window_layers", "layer_types"}) qwen->ignored_keys.emplace_back(key);
+  for (HfArchitecture* const qwen : {&qwen2, &qwen3}) {
+    for (const char* key : {"sliding_window", "max_window_layers"}) // not read without use_sliding_window
+      qwen->ignored_keys.emplace_back(key);
+    qwen->constant_lists = {{"layer_types", "\"full_attention\""}};
+  }
   return {std::move(llama), mistral, std::move(qwen2), std::move(qwen3)};
 }
 

@@ -22,7 +22,8 @@ struct SquareSums {
 /// m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, of all elements of the shard.
 void update_means(const ParameterShard& shard, const Coefficients& of);
 
-/// Of the elements that this rank owns. The direction is m_hat / (sqrt(v_hat) + eps) + decay p, after update_means().
+/// The sums of squares of the elements that this rank owns. The direction is m_hat / (sqrt(v_hat) + eps) + decay p,
+/// after update_means().
 SquareSums sum_squares(const ParameterShard& shard, const Coefficients& of);
 
 /// p -= rate * direction, of all elements of the shard, and the working weights. The direction is computed again, so

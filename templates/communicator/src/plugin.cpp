@@ -22,7 +22,7 @@ class UnixBackend final : public CommBackend {
   explicit UnixBackend(const PluginContext& context)
       : staging_bytes_(static_cast<std::size_t>(context.options.integer("staging_bytes"))) {}
 
-  // What the verifier may rely on. Ranks may be processes or threads of one.
+  // The guarantees on which the verifier relies. Ranks may be processes or threads of one.
   CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::many_per_process); }
 
   // Called before training starts, also for a run that is only planned.

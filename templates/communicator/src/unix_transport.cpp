@@ -39,7 +39,8 @@ std::string name_of_machine() {
   return out.data();
 }
 
-/// Of the user who runs this rank. Abstract names have no file permissions, so the user is checked here.
+/// Whether the process is of the user who runs this rank. Abstract names have no file permissions, so the user is
+/// checked here.
 bool is_own_process(const Socket& socket) {
   ucred peer{};
   socklen_t size = sizeof peer;

@@ -57,7 +57,7 @@ class UnixTransport final : public p2p::Transport {
   bool advance() noexcept override;
 
  private:
-  /// What precedes a message on the wire. A message without a tag acknowledges the one with this number.
+  /// The header of a message on the wire. A message without a tag acknowledges the one with this number.
   struct Header {
     p2p::Tag tag = 0;
     std::uint64_t bytes = 0;

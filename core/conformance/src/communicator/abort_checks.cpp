@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "checks.hpp"
+#include "communicator_check_tables.hpp"
 
 namespace triax::conformance {
 
@@ -146,7 +146,7 @@ void fails_calls_out_of_turn(const CommunicatorSubject& subject, Report& report)
   });
 }
 
-/// What member 1 posts in place of member 0's all_reduce (sum) of 8 f32, or broadcast from member 0.
+/// The call that member 1 posts in place of member 0's all_reduce (sum) of 8 f32, or broadcast from member 0.
 struct Mismatch {
   const char* what;
   DType dtype;
@@ -190,7 +190,7 @@ void mismatch_of_roots(const CommunicatorSubject& subject, Report& report) {
   });
 }
 
-/// What member 1 receives in place of 6 f32, and which member posts first.
+/// The type and size that member 1 receives in place of 6 f32, and the member that posts first.
 struct TransferMismatch {
   DType dtype;
   std::int64_t elements;

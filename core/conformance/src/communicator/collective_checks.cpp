@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
-#include "values.hpp"
+#include "collective_values.hpp"
+#include "communicator_check_tables.hpp"
 
 namespace triax::conformance {
 

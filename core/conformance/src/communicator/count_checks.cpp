@@ -2,7 +2,7 @@
 // Counts of operations and bytes.
 #include <cstdint>
 
-#include "checks.hpp"
+#include "communicator_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "checks.hpp"
+#include "communicator_check_tables.hpp"
 #include "triax/conformance/stop_once.hpp"
 
 namespace triax::conformance {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "checks.hpp"
-#include "values.hpp"
+#include "collective_values.hpp"
+#include "communicator_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "checks.hpp"
-#include "values.hpp"
+#include "collective_values.hpp"
+#include "communicator_check_tables.hpp"
 
 namespace triax::conformance {
 
@@ -157,7 +157,7 @@ void beside_collectives(const CommunicatorSubject& subject, Report& report) {
   });
 }
 
-/// Of a buffered send, the receive is posted only after it has completed.
+/// A buffered send completes before its receive is posted.
 void buffered_sends_complete_alone(const CommunicatorSubject& subject, Report& report) {
   const auto bytes = static_cast<std::int64_t>(subject.traits.buffered_bytes);
   in_group(subject, 2, report, [bytes](Rank& rank, Communicator& comm) {

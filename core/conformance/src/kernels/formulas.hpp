@@ -50,7 +50,7 @@ inline double& element(const TensorView& view, std::int64_t i, std::int64_t j, s
 struct DropPosition {
   std::int64_t sample, head, row, column;
 };
-/// What dropout multiplies the element by: 0 or 1/(1-p).
+/// The factor by which dropout multiplies the element: 0 or 1/(1-p).
 double drop_factor(const Drop& drop, const DropPosition& at);
 /// The position of element `j` of row `r` of a view [rows, n], whose head is number 0 of the global tensor.
 DropPosition position_in_rows(const Drop& drop, std::int64_t r, std::int64_t j);

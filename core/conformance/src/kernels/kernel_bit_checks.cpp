@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 #include "triax/conformance/case_builder.hpp"
 
 namespace triax::conformance::cases {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
 #include "formulas.hpp"
+#include "kernel_check_tables.hpp"
 #include "triax/conformance/case_builder.hpp"
 
 namespace triax::conformance::cases {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations read and write: outputs, inputs, scratch memory, the heap.
+// Memory that operations read and write: outputs, inputs, scratch memory, the heap.
 #include <string>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 
 namespace triax::conformance {
 

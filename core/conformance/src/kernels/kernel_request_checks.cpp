@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 #include "refusal_check.hpp"
 
 namespace triax::conformance {
@@ -64,7 +64,7 @@ void calls_are_refused_with_reasons(const KernelSubject& subject, Report& report
       });
 }
 
-/// What a dry run asks about each call of a case, on views without data.
+/// The answers that a dry run gets about each call of a case, on views without data.
 struct PlannedCalls {
   std::vector<std::size_t> scratch;
 

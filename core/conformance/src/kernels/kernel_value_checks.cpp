@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "checks.hpp"
+#include "kernel_check_tables.hpp"
 #include "triax/element_type.hpp"
 
 namespace triax::conformance {

@@ -2,8 +2,8 @@
 // Answers of the model: requests, layouts, numbers of layers, ties.
 #include <algorithm>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
+#include "model_check_tables.hpp"
 #include "refusal_check.hpp"
 
 namespace triax::conformance {
@@ -28,7 +28,7 @@ ModelRequest request_of(const ModelQuestion& question, std::int64_t vocab) {
   return out;
 }
 
-/// What an engine asks for: sequence parallelism and recomputation only in training, the former over several ranks.
+/// The questions of an engine: sequence parallelism and recomputation only in training, the former over several ranks.
 std::vector<ModelQuestion> questions() {
   std::vector<ModelQuestion> out;
   for (const DType type : kRequestTypes)

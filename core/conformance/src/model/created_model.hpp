@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "triax/conformance/model.hpp"
+#include "triax/conformance/model_checks.hpp"
 
 namespace triax::conformance {
 

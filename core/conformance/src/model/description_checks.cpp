@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "checks.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -2,8 +2,8 @@
 // Plans against runs, and costs against the FLOPs that are counted.
 #include <cmath>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -13,7 +13,7 @@ std::string collectives_text(const std::vector<Collective>& collectives) {
   return out.empty() ? "nothing" : out;
 }
 
-/// What the engine passes when it generates: no views of tensors that only backwards have.
+/// Keeps the views that the engine passes when it generates: no views of tensors that only backwards have.
 void keep_generating_views(const std::vector<StashSpec>& stash, LayerViews& views) {
   for (std::size_t i = 0; i < stash.size(); ++i)
     if (stash[i].life == Life::input_only || stash[i].life == Life::input_to_weight) views.stash[i] = {};

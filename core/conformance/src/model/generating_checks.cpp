@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "checks.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "checks.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 
@@ -145,7 +145,7 @@ void gradients_of_the_model(const ModelSubject& subject, Report& report) {
   for (const Movable& of : all) slopes.compare(of, number++);
 }
 
-/// Of two objects, whose descriptions may differ.
+/// Requires the same gradients of two objects, whose descriptions may differ.
 void require_same_gradients(const ModelRun& a, const ModelRun& b) {
   bool are_equal = a.count() == b.count();
   for (std::size_t at = 0; are_equal && at < a.count(); ++at)

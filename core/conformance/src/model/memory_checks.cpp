@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What passes read and write, and when: old bytes, guards, lives, streams, allocations.
+// Memory that passes read and write, and when: old bytes, guards, lives, streams, allocations.
 #include <algorithm>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

@@ -29,7 +29,7 @@ struct RankPart {
   int first = 0, end = -1; // layers; -1: to the last
 };
 
-/// What all calls get.
+/// The settings that all calls get.
 struct CallSettings {
   bool dropout = true;
   double loss_gradient = 0.0625; // a power of two: exact
@@ -79,7 +79,7 @@ class ModelRun {
   Tensors losses() const;
   Tensors gradients() const;
   Tensors results() const; // both
-  /// Of one layer: outputs, input gradients, gradients of parameters.
+  /// The results of one layer: outputs, input gradients, gradients of parameters.
   Tensors results_of(std::size_t at, int microbatch = 0) const;
   /// All tensors, in a fixed order.
   std::vector<std::vector<std::byte>> everything() const;
@@ -99,7 +99,7 @@ class ModelRun {
   };
   static std::size_t index(int microbatch) { return static_cast<std::size_t>(microbatch); }
   TensorView tensor(const std::string& name, DType dtype, const Shape& shape);
-  /// What checks read must be there: elements of parameters that exist, and the result of the last layer.
+  /// Requires what checks read: elements of parameters that exist, and the result of the last layer.
   void require_readable_specs() const;
   void allocate();
   void add_layer(std::size_t at, int microbatch);

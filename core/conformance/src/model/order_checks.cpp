@@ -2,7 +2,7 @@
 // Orders of passes, repeated forwards, repeated calls: none may change a bit.
 #include <array>
 
-#include "checks.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

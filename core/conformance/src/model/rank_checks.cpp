@@ -2,15 +2,16 @@
 // Models on several ranks, against one rank.
 #include <algorithm>
 
-#include "checks.hpp"
 #include "dry_run_model.hpp"
 #include "merged_gradients.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 
 namespace {
 
-/// Of the largest loss or gradient. The partial sums of a few hundred terms are added in another order.
+/// The tolerance, in roundings of the largest loss or gradient. The partial sums of a few hundred terms are added in
+/// another order.
 constexpr double kRoundings = 1000;
 
 /// Runs `body` on the ranks of a shape, with their model. Ranks that post different collectives would wait forever.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples of a microbatch, and their running numbers, which dropout depends on.
-#include "checks.hpp"
+#include "model_check_tables.hpp"
 
 namespace triax::conformance {
 

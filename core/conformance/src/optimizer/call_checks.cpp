@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
+#include "optimizer_check_tables.hpp"
 #include "os/errno_text.hpp"
 
 namespace triax::conformance {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.hpp"
+#include "optimizer_check_tables.hpp"
 #include "refusal_check.hpp"
 
 namespace triax::conformance {

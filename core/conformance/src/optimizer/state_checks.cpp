@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/printable.hpp"
-#include "checks.hpp"
+#include "optimizer_check_tables.hpp"
 #include "triax/saved_state.hpp"
 
 namespace triax::conformance {

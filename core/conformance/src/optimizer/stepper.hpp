@@ -16,7 +16,7 @@
 
 #include "guarded_memory.hpp"
 #include "named_tensors.hpp"
-#include "triax/conformance/optimizer.hpp"
+#include "triax/conformance/optimizer_checks.hpp"
 
 namespace triax::conformance {
 
@@ -41,7 +41,7 @@ inline constexpr std::size_t kFirstStage = 3;
 /// of each.
 std::vector<Part> parts_of_shard(int index, int count);
 
-/// What a step gets.
+/// The input of a step.
 struct StepInput {
   float lr = 0.125f, clip = 0.5f;
   double weight_decay = 0.25;

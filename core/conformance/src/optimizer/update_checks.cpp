@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "checks.hpp"
+#include "optimizer_check_tables.hpp"
 #include "triax/element_type.hpp"
 
 namespace triax::conformance {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers: which plans, in which order, and equal ones in every call and object.
-#include "checks.hpp"
+#include "planner_check_tables.hpp"
 
 namespace triax::conformance {
 

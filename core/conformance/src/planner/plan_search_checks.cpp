@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "checks.hpp"
+#include "planner_check_tables.hpp"
 
 namespace triax::conformance {
 

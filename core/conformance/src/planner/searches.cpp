@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "checks.hpp"
+#include "planner_check_tables.hpp"
 
 namespace triax::conformance {
 

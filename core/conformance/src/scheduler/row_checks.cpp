@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sweep.hpp"
+#include "shape_sweep.hpp"
 
 namespace triax::conformance {
 

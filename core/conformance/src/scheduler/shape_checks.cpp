@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "sweep.hpp"
+#include "shape_sweep.hpp"
 
 namespace triax::conformance {
 

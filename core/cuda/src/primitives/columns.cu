@@ -16,7 +16,7 @@ Parts parts_of_rows(std::int64_t rows) {
   return parts_of(rows, kMinRows, kMaxParts);
 }
 
-/// What is summed in a column, in up to two sums.
+/// The terms that are added in a column, in up to two sums.
 template <class T>
 struct Bias {
   const T* dy;

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "internal.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/precision.hpp"
 
 namespace triax::cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the set computes on, in which types, and the scratch it needs.
+// The device, the types and the scratch memory of the set.
 #include "internal.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/precision.hpp"
 
 namespace triax::cuda {

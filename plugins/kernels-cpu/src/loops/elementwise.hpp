@@ -3,7 +3,7 @@
 #pragma once
 
 #include "loops/math.hpp"
-#include "loops/random.hpp"
+#include "loops/random_loops.hpp"
 
 namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {

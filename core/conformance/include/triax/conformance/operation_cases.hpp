@@ -21,7 +21,7 @@
 
 namespace triax::conformance::cases {
 
-/// What the calls of a case do with a tensor.
+/// The use of a tensor by the calls of a case.
 enum class Role { in, out, in_out };
 /// Type of a tensor: the case's type, the type of its statistics, or its own type.
 enum class Kind { data, statistic, own };
@@ -104,7 +104,7 @@ struct CaseSetup {
   std::function<void(const OpCall&, const OpContext&)> issue; // empty: KernelSet::issue()
 };
 
-/// What a run of a case has given.
+/// The outcome of a run of a case.
 struct CaseRun {
   CaseResults results;
   Refusals refusals;                       // of the first call that supports() refuses; then nothing was computed

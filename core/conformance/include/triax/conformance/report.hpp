@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one check found: its failures, as texts with the values. A check continues after a failure, as far as its next
-// steps make sense; what it throws is a failure too, and its last.
+// The failures of one check, as texts with the values. A check continues after a failure, as far as its next steps make
+// sense; what it throws is a failure too, and its last.
 //
 // Threads: any. Ownership: owns its texts. Blocking: never. Errors: none.
 #pragma once
@@ -21,7 +21,7 @@ namespace triax::conformance {
 /// Largest number of ranks of a check.
 inline constexpr int kMaxRanks = 16;
 
-/// What each rank of a check is doing. It may be memory that another process reads.
+/// The current activity of each rank of a check. It may be memory that another process reads.
 struct Activities {
   RankActivity of_rank[kMaxRanks];
   char store_folder[256] = {}; // of ranks that are processes; removed with this object, if the check could not
@@ -47,7 +47,7 @@ class Report {
   /// Whether there is a failure.
   bool has_failed() const;
 
-  /// What a rank is doing; that of all ranks.
+  /// The current activity of a rank; those of all ranks.
   /// @{
   RankActivity& activity(int rank) noexcept { return activities_.of_rank[rank % kMaxRanks]; }
   Activities& activities() noexcept { return activities_; }

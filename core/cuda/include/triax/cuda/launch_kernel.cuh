@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "triax/cuda/check.hpp"
+#include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/launch.hpp"
 
 namespace triax::cuda {

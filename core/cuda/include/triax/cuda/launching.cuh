@@ -13,8 +13,8 @@
 
 #include <source_location>
 
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/cuda_device.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 #include "triax/cuda/types.hpp"
 #include "triax/kernels.hpp"

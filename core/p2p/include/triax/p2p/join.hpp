@@ -24,7 +24,7 @@ namespace triax::p2p {
 std::unique_ptr<Communicator> join(Transport& transport, const Group& group, Store& store, Deadline deadline,
                                    int& next);
 
-/// What such a communicator guarantees, for CommBackend::traits().
+/// The guarantees of such a communicator, for CommBackend::traits().
 CommTraits traits(CommTraits::Ranks ranks) noexcept;
 
 } // namespace triax::p2p

@@ -28,7 +28,7 @@ inline constexpr int kSequenceBits = 20, kNumberBits = 19;
 inline constexpr int kMaxGroups = 1 << kGroupBits, kMaxMembers = 1 << kSourceBits, kMaxChannels = 1 << kChannelBits;
 /// @}
 
-/// What a message is for.
+/// The purpose of a message.
 enum class TagKind : std::uint8_t { control = 1, collective, transfer };
 
 /// Messages of a collective: the opening, with or without data; the data of other members; results.
@@ -78,7 +78,7 @@ constexpr triax::DType type_of(Tag transfer) noexcept {
   return static_cast<triax::DType>((transfer >> 19) & 7);
 }
 
-/// What a tag says; only the fields of its kind are set. For libraries whose tags have fewer bits.
+/// The content of a tag; only the fields of its kind are set. For libraries whose tags have fewer bits.
 struct TagFields {
   TagKind kind = TagKind::control;
   int group = 0, source = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a communicator over messages needs of a library that matches sends with receives by tag (UCX, MPI). The library
-// is of one rank, and is shared by all groups of the backend.
+// The interface of a communicator over messages to a library that matches sends with receives by tag (UCX, MPI). The
+// library is of one rank, and is shared by all groups of the backend.
 //
 // Threads: the rank's main thread only. Ownership: outlives the groups; the library uses an operation's Request and
 // buffer until the Request completes. Blocking: none, but for connect() and the destructor of an implementation.
@@ -50,7 +50,7 @@ class RequestOwner {
 /// Largest message of two segments, in bytes.
 inline constexpr std::size_t kMaxTwoSegments = (std::size_t{32} << 10) + 256;
 
-/// Of a message: one part, or two that are sent as one.
+/// A part of a message, which has one or two that are sent as one.
 struct Segment {
   const void* data = nullptr;
   std::size_t bytes = 0;
@@ -127,7 +127,7 @@ class Transport : public ProgressSource {
   virtual const std::string& address() const noexcept = 0;
   /// Ranks with equal text are on one machine, as far as the library is concerned.
   virtual const std::string& host() const noexcept = 0;
-  /// What the library's tags can distinguish.
+  /// The limits of the library's tags.
   virtual TagLimits limits() const noexcept { return {}; }
   /// The endpoint for a peer's address; created once per address. Throws Error.
   virtual Endpoint& connect(std::string_view address, std::string_view host, int rank) = 0;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of the model suite, and what their files share.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model_run.hpp"
+#include "triax/conformance/model_checks.hpp"
+
+namespace triax::conformance {
+
+using ModelCheck = CheckOf<ModelSubject>;
+
+std::span<const ModelCheck> answer_checks();
+std::span<const ModelCheck> description_checks();
+std::span<const ModelCheck> gradient_checks();
+std::span<const ModelCheck> order_checks();
+std::span<const ModelCheck> memory_checks();
+std::span<const ModelCheck> sample_checks();
+std::span<const ModelCheck> dry_run_checks();
+std::span<const ModelCheck> rank_checks();
+std::span<const ModelCheck> generating_checks();
+
+/// One rank with each type of the support.
+std::vector<ModelShape> shapes_of_types(const ModelSubject& subject);
+/// One rank with the most precise type.
+ModelShape most_precise_shape(const ModelSubject& subject);
+/// One rank, and all tensor ranks, with and without sequence parallelism.
+std::vector<ModelShape> parallel_shapes(const ModelSubject& subject);
+
+/// The subject with its vocabulary, and with vocabularies that are not divisible by 2 and 4 ranks, as far as the model
+/// accepts them for the shape. One of them leaves the last of 4 ranks without a token.
+std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, const ModelShape& shape);
+
+/// Machine epsilon of the type.
+double epsilon_of(DType dtype);
+
+/// Fails with the first element that differs.
+inline void expect_equal(Report& report, const ModelShape& shape, std::string_view what, const Tensors& got,
+                         const Tensors& expected) {
+  const std::string differs = difference(got, expected);
+  report.expect(differs.empty(), "{}: {}, {}", to_text(shape), what, differs);
+}
+
+/// Largest magnitude; 0 for none.
+double magnitude_of(std::span<const double> values);
+/// Empty, or the first element that differs by more than the tolerance: "element 3 is 0.5, must be 0.25 ± 1e-06".
+std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance);
+
+/// Why checks with several tensor ranks are skipped: no communicator, or the model does not support them. Empty: they
+/// run.
+std::string tensor_rank_skip_reason(const ModelSubject& subject);
+
+} // namespace triax::conformance

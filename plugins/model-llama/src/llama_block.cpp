@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transformer block: x + attention(norm(x)), then the same with the MLP, whose gate and up projections are one linear
+// layer. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
+#include "llama_attention.hpp"
+
+namespace triax::model_llama {
+
+namespace {
+
+class Block final : public DescribedLayer {
+ public:
+  Block(const Sizes& sizes, const LayerContext& context, int index);
+
+  Cost cost() const override { return cost_; }
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override;
+  void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                      Views grads) override;
+  void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
+
+ private:
+  int add_stream(const char* name, Life life) {
+    return parts_.add(StashSpec{name, stream_shape(), context_.compute, life});
+  }
+  int add_columns(const char* name, std::int64_t columns, Life life) {
+    return parts_.add(StashSpec{name, {context_.max_rows, context_.micro, columns}, context_.compute, life});
+  }
+  /// `gradient` where the weight gradient finds it: a copy, or what a linear layer has gathered.
+  TensorView kept(const LayerCall& call, const TensorView& gradient, int copy, Views stash) const {
+    if (copy < 0) return gradient;
+    call.device.copy(view(stash, copy), gradient, call.stream);
+    return view(stash, copy);
+  }
+  static TensorView view_or_empty(Views stash, int index) { return index < 0 ? TensorView{} : view(stash, index); }
+
+  Norm norm1_;
+  Attention attention_;
+  Norm norm2_;
+  ColumnLinear up_;
+  RowLinear down_;
+  Cost cost_;
+
+  // Indices in the stash. How long each tensor is kept: Life, in the constructor.
+  int middle_, before_silu_, normed1_, normed2_, after_silu_, sum_, dup_;
+  int dattention_ = -1, ddown_ = -1; // without sequence parallelism
+};
+
+Cost block_cost(const Sizes& sizes, const LayerContext& context) {
+  const double b = static_cast<double>(context.micro), s = static_cast<double>(context.max_rows),
+               h = static_cast<double>(sizes.hidden), f = static_cast<double>(sizes.inner),
+               d = static_cast<double>(sizes.head_size), a = static_cast<double>(sizes.heads),
+               k = static_cast<double>(sizes.kv_heads), t = context.tensor();
+  const double linears = 2 * b * s * h * (2 * d * (a + k) + 3 * f) / t; // q, k, v, projection; gate, up, down
+  const double scores = 4 * b * s * s * a * d / t; // q k^T and p v; twice that for the input gradient
+  return {linears + scores, linears + 2 * scores, linears};
+}
+
+Block::Block(const Sizes& sizes, const LayerContext& context, int index)
+    : DescribedLayer(context, index, "block " + std::to_string(index - 1), sizes.hidden),
+      norm1_(parts_, context, "attention.norm", sizes.norm_options()),
+      attention_(parts_, context, sizes),
+      norm2_(parts_, context, "mlp.norm", sizes.norm_options()),
+      up_(parts_, context, "mlp.up", sizes.hidden, 2 * sizes.inner,
+          {.init = weight_init(), .bias = false, .act = Activation::silu_mul, .parts = 2}),
+      down_(parts_, context, "mlp.down", sizes.inner, sizes.hidden,
+            {.init = residual_init(sizes.layers), .bias = false}),
+      cost_(block_cost(sizes, context)) {
+  const std::int64_t inner = sizes.inner / context.tensor();
+  const bool gathers = context.sequence_parallel; // then the linears keep what the weight gradient reads
+  middle_ = add_stream("middle", Life::forward_to_input);
+  before_silu_ = add_columns("mlp.before_silu", 2 * inner, Life::forward_to_input);
+  normed1_ = add_stream("attention.normed", gathers ? Life::forward_to_input : Life::forward_to_weight);
+  normed2_ = add_stream("mlp.normed", gathers ? Life::forward_to_input : Life::forward_to_weight);
+  after_silu_ = add_columns("mlp.after_silu", inner, Life::forward_to_weight);
+  sum_ = add_stream("sum", Life::forward_only);
+  dup_ = add_columns("mlp.dup", 2 * inner, Life::input_to_weight);
+  if (!gathers) {
+    dattention_ = add_stream("attention.dprojection", Life::input_to_weight);
+    ddown_ = add_stream("mlp.ddown", Life::input_to_weight);
+  }
+  inputs_ = {stream(Life::forward_to_input)};
+  outputs_ = {stream()};
+}
+
+void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
+  const TensorView &normed1 = view(stash, normed1_), &normed2 = view(stash, normed2_), &sum = view(stash, sum_);
+  norm1_.forward(call, params, in[0], normed1, stash);
+  attention_.forward(call, params, normed1, sum, stash);
+
+  BiasDropoutAddNorm middle = norm2_.fused(params, stash);
+  middle.y = view(stash, middle_);
+  middle.normed = normed2;
+  middle.x = sum;
+  middle.residual = in[0];
+  call.kernels.bias_dropout_add_norm(middle, call.op());
+
+  up_.forward(call, params, normed2, view(stash, after_silu_), view(stash, before_silu_), stash);
+  if (call.again) return; // the rest makes only the output
+  down_.forward(call, params, view(stash, after_silu_), sum, stash);
+  call.kernels.add({out[0], sum, view(stash, middle_)}, call.op());
+}
+
+void Block::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                           Views grads) {
+  const TensorView &dx = din[0], &middle = view(stash, middle_), &dup = view(stash, dup_);
+  const TensorView ddown = kept(call, dout[0], ddown_, stash);
+  down_.backward_input(call, params, ddown, dup, stash, Activation::silu_mul, view(stash, before_silu_));
+  up_.backward_input(call, params, view(stash, normed2_), dup, dx, stash);
+  norm2_.backward(call, params, middle, dx, dout[0], dx, stash, grads); // dx is now the gradient of `middle`
+
+  // `middle` is not read after this point: its memory holds the gradient of the first norm's output.
+  const TensorView dattention = kept(call, dx, dattention_, stash);
+  attention_.backward_input(call, params, view(stash, normed1_), dattention, middle, stash, grads);
+  norm1_.backward(call, params, in[0], middle, dx, dx, stash, grads);
+}
+
+void Block::backward_weight(const LayerCall& call, Views, Views stash, Views grads) {
+  down_.backward_weight(call, view(stash, after_silu_), view_or_empty(stash, ddown_), stash, grads);
+  up_.backward_weight(call, view(stash, normed2_), view(stash, dup_), stash, grads);
+  attention_.backward_weight(call, view(stash, normed1_), view_or_empty(stash, dattention_), stash, grads);
+}
+
+} // namespace
+
+std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index) {
+  return std::make_unique<Block>(sizes, context, index);
+}
+
+} // namespace triax::model_llama
