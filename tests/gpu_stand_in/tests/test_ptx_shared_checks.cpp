@@ -111,6 +111,19 @@ TEST(PtxSharedChecks, AThreadComesAfterItsOwnAtomics) {
             "");
   const std::string neighbour = "xor.b32 %r0, %s, 4;\n", warp = "xor.b32 %r0, %s, 128;\n";
   for (const std::string access : {"ld.shared.u32 %r1, [%r0];", "st.shared.u32 [%r0], 7;"}) {
+// The atomic of the thread that wrote does not order its write before the atomics of others.
+TEST(PtxSharedChecks, AtomicsOfOthersAfterAPlainWrite) {
+  const std::string write = "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\n";
+  const std::string add = "red.shared.add.u32 [%r0], 1;";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(write + add, 32, &kind), HasSubstr("atomic where was written by lane 0 of this warp"));
+  EXPECT_EQ(kind, ErrorKind::kHazard);
+  EXPECT_NE(error_of(write + add), "");
+  EXPECT_EQ(error_of(write + "@%p0 " + add), "");
+  EXPECT_EQ(error_of(write + "bar.warp.sync -1;\n" + add, 32), "");
+  EXPECT_EQ(error_of(write + "bar.sync 0;\n" + add), "");
+}
+
     EXPECT_THAT(error_of(start + neighbour + access, 32),
                 AllOf(HasSubstr("written by an atomic of lane "), HasSubstr(" of this warp"),
                       HasSubstr("no bar.warp.sync or barrier")));
