@@ -104,13 +104,6 @@ TEST(PtxSharedChecks, SharedAtomics) {
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+4096], 1;"), HasSubstr("shared memory"));
 }
 
-TEST(PtxSharedChecks, AThreadComesAfterItsOwnAtomics) {
-  const std::string start = "st.shared.u32 [%s], %t;\nbar.sync 0;\nred.shared.add.u32 [%s], 1;\n";
-  EXPECT_EQ(error_of(start + "ld.shared.u32 %r1, [%s];\nadd.u32 %r1, %r1, 1;\nst.shared.u32 [%s], %r1;"), "");
-  EXPECT_EQ(error_of(start + "st.shared.u32 [%s], 7;\natom.shared.add.u32 %r1, [%s], 1;\nld.shared.u32 %r1, [%s];"),
-            "");
-  const std::string neighbour = "xor.b32 %r0, %s, 4;\n", warp = "xor.b32 %r0, %s, 128;\n";
-  for (const std::string access : {"ld.shared.u32 %r1, [%r0];", "st.shared.u32 [%r0], 7;"}) {
 // The atomic of the thread that wrote does not order its write before the atomics of others.
 TEST(PtxSharedChecks, AtomicsOfOthersAfterAPlainWrite) {
   const std::string write = "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\n";
@@ -242,6 +235,31 @@ TEST(PtxSharedChecks, BarriersWithVotes) {
   const auto out = m.unwritten(256);
   EXPECT_EQ(m.error_of("k", {1}, {64}, {out}), "");
   EXPECT_EQ(m.read<std::uint32_t>(out, 64), std::vector<std::uint32_t>(64, 11));
+}
+
+TEST(PtxSharedChecks, WhatFollowsAnArrivalIsNotBeforeTheBarrier) {
+  const auto produce = [](const std::string& after) {
+    return "setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbar.arrive 3, 64;\n" + after +
+           "ret;\nUSE:\nbar.sync 3, 64;\nld.shared.u32 %r1, [%s+128];";
+  };
+  EXPECT_EQ(error_of(produce("")), "");
+  EXPECT_THAT(error_of(produce("st.shared.u32 [%s], 4;\n")), HasSubstr("no barrier lies between"));
+  EXPECT_EQ(error_of(produce("st.shared.u32 [%s+1024], 4;\n")), "");
+  // An arrival does not wait: not for other warps, and not for other lanes of its warp.
+  EXPECT_THAT(error_of("setp.eq.u32 %p0, %w, 0;\nst.shared.u32 [%s], %t;\n@%p0 bra USE;\nbar.arrive 3, 64;\n"
+                       "bar.sync 4, 32;\nst.shared.u32 [%s+-128], 4;\nret;\nUSE:\nbar.sync 3, 64;"),
+              HasSubstr("no barrier lies between"));
+  EXPECT_THAT(error_of(produce("xor.b32 %r0, %s, 4;\nld.shared.u32 %r1, [%r0];\n")), HasSubstr("of this warp"));
+}
+
+TEST(PtxSharedChecks, ABarrierOpensAtItsThreadCount) {
+  const std::string text = "st.shared.u32 [%s], %t;\nbar.sync 1, 32;\nxor.b32 %r0, %s, ";
+  EXPECT_EQ(error_of(text + "4;\nld.shared.u32 %r1, [%r0];"), "");
+  EXPECT_NE(error_of(text + "128;\nld.shared.u32 %r1, [%r0];"), ""); // each warp passes alone
+  // A warp that has arrived and waits elsewhere is not released.
+  EXPECT_THAT(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nbar.arrive 3, 64;\nbar.sync 4, 64;\nret;\nUSE:\n"
+                       "bar.sync 3, 64;"),
+              HasSubstr("not all threads reach"));
 }
 
 TEST(PtxSharedChecks, DivergentSync) {

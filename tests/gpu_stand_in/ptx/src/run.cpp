@@ -124,7 +124,7 @@ void begin_warp(Block& b, Warp& w) {
   w.stuck = false;
   w.copies.clear();
   std::fill(std::begin(w.groups), std::end(w.groups), 0);
-  w.clock = ++b.clock;
+  w.since = w.clock = ++b.clock;
   w.floor = b.first_clock;
   w.ordered.assign(b.warps.size(), b.first_clock);
   w.counts = {};

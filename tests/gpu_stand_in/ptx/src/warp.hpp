@@ -53,7 +53,8 @@ struct Warp {
   std::vector<PendingCopy> copies;
   std::uint32_t groups[kLanes] = {}; // commits of each lane
   // Order of shared memory: the interval that this warp is in, and up to which intervals other warps are before it.
-  std::uint32_t clock = 1, floor = 0;
+  // Its lanes are ordered up to the begin of interval `since`, which is earlier than `clock` after a bar.arrive only.
+  std::uint32_t clock = 1, since = 1, floor = 0;
   std::vector<std::uint32_t> ordered;
   // The range of global memory that was looked up last.
   MemoryRange range;
@@ -78,7 +79,8 @@ struct Warp {
 struct BarrierState {
   std::uint32_t arrived = 0, expected = 0;   // threads; expected 0: all of the block
   std::uint32_t any = 0, all = 1, count = 0; // of bar.red
-  std::vector<std::uint32_t> warps;          // that arrived
+  std::vector<std::uint32_t> waiting;        // warps that arrived and wait; those of bar.arrive do not
+  std::vector<std::uint32_t> before;         // with a thread count: up to which interval of each warp it comes after
 };
 
 struct Block {
