@@ -87,6 +87,13 @@ TEST(PtxSharedChecks, UnwrittenAndBeyondAndMisaligned) {
   EXPECT_THAT(error_of("st.shared.u32 [%s+2], 1;"), HasSubstr("not a multiple of 4"));
 }
 
+TEST(PtxSharedChecks, TheFirstLaneBeyondIsNamed) {
+  EXPECT_THAT(error_of("st.shared.u32 [%s+3972], 1;", 32),
+              AllOf(HasSubstr("writes 4 bytes at shared address 4096;"), HasSubstr("lane 31)")));
+  EXPECT_THAT(error_of("ld.shared.u32 %r0, [%s+8192];", 32),
+              AllOf(HasSubstr("reads 4 bytes at shared address 8192;"), HasSubstr("lane 0)")));
+}
+
 TEST(PtxSharedChecks, SharedAtomics) {
   const std::string start =
       "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\nbar.sync 0;\n";
