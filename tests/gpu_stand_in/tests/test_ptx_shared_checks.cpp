@@ -180,6 +180,16 @@ TEST(PtxSharedChecks, AsyncCopyFillsWithZeros) {
   const auto out = m.buffer(std::vector<std::uint32_t>(1024, 3));
   EXPECT_EQ(m.error_of("k", {1}, {32}, {out}), "");
   EXPECT_EQ(m.read<std::uint32_t>(out, 1)[0], 0u);
+TEST(PtxSharedChecks, TheSourceOfAnAsyncCopyIsWrittenBeforeItsWait) {
+  const std::string copy = "cp.async.ca.shared.global [%s], [%x], 4;\n", wait = "cp.async.wait_all;\n",
+                    write = "ld.global.u32 %r1, [%x];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%x], %r1;\n";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(copy + write + wait, 32, &kind),
+              AllOf(HasSubstr("what this cp.async reads was written before its wait"), HasSubstr("byte 0 of")));
+  EXPECT_EQ(kind, ErrorKind::kHazard);
+  EXPECT_EQ(error_of(copy + wait + write), "");
+}
+
 }
 
 TEST(PtxSharedChecks, AThreadThatEndsWaitsForItsAsyncCopies) {

@@ -35,6 +35,7 @@ struct PendingCopy {
   std::uint8_t lane = 0;
   std::uint32_t group = 0; // of its lane; the open group has the highest number
   const Instruction* instruction = nullptr;
+  std::byte source[16] = {}; // what it reads, when it began
 };
 
 struct Warp {
