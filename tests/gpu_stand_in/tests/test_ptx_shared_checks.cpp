@@ -124,6 +124,13 @@ TEST(PtxSharedChecks, AtomicsOfOthersAfterAPlainWrite) {
   EXPECT_EQ(error_of(write + "bar.sync 0;\n" + add), "");
 }
 
+TEST(PtxSharedChecks, AThreadComesAfterItsOwnAtomics) {
+  const std::string start = "st.shared.u32 [%s], %t;\nbar.sync 0;\nred.shared.add.u32 [%s], 1;\n";
+  EXPECT_EQ(error_of(start + "ld.shared.u32 %r1, [%s];\nadd.u32 %r1, %r1, 1;\nst.shared.u32 [%s], %r1;"), "");
+  EXPECT_EQ(error_of(start + "st.shared.u32 [%s], 7;\natom.shared.add.u32 %r1, [%s], 1;\nld.shared.u32 %r1, [%s];"),
+            "");
+  const std::string neighbour = "xor.b32 %r0, %s, 4;\n", warp = "xor.b32 %r0, %s, 128;\n";
+  for (const std::string access : {"ld.shared.u32 %r1, [%r0];", "st.shared.u32 [%r0], 7;"}) {
     EXPECT_THAT(error_of(start + neighbour + access, 32),
                 AllOf(HasSubstr("written by an atomic of lane "), HasSubstr(" of this warp"),
                       HasSubstr("no bar.warp.sync or barrier")));
@@ -173,13 +180,6 @@ TEST(PtxSharedChecks, AsyncCopies) {
   EXPECT_THAT(error_of("add.s64 %x, %x, 8192;\n" + copy), HasSubstr("behind the end"));
 }
 
-TEST(PtxSharedChecks, AsyncCopyFillsWithZeros) {
-  Machine m(
-      kernel("st.shared.u32 [%s], 77;\nbar.sync 0;\ncp.async.ca.shared.global [%s], [%x], 4, "
-             "0;\ncp.async.wait_all;\nld.shared.u32 %r1, [%s];\nst.global.u32 [%x], %r1;"));
-  const auto out = m.buffer(std::vector<std::uint32_t>(1024, 3));
-  EXPECT_EQ(m.error_of("k", {1}, {32}, {out}), "");
-  EXPECT_EQ(m.read<std::uint32_t>(out, 1)[0], 0u);
 TEST(PtxSharedChecks, TheSourceOfAnAsyncCopyIsWrittenBeforeItsWait) {
   const std::string copy = "cp.async.ca.shared.global [%s], [%x], 4;\n", wait = "cp.async.wait_all;\n",
                     write = "ld.global.u32 %r1, [%x];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%x], %r1;\n";
@@ -190,6 +190,13 @@ TEST(PtxSharedChecks, TheSourceOfAnAsyncCopyIsWrittenBeforeItsWait) {
   EXPECT_EQ(error_of(copy + wait + write), "");
 }
 
+TEST(PtxSharedChecks, AsyncCopyFillsWithZeros) {
+  Machine m(
+      kernel("st.shared.u32 [%s], 77;\nbar.sync 0;\ncp.async.ca.shared.global [%s], [%x], 4, "
+             "0;\ncp.async.wait_all;\nld.shared.u32 %r1, [%s];\nst.global.u32 [%x], %r1;"));
+  const auto out = m.buffer(std::vector<std::uint32_t>(1024, 3));
+  EXPECT_EQ(m.error_of("k", {1}, {32}, {out}), "");
+  EXPECT_EQ(m.read<std::uint32_t>(out, 1)[0], 0u);
 }
 
 TEST(PtxSharedChecks, AThreadThatEndsWaitsForItsAsyncCopies) {
@@ -230,30 +237,6 @@ TEST(PtxSharedChecks, NamedBarriersOrderTheirWarps) {
             "");
 }
 
-// Without .aligned, lanes of a warp may come from different places.
-TEST(PtxSharedChecks, BarriersOfEachName) {
-  const std::string store = "st.shared.u32 [%s], %t;\n", read = "\nxor.b32 %r0, %s, 128;\nld.shared.u32 %r1, [%r0];";
-  for (const std::string barrier :
-       {"bar.cta.sync 0;", "barrier.sync 0;", "barrier.sync.aligned 0;", "barrier.cta.sync 0;",
-        "barrier.cta.sync.aligned 2, 64;", "barrier.cta.red.popc.aligned.u32 %r2, 0, %p0;",
-        "setp.lt.u32 %p0, %l, 7;\n@%p0 bra OTHER;\nbarrier.sync 0;\nbra END;\nOTHER:\nbarrier.sync 0;\nEND:"})
-    EXPECT_EQ(error_of(store + "setp.eq.u32 %p0, %t, 0;\n" + barrier + read), "") << barrier;
-  EXPECT_EQ(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbarrier.cta.arrive 3, 64;\n"
-                     "ret;\nUSE:\nbarrier.cta.sync 3, 64;\nld.shared.u32 %r1, [%s+128];"),
-            "");
-}
-
-TEST(PtxSharedChecks, BarriersWithVotes) {
-  Machine m(
-      kernel("setp.eq.u32 %p0, %t, 40;\nbar.red.or.pred %p1, 0, %p0;\nbar.red.and.pred %p2, 0, %p0;\nbar.red.popc.u32 "
-             "%r0, 0, %p0;\n"
-             "selp.u32 %r1, 10, 0, %p1;\nselp.u32 %r2, 100, 0, %p2;\nadd.u32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, "
-             "%r2;\nst.global.u32 [%x], %r0;"));
-  const auto out = m.unwritten(256);
-  EXPECT_EQ(m.error_of("k", {1}, {64}, {out}), "");
-  EXPECT_EQ(m.read<std::uint32_t>(out, 64), std::vector<std::uint32_t>(64, 11));
-}
-
 TEST(PtxSharedChecks, WhatFollowsAnArrivalIsNotBeforeTheBarrier) {
   const auto produce = [](const std::string& after) {
     return "setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbar.arrive 3, 64;\n" + after +
@@ -277,6 +260,49 @@ TEST(PtxSharedChecks, ABarrierOpensAtItsThreadCount) {
   EXPECT_THAT(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nbar.arrive 3, 64;\nbar.sync 4, 64;\nret;\nUSE:\n"
                        "bar.sync 3, 64;"),
               HasSubstr("not all threads reach"));
+}
+
+TEST(PtxSharedChecks, LanesThatPassABarrier) {
+  const std::string odd = "and.b32 %r0, %t, 1;\nsetp.eq.u32 %p0, %r0, 0;\n";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(odd + "@%p0 bra END;\nbar.sync 0;\nEND:\nst.global.u32 [%x], 1;", 64, &kind),
+              AllOf(HasSubstr("ends without this barrier"), HasSubstr("lane 0)")));
+  EXPECT_EQ(kind, ErrorKind::kBarrier);
+  // A loop with another number of turns in each lane.
+  EXPECT_THAT(error_of(odd + "AGAIN:\nbar.sync 0;\nadd.u32 %r0, %r0, 1;\nsetp.lt.u32 %p1, %r0, 2;\n"
+                             "@%p1 bra AGAIN;\nst.global.u32 [%x], 1;"),
+              HasSubstr("ends without this barrier"));
+  // Threads may end early, also after other work, and may come to the barrier from behind it.
+  EXPECT_EQ(error_of(odd + "@%p0 bra END;\nbar.sync 0;\nst.global.u32 [%x], 1;\nEND:"), "");
+  EXPECT_EQ(error_of(odd + "@%p0 bra OWN;\nbar.sync 0;\nst.global.u32 [%x], 1;\nret;\nOWN:\nst.global.u32 [%x], 2;"),
+            "");
+  EXPECT_EQ(error_of(odd + "@%p0 bra RARE;\nMEET:\nbar.sync 0;\nst.global.u32 [%x], 1;\nret;\nRARE:\n"
+                           "st.global.u32 [%x], 2;\nbra MEET;"),
+            "");
+}
+
+// Without .aligned, lanes of a warp may come from different places.
+TEST(PtxSharedChecks, BarriersOfEachName) {
+  const std::string store = "st.shared.u32 [%s], %t;\n", read = "\nxor.b32 %r0, %s, 128;\nld.shared.u32 %r1, [%r0];";
+  for (const std::string barrier :
+       {"bar.cta.sync 0;", "barrier.sync 0;", "barrier.sync.aligned 0;", "barrier.cta.sync 0;",
+        "barrier.cta.sync.aligned 2, 64;", "barrier.cta.red.popc.aligned.u32 %r2, 0, %p0;",
+        "setp.lt.u32 %p0, %l, 7;\n@%p0 bra OTHER;\nbarrier.sync 0;\nbra END;\nOTHER:\nbarrier.sync 0;\nEND:"})
+    EXPECT_EQ(error_of(store + "setp.eq.u32 %p0, %t, 0;\n" + barrier + read), "") << barrier;
+  EXPECT_EQ(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbarrier.cta.arrive 3, 64;\n"
+                     "ret;\nUSE:\nbarrier.cta.sync 3, 64;\nld.shared.u32 %r1, [%s+128];"),
+            "");
+}
+
+TEST(PtxSharedChecks, BarriersWithVotes) {
+  Machine m(
+      kernel("setp.eq.u32 %p0, %t, 40;\nbar.red.or.pred %p1, 0, %p0;\nbar.red.and.pred %p2, 0, %p0;\nbar.red.popc.u32 "
+             "%r0, 0, %p0;\n"
+             "selp.u32 %r1, 10, 0, %p1;\nselp.u32 %r2, 100, 0, %p2;\nadd.u32 %r0, %r0, %r1;\nadd.u32 %r0, %r0, "
+             "%r2;\nst.global.u32 [%x], %r0;"));
+  const auto out = m.unwritten(256);
+  EXPECT_EQ(m.error_of("k", {1}, {64}, {out}), "");
+  EXPECT_EQ(m.read<std::uint32_t>(out, 64), std::vector<std::uint32_t>(64, 11));
 }
 
 TEST(PtxSharedChecks, DivergentSync) {

@@ -51,6 +51,12 @@ struct Warp {
   std::uint32_t held = 0;               // at a .sync instruction, until the other lanes of its mask come
   const Instruction* barrier = nullptr; // where `waiting` lanes wait
   bool stuck = false;                   // all other lanes wait or have ended since lanes were held
+  // While lanes wait at an aligned barrier: lanes that ran what comes after it, and the last such instruction; the
+  // barrier for which `after` says which instructions those are.
+  std::uint32_t passed = 0;
+  const Instruction* passed_at = nullptr;
+  const Instruction* after_of = nullptr;
+  std::vector<bool> after;
   std::vector<PendingCopy> copies;
   std::uint32_t groups[kLanes] = {}; // commits of each lane
   // Order of shared memory: the interval that this warp is in, and up to which intervals other warps are before it.
