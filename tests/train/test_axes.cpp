@@ -12,15 +12,9 @@ using test::RankTrace;
 using test::TinyRun;
 using test::train_ranks;
 using test::use_divided_model;
+using test::with_axes;
 using ::testing::Contains;
 using ::testing::Field;
-
-/// The run's configuration, in which further axes have the communicator of the data axis.
-config::RunConfig with_axes(const TinyRun& run, const std::vector<std::string>& axes) {
-  config::RunConfig config = run.config();
-  for (const std::string& axis : axes) config.comm[axis] = config.comm.at("data");
-  return config;
-}
 
 void expect_same(const std::vector<RankTrace>& one, const std::vector<RankTrace>& other) {
   ASSERT_EQ(one.size(), other.size());
@@ -52,10 +46,21 @@ TEST(Axes, SamplesMayBeDividedTwice) {
 }
 
 /// The part of a vector that a rank with this index on an axis of two ranks has.
-std::vector<std::byte> half(const std::vector<std::byte>& vector, int index) {
-  const std::size_t size = vector.size() / 2, begin = static_cast<std::size_t>(index) * size;
-  return {vector.begin() + static_cast<std::ptrdiff_t>(begin),
-          vector.begin() + static_cast<std::ptrdiff_t>(begin + size)};
+/// The rank's part of a parameter: rows are cut by one axis and columns by another; empty: by none.
+std::vector<std::byte> part_of(const std::vector<std::byte>& whole, std::size_t columns, const Layout& layout, int rank,
+                               const char* rows_axis, const char* columns_axis) {
+  const auto range = [&](const char* axis, std::size_t size) {
+    const std::size_t parts = *axis ? static_cast<std::size_t>(layout.size(axis)) : 1;
+    const std::size_t index = *axis ? static_cast<std::size_t>(layout.coordinate(rank, axis)) : 0;
+    return std::pair(index * size / parts, (index + 1) * size / parts);
+  };
+  const std::size_t row_bytes = columns * sizeof(float);
+  const auto [first_row, end_row] = range(rows_axis, whole.size() / row_bytes);
+  const auto [begin, end] = range(columns_axis, row_bytes);
+  std::vector<std::byte> out;
+  for (std::size_t row = first_row; row < end_row; ++row)
+    for (std::size_t at = begin; at < end; ++at) out.push_back(whole[row * row_bytes + at]);
+  return out;
 }
 
 /// On 32 ranks.
@@ -78,11 +83,13 @@ TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
     EXPECT_EQ(of.trace.losses, one.trace.losses);
     EXPECT_EQ(of.trace.norms, one.trace.norms);
     EXPECT_EQ(of.held_out, one.held_out);
-    ASSERT_EQ(of.weights.size(), 2u);
+    const bool has_first = layout.coordinate(rank, kPipelineAxis) == 0;
+    ASSERT_EQ(of.weights.size(), has_first ? 2u : 3u);
     for (const auto& [name, weights] : of.weights) {
-      const std::vector<std::byte>& whole = one.weights.at(name);
-      const char* axis = name == "second/cut" ? "context" : name == "second/expert" ? "expert" : nullptr;
-      EXPECT_EQ(weights, axis ? half(whole, layout.coordinate(rank, axis)) : whole) << name;
+      const bool both = name == "second/both";
+      const char* const rows = both || name == "second/expert" ? "expert" : name == "second/cut" ? "context" : "";
+      EXPECT_EQ(weights, part_of(one.weights.at(name), both ? 4 : 1, layout, rank, rows, both ? "context" : ""))
+          << name;
     }
   }
   const auto has_group = [](const RankTrace& rank, const char* group) {
@@ -92,6 +99,7 @@ TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
   has_group(many.front(), "tensor*context*expert*data"); // part
   has_group(many.back(), "expert*data");                 // cut
   has_group(many.back(), "context*data");                // expert
+  has_group(many.back(), "data");                        // both
 }
 
 } // namespace

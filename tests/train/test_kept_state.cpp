@@ -52,11 +52,10 @@ void save(const train::Rank& rank, Saved& out) {
   }
 }
 
-Saved saved_by(const TinyRun& run, int steps) {
-  const config::RunConfig config = run.config();
+Saved saved_by(const config::RunConfig& config, const Layout& layout, int steps) {
   Saved out;
   std::mutex mutex;
-  test::run_ranks(config, train::layout_of(config), [&](train::Rank& rank, int) {
+  test::run_ranks(config, layout, [&](train::Rank& rank, int) {
     for (int step = 0; step < steps; ++step) rank.step();
     const std::lock_guard lock(mutex);
     save(rank, out);
@@ -64,6 +63,11 @@ Saved saved_by(const TinyRun& run, int steps) {
   for (const auto& [name, values] : out)
     for (const double value : values) EXPECT_FALSE(std::isnan(value)) << name << ": an element is saved by no rank";
   return out;
+}
+
+Saved saved_by(const TinyRun& run, int steps) {
+  const config::RunConfig config = run.config();
+  return saved_by(config, train::layout_of(config), steps);
 }
 
 void expect_near(const Saved& one, const Saved& other) {
@@ -93,13 +97,23 @@ TEST(KeptState, OfAllRanksIsTheWholeModelOnce) {
   expect_near(one, saved_by(run, 2));
 }
 
+/// One of its parameters is cut by two axes. On 32 ranks.
 TEST(KeptState, OfAModelThatIsCutOverSeveralAxesIsTheWholeModelOnce) {
   TinyRun run;
   test::use_divided_model(run);
-  const Saved one = saved_by(run, 2);
-  run.keys["parallel.tensor"] = "2";
-  run.keys["parallel.data"] = "2";
-  expect_near(one, saved_by(run, 2));
+  run.keys["optimizer.momentum"] = "0.5";
+  const Saved one = saved_by(run, 3);
+  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
+  run.keys["parallel.data"] = "4"; // ranks with different samples
+  const Layout layout({{"tensor", 2, Divides::tensors},
+                       {"context", 2, Divides::positions},
+                       {"expert", 2, Divides::samples},
+                       {"data", 2, Divides::samples},
+                       {"pipeline", 2, Divides::layers}});
+  for (const char* shard : {"none", "states", "gradients", "parameters"}) {
+    run.keys["optimizer.shard"] = text("\"{}\"", shard);
+    EXPECT_EQ(saved_by(test::with_axes(run, {"context", "expert"}), layout, 3), one) << shard;
+  }
 }
 
 /// optim-trust: a ratio of a whole parameter, over the ranks that have parts of it.

@@ -68,6 +68,13 @@ inline std::vector<RankTrace> train_ranks(const TinyRun& run, int steps, const S
   return train_ranks(config, train::layout_of(config), steps, rows);
 }
 
+/// The run's configuration, in which further axes have the communicator of the data axis.
+inline config::RunConfig with_axes(const TinyRun& run, const std::vector<std::string>& axes) {
+  config::RunConfig config = run.config();
+  for (const std::string& axis : axes) config.comm[axis] = config.comm.at("data");
+  return config;
+}
+
 /// model-divided (plugins/model_divided.cpp), with steps whose numbers are exact.
 inline void use_divided_model(TinyRun& run) {
   for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // model-divided: a model of two layers whose work is divided over every axis. The loss of a token is the sum of its
-// entries in four vectors:
+// entries in four vectors and a row of a matrix:
 //   table   replicated; each rank of axis "context" adds the loss and gradient of its positions
 //   part    the same, and each tensor rank adds the gradient of the tokens token % t == its index
 //   cut     cut by axis "context", which divides positions; each of its ranks adds its entries, at all positions
 //   expert  cut by axis "expert", which divides samples; its ranks gather the entries, and add up their gradients
-// The first layer has table and part, the second cut and expert. All values are exact in f32, so every layout must give
+//   both    [tokens, 4]: rows are cut as those of expert, columns as cut; column k counts (k + 1) / 4
+// The first layer has table and part, the second the others. All values are exact in f32, so every layout must give
 // the same bits.
 #include <triax/model.hpp>
 #include <triax/plugin.hpp>
@@ -13,7 +14,7 @@
 namespace {
 using namespace triax;
 
-constexpr std::int64_t kVocab = 16, kSequence = 8;
+constexpr std::int64_t kVocab = 16, kSequence = 8, kColumns = 4;
 constexpr const char *kContext = "context", *kExpert = "expert";
 
 /// One rank's index on an axis.
@@ -109,7 +110,14 @@ class Second final : public DividedLayer {
  public:
   explicit Second(const LayerContext& context)
       : expert_(context, kExpert), is_first_context_(Part(context, kContext).index == 0) {
-    params_ = {cut_by(kContext, "cut", 16, Part(context, kContext)), cut_by(kExpert, "expert", 17, expert_)};
+    const Part of(context, kContext);
+    params_ = {cut_by(kContext, "cut", 16, of), cut_by(kExpert, "expert", 17, expert_),
+               cut_by(kExpert, "both", 18, expert_)};
+    ParamSpec& both = params_[2];
+    const std::int64_t columns = kColumns / of.size;
+    both.global = {kVocab, kColumns};
+    both.local = {both.local[0], columns};
+    both.cuts.push_back({kContext, 1, of.index * columns, (of.index + 1) * columns});
     inputs_ = {{"targets", {kSequence, context.micro}, DType::i32, Life::forward_to_weight},
                {"x", {kSequence, context.micro}}};
     outputs_ = {{"loss", {context.micro}, DType::f64}};
@@ -117,12 +125,8 @@ class Second final : public DividedLayer {
   std::string_view name() const override { return "second"; }
 
   void forward(const LayerCall& call, Views params, Views in, Views out, Views) override {
-    TensorView all(all_.data(), DType::f32, {kVocab});
-    if (Communicator* group = call.groups.find(kExpert)) {
-      group->wait(group->all_gather(params[1], all, call.stream, call.action), call.stream);
-    } else {
-      all = params[1];
-    }
+    const TensorView expert = with_all_rows(params[1], expert_rows_, call);
+    const TensorView both = with_all_rows(params[2], both_rows_, call);
     if (!out[0].data()) return; // a plan
     call.stream.ready();
     for (std::int64_t sample = 0; sample < out[0].elements(); ++sample) out[0].as<double>()[sample] = 0;
@@ -130,7 +134,8 @@ class Second final : public DividedLayer {
     for_each_token(in[0], [&](std::int64_t i, std::int32_t token) {
       float sum = in[1].as<float>()[i];
       if (token >= cut.begin && token < cut.end) sum += params[0].as<float>()[token - cut.begin];
-      if (is_first_context_) sum += all.as<float>()[token];
+      if (is_first_context_) sum += expert.as<float>()[token];
+      for (std::int64_t k = 0; k < both.size(1); ++k) sum += both.as<float>()[token * both.size(1) + k] * weight_of(k);
       out[0].as<double>()[i % in[0].size(1)] += static_cast<double>(sum);
     });
   }
@@ -142,28 +147,55 @@ class Second final : public DividedLayer {
     if (!plans) {
       call.stream.ready();
       const auto one = static_cast<float>(gradient_of(call));
-      all_.assign(kVocab, 0);
+      expert_rows_.assign(kVocab, 0);
+      both_rows_.assign(kVocab * kColumns, 0);
       const Cut& cut = params_[0].cuts[0];
+      const std::int64_t columns = grads[2].size(1);
       for_each_token(in[0], [&](std::int64_t, std::int32_t token) {
         if (token >= cut.begin && token < cut.end) grads[0].as<float>()[token - cut.begin] += one;
-        if (is_first_context_) all_[static_cast<std::size_t>(token)] += one;
+        if (is_first_context_) expert_rows_[static_cast<std::size_t>(token)] += one;
+        for (std::int64_t k = 0; k < columns; ++k)
+          both_rows_[static_cast<std::size_t>(token * columns + k)] += one * weight_of(k);
       });
     }
-    const std::int64_t count = kVocab / expert_.size;
-    TensorView own(all_.data(), DType::f32, {count});
-    if (Communicator* group = call.groups.find(kExpert)) {
-      own = TensorView(own_.data(), DType::f32, {count});
-      const TensorView all(all_.data(), DType::f32, {kVocab});
-      group->wait(group->reduce_scatter(all, own, Reduce::sum, call.stream, call.action), call.stream);
-    }
-    call.device.add(grads[1], own, call.stream);
+    add_own_rows(grads[1], expert_rows_, call);
+    add_own_rows(grads[2], both_rows_, call);
     if (!plans) call.stream.ready(); // the next call uses the same vectors
   }
 
  private:
+  /// What column k of this rank's part of "both" counts.
+  float weight_of(std::int64_t k) const { return static_cast<float>(params_[2].cuts[1].begin + k + 1) * 0.25f; }
+
+  /// A parameter whose rows are cut by axis "expert", with the rows of all ranks.
+  TensorView with_all_rows(const TensorView& own, std::vector<float>& rows, const LayerCall& call) const {
+    Communicator* const group = call.groups.find(kExpert);
+    if (!group) return own;
+    Shape shape = own.shape();
+    shape[0] = kVocab;
+    const TensorView out(rows.data(), DType::f32, shape);
+    group->wait(group->all_gather(own, out, call.stream, call.action), call.stream);
+    return out;
+  }
+  /// Adds the gradients that the ranks of axis "expert" have of all rows.
+  void add_own_rows(const TensorView& gradient, std::vector<float>& rows, const LayerCall& call) {
+    TensorView own(rows.data(), DType::f32, gradient.shape());
+    if (Communicator* const group = call.groups.find(kExpert)) {
+      Shape shape = gradient.shape();
+      shape[0] = kVocab;
+      own = TensorView(own_.data(), DType::f32, gradient.shape());
+      group->wait(
+          group->reduce_scatter(TensorView(rows.data(), DType::f32, shape), own, Reduce::sum, call.stream, call.action),
+          call.stream);
+    }
+    call.device.add(gradient, own, call.stream);
+    if (gradient.data()) call.stream.ready(); // own_ is used again
+  }
+
   const Part expert_;
   const bool is_first_context_; // which adds what does not belong to positions
-  std::vector<float> all_ = std::vector<float>(kVocab), own_ = std::vector<float>(kVocab);
+  std::vector<float> expert_rows_ = std::vector<float>(kVocab), both_rows_ = std::vector<float>(kVocab * kColumns),
+                     own_ = std::vector<float>(kVocab * kColumns);
 };
 
 class DividedModel final : public Model {
