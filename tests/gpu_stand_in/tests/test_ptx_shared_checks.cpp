@@ -87,6 +87,13 @@ TEST(PtxSharedChecks, UnwrittenAndBeyondAndMisaligned) {
   EXPECT_THAT(error_of("st.shared.u32 [%s+2], 1;"), HasSubstr("not a multiple of 4"));
 }
 
+TEST(PtxSharedChecks, TheFirstLaneBeyondIsNamed) {
+  EXPECT_THAT(error_of("st.shared.u32 [%s+3972], 1;", 32),
+              AllOf(HasSubstr("writes 4 bytes at shared address 4096;"), HasSubstr("lane 31)")));
+  EXPECT_THAT(error_of("ld.shared.u32 %r0, [%s+8192];", 32),
+              AllOf(HasSubstr("reads 4 bytes at shared address 8192;"), HasSubstr("lane 0)")));
+}
+
 TEST(PtxSharedChecks, SharedAtomics) {
   const std::string start =
       "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\nbar.sync 0;\n";
@@ -102,6 +109,19 @@ TEST(PtxSharedChecks, SharedAtomics) {
   EXPECT_THAT(error_of("mov.u32 %r0, memory;\nred.shared.add.u32 [%r0], 1;"), HasSubstr("nothing wrote"));
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+2], 1;"), HasSubstr("not a multiple of 4"));
   EXPECT_THAT(error_of(start + "red.shared.add.u32 [%r0+4096], 1;"), HasSubstr("shared memory"));
+}
+
+// The atomic of the thread that wrote does not order its write before the atomics of others.
+TEST(PtxSharedChecks, AtomicsOfOthersAfterAPlainWrite) {
+  const std::string write = "mov.u32 %r0, memory;\nsetp.eq.u32 %p0, %t, 0;\n@%p0 st.shared.u32 [%r0], 0;\n";
+  const std::string add = "red.shared.add.u32 [%r0], 1;";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(write + add, 32, &kind), HasSubstr("atomic where was written by lane 0 of this warp"));
+  EXPECT_EQ(kind, ErrorKind::kHazard);
+  EXPECT_NE(error_of(write + add), "");
+  EXPECT_EQ(error_of(write + "@%p0 " + add), "");
+  EXPECT_EQ(error_of(write + "bar.warp.sync -1;\n" + add, 32), "");
+  EXPECT_EQ(error_of(write + "bar.sync 0;\n" + add), "");
 }
 
 TEST(PtxSharedChecks, AThreadComesAfterItsOwnAtomics) {
@@ -160,6 +180,16 @@ TEST(PtxSharedChecks, AsyncCopies) {
   EXPECT_THAT(error_of("add.s64 %x, %x, 8192;\n" + copy), HasSubstr("behind the end"));
 }
 
+TEST(PtxSharedChecks, TheSourceOfAnAsyncCopyIsWrittenBeforeItsWait) {
+  const std::string copy = "cp.async.ca.shared.global [%s], [%x], 4;\n", wait = "cp.async.wait_all;\n",
+                    write = "ld.global.u32 %r1, [%x];\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%x], %r1;\n";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(copy + write + wait, 32, &kind),
+              AllOf(HasSubstr("what this cp.async reads was written before its wait"), HasSubstr("byte 0 of")));
+  EXPECT_EQ(kind, ErrorKind::kHazard);
+  EXPECT_EQ(error_of(copy + wait + write), "");
+}
+
 TEST(PtxSharedChecks, AsyncCopyFillsWithZeros) {
   Machine m(
       kernel("st.shared.u32 [%s], 77;\nbar.sync 0;\ncp.async.ca.shared.global [%s], [%x], 4, "
@@ -204,6 +234,50 @@ TEST(PtxSharedChecks, NamedBarriersOrderTheirWarps) {
   // bar.arrive: a producer does not wait.
   EXPECT_EQ(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbar.arrive 3, "
                      "64;\nret;\nUSE:\nbar.sync 3, 64;\nld.shared.u32 %r1, [%s+128];"),
+            "");
+}
+
+TEST(PtxSharedChecks, WhatFollowsAnArrivalIsNotBeforeTheBarrier) {
+  const auto produce = [](const std::string& after) {
+    return "setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nst.shared.u32 [%s], %t;\nbar.arrive 3, 64;\n" + after +
+           "ret;\nUSE:\nbar.sync 3, 64;\nld.shared.u32 %r1, [%s+128];";
+  };
+  EXPECT_EQ(error_of(produce("")), "");
+  EXPECT_THAT(error_of(produce("st.shared.u32 [%s], 4;\n")), HasSubstr("no barrier lies between"));
+  EXPECT_EQ(error_of(produce("st.shared.u32 [%s+1024], 4;\n")), "");
+  // An arrival does not wait: not for other warps, and not for other lanes of its warp.
+  EXPECT_THAT(error_of("setp.eq.u32 %p0, %w, 0;\nst.shared.u32 [%s], %t;\n@%p0 bra USE;\nbar.arrive 3, 64;\n"
+                       "bar.sync 4, 32;\nst.shared.u32 [%s+-128], 4;\nret;\nUSE:\nbar.sync 3, 64;"),
+              HasSubstr("no barrier lies between"));
+  EXPECT_THAT(error_of(produce("xor.b32 %r0, %s, 4;\nld.shared.u32 %r1, [%r0];\n")), HasSubstr("of this warp"));
+}
+
+TEST(PtxSharedChecks, ABarrierOpensAtItsThreadCount) {
+  const std::string text = "st.shared.u32 [%s], %t;\nbar.sync 1, 32;\nxor.b32 %r0, %s, ";
+  EXPECT_EQ(error_of(text + "4;\nld.shared.u32 %r1, [%r0];"), "");
+  EXPECT_NE(error_of(text + "128;\nld.shared.u32 %r1, [%r0];"), ""); // each warp passes alone
+  // A warp that has arrived and waits elsewhere is not released.
+  EXPECT_THAT(error_of("setp.eq.u32 %p0, %w, 0;\n@%p0 bra USE;\nbar.arrive 3, 64;\nbar.sync 4, 64;\nret;\nUSE:\n"
+                       "bar.sync 3, 64;"),
+              HasSubstr("not all threads reach"));
+}
+
+TEST(PtxSharedChecks, LanesThatPassABarrier) {
+  const std::string odd = "and.b32 %r0, %t, 1;\nsetp.eq.u32 %p0, %r0, 0;\n";
+  ErrorKind kind{};
+  EXPECT_THAT(error_of(odd + "@%p0 bra END;\nbar.sync 0;\nEND:\nst.global.u32 [%x], 1;", 64, &kind),
+              AllOf(HasSubstr("ends without this barrier"), HasSubstr("lane 0)")));
+  EXPECT_EQ(kind, ErrorKind::kBarrier);
+  // A loop with another number of turns in each lane.
+  EXPECT_THAT(error_of(odd + "AGAIN:\nbar.sync 0;\nadd.u32 %r0, %r0, 1;\nsetp.lt.u32 %p1, %r0, 2;\n"
+                             "@%p1 bra AGAIN;\nst.global.u32 [%x], 1;"),
+              HasSubstr("ends without this barrier"));
+  // Threads may end early, also after other work, and may come to the barrier from behind it.
+  EXPECT_EQ(error_of(odd + "@%p0 bra END;\nbar.sync 0;\nst.global.u32 [%x], 1;\nEND:"), "");
+  EXPECT_EQ(error_of(odd + "@%p0 bra OWN;\nbar.sync 0;\nst.global.u32 [%x], 1;\nret;\nOWN:\nst.global.u32 [%x], 2;"),
+            "");
+  EXPECT_EQ(error_of(odd + "@%p0 bra RARE;\nMEET:\nbar.sync 0;\nst.global.u32 [%x], 1;\nret;\nRARE:\n"
+                           "st.global.u32 [%x], 2;\nbra MEET;"),
             "");
 }
 

@@ -26,12 +26,16 @@ void load_addresses(const Warp& w, const Instruction& i, std::uint64_t* addresse
   }
 }
 
+// Of the lanes from `lane` on, names the first that is not within shared memory.
 template <bool kLoad>
 [[gnu::noinline]] void beyond_shared(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
-                                     std::uint32_t bytes) {
-  fail(w, i, lane, ErrorKind::kIllegalAddress,
-       (kLoad ? "reads " : "writes ") + std::to_string(bytes) + " bytes at shared address " + std::to_string(address) +
-           "; the block has " + std::to_string(w.block->shared_bytes) + " bytes of shared memory");
+                                     std::uint32_t lane_bytes) {
+  const std::uint32_t end = w.block->shared_bytes;
+  const std::uint64_t good = address >= end ? 0 : (end - address) / lane_bytes;
+  fail(w, i, lane + static_cast<int>(good), ErrorKind::kIllegalAddress,
+       (kLoad ? "reads " : "writes ") + std::to_string(lane_bytes) + " bytes at shared address " +
+           std::to_string(address + good * lane_bytes) + "; the block has " + std::to_string(w.block->shared_bytes) +
+           " bytes of shared memory");
 }
 
 // `count` lanes from `lane` on, each with `kBytes` behind those of the one before. `many`: several lanes load the
@@ -54,7 +58,8 @@ STAND_IN_INLINE void range(Warp& w, const Instruction& i, Space space, int lane,
       mark_written(w, address, bytes);
     }
   } else {
-    if (address >= b.shared_bytes || bytes > b.shared_bytes - address) beyond_shared<kLoad>(w, i, lane, address, bytes);
+    if (address >= b.shared_bytes || bytes > b.shared_bytes - address)
+      beyond_shared<kLoad>(w, i, lane, address, kBytes);
     const auto offset = static_cast<std::uint32_t>(address);
     memory = b.shared_at(offset);
     if constexpr (kLoad)

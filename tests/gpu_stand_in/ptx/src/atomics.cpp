@@ -45,8 +45,11 @@ T next_value(Atomic how, T old, T b, T c) {
   }
 }
 
-// The tag of an atomic where tag `written` is, of a write that lies before it or of another atomic.
+// The tag of an atomic where tag `written` is, of a write that lies before it or of another atomic. A plain write of
+// this lane in the same interval keeps its tag: it is not before atomics of other lanes, and its tag orders those that
+// follow as that of the atomic would.
 std::uint32_t atomic_tag(const Warp& w, std::uint32_t written, bool is_before, std::uint32_t mine) {
+  if (written == mine) return written;
   if (is_before) return mine | kAtomicBit;
   const bool of_this_warp = (written >> 6 & 31) == w.index && (written & 63) != kLanesOfWarps;
   return of_this_warp ? mine | kAtomicBit | kManyLanes : w.block->clock << kTagClockShift | kAtomicBit | kLanesOfWarps;

@@ -26,6 +26,7 @@ void restart_clock(Block& b) {
   begin_at(b, 1);
   for (std::uint32_t& tag : b.write_tags) tag = tag < before ? 0 : tag == kPending ? tag : b.old_tag;
   std::fill(b.read_tags.begin(), b.read_tags.end(), 0);
+  for (BarrierState& state : b.barriers) std::fill(state.before.begin(), state.before.end(), b.clock);
 }
 
 void order_all(Block& b) {
@@ -34,23 +35,24 @@ void order_all(Block& b) {
   for (Warp& w : b.warps) {
     std::fill(w.ordered.begin(), w.ordered.end(), floor);
     w.floor = floor;
-    w.clock = ++b.clock;
+    w.since = w.clock = ++b.clock;
   }
 }
 
-void order_some(Block& b, const std::vector<std::uint32_t>& warps) {
-  std::vector<std::uint32_t> merged(b.warps.size(), 0);
-  for (const std::uint32_t n : warps) {
-    const Warp& w = b.warps[n];
-    for (std::size_t other = 0; other < merged.size(); ++other)
-      merged[other] = std::max(merged[other], w.ordered[other]);
-    merged[n] = std::max(merged[n], w.clock);
-  }
-  for (const std::uint32_t n : warps) {
+// What lies before an arrival lies before all that follows the opening.
+void add_arrival(BarrierState& state, const Warp& w) {
+  state.before.resize(w.ordered.size(), 0);
+  for (std::size_t other = 0; other < state.before.size(); ++other)
+    state.before[other] = std::max(state.before[other], w.ordered[other]);
+  state.before[w.index] = std::max(state.before[w.index], w.clock);
+}
+
+void order_some(Block& b, const BarrierState& state) {
+  for (const std::uint32_t n : state.waiting) {
     Warp& w = b.warps[n];
-    w.ordered = merged;
-    w.floor = *std::min_element(merged.begin(), merged.end());
-    w.clock = ++b.clock;
+    w.ordered = state.before;
+    w.floor = *std::min_element(w.ordered.begin(), w.ordered.end());
+    w.since = w.clock = ++b.clock;
   }
 }
 
@@ -69,9 +71,8 @@ void give_result(Warp& w, const BarrierState& state) {
 
 void open(Block& b, BarrierState& state) {
   const bool all = state.expected == 0;
-  for (const std::uint32_t n : state.warps) {
+  for (const std::uint32_t n : state.waiting) {
     Warp& w = b.warps[n];
-    if (!w.barrier) continue; // bar.arrive
     if (reduces(*w.barrier)) give_result(w, state);
     w.waiting = 0;
     w.barrier = nullptr;
@@ -79,7 +80,7 @@ void open(Block& b, BarrierState& state) {
   if (all)
     order_all(b);
   else
-    order_some(b, state.warps);
+    order_some(b, state);
   state = {};
 }
 
@@ -113,13 +114,13 @@ void arrive(Warp& w) {
          "thread count " + std::to_string(expected) + " of the barrier is not a multiple of 32");
   }
   BarrierState& state = b.barriers[id];
-  if (!state.warps.empty() && state.expected != expected) {
+  if (state.arrived != 0 && state.expected != expected) {
     fail(w, i, lane, ErrorKind::kBarrier,
          "barrier " + std::to_string(id) + " has another thread count here than at its other arrivals");
   }
   state.expected = expected;
   state.arrived += kLanes; // a warp counts as a whole
-  state.warps.push_back(w.index);
+  if (counted) add_arrival(state, w);
   if (reduces(i)) {
     const std::uint32_t votes = *w.at<const std::uint32_t>(i.o[i.count - 1]) & w.waiting;
     state.any |= votes != 0;
@@ -129,21 +130,28 @@ void arrive(Warp& w) {
   if (static_cast<Barrier>(i.sub) == Barrier::kArrive) {
     w.waiting = 0;
     w.barrier = nullptr;
+    w.clock = ++b.clock; // what follows is not before the barrier
+  } else {
+    state.waiting.push_back(w.index);
   }
+  // A later arrival is one at the next barrier of this number.
+  if (counted && state.arrived == expected) open(b, state);
 }
 
 bool open_barriers(Block& b) {
-  bool opened = false;
-  const auto live = static_cast<std::size_t>(
-      std::count_if(b.warps.begin(), b.warps.end(), [](const Warp& w) { return w.live != 0; }));
-  for (BarrierState& state : b.barriers) {
-    if (state.warps.empty()) continue;
-    // Warps that have ended count as arrived at a barrier of the whole block.
-    const bool complete = state.expected ? state.arrived >= state.expected : state.warps.size() >= live;
-    if (complete) open(b, state);
-    opened |= complete;
+  bool can_run = false;
+  std::size_t live = 0;
+  for (const Warp& w : b.warps) {
+    live += w.live != 0;
+    can_run |= w.live != 0 && !w.waiting; // its barrier opened at the last arrival
   }
-  return opened;
+  for (BarrierState& state : b.barriers) {
+    // Warps that have ended count as arrived at a barrier of the whole block.
+    if (state.expected != 0 || state.waiting.empty() || state.waiting.size() < live) continue;
+    open(b, state);
+    can_run = true;
+  }
+  return can_run;
 }
 
 void fail_deadlock(Block& b) {

@@ -54,6 +54,7 @@ void begin_copy(Warp& w, const Instruction& i, std::uint32_t lanes) {
     std::memset(b.shared_at(offset), 0xFF, bytes);
     for (std::uint32_t g = 0; g < bytes / 2; ++g) b.write_tags[offset / 2 + g] = kPending;
     w.copies.push_back({offset, bytes, source, from, static_cast<std::uint8_t>(l), w.groups[l], &i});
+    if (source > 0) std::memcpy(w.copies.back().source, data_at(w, from), source);
   }
   if (b.launch->profile) count_copy(w, i, lanes);
 }
@@ -64,6 +65,11 @@ void end_copy(Warp& w, const Instruction& i, const PendingCopy& copy) {
   if (copy.source_bytes > 0) {
     check_bounds(w, i, copy.lane, copy.from, copy.source_bytes, copy.source_bytes, "reads ");
     std::memcpy(to, data_at(w, copy.from), copy.source_bytes);
+    if (std::memcmp(to, copy.source, copy.source_bytes) != 0) {
+      fail(w, *copy.instruction, copy.lane, ErrorKind::kHazard,
+           "what this cp.async reads was written before its wait, at " + hexadecimal(copy.from) + ": " +
+               b.memory->describe(copy.from));
+    }
   }
   std::memset(to + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
   for (std::uint32_t g = 0; g < copy.bytes / 2; ++g) b.write_tags[copy.to / 2 + g] = shared_tag(w, copy.lane);

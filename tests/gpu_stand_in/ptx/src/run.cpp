@@ -99,6 +99,7 @@ void prepare_warp(Block& b, Warp& w, std::uint32_t index) {
   const KernelCode& code = *b.kernel->code;
   w.block = &b;
   w.code = &code;
+  w.after_of = nullptr;
   w.index = index;
   const std::size_t parts = code.register_bytes / sizeof(Aligned) + 1;
   if (w.registers.size() < parts) w.registers.resize(parts);
@@ -122,9 +123,10 @@ void begin_warp(Block& b, Warp& w) {
   w.waiting = w.held = 0;
   w.barrier = nullptr;
   w.stuck = false;
+  w.passed = 0;
   w.copies.clear();
   std::fill(std::begin(w.groups), std::end(w.groups), 0);
-  w.clock = ++b.clock;
+  w.since = w.clock = ++b.clock;
   w.floor = b.first_clock;
   w.ordered.assign(b.warps.size(), b.first_clock);
   w.counts = {};

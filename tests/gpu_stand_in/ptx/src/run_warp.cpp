@@ -78,11 +78,43 @@ void wait_at_barrier(Warp& w, const Instruction& i, const Group& g, std::uint32_
   }
   w.barrier = &i;
   w.waiting |= lanes;
+  w.passed &= ~lanes;
   ++w.counts.barriers;
   move_to(w, g.lanes, g.at + 1);
 }
 
+// Marks in Warp::after what can run after the barrier at which lanes wait.
+void find_after(Warp& w) {
+  const std::vector<Instruction>& code = w.code->code;
+  w.after_of = w.barrier;
+  w.after.assign(code.size(), false);
+  std::vector<std::size_t> unvisited = {static_cast<std::size_t>(w.barrier - code.data()) + 1};
+  while (!unvisited.empty()) {
+    const std::size_t at = unvisited.back();
+    unvisited.pop_back();
+    if (at >= code.size() || w.after[at]) continue;
+    w.after[at] = true;
+    const Instruction& i = code[at];
+    const bool branches = i.control == Control::kBranch, always = i.predicate < 0;
+    if (branches) unvisited.push_back(static_cast<std::size_t>(i.target));
+    if (!always || !(branches || i.control == Control::kExit)) unvisited.push_back(at + 1);
+  }
+}
+
+// Lanes run an instruction while others wait at an aligned barrier. They may still come to the barrier.
+void note_passing(Warp& w, const Instruction& i, std::uint32_t lanes) {
+  if (w.after_of != w.barrier) find_after(w);
+  if (!w.after[static_cast<std::size_t>(&i - w.code->code.data())]) return;
+  w.passed |= lanes;
+  w.passed_at = &i;
+}
+
 void end_lanes(Warp& w, std::uint32_t lanes) {
+  if (lanes & w.passed) {
+    fail(w, *w.barrier, __builtin_ctz(lanes & w.passed), ErrorKind::kBarrier,
+         "the lane ends without this barrier, where other lanes of its warp wait, and ran what comes after it (line " +
+             std::to_string(w.passed_at->line) + "); let all lanes of a warp reach the barrier, or none");
+  }
   w.live &= ~lanes;
   for (const PendingCopy& copy : w.copies) {
     if (lanes >> copy.lane & 1)
@@ -111,9 +143,9 @@ bool branch(Warp& w, const Instruction& i, Group& g, std::uint32_t taken) {
   return false;
 }
 
-// Runs the group until it has to be formed anew. The kinds of its instructions are counted only on request: the loop
-// without the count has no test for it.
-template <bool kCountKinds>
+// Runs the group until it has to be formed anew. The kinds of its instructions are counted only on request, and what
+// passes a barrier is noted only while lanes wait there: the loop without these has no test for them.
+template <bool kCountKinds, bool kNotePassing>
 void run_group(Warp& w, Group& g) {
   const Instruction* code = w.code->code.data();
   const auto size = static_cast<std::int32_t>(w.code->code.size());
@@ -140,6 +172,7 @@ void run_group(Warp& w, Group& g) {
           const std::uint32_t missing = members(w, i, lanes) & ~lanes & w.live;
           if (missing) return hold(w, i, g, lanes, missing);
         }
+        if constexpr (kNotePassing) note_passing(w, i, lanes);
         i.run(w, i, lanes);
         w.stuck = false;
       }
@@ -159,7 +192,10 @@ void run_groups(Warp& w) {
     }
     if (able == 0) return;
     Group group = lowest_group(w, able);
-    run_group<kCountKinds>(w, group);
+    if (w.waiting && w.barrier->aligned)
+      run_group<kCountKinds, true>(w, group);
+    else
+      run_group<kCountKinds, false>(w, group);
   }
 }
 

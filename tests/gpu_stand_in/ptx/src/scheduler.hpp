@@ -16,9 +16,10 @@ void run_warp(Warp& warp);
 void begin_clock(Block& block);
 void forget_clock(Block& block);
 
-// Adds the lanes to a barrier at their warp's `barrier`, once all live lanes of the warp wait there.
+// Adds the lanes to a barrier at their warp's `barrier`, once all live lanes of the warp wait there. Opens a barrier
+// with a thread count that is complete with them.
 void arrive(Warp& warp);
-// Opens barriers that all threads reached. False: none opened.
+// Opens barriers of the whole block that all threads reached. False: no warp can run.
 bool open_barriers(Block& block);
 [[noreturn]] void fail_deadlock(Block& block);
 

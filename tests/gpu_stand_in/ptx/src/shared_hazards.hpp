@@ -32,7 +32,7 @@ inline std::uint32_t ordered_limit(const Warp& w) {
 // A tag at or above the limit: the access is before this one all the same.
 inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
   const std::uint32_t warp = tag >> 6 & 63, clock = tag >> kTagClockShift;
-  if (warp == w.index) return clock != w.clock || tag == mine;
+  if (warp == w.index) return clock < w.since || ((tag ^ mine) & 63) == 0;
   return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps
 }
 

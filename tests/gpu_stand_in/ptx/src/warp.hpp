@@ -35,6 +35,7 @@ struct PendingCopy {
   std::uint8_t lane = 0;
   std::uint32_t group = 0; // of its lane; the open group has the highest number
   const Instruction* instruction = nullptr;
+  std::byte source[16] = {}; // what it reads, when it began
 };
 
 struct Warp {
@@ -50,10 +51,17 @@ struct Warp {
   std::uint32_t held = 0;               // at a .sync instruction, until the other lanes of its mask come
   const Instruction* barrier = nullptr; // where `waiting` lanes wait
   bool stuck = false;                   // all other lanes wait or have ended since lanes were held
+  // While lanes wait at an aligned barrier: lanes that ran what comes after it, and the last such instruction; the
+  // barrier for which `after` says which instructions those are.
+  std::uint32_t passed = 0;
+  const Instruction* passed_at = nullptr;
+  const Instruction* after_of = nullptr;
+  std::vector<bool> after;
   std::vector<PendingCopy> copies;
   std::uint32_t groups[kLanes] = {}; // commits of each lane
   // Order of shared memory: the interval that this warp is in, and up to which intervals other warps are before it.
-  std::uint32_t clock = 1, floor = 0;
+  // Its lanes are ordered up to the begin of interval `since`, which is earlier than `clock` after a bar.arrive only.
+  std::uint32_t clock = 1, since = 1, floor = 0;
   std::vector<std::uint32_t> ordered;
   // The range of global memory that was looked up last.
   MemoryRange range;
@@ -78,7 +86,8 @@ struct Warp {
 struct BarrierState {
   std::uint32_t arrived = 0, expected = 0;   // threads; expected 0: all of the block
   std::uint32_t any = 0, all = 1, count = 0; // of bar.red
-  std::vector<std::uint32_t> warps;          // that arrived
+  std::vector<std::uint32_t> waiting;        // warps that arrived and wait; those of bar.arrive do not
+  std::vector<std::uint32_t> before;         // with a thread count: up to which interval of each warp it comes after
 };
 
 struct Block {

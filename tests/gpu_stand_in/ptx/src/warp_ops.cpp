@@ -94,7 +94,7 @@ void active_mask(Warp& w, const Instruction& i, U32 lanes) {
 void warp_barrier(Warp& w, const Instruction& i, U32 lanes) {
   check_mask(w, i, lanes, i.o[0]);
   w.ordered[w.index] = w.clock;
-  w.clock = ++w.block->clock;
+  w.since = w.clock = ++w.block->clock;
   if (w.block->warps.size() == 1) w.floor = w.ordered[0];
 }
 
