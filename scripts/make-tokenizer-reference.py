@@ -5,9 +5,11 @@
     python3 -m venv V && V/bin/pip install tokenizers==0.23.3
     V/bin/python scripts/make-tokenizer-reference.py             tests/data/reference/{trained,cases,classes}.json
     V/bin/python scripts/make-tokenizer-reference.py --unicode   core/src/data/tokenizer/unicode_additions.hpp
+    V/bin/python scripts/make-tokenizer-reference.py --nfc       core/src/data/tokenizer/nfc_exceptions.hpp
     V/bin/python scripts/make-tokenizer-reference.py --check TRIAX   reads a tokenizer.json that TRIAX trained
 
-The tests need the files only. --unicode takes what Unicode 14 has from Python 3.11's own tables.
+The tests need the files only. --unicode takes what Unicode 14 has from Python 3.11's own tables. --nfc needs the
+newest Unicode: V/bin/pip install unicodedata2.
 """
 import argparse
 import itertools
@@ -23,11 +25,12 @@ import unicodedata
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 which = parser.add_mutually_exclusive_group()
 which.add_argument("--unicode", action="store_true")
+which.add_argument("--nfc", action="store_true")
 which.add_argument("--check", metavar="TRIAX")
 ARGUMENTS = parser.parse_args()  # before `tokenizers` is imported: --help does not need it
 
 import tokenizers  # noqa: E402
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests/data/reference"
@@ -38,6 +41,7 @@ EOT = "<|endoftext|>"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+DIGIT = "[\\p{N}\U00011DE0-\U00011DE9\U00016FF4-\U00016FF6]"
 WORD = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 O200K = (r"[^\r\n\p{L}\p{N}]?" + WORD + r"*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?" +
          WORD + r"+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*"
@@ -54,6 +58,10 @@ def byte_level(prefix, regex):
     return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": regex}
 
 
+def digits(individual):
+    return {"type": "Digits", "individual_digits": individual}
+
+
 def sequence(*splits, prefix=False):
     return {"type": "Sequence", "pretokenizers": [*splits, byte_level(prefix, False)]}
 
@@ -65,6 +73,18 @@ def added(content, number, special=True, normalized=False):
 
 MORE_TOKENS = [added(EOT, 0), added("<|a|>", 1000), added("<|a|>b", 1001), added("two words", 1002, False),
                added("\u00e9\U0001F600", 1003, False, True), added(" the", 1004, False, True), added("<|", 1005)]
+
+NFC_TOKENS = [added(EOT, 0), added("<|a|>", 1000), added("e\u0301x", 1001, False, True), added("\u00e9y", 1002, False),
+              added("\u212b", 1003, True, True), added("A\u030a", 1004, False, True), added("o\u0308", 1005, False)]
+NFC = {"type": "NFC"}
+# Marks and characters that begin them, Hangul, characters that NFC always changes, and newer ones than `tokenizers`
+# knows.
+NFC_POOL = ("aeoA \u00e9\u1e69ss\u0338>=\u0301\u0301\u0308\u030a\u0323\u0323\u0307\u0345\u0334\u0327\u0331"
+            "\u1100\u1112\u1161\u1175\u11a7\u11a8\u11c2\uac00\uac01\ud7a3\u212b\u2126\u037e\u0958\u0915\u093c\u0344"
+            "\u0f73\u0f71\u0f72\u304b\u3099\u309a\u2adc\ufb1d\U0001d15e\U0002f800\u09c7\u09be\u0cc6\u0cc2\u0cd5"
+            "\u08cb\u1ac1\U00011935\U00011930\U000105d2\U0001e4ec")
+NFC_AFTER = ("\u0300 \u0301 \u0302 \u0303 \u0304 \u0306 \u0307 \u0308 \u0309 \u030a \u030b \u030c \u0323 "
+             "\u0327 \u0338 \u0342 \u0345 \u05bc \u093c \u09be \u1161 \u11a7 \u11a8 \u3099 \u0323\u0301 \u0334\u0300").split()
 
 # Changes to the trained tokenizer.json: top-level keys, and keys of its model.
 VARIANTS = {
@@ -81,6 +101,13 @@ VARIANTS = {
     "added tokens": {"added_tokens": MORE_TOKENS},
     "added tokens, prefix": {"added_tokens": MORE_TOKENS, "pre_tokenizer": byte_level(True, True)},
     "added tokens, llama3": {"added_tokens": MORE_TOKENS, "pre_tokenizer": sequence(split(LLAMA3))},
+    "smollm": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [digits(True), byte_level(False, True)]}},
+    "runs of digits": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+        digits(False), split(r"\s+"), byte_level(True, True)]}},
+    "nfc": {"normalizer": {"type": "Sequence", "normalizers": [NFC]}},
+    "nfc, qwen2": {"normalizer": NFC, "added_tokens": NFC_TOKENS, "pre_tokenizer": sequence(split(QWEN2))},
+    "nfc, prefix": {"normalizer": NFC, "added_tokens": NFC_TOKENS, "pre_tokenizer": sequence(
+        digits(True), split(r"\p{L}+", "Removed", True), prefix=True)},
 }
 
 
@@ -108,6 +135,19 @@ def texts():
             out.append("".join(random_state.choice(pool) for _ in range(length)))
     for _ in range(3):
         out.append("".join(random_state.choice(CHARACTERS) for _ in range(30)))
+    return out + nfc_texts(random_state)
+
+
+def nfc_texts(random_state):
+    out = ["cafe\u0301 A\u030angstro\u0308m \u212b \u2126", "e\u0301\u0323 e\u0323\u0301 \u1eb9\u0301 \u00e9\u0323 e\u0301\u0301",
+           "\u1112\u1161\u11ab\u1100\u1173\u11af \ud558\u11ab \uac00\u11a7 \uac01\u11a8", "\u304b\u3099\u304d\u3099 \u0958 \u0915\u093c",
+           EOT + "\u0338" + EOT + "\u0301a\u0301", "<|a|>\u0338 <|a|\u0338> >\u0338", "e\u0301x \u00e9x e\u0301y \u00e9y e\u0301\u0323x",
+           "\u212b A\u030a \u00c5 \u00c5\u0301 o\u0308 \u00f6 oo\u0308o", "a\u0301\u0302\u0303\u0304\u0305" * 20, "e\u0323\u0301" * 60,
+           "\u0301\u0323" * 40, "\u0323\u0301" * 40 + "b", "a\u08cb\u0323 \u1ac1\u0323 \U00011935\U00011930 \U000105d2\u0307 \u0715",
+           "To\u0302i co\u0301 the\u0302\u0309 a\u0306n thu\u0309y tinh ma\u0300 kho\u0302ng ha\u0323i gi\u0300 . ",
+           "12\u0663\u00bd\u2167 3a45 \U00011de0\U00011de9\U00016ff4\U00016ff6\U00016ff7 6"]
+    for length in (6, 6, 12, 12, 30, 30, 30, 100, 100):
+        out.append("".join(random_state.choice(NFC_POOL) for _ in range(length)))
     return out
 
 
@@ -171,6 +211,13 @@ def make_reference():
     found = sorted({t for c in CHARACTERS for t in [f"'{c}"]
                     if pre_tokenizers.Split(Regex("(?i:'s)"), "removed", True).pre_tokenize_str(t)})
     classes["apostrophe s"] = found
+    alone = pre_tokenizers.Digits(individual_digits=True)
+    found = sorted({ord(c) for c in CHARACTERS if len(alone.pre_tokenize_str(f"a{c}b")) > 1})
+    classes["digit"] = {"pattern": DIGIT, "count": len(found), "fnv": fnv(found)}
+    nfc = normalizers.NFC().normalize_str
+    below = CHARACTERS[:0x1fa00]
+    classes["nfc"] = [{"after": after, "fnv": fnv([ord(c) for start in below for c in nfc(f"\u0345{start}{after}")])}
+                      for after in ["", *NFC_AFTER]]
     write("classes.json", classes)
 
 
@@ -214,6 +261,25 @@ def make_unicode():
     file.write_text(head + "// clang-format off\n" + body)
 
 
+def make_nfc():
+    """Characters that newer versions of Unicode order or compose, and `tokenizers` does not."""
+    import unicodedata2 as newest
+    nfc = normalizers.NFC().normalize_str
+    ordered = {c for c in CHARACTERS if newest.combining(c)}
+    unordered = {c for c in ordered if nfc(f"\u0345{c}\u0334") == f"\u0345{c}\u0334"}
+    parts = {c: newest.normalize("NFD", c) for c in CHARACTERS if not 0xAC00 <= ord(c) < 0xD7A4}
+    parts = {c: of for c, of in parts.items() if of != c}
+    known = {c for c, of in parts.items() if nfc(of) != of or nfc(c) != c}
+    used = set("".join(parts[c] for c in known)) | known | (ordered - unordered)
+    found = unordered | {"\u11a7"} | (set(parts) | set("".join(parts.values()))) - used
+    found = [ord(c) for c in found]
+    items = [f"{{0x{a:X}, 0x{b:X}}}" for a, b in ranges(sorted(found))]
+    file = ROOT / "core/src/data/tokenizer/nfc_exceptions.hpp"
+    head = file.read_text().split("// clang-format off\n")[0]
+    file.write_text(f"{head}// clang-format off\ninline constexpr CharacterRange kNotInNfc[] = {{\n{rows(items)}\n}};\n"
+                    "// clang-format on\n\n} // namespace triax::data\n")
+
+
 def check(triax):
     """What `triax data train-tokenizer` writes is what `tokenizers` trains, and encodes alike there."""
     corpus = (FOLDER / "corpus.txt").read_text()
@@ -236,6 +302,8 @@ def check(triax):
 if __name__ == "__main__":
     if ARGUMENTS.unicode:
         make_unicode()
+    elif ARGUMENTS.nfc:
+        make_nfc()
     elif ARGUMENTS.check:
         check(ARGUMENTS.check)
     else:

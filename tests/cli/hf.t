@@ -13,7 +13,7 @@ A folder that transformers has saved becomes a checkpoint, and the TOML of a run
   odd: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   odd.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
   $ sed "s|$SOURCE|{source}|; s/Triax .*\./Triax {version}./" odd.toml
   # GPT2LMHeadModel of "{source}/tests/hf/reference/gpt2-odd", imported by Triax {version}.
   
@@ -203,7 +203,7 @@ Several files, of another type:
   rounded: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   rounded.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
   $ grep torch_dtype shards/config.json
     "torch_dtype": "bfloat16"
 
@@ -246,13 +246,25 @@ Tokenizer files come from the checkpoint, or from another folder:
   special_tokens_map.json
   tokenizer.json
 
-The output of an import says how to prepare data with it:
+The output of an import says how to prepare data with it, or why Triax cannot use it:
 
   $ triax import hf with-files/ --output with-tokenizer/ --run with-tokenizer.toml
   with-tokenizer: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   with-tokenizer.toml: a run that begins with it
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer with-tokenizer/hf/tokenizer.json, and PREFIX as data.path
-  $ mv model/tokenizer.json model/vocab.json; touch model/merges.txt
+  Triax cannot use its tokenizer: with-tokenizer/hf/tokenizer.json: has no key "model"
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
+  $ cp $SOURCE/tests/data/reference/trained.json model/tokenizer.json
+  $ triax import hf model --output with-known --run with-known.toml
+  with-known: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  with-known.toml: a run that begins with it
+  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer with-known/hf/tokenizer.json, and PREFIX as data.path
+  $ python3 - << 'END'
+  > import json
+  > model = json.load(open("model/tokenizer.json"))["model"]
+  > json.dump(model["vocab"], open("model/vocab.json", "w"))
+  > open("model/merges.txt", "w").writelines(f"{m if isinstance(m, str) else ' '.join(m)}\n" for m in model["merges"])
+  > END
+  $ rm model/tokenizer.json
   $ triax import hf model --output with-vocab --run with-vocab.toml
   with-vocab: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   with-vocab.toml: a run that begins with it

@@ -19,6 +19,10 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using triax::test::error_of;
 
+const std::string kByteLevel =
+    "  only byte-level tokenizers are supported, as of GPT-2, Llama 3, Qwen 2, Qwen 2.5, Qwen 3 and SmolLM; "
+    "docs/models.md says what to do with others";
+
 /// The message without the folder.
 std::string refusal_of(const std::string& bytes) {
   const TempFolder folder;
@@ -40,19 +44,25 @@ TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
   EXPECT_EQ(refusal_of("[]"), "t.json: is []: it must be an object");
   EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"");
   EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')), "t.json: is nested more than 100 levels deep");
-  EXPECT_EQ(refusal_with("/model/type", "\"Unigram\""), "t.json: model.type is \"Unigram\": it must be \"BPE\"");
+  EXPECT_EQ(refusal_with("/model/type", "\"Unigram\""),
+            "t.json: model.type is \"Unigram\": it must be \"BPE\"\n" + kByteLevel);
   EXPECT_EQ(refusal_with("/model/dropout", "0.1"),
             "t.json: model.dropout is 0.1, which is not supported\n"
             "  set it to null: the same text must give the same tokens");
   EXPECT_EQ(refusal_with("/model/byte_fallback", "true"),
-            "t.json: model.byte_fallback is true, which is not supported\n"
-            "  only byte-level tokenizers are supported, such as GPT-2's");
-  EXPECT_EQ(refusal_with("/normalizer", R"({"type": "NFC"})"),
-            "t.json: normalizer is {\"type\":\"NFC\"}, which is not supported\n"
-            "  only tokenizers that do not change the text are supported: null");
+            "t.json: model.byte_fallback is true, which is not supported\n" + kByteLevel);
+  EXPECT_EQ(refusal_with("/normalizer", R"({"type": "NFKC"})"),
+            "t.json: normalizer.type is \"NFKC\"\n"
+            "  supported: null, NFC, and a Sequence of NFC");
+  EXPECT_EQ(refusal_with("/normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Strip"}]})"),
+            "t.json: normalizer.normalizers[1].type is \"Strip\"\n"
+            "  supported: null, NFC, and a Sequence of NFC");
   EXPECT_EQ(refusal_with("/pre_tokenizer", R"({"type": "Whitespace"})"),
             "t.json: pre_tokenizer.type is \"Whitespace\"\n"
-            "  supported: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false");
+            "  supported: ByteLevel, or a Sequence of Split and Digits that ends with ByteLevel");
+  EXPECT_EQ(refusal_with("/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type":
+                "ByteLevel"}]})"),
+            "t.json: pre_tokenizer.pretokenizers[0] has no key \"individual_digits\"");
   EXPECT_EQ(refusal_with("/model/merges/5", "[\"a\"]"),
             "t.json: model.merges[5] is [\"a\"]: it must be two tokens, [\"a\", \"b\"] or \"a b\"");
   EXPECT_EQ(refusal_with("/model/merges/5", "\"a \\u4e2d\""),
@@ -75,13 +85,20 @@ TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
       "  known: version, truncation, padding, added_tokens, normalizer, pre_tokenizer, post_processor, decoder, model");
 }
 
+/// A file of Llama 2 has other reasons too, which are not what the reader needs.
+TEST(TokenizerJson, SentencePieceIsNamedFirst) {
+  json content = reference("trained.json");
+  content["model"]["byte_fallback"] = true;
+  content["normalizer"] = json::parse(R"({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "_"}]})");
+  content["pre_tokenizer"] = nullptr;
+  EXPECT_EQ(refusal_of(content.dump()), "t.json: model.byte_fallback is true, which is not supported\n" + kByteLevel);
+}
+
 TEST(TokenizerJson, AByteWithoutATokenIsRefused) {
   json content = reference("trained.json");
   content["model"]["vocab"].erase("!");
   content["model"]["merges"] = json::array();
-  EXPECT_EQ(refusal_of(content.dump()),
-            "t.json: the byte 33 (!) has no token\n"
-            "  only byte-level tokenizers are supported, such as GPT-2's");
+  EXPECT_EQ(refusal_of(content.dump()), "t.json: the byte 33 (!) has no token\n" + kByteLevel);
 }
 
 std::string pattern_refusal(const std::string& regex) {

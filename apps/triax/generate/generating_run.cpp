@@ -8,10 +8,10 @@
 #include <utility>
 #include <variant>
 
+#include "common/imported_tokenizer.hpp"
 #include "common/resolved_split.hpp"
 #include "config/core_keys.hpp"
 #include "config/run_files.hpp"
-#include "generate/imported_tokenizer.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
 

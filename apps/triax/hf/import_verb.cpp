@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/imported_tokenizer.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -39,14 +40,32 @@ hf::ImportRequest request_of(const ImportArguments& arguments) {
           .ignored = {arguments.ignored.begin(), arguments.ignored.end()}};
 }
 
-/// How triax data prepare names the tokenizer that came along.
-std::string tokenizer_flags(const hf::ImportedModel& made) {
-  const auto has = [&](const char* name) { return std::ranges::find(made.files, name) != made.files.end(); };
-  const std::filesystem::path folder = made.output / hf::kCarriedFolder;
-  if (has("tokenizer.json")) return text("--tokenizer {}", folder / "tokenizer.json");
-  if (has("vocab.json") && has("merges.txt"))
-    return text("--tokenizer gpt2 --vocab {} --merges {}", folder / "vocab.json", folder / "merges.txt");
-  return "--tokenizer TOKENIZER";
+/// The flags of triax data prepare for the tokenizer that came along. Empty if Triax cannot use it, which is no error:
+/// weights do not need it.
+std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
+  try {
+    const std::filesystem::path folder = made.output / hf::kCarriedFolder;
+    const ImportedTokenizer found = read_imported_tokenizer(folder);
+    if (!found.tokenizer) return {};
+    if (!found.from.ends_with("vocab.json")) return "--tokenizer " + found.from;
+    return text("--tokenizer gpt2 --vocab {} --merges {}", found.from, folder / "merges.txt");
+  } catch (const Error& error) {
+    out << printable_line(text("Triax cannot use its tokenizer: {}: {}", error.where(), error.message())) << '\n';
+    return {};
+  }
+}
+
+/// What the run needs before it can train.
+void print_data_step(const hf::ImportedModel& made, std::ostream& out) {
+  const std::string flags = tokenizer_flags(made, out);
+  const std::string step = flags.empty()
+                               ? "make token files with its tokenizer, as docs/models.md says, and name their "
+                                 "PREFIX as data.path"
+                               : text(
+                                     "triax data prepare --input TEXT --output PREFIX {}, and PREFIX as "
+                                     "data.path",
+                                     flags);
+  out << printable_line("Before it trains, it needs data: " + step) << '\n';
 }
 
 void print_imported(const ImportArguments& arguments, const hf::ImportedModel& made) {
@@ -58,11 +77,7 @@ void print_imported(const ImportArguments& arguments, const hf::ImportedModel& m
       << printable_line(text("{}: a run that begins with it", arguments.run)) << '\n';
   if (!hf::has_tokenizer(made.files))
     out << printable_line(text("No tokenizer files: the model's folder does not have {}", hf::kTokenizerFiles)) << '\n';
-  if (!arguments.data.empty()) return;
-  out << printable_line(text("Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX {}, and "
-                             "PREFIX as data.path",
-                             tokenizer_flags(made)))
-      << '\n';
+  if (arguments.data.empty()) print_data_step(made, out);
 }
 
 int import_model(const ImportArguments& arguments) {

@@ -17,7 +17,8 @@ constexpr std::size_t kMaxPieces = 1 << 12; // per job: documents may be one byt
 
 TextPart DocumentJob::part(std::size_t piece) const {
   const std::size_t begin = piece == 0 ? 0 : pieces[piece - 1].end;
-  return {std::string_view(text).substr(begin, pieces[piece].end - begin), pieces[piece].begins, pieces[piece].closed};
+  const Piece& of = pieces[piece];
+  return {std::string_view(text).substr(begin, of.end - begin), of.begins, of.closed, of.skip};
 }
 
 void DocumentJob::encode(Encoder& encoder, std::int32_t end) {
@@ -54,8 +55,9 @@ void JobFiller::text(std::string_view piece) {
 
 void JobFiller::end_document() {
   start_ = job_->text.size();
-  job_->pieces.push_back({static_cast<std::uint32_t>(start_), begins_, true, true});
+  job_->pieces.push_back({static_cast<std::uint32_t>(start_), begins_, true, true, skip_});
   begins_ = true;
+  skip_ = 0;
   limit_ = kJobBytes;
   if (start_ >= kJobBytes || job_->pieces.size() == kMaxPieces) hand_over(start_);
 }
@@ -63,7 +65,7 @@ void JobFiller::end_document() {
 void JobFiller::full() {
   if (start_ > 0) return hand_over(start_); // submits the earlier documents; the open one begins the next job
   const std::string_view text = job_->text;
-  const TextPart open{text.substr(0, any_bytes_ ? text.size() : whole_characters(text)), begins_, false};
+  const TextPart open{text.substr(0, any_bytes_ ? text.size() : whole_characters(text)), begins_, false, skip_};
   const PartCut cut = cutter_->cut(open);
   if (cut.done.bytes == 0) {
     if (text.size() > kMaxWord) {
@@ -74,8 +76,9 @@ void JobFiller::full() {
     return;
   }
   const std::size_t end = cut.closed ? cut.done.bytes : open.text.size();
-  job_->pieces.push_back({static_cast<std::uint32_t>(end), begins_, cut.closed, false});
+  job_->pieces.push_back({static_cast<std::uint32_t>(end), begins_, cut.closed, false, skip_});
   begins_ = cut.done.begins;
+  skip_ = cut.done.skip;
   limit_ = kJobBytes;
   hand_over(cut.done.bytes);
 }

@@ -21,9 +21,10 @@ std::string digest_of(const BpeParts& parts) {
     for (const std::int32_t id : {merge.left, merge.right, merge.result}) out.add(std::int64_t{id});
   }
   out.add(static_cast<std::int64_t>(parts.merges.size()));
-  // `normalized` matters only if the added tokens differ in it.
-  const bool levels = std::ranges::any_of(
-      parts.added, [&](const AddedToken& token) { return token.normalized != parts.added.front().normalized; });
+  // Without NFC, `normalized` matters only if the added tokens differ in it.
+  const bool levels = parts.nfc || std::ranges::any_of(parts.added, [&](const AddedToken& token) {
+                        return token.normalized != parts.added.front().normalized;
+                      });
   for (const AddedToken& token : parts.added) {
     out.add(token.content);
     out.add(std::int64_t{token.id} * 2 + (levels && token.normalized ? 1 : 0));
@@ -34,6 +35,7 @@ std::string digest_of(const BpeParts& parts) {
     out.add(std::int64_t{step.drop_gaps} * 2 + (step.prefix_space ? 1 : 0));
   }
   out.add(std::int64_t{parts.ignore_merges});
+  if (parts.nfc) out.add("NFC"); // otherwise the digest is that of earlier versions
   return out.text();
 }
 
@@ -43,7 +45,7 @@ class Bpe final : public Tokenizer {
       : digest_(digest_of(parts)),
         json_(std::move(json)),
         merges_(parts.merges),
-        rules_(parts.added, std::move(parts.steps)) {
+        rules_(parts.added, std::move(parts.steps), parts.nfc) {
     const std::vector<std::int32_t> of_bytes = byte_ids(parts.tokens);
     for (std::size_t byte = 0; byte < of_bytes.size(); ++byte) {
       if (of_bytes[byte] < 0)

@@ -21,6 +21,7 @@ struct BpeParts {
   std::vector<AddedToken> added;
   std::vector<WordStep> steps;
   bool ignore_merges = false; // a word that is a token gets its id, without merging
+  bool nfc = false;           // text between added tokens is put into NFC
 };
 
 /// The id of the token of each single byte, or -1.

@@ -13,8 +13,11 @@ namespace {
 
 using Ids = std::unordered_map<std::string, std::int32_t>;
 
-constexpr const char* kSteps =
-    "supported: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false";
+constexpr const char* kSteps = "supported: ByteLevel, or a Sequence of Split and Digits that ends with ByteLevel";
+constexpr const char* kNormalizers = "supported: null, NFC, and a Sequence of NFC";
+constexpr const char* kByteLevel =
+    "only byte-level tokenizers are supported, as of GPT-2, Llama 3, Qwen 2, Qwen 2.5, Qwen 3 and SmolLM; "
+    "docs/models.md says what to do with others";
 
 /// Enters the token at the index of its id.
 void put_token(const JsonLocation& at, const std::string& token, std::int32_t id, BpeParts& parts, Ids& ids) {
@@ -77,14 +80,11 @@ void read_merges(const JsonLocation& merges, const Ids& ids, BpeParts& parts) {
 }
 
 Ids read_model(const JsonLocation& model, BpeParts& parts) {
-  const std::string& type = model.at("type").string();
-  if (type != "BPE") model.at("type").refuse(text("is \"{}\": it must be \"BPE\"", type));
   model.keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
               "byte_fallback", "ignore_merges", "vocab", "merges"});
   model.only("dropout", {"0.0", "0"}, "set it to null: the same text must give the same tokens");
-  model.only("continuing_subword_prefix", {R"("")"}, "only byte-level tokenizers are supported, such as GPT-2's");
-  model.only("end_of_word_suffix", {R"("")"}, "only byte-level tokenizers are supported, such as GPT-2's");
-  model.only("byte_fallback", {"false"}, "only byte-level tokenizers are supported, such as GPT-2's");
+  model.only("continuing_subword_prefix", {R"("")"}, kByteLevel);
+  model.only("end_of_word_suffix", {R"("")"}, kByteLevel);
   // unk_token and fuse_unk apply to text without tokens, which does not exist: each byte has a token.
   parts.ignore_merges = model.boolean_or("ignore_merges", false);
   Ids ids = read_vocab(model.at("vocab"), parts);
@@ -133,13 +133,11 @@ Pattern pattern_of(const JsonLocation& at, std::string_view regex) {
   }
 }
 
-void read_byte_level(const JsonLocation& step, bool alone, BpeParts& parts) {
+void read_byte_level(const JsonLocation& step, BpeParts& parts) {
   step.keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
-  const bool regex = step.boolean_or("use_regex", true);
-  if (regex && !alone) step.refuse("has use_regex true after other steps", kSteps);
   WordStep out;
   out.prefix_space = step.boolean_or("add_prefix_space", true);
-  if (regex) out.pattern.emplace(kGpt2Pattern);
+  if (step.boolean_or("use_regex", true)) out.pattern.emplace(kGpt2Pattern);
   parts.steps.push_back(std::move(out));
 }
 
@@ -161,10 +159,16 @@ void read_split(const JsonLocation& step, BpeParts& parts) {
   parts.steps.push_back(std::move(out));
 }
 
+void read_digits(const JsonLocation& step, BpeParts& parts) {
+  step.keys({"type", "individual_digits"});
+  parts.steps.emplace_back();
+  parts.steps.back().pattern.emplace(step.at("individual_digits").boolean() ? kDigit : kDigits);
+}
+
 void read_steps(const JsonLocation& pre, BpeParts& parts) {
   if (pre.value().is_null()) pre.refuse("is null", kSteps);
   const std::string& type = pre.at("type").string();
-  if (type == "ByteLevel") return read_byte_level(pre, true, parts);
+  if (type == "ByteLevel") return read_byte_level(pre, parts);
   if (type != "Sequence") pre.at("type").refuse(text("is \"{}\"", type), kSteps);
   pre.keys({"type", "pretokenizers"});
   const JsonLocation steps = pre.at("pretokenizers").list();
@@ -174,9 +178,11 @@ void read_steps(const JsonLocation& pre, BpeParts& parts) {
     const std::string& of = step.at("type").string();
     const bool last = i + 1 == count;
     if (last && of == "ByteLevel") {
-      read_byte_level(step, count == 1, parts);
+      read_byte_level(step, parts);
     } else if (!last && of == "Split") {
       read_split(step, parts);
+    } else if (!last && of == "Digits") {
+      read_digits(step, parts);
     } else {
       step.at("type").refuse(text("is \"{}\" as step {} of {}", of, i + 1, count), kSteps);
     }
@@ -184,12 +190,35 @@ void read_steps(const JsonLocation& pre, BpeParts& parts) {
   if (count == 0) steps.refuse("is empty", kSteps);
 }
 
-void read_others(const JsonLocation& root) {
+/// The first reason of why a file is not byte-level BPE, before those that follow from it: SentencePiece's files also
+/// have other normalizers and steps.
+void check_model_type(const JsonLocation& model) {
+  const std::string& type = model.at("type").string();
+  if (type != "BPE") model.at("type").refuse(text("is \"{}\": it must be \"BPE\"", type), kByteLevel);
+  model.only("byte_fallback", {"false"}, kByteLevel);
+}
+
+/// Whether it is NFC, or a sequence of it.
+bool read_nfc(const JsonLocation& normalizer) {
+  const std::string& type = normalizer.at("type").string();
+  if (type == "NFC") {
+    normalizer.keys({"type"});
+    return true;
+  }
+  if (type != "Sequence") normalizer.at("type").refuse(text("is \"{}\"", type), kNormalizers);
+  normalizer.keys({"type", "normalizers"});
+  const JsonLocation steps = normalizer.at("normalizers").list();
+  bool out = false;
+  for (std::size_t i = 0; i < steps.value().size(); ++i) out = read_nfc(steps.at(i)) || out;
+  return out;
+}
+
+void read_others(const JsonLocation& root, BpeParts& parts) {
   root.keys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
              "decoder", "model"});
   root.only("truncation", {}, "set it to null: documents are not truncated");
   root.only("padding", {}, "set it to null: documents are not padded");
-  root.only("normalizer", {}, "only tokenizers that do not change the text are supported: null");
+  if (root.has("normalizer") && !root.at("normalizer").value().is_null()) parts.nfc = read_nfc(root.at("normalizer"));
   if (!root.has("decoder") || root.at("decoder").value().is_null()) return;
   const JsonLocation decoder = root.at("decoder");
   const std::string& type = decoder.at("type").string();
@@ -200,7 +229,7 @@ std::unique_ptr<Tokenizer> made(const std::filesystem::path& file, BpeParts part
   try {
     return make_bpe_tokenizer(std::move(parts), std::move(json));
   } catch (const Error& error) {
-    throw Error(error.message(), file.string(), "only byte-level tokenizers are supported, such as GPT-2's");
+    throw Error(error.message(), file.string(), kByteLevel);
   }
 }
 
@@ -212,7 +241,8 @@ std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file
   const JsonLocation root(file, content);
   root.object();
   BpeParts parts;
-  read_others(root);
+  check_model_type(root.at("model"));
+  read_others(root, parts);
   const Ids ids = read_model(root.at("model"), parts);
   if (root.has("added_tokens")) read_added(root.at("added_tokens"), ids, parts);
   read_steps(root.at("pre_tokenizer"), parts);

@@ -10,7 +10,12 @@ namespace {
 
 constexpr std::uint64_t kHighBits = 0x8080808080808080;
 
-/// Number of ASCII bytes at the start of `text`, counted in steps of eight bytes.
+int length_of(unsigned char lead) {
+  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
+} // namespace
+
 std::size_t ascii_words(std::string_view text) {
   std::size_t done = 0;
   for (std::uint64_t word = 0; done + sizeof word <= text.size(); done += sizeof word) {
@@ -19,12 +24,6 @@ std::size_t ascii_words(std::string_view text) {
   }
   return done;
 }
-
-int length_of(unsigned char lead) {
-  return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-}
-
-} // namespace
 
 bool Utf8Check::feed(std::string_view piece) {
   for (std::size_t i = 0; i < piece.size(); ++i) {

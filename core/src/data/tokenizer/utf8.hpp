@@ -30,6 +30,8 @@ class Utf8Check {
 
 /// Offset of the first invalid character.
 std::optional<std::size_t> ill_formed_at(std::string_view text);
+/// Number of ASCII bytes at the start of `text`, counted in steps of eight bytes.
+std::size_t ascii_words(std::string_view text);
 /// Length without an incomplete character at the end. `text` must be valid otherwise.
 std::size_t whole_characters(std::string_view text);
 /// Removes and returns the first character. The text must be valid and not empty.

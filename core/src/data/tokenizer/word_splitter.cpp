@@ -12,11 +12,13 @@ namespace {
 
 constexpr std::size_t kNearEnd = 4096; // bytes before the end in which a cut before a space is searched
 
-/// The patterns of GPT-2, GPT-4 (cl100k, also as used by Llama 3 and Qwen 2) and GPT-4o (o200k). For all of them, a
-/// match never continues with a space after a printable ASCII character, and a match that ends in such a character does
-/// not depend on the text after it.
-const std::array<std::string_view, 6> kCutBeforeSpaces = {
+/// The patterns of GPT-2, SmolLM, GPT-4 (cl100k, also as used by Llama 3 and Qwen 2) and GPT-4o (o200k). For all of
+/// them, a match never continues with a space after a printable ASCII character, and a match that ends in such a
+/// character does not depend on the text after it.
+const std::array<std::string_view, 8> kCutBeforeSpaces = {
     kGpt2Pattern,
+    kDigit,
+    kDigits,
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
     R"((?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
@@ -24,8 +26,9 @@ const std::array<std::string_view, 6> kCutBeforeSpaces = {
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
 };
 
+/// Also a step without a pattern: it does not cut.
 bool known_to_cut(const WordStep& step) {
-  return step.pattern && std::ranges::find(kCutBeforeSpaces, step.pattern->text()) != kCutBeforeSpaces.end();
+  return !step.pattern || std::ranges::find(kCutBeforeSpaces, step.pattern->text()) != kCutBeforeSpaces.end();
 }
 
 /// Position of the last space after a printable ASCII character near the end of `text`, or 0.
@@ -45,16 +48,22 @@ class NoSink final : public WordSink {
 
 } // namespace
 
-WordRules::WordRules(std::vector<AddedToken> tokens, std::vector<WordStep> steps) : steps_(std::move(steps)) {
-  const bool one_pattern = std::ranges::count_if(steps_, [](const WordStep& s) { return s.pattern.has_value(); }) == 1;
-  cut_before_spaces_ =
-      one_pattern && known_to_cut(steps_.front()) && std::ranges::none_of(tokens, [](const AddedToken& token) {
-        return token.content.find(' ', 1) != std::string::npos;
-      });
+WordRules::WordRules(std::vector<AddedToken> tokens, std::vector<WordStep> steps, bool nfc) : steps_(std::move(steps)) {
+  if (nfc) nfc_.emplace();
+  const auto has_pattern = [](const WordStep& step) { return step.pattern.has_value(); };
+  const auto has_space = [](const AddedToken& token) { return token.content.find(' ', 1) != std::string::npos; };
+  cut_before_spaces_ = std::ranges::any_of(steps_, has_pattern) && std::ranges::all_of(steps_, known_to_cut) &&
+                       std::ranges::none_of(tokens, has_space);
   for (const bool normalized : {false, true}) {
+    if (normalized) nfc_level_ = added_.size();
     std::vector<AddedToken> level;
     std::ranges::copy_if(tokens, std::back_inserter(level),
                          [&](const AddedToken& token) { return token.normalized == normalized; });
+    if (normalized && nfc_) {
+      for (AddedToken& token : level) token.content = nfc_->normalized(token.content);
+      // Several can have the same NFC: the first of them is found, special ones before the others.
+      std::ranges::stable_partition(level, &AddedToken::special);
+    }
     if (!level.empty()) added_.emplace_back(std::move(level));
   }
 }
@@ -67,7 +76,7 @@ WordSplitter::WordSplitter(const WordRules& rules) : rules_(&rules) {
 }
 
 SplitProgress WordSplitter::split(const TextPart& part, WordSink& sink) {
-  return added(0, part, sink);
+  return level(0, part, sink);
 }
 
 PartCut WordSplitter::cut(const TextPart& part) {
@@ -78,20 +87,38 @@ PartCut WordSplitter::cut(const TextPart& part) {
   return {split(part, none), false};
 }
 
+SplitProgress WordSplitter::level(std::size_t level, const TextPart& part, WordSink& sink) {
+  if (rules_->nfc_ && level == rules_->nfc_level_) return normalized(part, sink);
+  return added(level, part, sink);
+}
+
+SplitProgress WordSplitter::normalized(const TextPart& part, WordSink& sink) {
+  const Nfc& nfc = *rules_->nfc_;
+  const std::string_view text = part.text.substr(0, part.closed ? part.text.size() : nfc.settled(part.text));
+  if (text.empty()) return {0, part.begins, part.skip};
+  if (part.skip == 0 && nfc.is_normal(text)) return added(rules_->nfc_level_, {text, part.begins, part.closed}, sink);
+  nfc.normalize(text, nfc_text_);
+  const TextPart rest{nfc_text_.text().substr(part.skip), part.begins, part.closed};
+  const SplitProgress done = added(rules_->nfc_level_, rest, sink);
+  const NfcText::Place place = nfc_text_.place_of(part.skip + done.bytes);
+  return {place.byte, done.begins, place.skip};
+}
+
 SplitProgress WordSplitter::added(std::size_t level, const TextPart& part, WordSink& sink) {
   if (level == rules_->added_.size()) return step(0, part, sink);
-  std::size_t from = 0;
+  std::size_t from = 0, skip = part.skip;
   bool begins = part.begins;
   for (;;) {
     const FoundToken found = rules_->added_[level].find(part.text, from, part.closed);
     const bool token = found.kind == FoundToken::Kind::token;
     const std::size_t end = found.kind == FoundToken::Kind::none ? part.text.size() : found.begin;
-    const TextPart plain{part.text.substr(from, end - from), begins, token || part.closed};
-    const SplitProgress done = added(level + 1, plain, sink);
-    if (!token) return {from + done.bytes, done.begins};
+    const TextPart plain{part.text.substr(from, end - from), begins, token || part.closed, skip};
+    const SplitProgress done = this->level(level + 1, plain, sink);
+    if (!token) return {from + done.bytes, done.begins, done.skip};
     sink.added(found.id);
     from = found.end;
     begins = true;
+    skip = 0;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "generate/imported_tokenizer.hpp"
+#include "common/imported_tokenizer.hpp"
 
 #include <nlohmann/json.hpp>
 #include <system_error>
