@@ -71,12 +71,12 @@ Only one architecture can be meant:
   out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
   out.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
   $ faulty; config '{"architectures": ["GPT2LMHeadModel"], "model_type": null}'; import; rm -r out out.toml
   out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
   out.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
   $ faulty; config '{"architectures": null, "model_type": null}'; import
   bad/config.json: has neither architectures nor model_type
     the file is of another model, or was damaged
@@ -156,7 +156,7 @@ A key that changes nothing can be ignored:
   out: GPT2LMHeadModel as model-gpt, 3,000 parameters in 40 tensors, 15.4 kB
   out.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
 
 An object in the place of a value is not ignored:
 
@@ -204,7 +204,7 @@ Masks of early versions may have any type:
   out: GPT2LMHeadModel as model-gpt, 1,353 parameters in 16 tensors, 6.76 kB
   out.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer TOKENIZER, and PREFIX as data.path
+  Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
   $ faulty gpt2-inner; header bad/model.safetensors 'entries["mask"] = {"dtype": "BOOL", "shape": [1, 1, 2, 2], "data_offsets": [5412, 5416]}'; printf 'mask' >> bad/model.safetensors; import
   bad/model.safetensors: tensor "mask" is not of GPT2LMHeadModel with this config.json
     the model has parts that model-gpt does not have, or config.json is of another model
