@@ -40,7 +40,7 @@ hf::ImportRequest request_of(const ImportArguments& arguments) {
           .ignored = {arguments.ignored.begin(), arguments.ignored.end()}};
 }
 
-/// The flags of triax data prepare for the tokenizer that came along. Empty if Triax cannot use it, which is no error:
+/// The flags of triax data prepare for the tokenizer that came along. Empty if Triax cannot use it; that is not an error:
 /// weights do not need it.
 std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
   try {
@@ -55,7 +55,7 @@ std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
   }
 }
 
-/// What the run needs before it can train.
+/// Prints the next step: prepare the data.
 void print_data_step(const hf::ImportedModel& made, std::ostream& out) {
   const std::string flags = tokenizer_flags(made, out);
   const std::string step = flags.empty()

@@ -15,7 +15,7 @@ namespace triax::data {
 
 namespace {
 
-/// What a character is. Other values: the combining class of a mark that is in NFC if marks are in order.
+/// Class of a character. Other values: the combining class of a mark that is in NFC if marks are in order.
 constexpr std::uint8_t kBegins = 0;     // a segment; no decomposition joins the character before it
 constexpr std::uint8_t kAlone = 254;    // a segment without characters after it
 constexpr std::uint8_t kVaries = 255;   // may change, or join the character before it
