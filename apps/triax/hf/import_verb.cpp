@@ -40,8 +40,8 @@ hf::ImportRequest request_of(const ImportArguments& arguments) {
           .ignored = {arguments.ignored.begin(), arguments.ignored.end()}};
 }
 
-/// The flags of triax data prepare for the tokenizer that came along. Empty if Triax cannot use it; that is not an error:
-/// weights do not need it.
+/// The flags of triax data prepare for the tokenizer that came along. Empty if Triax cannot use it; that is not an
+/// error: weights do not need it.
 std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
   try {
     const std::filesystem::path folder = made.output / hf::kCarriedFolder;
