@@ -6,8 +6,8 @@
 //   two_by_*  two ranks as threads of this process, with sends and receives through a communicator
 //   layers    transformer blocks per rank: the increase per block is the cost of its operations
 //
-// us_per_action: time of a step divided by the actions of rank 0's program. us_between: time per step outside of its
-// program: data, learning rate, results.
+// us_per_action: time of a step divided by the actions of rank 0's program, which includes reading the samples of the
+// next step. us_between: time per step outside of that: uploads, learning rate, results.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -28,6 +28,7 @@ void describe(test::TinyRun& run, const std::string& comm, int pipeline, std::in
   run.keys["model.layers"] = text("{}", layers_per_rank * pipeline);
   run.keys["parallel.pipeline"] = text("{}", pipeline);
   run.keys["batch.global"] = text("{}", kMicrobatches);
+  run.keys["train.steps"] = text("{}", 2 * kSteps); // more than there are: each step reads the samples of the next
   run.keys["schedule.plugin"] = "\"sched-1f1b\"";
   run.keys["comm.plugin"] = "\"" + comm + "\"";
   run.keys["kernels.plugin"] = "\"kernels-sim\"";

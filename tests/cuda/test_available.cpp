@@ -37,8 +37,9 @@ TEST(Available, EveryRankHasAGpuOfItsOwn) {
   int gpus = 0;
   ASSERT_EQ(cudaGetDeviceCount(&gpus), cudaSuccess);
   EXPECT_TRUE(available({gpus - 1, gpus}).empty());
-  EXPECT_EQ(available({gpus, gpus + 1}).front().message,
-            text("rank {} of this machine has no GPU: {} GPU{} found", gpus, gpus, gpus == 1 ? "" : "s"));
+  EXPECT_EQ(
+      available({gpus, gpus + 1}).front().message,
+      text("rank {} of {} on this machine has no GPU: {} GPU{} found", gpus, gpus + 1, gpus, gpus == 1 ? "" : "s"));
 }
 
 TEST(Available, TheRanksMemoryHasToBeThere) {

@@ -98,11 +98,6 @@ TEST_F(FakeCudaStreams, ThatGoLeaveTheirWorkBehind) {
   EXPECT_EQ(ran, 2);
 }
 
-TEST_F(FakeCudaStreams, EventsAreOfTheDevice) {
-  fake_launch_stream(*stream).enqueue([] {});
-  EXPECT_EQ(stream->record().state()->event_class(), EventState::Class::device);
-}
-
 TEST_F(FakeCudaStreams, OfAnotherDeviceAreRefused) {
   const auto host = make_host_device();
   const auto of_host = host->make_stream("host");

@@ -122,6 +122,8 @@ TEST(Layout, RefusesInvalidAxesAndCoordinates) {
   EXPECT_THROW(Layout({{"data", 2}, {"data", 2}}), Error);
   EXPECT_THROW(Layout({{"tensor*data", 2}}), Error);
   EXPECT_THROW(Layout({{"pipeline", 2, Divides::layers}, {"replica", 2, Divides::layers}}), Error);
+  EXPECT_THROW(Layout({{"stage", 1, Divides::layers}}), Error);
+  EXPECT_THROW(Layout({{"pipeline", 2, Divides::samples}}), Error);
   EXPECT_THROW(Layout({{"a", 65536}, {"b", 65536}}), Error);
   const Layout layout = Layout::ptd(2, 2, 2);
   EXPECT_THROW(layout.coordinates(8), Error);

@@ -17,7 +17,6 @@ namespace triax::test::fake_cuda {
 /// State of events recorded during a capture. Streams may wait for them; other waits see them fired after the end.
 class TapeMarks final : public EventState {
  public:
-  TapeMarks() : EventState(Class::device) {}
   Event next() { return {this, ++given_}; }
   void end() noexcept { ended_ = true; }
   bool fired(std::uint64_t) noexcept override { return ended_; }

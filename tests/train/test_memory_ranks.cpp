@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "executor/sample_model.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
 #include "train/memory_ranks.hpp"
@@ -58,6 +60,32 @@ TEST(MemoryRanks, AStageThatRecomputesIsNotCovered) {
   config::RunConfig::MemoryKeys memory;
   memory.recompute = config::PerStage<std::string>::listed({"none", "none", "full", "none"});
   EXPECT_THAT(train::ranks_of_most_memory(gpipe(), split, kinds, memory), ElementsAre(0, 1, 2, 3));
+}
+
+/// The kinds of two layers that differ in what `change` does to the second.
+std::vector<int> kinds_of(const std::function<void(test::SampleSpec&)>& change) {
+  test::SampleModel model;
+  const test::SampleSpec layer{.name = "block",
+                               .params = {test::sample_param("weight", {4, 4})},
+                               .stash = {{.name = "kept", .shape = {4}}},
+                               .inputs = {{.name = "hidden", .shape = {4}}},
+                               .outputs = {{.name = "hidden", .shape = {4}}}};
+  model.specs = {layer, layer};
+  model.specs[1].name = "block 1";
+  change(model.specs[1]);
+  const Layout layout = Layout::ptd(1, 1, 1);
+  return train::layer_kinds(model, {.layout = layout});
+}
+
+TEST(MemoryRanks, AKindIsAllThatMemoryDependsOn) {
+  using Spec = test::SampleSpec;
+  EXPECT_THAT(kinds_of([](Spec&) {}), ElementsAre(0, 0));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.params[0].local = {2, 4}; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.params[0].cuts = {{"tensor", 0, 0, 4}}; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.params[0].partial = {"tensor"}; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.stash[0].life = Life::forward_to_weight; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.inputs[0].sharded = true; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.outputs[0].dtype = DType::bf16; }), ElementsAre(0, 1));
 }
 
 class MemoryRanksOf : public test::PreflightTest {

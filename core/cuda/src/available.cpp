@@ -65,8 +65,8 @@ Refusals available(const DeviceRequest& request) {
         .with_hint("{}", hint_for(error));
   if (error != cudaSuccess) gpus = 0;
   if (request.local_rank >= gpus)
-    return make_refusal(ErrorCode::kNoDevice, {}, "rank {} of this machine has no GPU: {} GPU{} found",
-                        request.local_rank, gpus, gpus == 1 ? "" : "s")
+    return make_refusal(ErrorCode::kNoDevice, {}, "rank {} of {} on this machine has no GPU: {} GPU{} found",
+                        request.local_rank, request.local_ranks, gpus, gpus == 1 ? "" : "s")
         .with_hint(
             "start as many ranks on a machine as it has GPUs, and let each rank see all of them "
             "(CUDA_VISIBLE_DEVICES; srun --gpu-bind=none)");

@@ -12,7 +12,7 @@ constexpr std::size_t kSlots = 32; // initially
 
 } // namespace
 
-DeviceEvent::DeviceEvent(std::string_view stream) : EventState(Class::device), stream_(stream) {
+DeviceEvent::DeviceEvent(std::string_view stream) : stream_(stream) {
   TRIAX_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
 }
 

@@ -68,20 +68,17 @@ class TRIAX_API AbortFlag {
 /// fired, so a slot can return to its pool as soon as its event has fired.
 class TRIAX_API EventState {
  public:
-  enum class Class { host, device };
-  explicit EventState(Class event_class) : class_(event_class) {}
+  EventState() = default;
   EventState(const EventState&) = delete;
   EventState& operator=(const EventState&) = delete;
   virtual ~EventState();
   /// Where it fires: on the host, or on the device's streams.
-  Class event_class() const noexcept { return class_; }
   /// Whether generation `generation` has fired. Polls, does not block.
   virtual bool fired(std::uint64_t generation) noexcept = 0;
   /// Why that generation failed, or nullptr. Call it only after the generation has fired.
   virtual const char* failure(std::uint64_t generation) const noexcept = 0;
 
  private:
-  Class class_;
 };
 
 /// Handle of an event; copy it freely. A default-constructed Event is already complete.
@@ -108,7 +105,7 @@ class Event {
 /// thread.
 class TRIAX_API HostEvent final : public EventState {
  public:
-  HostEvent() : EventState(Class::host) {}
+  HostEvent() = default;
   /// Returns the event of the next generation. The previous generation must have fired.
   Event arm();
   /// Fires the armed generation.

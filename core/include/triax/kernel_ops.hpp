@@ -227,11 +227,11 @@ struct XentBwd {
 struct SumSquares {
   TensorView out{}, x{};
 };
-/// [K44] x *= factor f32 [1], a value in device memory.
+/// [K44] x *= factor f32 [1], a value in device memory. For plugins: the engine does not use it.
 struct Scale {
   TensorView x{}, factor{};
 };
-/// [K45] count i32 [1] += number of elements that are infinite or NaN.
+/// [K45] count i32 [1] += number of elements that are infinite or NaN. For plugins: the engine does not use it.
 struct Nonfinite {
   TensorView count{}, x{};
 };

@@ -61,12 +61,6 @@ struct OpContext {
   std::span<std::byte> scratch;
 };
 
-/// Totals of one operation since start().
-struct OpStats {
-  std::uint64_t calls = 0;
-  double flops = 0, bytes = 0;
-};
-
 /// The types that a run needs from a kernel set; supports(OpCall) checks single operations.
 struct KernelRequest {
   DType compute = DType::f32; // of activations and working weights
@@ -124,9 +118,9 @@ class TRIAX_API KernelSet : public Extensible {
   /// Runs a call that is given as data; the named functions above use it.
   void issue(const OpCall& call, const OpContext& context);
 
-  /// How often an operation ran, and what it computed and moved.
-  const OpStats& stats(Op op) const noexcept {
-    return stats_[static_cast<std::size_t>(op)];
+  /// How often an operation was called. Those that it consists of are not counted.
+  std::uint64_t calls(Op op) const noexcept {
+    return calls_[static_cast<std::size_t>(op)];
   }
 
  protected:
@@ -148,7 +142,7 @@ class TRIAX_API KernelSet : public Extensible {
   /// Calls the do_* of the call; does not count, and does not check the scratch size.
   void dispatch(const OpCall& call, const OpContext& context);
 
-  std::array<OpStats, kOps> stats_{};
+  std::array<std::uint64_t, kOps> calls_{};
 };
 
 /// The kernel set of a dry run: runs nothing. For each call it asks `real` for supports() and scratch_bytes(),

@@ -65,7 +65,6 @@ class HostQueue {
   /// Marks fire in queue order, so one counter is enough for all of them.
   class Marks final : public EventState {
    public:
-    Marks() : EventState(Class::host) {}
     Event next() { return {this, ++given_}; }
     void fire() noexcept { fired_.fetch_add(1, std::memory_order_release); }
     bool fired(std::uint64_t generation) noexcept override {

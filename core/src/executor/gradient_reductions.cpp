@@ -49,6 +49,7 @@ void GradientReductions::reduce(const Bucket& bucket, Stream& stream, ActionId i
 void GradientReductions::reduce_tied(Stream& stream, ActionId id) {
   if (!tied_.empty()) {
     Communicator* group = groups_.find(kPipelineAxis);
+    TRIAX_REQUIRE(group, "there is no communicator of {} for a tied gradient", kPipelineAxis);
     group->wait(group->exchange(tied_, stream, id), stream);
   }
   for (const Parameter& parameter : state_.parameters().all())

@@ -56,7 +56,6 @@ class OffloadStream {
   /// Fires when a number of jobs is done, in the order of their posts, or one has failed.
   class Done final : public EventState {
    public:
-    Done() : EventState(Class::host) {}
     bool fired(std::uint64_t generation) noexcept override {
       return count.load(std::memory_order_acquire) >= generation || failed.load(std::memory_order_acquire);
     }

@@ -21,11 +21,11 @@ Layout::Layout(std::vector<Axis> axes) : axes_(std::move(axes)) {
     TRIAX_REQUIRE(axes_[i].name.find(kProduct) == std::string::npos, "axis {} has a '{}' in its name", axes_[i].name,
                   kProduct);
     TRIAX_REQUIRE(axes_[i].size >= 1, "axis {} has the size {}; it must be at least 1", axes_[i].name, axes_[i].size);
-    for (std::size_t j = 0; j < i; ++j) {
+    TRIAX_REQUIRE((axes_[i].divides == Divides::layers) == (axes_[i].name == kPipelineAxis),
+                  "axis {}: the axis that divides the layers, and no other, has the name {}", axes_[i].name,
+                  kPipelineAxis);
+    for (std::size_t j = 0; j < i; ++j)
       TRIAX_REQUIRE(axes_[i].name != axes_[j].name, "axis {} is given twice", axes_[i].name);
-      TRIAX_REQUIRE(axes_[i].divides != Divides::layers || axes_[j].divides != Divides::layers,
-                    "axes {} and {} both divide the layers", axes_[j].name, axes_[i].name);
-    }
     world *= axes_[i].size;
     TRIAX_REQUIRE(world <= std::numeric_limits<int>::max(), "a layout of more than {} ranks",
                   std::numeric_limits<int>::max());

@@ -11,21 +11,38 @@ namespace triax::train {
 
 namespace {
 
-template <class Specs>
-std::string shapes_of(const Specs& specs) {
+template <class Spec>
+std::string shape_of(const Spec& spec) {
+  return text("{}:{}:{}:{};", spec.name, static_cast<int>(spec.dtype), static_cast<int>(spec.life),
+              to_text(spec.shape));
+}
+
+std::string shapes_of(std::span<const StashSpec> specs) {
   std::string out;
-  for (const auto& spec : specs) {
-    out +=
-        text("{}:{}:{}:{};", spec.name, static_cast<int>(spec.dtype), static_cast<int>(spec.life), to_text(spec.shape));
-  }
+  for (const StashSpec& spec : specs) out += shape_of(spec);
   return out;
+}
+
+/// A tensor that is kept is divided over tensor ranks unless it is sharded.
+std::string shapes_of(std::span<const TensorSpec> specs) {
+  std::string out;
+  for (const TensorSpec& spec : specs) out += text("{}{}", spec.sharded ? "sharded " : "", shape_of(spec));
+  return out;
+}
+
+/// With the axes whose ranks exchange it, which decide its bucket and the part that a rank owns.
+std::string description(const ParamSpec& spec) {
+  std::string out = text("{}:{}", spec.name, spec.local.elements());
+  for (const Cut& cut : spec.cuts) out += text(" {}/{}", cut.dim, cut.axis);
+  for (const std::string& axis : spec.partial) out += " +" + axis;
+  return out + ";";
 }
 
 /// All but the name of the layer.
 std::string description(const Layer& layer) {
   const Cost cost = layer.cost();
   std::string out = text("{} {} {} ", cost.forward, cost.backward_input, cost.backward_weight);
-  for (const ParamSpec& spec : layer.params()) out += text("{}:{};", spec.name, spec.local.elements());
+  for (const ParamSpec& spec : layer.params()) out += description(spec);
   return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs());
 }
 
