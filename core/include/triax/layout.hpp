@@ -39,12 +39,12 @@ struct Axis {
   Divides divides = Divides::samples;
 };
 
-/// The ranks that differ in the coordinate of one axis only, or of several; in the order of the ranks.
+/// Process group: the ranks that agree on all other axes, in ascending order.
 struct Group {
   std::string axis;       // the name of the axis; of several: "tensor*data"; "world"
   std::string id;         // unique in the run and equal on all members: "tensor.3"
   std::vector<int> ranks; // in the world
-  int index = 0;          // index of this rank in `ranks`
+  int index = 0;          // in `ranks`, of the rank passed to group()
   /// Number of members.
   int size() const { return static_cast<int>(ranks.size()); }
 };
@@ -53,9 +53,10 @@ struct Group {
 class TRIAX_API Layout {
  public:
   Layout() = default;
-  /// Throws Error if a name is empty, repeated or has a '*', a size is below 1, or two axes divide the layers.
+  /// Throws Error if a name is empty, repeated or has a '*', a size is below 1, two axes divide the layers,
+  /// or the number of ranks is not an int.
   explicit Layout(std::vector<Axis> axes);
-  /// The axes tensor, data and pipeline, in this order.
+  /// The axes tensor, data and pipeline, in this order. The order of the arguments differs.
   static Layout ptd(int pipeline, int tensor, int data);
 
   /// The axes in their order, and the number of ranks.
@@ -71,7 +72,8 @@ class TRIAX_API Layout {
   std::vector<int> coordinates(int rank) const;
   /// The rank with these coordinates, in the order of axes().
   int rank_of(std::span<const int> coordinates) const;
-  /// The ranks that differ in the coordinate of this axis only.
+  /// The ranks that differ in the coordinate of this axis only. An axis that the layout does not have gives a group of
+  /// one rank.
   Group group(int rank, std::string_view axis) const;
   /// The ranks that differ in the coordinates of these axes only.
   Group group(int rank, std::span<const std::string> axes) const;
@@ -84,7 +86,8 @@ class TRIAX_API Layout {
   std::vector<std::string> axes_dividing(std::initializer_list<Divides> what) const;
   /// "tensor*data": the name of the group of these axes, which are in the order of the layout.
   static std::string product_name(std::span<const std::string> axes);
-  /// The last axis of a product: "data" of "tensor*data". Its communicator plugin also serves the product.
+  /// The last axis of a product, which varies slowest: "data" of "tensor*data". Its communicator plugin also serves the
+  /// product.
   static std::string slowest_axis(std::string_view product);
   /// "pipeline 1, data 0, tensor 3"
   std::string describe(int rank) const;
