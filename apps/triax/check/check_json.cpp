@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "check/check_report.hpp"
 #include "common/errors_json.hpp"

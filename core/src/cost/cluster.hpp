@@ -52,10 +52,10 @@ struct NodeCosts {
 
 /// One protocol of ring collectives.
 struct RingProtocol {
-  Constant base_s;               // once per collective
-  Constant node_s;               // per step inside a node
-  Constant network_s;            // per step between nodes
-  Constant bandwidth_efficiency; // fraction of the bandwidth that it reaches
+  Constant base_s;     // once per collective
+  Constant node_s;     // per step inside a node
+  Constant network_s;  // per step between nodes
+  Constant efficiency; // fraction of the bandwidth that it reaches
 };
 
 struct CollectiveCosts {

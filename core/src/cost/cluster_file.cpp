@@ -259,7 +259,7 @@ std::vector<NamedConstant> named_constants(Cluster& cluster) {
     out.push_back({table + "base_s", &protocol->base_s, 0, kSecond});
     out.push_back({table + "node_s", &protocol->node_s, 0, kSecond});
     out.push_back({table + "network_s", &protocol->network_s, 0, kSecond});
-    out.push_back({table + "bandwidth_efficiency", &protocol->bandwidth_efficiency, kMinEfficiency, 1});
+    out.push_back({table + "efficiency", &protocol->efficiency, kMinEfficiency, 1});
   }
   return out;
 }

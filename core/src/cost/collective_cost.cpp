@@ -22,7 +22,7 @@ double CollectiveCost::bandwidth(const GroupShape& group) const {
 double CollectiveCost::ring_s(const RingProtocol& protocol, double steps, double network_steps, double volume,
                               double bandwidth) const {
   return protocol.base_s.value + (steps - network_steps) * protocol.node_s.value +
-         network_steps * protocol.network_s.value + volume / (bandwidth * protocol.bandwidth_efficiency.value);
+         network_steps * protocol.network_s.value + volume / (bandwidth * protocol.efficiency.value);
 }
 
 double CollectiveCost::seconds(Collective::Kind kind, double bytes, const GroupShape& group) const {
