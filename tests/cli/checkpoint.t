@@ -123,13 +123,13 @@ All damage is reported:
   $ triax checkpoint verify damaged
   damaged/checkpoints/step-00000008/weights-00000.safetensors: checksum mismatch in tensor "block 1/mlp.up.weight[0:60, 0:32]"
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
-  damaged/checkpoints/step-00000008/optimizer-00000.safetensors: has 149599 bytes, and 149600 were written
+  damaged/checkpoints/step-00000008/optimizer-00000.safetensors: has 149599 bytes, expected 149600
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
   damaged/checkpoints/step-00000008/weights-00001.safetensors: does not exist
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
   [1]
   $ triax checkpoint verify damaged --json 2> /dev/null
-  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, and 149600 were written","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"}]}
+  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, expected 149600","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"}]}
   [1]
   $ sed -i '1s/{/[/' damaged/checkpoints/step-00000008/manifest.json
   $ triax checkpoint verify damaged
@@ -246,8 +246,8 @@ Checkpoints that cannot be compared:
 A file is not replaced unless you ask for that:
 
   $ triax checkpoint convert run weights.safetensors
-  weights.safetensors: exists
-    --force replaces it
+  weights.safetensors: already exists
+    add --force to replace it
   [2]
   $ triax checkpoint convert run weights.safetensors --force
   weights.safetensors: 34,720 parameters in 28 tensors, 141 kB
@@ -277,7 +277,7 @@ An error leaves nothing behind:
   $ cp -r run torn
   $ truncate -s -1 torn/checkpoints/step-00000008/weights-00000.safetensors
   $ triax checkpoint convert torn new.safetensors
-  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, and 74744 were written
+  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, expected 74744
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
   [1]
   $ ls -A | grep new
@@ -358,7 +358,7 @@ What cannot be averaged:
   xxxxxxxxxxx: cannot be created: File name too long
   [2]
   $ triax checkpoint average mean run
-  mean: exists
+  mean: already exists
     remove it, or name another folder
   [2]
   $ triax checkpoint average run/checkpoints/step-00000010 run
@@ -370,7 +370,7 @@ What cannot be averaged:
     average checkpoints of one model and one train.precision
   [2]
   $ triax checkpoint average no run torn
-  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, and 74744 were written
+  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, expected 74744
     the checkpoint was damaged: restore it, or move its folder away to continue from the one before
   [1]
   $ (ulimit -f 100; triax checkpoint average no run)

@@ -83,7 +83,7 @@ Lists and numbers:
 Plugins:
 
   $ triax check base.toml --set schedule.plugin=sched-1f1p --set comm.data.plugin=model-gpt
-  --set: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
+  --set: schedule.plugin "sched-1f1p" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH

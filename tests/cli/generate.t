@@ -35,7 +35,7 @@ The text is the same on every layout:
   4 4 4 
   4 4 4 
 
-Stop texts end it, and so does the last position of the model:
+Stop sequences end it, and so does the last position of the model:
 
   $ triax generate run.toml --prompt "1 12 13 " --stop "x" --stop " " 2> /dev/null
   4

@@ -12,7 +12,7 @@ The buffers are a part of the memory, and the state is in files:
     rank  working weights  gradients  offload staging  activations  batches  scratch   total
     0, 1          76.3 kB     193 kB           423 kB       229 kB  5.63 kB   271 kB  1.2 MB
   --
-  memory: rank 0 and 1 other rank need 1.2 MB each
+  peak memory: rank 0 and 1 other rank, 1.2 MB each
   activations of rank 0: 229 kB = 1 microbatch x (2 blocks x 67.1 kB + 1 head x 50.2 kB) + 45.1 kB of workspace
   offloaded state: rank 0 has most, a file of 423 kB; all ranks: 846 kB in runs/base
   communication of a step: a rank sends at most 193 kB over data (rank 0); all ranks send 385 kB

@@ -39,8 +39,8 @@
 What the ranks of the first plan send; four of them are on one node:
 
   $ sed -n '/^bytes that/,/^$/p' planned
-  bytes that the ranks of the first plan send in a step; a rank: the one that sends most
-    axis      a rank, NVLink  all ranks, NVLink  a rank, InfiniBand  all ranks, InfiniBand
+  bytes that the ranks of the first plan send in a step
+    axis       largest rank, NVLink  all ranks, NVLink   largest rank, InfiniBand  all ranks, InfiniBand
     pipeline         57.9 kB             183 kB                 0 B                    0 B
   
 
@@ -294,7 +294,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use --gpus 1048568 or 1048576, or another batch.global
   [2]
   $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
-  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; nearest: sched-1f1b
+  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed planners: plan-sc21, plan-sweep
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -310,11 +310,11 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --predict runs.csv
-  triax: RUN.toml excludes --predict
+  triax: RUN.toml cannot be combined with --predict
     see: triax plan --help
   [2]
   $ triax plan --cluster $cluster --predict runs.csv --set batch.micro=2
-  triax: --predict excludes --set
+  triax: --predict cannot be combined with --set
     see: triax plan --help
   [2]
 

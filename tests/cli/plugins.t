@@ -16,7 +16,7 @@ A misspelled plugin, and a folder of plugins that does not exist:
   > path = ["plugins-of-mine"]
   > END
   $ triax check run.toml
-  run.toml:3:10: schedule.plugin "sched-gpiep" was not found; nearest: sched-gpipe
+  run.toml:3:10: schedule.plugin "sched-gpiep" was not found; did you mean "sched-gpipe"?
     looked in: {folder}/plugins-of-mine (plugins.path, run.toml:5; no such folder), {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -40,7 +40,7 @@ Plugins that do not exist:
   > plugin = "optim-lion"
   > END
   $ triax check run.toml
-  run.toml:3:10: model.plugin "model-gtp" was not found; nearest: model-gpt
+  run.toml:3:10: model.plugin "model-gtp" was not found; did you mean "model-gpt"?
     looked in: {plugins}
     installed models: model-gpt, model-llama
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -54,7 +54,7 @@ Plugins that do not exist:
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
   run.toml:9:10: kernels.plugin "kernels/mine.so" is not a valid name
     write only the name, such as sched-gpipe; folders to search belong in plugins.path
-  run.toml:11:10: optimizer.plugin "optim-lion" was not found; nearest: optim-lamb
+  run.toml:11:10: optimizer.plugin "optim-lion" was not found; did you mean "optim-lamb"?
     looked in: {plugins}
     installed optimizers: optim-adamw, optim-lamb, optim-sgd
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -105,7 +105,7 @@ A model as scheduler:
 A plugin that is not installed:
 
   $ triax plugins describe sched-1f1p
-  plugin "sched-1f1p" was not found; nearest: sched-1f1b
+  plugin "sched-1f1p" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -121,7 +121,7 @@ A file that does not exist:
 A folder that does not exist:
 
   $ triax plugins list --path nothing
-  triax: --path: Directory does not exist: nothing
+  triax: --path must be a folder that exists, got "nothing"
     see: triax plugins list --help
   [2]
 

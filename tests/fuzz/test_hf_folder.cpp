@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of transformers with random changes of config.json, the index and the shards are read, or refused with a
-// message. Useful mainly under sanitizers.
+// Model folders of Hugging Face transformers with random changes of config.json, the index and the shards are read, or
+// refused with a message. Useful mainly under sanitizers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -44,13 +44,13 @@ HfArchitecture fuzz_architecture() {
                    {.key = "act", .absent = "null", .values = {{"\"gelu\"", ""}}}}};
 }
 
-/// File systems write a truncated file to the disk at once: a new one takes less time.
+/// Truncating and rewriting a file flushes it on ext4; a new file is faster.
 void replace_file(const std::filesystem::path& file, const std::string& bytes) {
   std::filesystem::remove(file);
   test::write_file(file, bytes);
 }
 
-/// What is accepted is written as a file that is accepted.
+/// Round trip: an accepted config, written back, is accepted again.
 bool config_accepted(const test::TempFolder& folder, const std::string& json) {
   replace_file(folder / kConfigFile, json);
   Refusals refusals;
@@ -111,7 +111,7 @@ TEST(Fuzz, ReadsOrRefusesChangedModelConfigs) {
     accepted += config_accepted(folder, changed);
     if (HasFailure()) FAIL() << "round " << round << ": " << changed;
   }
-  EXPECT_GT(accepted, 0); // some changes are in what nothing depends on
+  EXPECT_GT(accepted, 0); // some changes affect no key that is read
   EXPECT_LT(accepted, kRounds / 2);
   EXPECT_FALSE(config_accepted(folder, std::string(1'000'000, '[')));
 }

@@ -77,7 +77,7 @@ TEST_F(Search, ReportsTheSearchedFoldersAndTheNearestName) {
         {{scratch_ / "a", "plugins.path, run.toml:2"}, {scratch_ / "gone", "TRIAX_PLUGIN_PATH"}, {scratch_ / "b", ""}});
     FAIL() << "it was found";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "plugin \"sched-1f1p\" was not found; nearest: sched-1f1b");
+    EXPECT_EQ(error.message(), "plugin \"sched-1f1p\" was not found; did you mean \"sched-1f1b\"?");
     EXPECT_EQ(error.where(), "");
     EXPECT_EQ(
         error.hint(),

@@ -197,7 +197,7 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
     require_folder();
     const os::InputFile file(path, kDamaged);
     if (file.bytes() != saved.bytes)
-      throw Error(text("has {} bytes, and {} were written", file.bytes(), saved.bytes), path, kDamaged);
+      throw Error(text("has {} bytes, expected {}", file.bytes(), saved.bytes), path, kDamaged);
     OpenFile& open_file = open(saved.name);
     std::vector<std::byte> header(open_file.data);
     open_file.file->read_at(0, header);

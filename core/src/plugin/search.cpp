@@ -167,9 +167,9 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders, std:
     looked_in.push_back(described(searched));
   }
   std::string near;
-  for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
+  for (const auto& candidate : nearest(name, names)) near += text("{}\"{}\"", near.empty() ? "" : " or ", candidate);
   if (kind.empty()) kind = kind_of(name);
-  throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
+  throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : text("; did you mean {}?", near)), {},
               text("looked in: {}\n  {}{}", listed_folders(looked_in),
                    kind.empty() ? "" : installed_text(kind, folders) + "\n  ", kAddFolder));
 }
