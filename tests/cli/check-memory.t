@@ -40,9 +40,14 @@ Recomputation of one of two stages, and a list that has not one value for each s
     parallel.chunks = 1 is the default
     list one value for each stage, or write one value for all
   [2]
+  $ triax check base.toml --no-device --set memory.recompute=selective
   $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "some"]'
   --set: memory.recompute must be one of none or full, got "some"
   [2]
+
+Boundaries that the tensor ranks have divided already:
+
+  $ triax check base.toml --no-device --set parallel.pipeline=2 --set parallel.tensor=2 --set parallel.sequence=true --set parallel.scatter_gather=true
 
 Inputs of recomputed blocks that the tensor ranks divide, and where that saves nothing:
 

@@ -145,6 +145,9 @@ All damage is reported:
        6  768     426 kB  {time}  {version}
        8  ?       ?       not readable
   [1]
+  $ rm -r damaged/checkpoints/step-00000004 damaged/checkpoints/step-00000006
+  $ triax checkpoint verify damaged
+  $ triax train run.toml --set run.dir=damaged --set train.steps=9
   $ triax checkpoint show damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
     the manifest was damaged: restore it, or use another checkpoint
@@ -318,6 +321,10 @@ The mean of equal weights is these weights:
   first   same
   second  run/checkpoints/step-00000008
   bit-equal: 28 tensors of weights
+
+The mean of one checkpoint:
+
+  $ triax checkpoint average one run
 
 A run can begin with it, but not continue from it:
 

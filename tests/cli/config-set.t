@@ -55,7 +55,7 @@ Tables as keys:
 
 Unknown keys and values of the wrong type:
 
-  $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
+  $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5 --set heads=3
   --set: train.steps = ten is not an integer
     write an integer (1 and more)
   --set: [model] model-gpt has no key "head"; did you mean "heads"?
