@@ -44,7 +44,7 @@ Keys without effect:
   $ triax check base.toml --no-device --set memory.offload=optimizer | grep '^note:'
   note: memory.offload = "optimizer" has no effect with kernels.plugin "kernels-reference": the optimizer's state is in the memory of the host, and its cores update the weights
   $ triax check base.toml --no-device --set memory.offload_path=state --set memory.offload_buffer_bytes=4096 | grep '^note:'
-  note: memory.offload_path = "state" has no effect with memory.offload = "none"
+  note: memory.offload_path = "{folder}/state" has no effect with memory.offload = "none"
   note: memory.offload_buffer_bytes = 4096 has no effect with memory.offload = "none"
 
 Files disappear with the run, and its losses are those of a run in memory:

@@ -282,6 +282,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     parallel.tensor is set by the plan
     use tensor 4
   [1]
+  $ triax plan run.toml --cluster $cluster --gpus 1000
   $ triax plan run.toml --cluster nope.toml --json 2> /dev/null
   {"errors":[{"code":"not-found","keys":[],"file":"nope.toml","line":null,"column":null,"message":"does not exist","hint":"correct the path; examples are in clusters/"}]}
   [2]

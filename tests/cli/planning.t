@@ -66,7 +66,7 @@ A misspelled plugin is an error, not a plugin of another machine:
   --set: comm.plugin "comm-ncll" was not found; did you mean ...
     looked in: {folder} (plugins.path, run.toml:3), {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   --set: kernels.plugin "comm-nccl" cannot be used: {folder}/comm-nccl.so: is not a shared library (no ELF header)
     a plugin is the shared library that triax_add_plugin() builds
   [2]

@@ -85,7 +85,7 @@ std::string next_step(const std::vector<plugin::SearchFolder>& folders, const st
       return text("write {} if that is meant", stem);
     }
   }
-  return plugin::kAddFolder;
+  return plugin::add_folder_hint(plugin::FolderChoice::flag);
 }
 
 Check not_found(const std::string& name, const std::vector<plugin::SearchFolder>& folders) {
