@@ -11,7 +11,7 @@
 
 namespace triax::hf {
 
-/// Of a key that is not in an object.
+/// The text of a key that is not in an object.
 std::string escaped_key(const std::string& key);
 
 /// For messages: "a.b", whether "b" is in an object or not.

@@ -77,7 +77,7 @@ std::optional<std::string> config_value(const TensorReader& from, const std::str
   return found == from.manifest().config.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The class that takes everything from tokenizer.json, where classes of models have rules of their own.
+/// The class that takes everything from tokenizer.json. Those of models add rules.
 std::string tokenizer_config(const NewTokenizer& tokenizer) {
   Json out = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   if (tokenizer.end) out["eos_token"] = tokenizer.end_text;
