@@ -285,7 +285,7 @@ Control characters of a file are escaped:
   odd.toml:5:10: schedule.plugin "x\u000D" was not found
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
 ## Input and output

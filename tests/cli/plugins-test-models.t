@@ -105,7 +105,7 @@ What cannot run is refused:
   --kernels kernels-nowhere: plugin "kernels-nowhere" was not found
     looked in: {plugins}
     installed kernel sets: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   [2]
   $ triax plugins test "$planted" --set model.fault=crash 2>&1 | grep -o 'model-planted: .* crashed'
   model-planted: supports() [M1] crashed

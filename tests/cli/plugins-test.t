@@ -55,7 +55,7 @@ What cannot run is refused:
   plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   $ triax plugins test comm-local --processes
   comm-local: comm-local joins ranks that are threads of one process; this run's ranks are processes
   [2]
