@@ -122,15 +122,15 @@ With sched-breadth-first and many chunks, `gradients` saves memory:
   as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1; peak: rank 0, 4.74 MB
   
   the largest batch.micro in --memory 1GB; bubble: mean of the ranks, estimated from FLOPs without transfers
-    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  idle
-    false              none             none                        1  4.74 MB  995 MB     -
-    false              states           none                        1  3.46 MB  997 MB     -
-    false              gradients        none                        1  3.08 MB  997 MB     -
-    false              parameters       none                        1  2.71 MB  997 MB     -
-    false              none             full                        1   3.8 MB  996 MB     -
-    false              states           full                        1  2.52 MB  997 MB     -
-    false              gradients        full                        1  2.14 MB  998 MB     -
-    false              parameters       full                        1  1.78 MB  998 MB     -
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  bubble
+    false              none             none                        1  4.74 MB  995 MB       -
+    false              states           none                        1  3.46 MB  997 MB       -
+    false              gradients        none                        1  3.08 MB  997 MB       -
+    false              parameters       none                        1  2.71 MB  997 MB       -
+    false              none             full                        1   3.8 MB  996 MB       -
+    false              states           full                        1  2.52 MB  997 MB       -
+    false              gradients        full                        1  2.14 MB  998 MB       -
+    false              parameters       full                        1  1.78 MB  998 MB       -
   
   base.toml fits as it is written
 

@@ -40,8 +40,8 @@ What the ranks of the first plan send; four of them are on one node:
 
   $ sed -n '/^bytes that/,/^$/p' planned
   bytes that the ranks of the first plan send in a step
-    axis       largest rank, NVLink  all ranks, NVLink   largest rank, InfiniBand  all ranks, InfiniBand
-    pipeline         57.9 kB             183 kB                 0 B                    0 B
+    axis      largest rank, NVLink  all ranks, NVLink  largest rank, InfiniBand  all ranks, InfiniBand
+    pipeline               57.9 kB             183 kB                       0 B                    0 B
   
 
 The plan is a run that the engine accepts and trains:
