@@ -15,6 +15,7 @@
 #include "hf/mapped_model.hpp"
 #include "hf/model_config.hpp"
 #include "hf/model_tensors.hpp"
+#include "plugin/option_text.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/error.hpp"
 #include "triax/plugin.hpp"
