@@ -59,7 +59,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
   --plugin: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with TRIAX_PLUGIN_PATH
   $ triax bench comm --plugin ./mine.so
   --plugin: ./mine.so: no such file
     triax plugins list shows the plugins that are found by name
@@ -158,7 +158,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
   --kernels: plugin "kernels-gpu" was not found; did you mean "kernels-cpu" or "kernels-sim"?
     looked in: {plugins}
     installed kernel sets: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with TRIAX_PLUGIN_PATH
   [2]
   $ triax bench comm --plugin comm-local --vs comm-local --json
   the two sides are equal: both are comm-local with the same options
@@ -271,7 +271,7 @@ As one JSON object:
   --plugin: plugin "kernels-cup" was not found; did you mean "kernels-cpu" or "kernels-sim"?
     looked in: {plugins}
     installed kernel sets: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with TRIAX_PLUGIN_PATH
   [2]
   $ triax bench kernels --plugin kernels-sim
   --plugin kernels-sim: it models the time of operations, and does not compute them

@@ -151,7 +151,7 @@ What cannot be wrapped is refused:
   {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with TRIAX_PLUGIN_PATH
   $ triax plugins test comm-faulty --set comm.inner=sched-gpipe
   {plugins}/comm-faulty.so: comm-faulty could not be created: {plugins}/sched-gpipe.so: sched-gpipe is a plugin of kind scheduler; kind communicator is needed
     change its options, which triax plugins describe comm-faulty lists, or report this to its author
@@ -229,4 +229,4 @@ In a run, refusals and errors name the table:
   --set: comm.plugin "comm-faulty": {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with TRIAX_PLUGIN_PATH

@@ -93,7 +93,7 @@ TEST_F(File, AFileThatHasChangedSinceIsAnError) {
   EXPECT_THAT(triax::test::error_of([&] {
                 scheduler->rows({2, 1, 1});
               }),
-              ::testing::HasSubstr("p = 1, not parallel.pipeline = 2"));
+              ::testing::HasSubstr("p = 1 in the file, parallel.pipeline = 2 in the run"));
 }
 
 } // namespace
