@@ -4,7 +4,7 @@
 
   $ . "$TESTDIR/setup"
 
-  $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
+  $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^peak memory:'
   peak memory: rank 0 and 1 other rank, 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
   --memory 100KiB: rank 0 needs 1.1 MB, 996 kB too much; largest: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
@@ -17,7 +17,7 @@
 
 Data ranks that shard the optimizer's state, and gradients that no schedule with one stage per rank can shard:
 
-  $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=states --memory 1GiB | grep '^memory:'
+  $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=states --memory 1GiB | grep '^peak memory:'
   peak memory: rank 0 and 1 other rank, 965 kB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=gradients | grep '^note:'
   note: optimizer.shard = "gradients" needs as much memory as "states", because each rank accumulates gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate one after another needs less: sched-breadth-first with parallel.chunks of 3 or more

@@ -177,7 +177,7 @@ Of many ranks, the summary comes first:
   base.toml: configuration is valid; the devices and memory of this machine were not checked
   $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
   uneven stages: the step is 26.8 % longer than with equal stages (mean bubble 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
-  $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
+  $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^peak memory:|  block 11$'
   [model]
       11        11     0       0  block 11
   peak memory: rank 23, 6.14 MB

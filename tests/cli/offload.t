@@ -7,7 +7,7 @@
 
 The buffers are a part of the memory, and the state is in files:
 
-  $ triax check base.toml --no-device --set parallel.data=2 $disk | grep -E -A2 '^memory|^offloaded'
+  $ triax check base.toml --no-device --set parallel.data=2 $disk | grep -E -A2 '^(peak )?memory|^offloaded'
   memory of each rank; all 2 ranks: 2.4 MB
     rank  working weights  gradients  offload staging  activations  batches  scratch   total
     0, 1          76.3 kB     193 kB           423 kB       229 kB  5.63 kB   271 kB  1.2 MB

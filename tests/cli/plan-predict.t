@@ -115,11 +115,11 @@ Pipelines that are too long, and too many ranks:
   $ sed -e 's/value = 312e12/value = "fast"/' -e 's/origin = "fitted"/origin = "guess"/' -e 's/^nics = 8/nic = 8/' $cluster > bad.toml; triax plan --cluster bad.toml --predict runs.csv
   bad.toml:11:16: device.peak_16bit.value must be in [1, 1e+30], got "fast"
     units are bytes, seconds, FLOP/s; shares are fractions
-  bad.toml:18:32: device.gemm_efficiency.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:18:37: device.gemm_efficiency.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
-  bad.toml:19:34: device.bandwidth_efficiency.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:19:42: device.bandwidth_efficiency.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
-  bad.toml:20:33: device.score_efficiency.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:20:38: device.score_efficiency.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
   bad.toml:21:32: device.narrow_head.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
@@ -127,7 +127,7 @@ Pipelines that are too long, and too many ranks:
     write how many there are in a node
   bad.toml:32:1: unknown key node.nic
     did you mean node.nics?
-  bad.toml:36:39: node.nic_bandwidth.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:36:38: node.nic_bandwidth.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
   bad.toml:57:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured

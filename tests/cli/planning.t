@@ -44,7 +44,7 @@ A model of a paper is sized without data, GPUs and their plugins:
 
 Sizes whose product has more than 63 bits are sized:
 
-  $ triax check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000 | grep '^memory'
+  $ triax check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000 | grep '^peak memory'
   peak memory: rank 1408 and 111 other ranks, 538 PB each
 
 To be trained, it needs all of them:
