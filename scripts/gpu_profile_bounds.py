@@ -5,28 +5,28 @@ import dataclasses
 
 SECTOR_BYTES = 32
 MMA_FLOPS = 2 * 16 * 8 * 16 # mma.m16n8k16
-REGISTERS, WARPS, BLOCKS = 65536, 64, 32 # of a multiprocessor: compute capability 8.0 and 9.0
+REGISTERS, WARPS, BLOCKS = 65536, 64, 32 # of an SM: compute capability 8.0 and 9.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Device:
     name: str
     arch: str
-    multiprocessors: int
-    flops_per_clock: int     # dense, 16 bits, of a multiprocessor
+    sms: int
+    flops_per_clock: int     # dense, 16 bits, of an SM
     flops_16: float          # per second, dense
     flops_tf32: float        # per second, dense
     flops_32: float          # per second, fp32 without tensor cores
     memory_bytes_s: float
-    shared_bytes: int        # of a multiprocessor
+    shared_bytes: int        # of an SM
     source: str
 
     def clock_hz(self):
         """The clock at which the published rate holds."""
-        return self.flops_16 / (self.multiprocessors * self.flops_per_clock)
+        return self.flops_16 / (self.sms * self.flops_per_clock)
 
     def issue_slots_s(self):
-        return 4 * self.multiprocessors * self.clock_hz() # four schedulers, each one warp instruction per clock
+        return 4 * self.sms * self.clock_hz() # four schedulers, each one warp instruction per clock
 
 
 A100 = Device("A100", "sm_80", 108, 2048, 312e12, 156e12, 19.5e12, 2.039e12, 164 << 10,
@@ -51,7 +51,7 @@ def of_kernel(device, row):
 
 
 def of_call(device, row):
-    """Products, fills and copies within the device. Copies to and from the host do not use its multiprocessors."""
+    """Products, fills and copies within the device. Copies to and from the host do not use its SMs."""
     if "host" in row["call"]:
         return None
     rate = device.flops_16
@@ -68,7 +68,7 @@ def of_step(device, kernels, calls):
     return {"us": total, "flops": flops, "matmul_share": sum(one["tensor_us"] for one in bounds) / total}
 
 
-def blocks_of_multiprocessor(device, threads, registers, shared_bytes):
+def blocks_of_sm(device, threads, registers, shared_bytes):
     """Resident blocks: CUDA C++ programming guide, compute capabilities; registers are given out by 256 for a warp,
     shared memory by 128 bytes, and 1 KiB of it is reserved for each block."""
     warps = -(-threads // 32)
@@ -79,4 +79,4 @@ def blocks_of_multiprocessor(device, threads, registers, shared_bytes):
 
 def occupancy(device, threads, registers, shared_bytes):
     """Share of the resident warps that are possible."""
-    return blocks_of_multiprocessor(device, threads, registers, shared_bytes) * -(-threads // 32) / WARPS
+    return blocks_of_sm(device, threads, registers, shared_bytes) * -(-threads // 32) / WARPS

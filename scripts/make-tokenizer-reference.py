@@ -215,7 +215,7 @@ def make_reference():
     found = sorted({ord(c) for c in CHARACTERS if len(alone.pre_tokenize_str(f"a{c}b")) > 1})
     classes["digit"] = {"pattern": DIGIT, "count": len(found), "fnv": fnv(found)}
     nfc = normalizers.NFC().normalize_str
-    below = CHARACTERS[:0x1fa00]
+    below = CHARACTERS[:0x2f800]  # to U+2FFFF; no later character changes
     classes["nfc"] = [{"after": after, "fnv": fnv([ord(c) for start in below for c in nfc(f"\u0345{start}{after}")])}
                       for after in ["", *NFC_AFTER]]
     write("classes.json", classes)

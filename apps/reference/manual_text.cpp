@@ -38,11 +38,11 @@ const std::vector<ManualText>& manual_texts() {
       {"triax generate",
        {"Continues a text with the weights of a checkpoint, and prints the new text as it grows. The most probable "
         "token "
-        "is chosen, or with --temperature one is drawn. Without a prompt, on a terminal, each line is a prompt.",
+        "is chosen, or with --temperature one is sampled. Without a prompt, on a terminal, each line is a prompt.",
         "The model, its precision and the kernel set are those that the checkpoint's manifest has; --set changes them. "
         "The ranks of --set parallel.tensor and parallel.pipeline are threads of this process. No file is written."},
        {{"Continue a text with the newest checkpoint of a run:", "triax generate run.toml --prompt 'Once upon a time'"},
-        {"Draw three texts:", "triax generate run.toml --prompt Once --temperature 0.8 --top-p 0.9 --samples 3"},
+        {"Sample three texts:", "triax generate run.toml --prompt Once --temperature 0.8 --top-p 0.9 --samples 3"},
         {"Read the prompt from a pipe:", "echo Once | triax generate run.toml - --json"}}},
       {"triax compare",
        {"Trains two configurations that differ in any keys, in turns on this machine, and prints whether a step of B "

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -118,6 +119,14 @@ std::string number_of_values_text(const std::string& what) {
   return what.substr(0, begin) + " needs a value: " + what.substr(type, what.size() - kEnd.size() - type);
 }
 
+/// "--cluster cannot be combined with --calibrate" for CLI11's "--cluster excludes --calibrate".
+std::string conflict_text(std::string what) {
+  constexpr std::string_view kExcludes = " excludes ";
+  if (const std::size_t at = what.find(kExcludes); at != std::string::npos)
+    what.replace(at, kExcludes.size(), " cannot be combined with ");
+  return what;
+}
+
 /// Whether the error is a misspelled subcommand or flag.
 bool is_of_unknown_word(const CLI::App& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) return true;
@@ -152,6 +161,7 @@ std::vector<std::string> keys_of(const CLI::App& program, const CLI::ParseError&
 
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
   std::string what = number_of_values_text(as_sentence(error.what()));
+  if (error.get_name() == "ExcludesError") what = conflict_text(std::move(what));
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
     const std::vector<std::string> extras = program.remaining(true);
     what = extras.size() == 1 ? "unexpected argument:" : "unexpected arguments:";

@@ -77,7 +77,7 @@ TEST_F(WeightsAverages, OfOtherTensorsAreRefused) {
 
 TEST_F(WeightsAverages, OutputsAreNotReplacedAndNotNamedAsThoseOfARun) {
   write_checkpoint(folder_ / "a", {{"w", {2}, {}}});
-  EXPECT_THAT(refusal({"a"}, "a"), HasSubstr("/a: exists"));
+  EXPECT_THAT(refusal({"a"}, "a"), HasSubstr("/a: already exists"));
   EXPECT_THAT(refusal({"a"}, "step-00000009"), HasSubstr("has the name of a run's own checkpoint"));
   EXPECT_THAT(refusal({"a"}, "none/mean"), HasSubstr("none/mean: cannot be created: No such file or directory"));
   EXPECT_EQ(refusal({"a"}, "/proc/mean"),

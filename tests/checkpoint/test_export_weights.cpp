@@ -88,7 +88,7 @@ TEST_F(WeightsExports, OfLargeTensorsAreWrittenInBlocks) {
 TEST_F(WeightsExports, RefuseAFileThatExists) {
   write_checkpoint(folder_ / "a", tensors_);
   test::write_file(folder_ / "w.safetensors", "mine");
-  EXPECT_THAT(refusal("a", "w.safetensors"), HasSubstr("w.safetensors: exists\n  --force replaces it"));
+  EXPECT_THAT(refusal("a", "w.safetensors"), HasSubstr("w.safetensors: already exists\n  add --force to replace it"));
   EXPECT_EQ(test::read_file(folder_ / "w.safetensors"), "mine");
   std::filesystem::create_symlink("w.safetensors", folder_ / "link"); // such as /dev/stdout
   EXPECT_THAT(refusal("a", "link"), HasSubstr("link: is a symbolic link\n  name the file that it leads to"));

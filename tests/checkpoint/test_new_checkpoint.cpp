@@ -40,10 +40,10 @@ TEST_F(NewFolders, AreRefusedByName) {
                              "or name one in an existing folder",
                              folder_ / "no")));
   test::write_file(folder_ / "file", "");
-  EXPECT_THAT(refusal("file"), HasSubstr("file: exists"));
+  EXPECT_THAT(refusal("file"), HasSubstr("file: already exists"));
   EXPECT_THAT(refusal("file/x"), HasSubstr("file is a file, not a folder"));
   fs::create_symlink("nowhere", folder_ / "link");
-  EXPECT_THAT(refusal("link"), HasSubstr("link: exists"));
+  EXPECT_THAT(refusal("link"), HasSubstr("link: already exists"));
   EXPECT_THAT(error_of([] { refuse_new_folder("/proc/x", "--output"); }), HasSubstr("/proc/x: cannot be created"));
   test::write_file(folder_ / kManifestFile, "");
   EXPECT_THAT(refusal("x"), HasSubstr("is in a checkpoint"));

@@ -164,8 +164,8 @@ TEST_F(TensorFiles, AChangedBitIsFoundAndNamed) {
   write(uneven_);
   flip("optimizer-1.safetensors", 3);
   EXPECT_THAT(only_damage(), HasSubstr("optimizer-1.safetensors: checksum mismatch in tensor \"block 0/w/m[1:2, 3:4, "
-                                       "0:5]\"\n  the checkpoint was damaged: restore it, or move its folder away to "
-                                       "continue from the one before"));
+                                       "0:5]\"\n  the checkpoint was damaged: restore it from a backup, or use "
+                                       "another"));
 }
 
 TEST_F(TensorFiles, AChangedHeaderIsFound) {

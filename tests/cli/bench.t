@@ -56,7 +56,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
 ## Refused measurements of a communicator
 
   $ triax bench comm --plugin comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
-  --plugin: plugin "comm-locla" was not found; nearest: comm-local
+  --plugin: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -155,7 +155,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     create it, or remove it from the variable
   [2]
   $ triax bench comm --plugin comm-local --kernels kernels-gpu
-  --kernels: plugin "kernels-gpu" was not found; nearest: kernels-cpu, kernels-sim
+  --kernels: plugin "kernels-gpu" was not found; did you mean "kernels-cpu" or "kernels-sim"?
     looked in: {plugins}
     installed kernel sets: {names}
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -268,7 +268,7 @@ As one JSON object:
 ## Refused measurements of a kernel set
 
   $ triax bench kernels --plugin kernels-cup
-  --plugin: plugin "kernels-cup" was not found; nearest: kernels-cpu, kernels-sim
+  --plugin: plugin "kernels-cup" was not found; did you mean "kernels-cpu" or "kernels-sim"?
     looked in: {plugins}
     installed kernel sets: {names}
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH

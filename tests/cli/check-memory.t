@@ -5,20 +5,20 @@
   $ . "$TESTDIR/setup"
 
   $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
-  memory: rank 0 and 1 other rank need 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
+  peak memory: rank 0 and 1 other rank, 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
   --memory 100KiB: rank 0 needs 1.1 MB, 996 kB too much; largest: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
-    use memory.recompute = "full", a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
+    use memory.recompute = "full", a smaller batch.micro, optimizer.shard = "states", or a larger parallel.tensor or parallel.pipeline; "triax fit RUN.toml --memory 100KiB", with the same --set, lists what fits
   [2]
   $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
   --memory 100KiB: rank 0 needs 872 kB, 770 kB too much; largest: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
-    use optimizer.shard = "states", which shards optimizer state over the data ranks, or a larger parallel.tensor or parallel.pipeline, which divide weights and gradients too
+    use optimizer.shard = "states", which shards optimizer state over the data ranks, or a larger parallel.tensor or parallel.pipeline, which divide weights and gradients too; "triax fit RUN.toml --memory 100KiB", with the same --set, lists what fits
   [2]
 
 Data ranks that shard the optimizer's state, and gradients that no schedule with one stage per rank can shard:
 
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=states --memory 1GiB | grep '^memory:'
-  memory: rank 0 and 1 other rank need 965 kB each; each fits in --memory 1GiB, 1.07 GB free
+  peak memory: rank 0 and 1 other rank, 965 kB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=gradients | grep '^note:'
   note: optimizer.shard = "gradients" needs as much memory as "states", because each rank accumulates gradients of all its layers until the end of a step; it sends less. A schedule whose stages accumulate one after another needs less: sched-breadth-first with parallel.chunks of 3 or more
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=parameters | grep '^note:'
@@ -40,8 +40,20 @@ Recomputation of one of two stages, and a list that has not one value for each s
     parallel.chunks = 1 is the default
     list one value for each stage, or write one value for all
   [2]
+  $ triax check base.toml --no-device --set memory.recompute=selective
+  --set: memory.recompute must be one of none or full, got "selective"
+    attention scores are always recomputed: write none
+  [2]
   $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "some"]'
   --set: memory.recompute must be one of none or full, got "some"
+  [2]
+
+Boundaries that the tensor ranks have divided already:
+
+  $ triax check base.toml --no-device --set parallel.pipeline=2 --set parallel.tensor=2 --set parallel.sequence=true --set parallel.scatter_gather=true
+  --set: parallel.scatter_gather cannot be combined with parallel.sequence: the boundaries are already divided
+    parallel.sequence is set by --set
+    set parallel.scatter_gather = false
   [2]
 
 Inputs of recomputed blocks that the tensor ranks divide, and where that saves nothing:

@@ -120,7 +120,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    rank weights gradients optimizer state activations batches scratch total
    0 149 kB 190 kB 282 kB 819 kB 6.4 kB 16.9 kB 1.46 MB
   
-  memory: rank 0 needs 1.46 MB
+  peak memory: rank 0, 1.46 MB
   activations of rank 0: 819 kB = 2 microbatches x (2 blocks x 133 kB + 1 head x 99.3 kB) + 90.1 kB of workspace
   
   data
@@ -161,11 +161,11 @@ Of many ranks, the summary comes first:
   model: 314,208 parameters, 1.26 MB of weights in fp32
   step: 48 sequences = 1 data rank x 48 microbatches of 1 sequence
   
-  memory: rank 23 needs most, 6.14 MB
+  peak memory: rank 23, 6.14 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
   communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.41 MB
   per rank: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
-  uneven stages: the step is 35.5 % longer than with equal stages (idle 50.1 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
+  uneven stages: the step is 35.5 % longer than with equal stages (mean bubble 50.1 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   
     ranks  first rank  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch    total
         1          23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB  61.7 kB  16.6 kB  6.14 MB
@@ -176,11 +176,11 @@ Of many ranks, the summary comes first:
   
   base.toml: configuration is valid; the devices and memory of this machine were not checked
   $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
-  uneven stages: the step is 26.8 % longer than with equal stages (idle 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
+  uneven stages: the step is 26.8 % longer than with equal stages (mean bubble 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
   [model]
       11        11     0       0  block 11
-  memory: rank 23 needs most, 6.14 MB
+  peak memory: rank 23, 6.14 MB
 
 Of data and tensor ranks, those with the same layers share a line:
 
@@ -285,7 +285,7 @@ Control characters of a file are escaped:
   odd.toml:5:10: schedule.plugin "x\u000D" was not found
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
 ## Input and output

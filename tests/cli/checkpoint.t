@@ -39,7 +39,7 @@ A run is its folder, its TOML, or the folder of its checkpoints:
        4     512  426 kB  {time}  {version}
        6     768  426 kB  {time}  {version}
        8   1,024  426 kB  {time}  {version}
-  triax train continues after step 8
+  newest: step 8 (checksums not verified; triax checkpoint verify RUN)
   $ for run in run run/ run/checkpoints; do triax checkpoint list $run | tail -n +2 | cksum; done | uniq | wc -l
   1
   $ triax checkpoint list run --json | timeless
@@ -51,7 +51,7 @@ One that was copied in part is named, and not used:
   $ mkdir part/checkpoints/step-00000012
   $ triax checkpoint list part | tail -n 2
   step-00000012 has no manifest.json: it is not complete, and not used
-  triax train continues after step 8
+  newest: step 8 (checksums not verified; triax checkpoint verify RUN)
   $ triax checkpoint list part --json | grep -o '"incomplete.*'
   "incomplete":["part/checkpoints/step-00000012"]}
   $ triax train run.toml --set run.dir=part --set train.steps=9 2>&1 | grep -oE 'step-00000012 is.*|continues after step .'
@@ -122,32 +122,41 @@ All damage is reported:
   $ rm damaged/checkpoints/step-00000008/weights-00001.safetensors
   $ triax checkpoint verify damaged
   damaged/checkpoints/step-00000008/weights-00000.safetensors: checksum mismatch in tensor "block 1/mlp.up.weight[0:60, 0:32]"
-    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
-  damaged/checkpoints/step-00000008/optimizer-00000.safetensors: has 149599 bytes, and 149600 were written
-    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+  damaged/checkpoints/step-00000008/optimizer-00000.safetensors: has 149599 bytes, expected 149600
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
   damaged/checkpoints/step-00000008/weights-00001.safetensors: does not exist
-    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
   [1]
   $ triax checkpoint verify damaged --json 2> /dev/null
-  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, and 149600 were written","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it, or move its folder away to continue from the one before"}]}
+  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, expected 149600","hint":"the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6"}]}
   [1]
   $ sed -i '1s/{/[/' damaged/checkpoints/step-00000008/manifest.json
   $ triax checkpoint verify damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the manifest was damaged: restore it, or use another checkpoint
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
   [1]
   $ triax checkpoint list damaged | timeless
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the manifest was damaged: restore it, or use another checkpoint
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
   damaged/checkpoints
     step  tokens  size    created               triax version
        4  512     426 kB  {time}  {version}
        6  768     426 kB  {time}  {version}
        8  ?       ?       not readable
   [1]
+  $ rm -r damaged/checkpoints/step-00000004 damaged/checkpoints/step-00000006
+  $ triax checkpoint verify damaged
+  damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
+    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+  [1]
+  $ triax train run.toml --set run.dir=damaged --set train.steps=9
+  {folder}/damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
+    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+  [2]
   $ triax checkpoint show damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the manifest was damaged: restore it, or use another checkpoint
+    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
   [2]
 
 ## diff
@@ -216,7 +225,7 @@ Checkpoints that cannot be compared:
 
   $ triax checkpoint diff run damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the manifest was damaged: restore it, or use another checkpoint
+    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
   [2]
   $ triax checkpoint diff run nothing
   nothing: does not exist
@@ -246,8 +255,8 @@ Checkpoints that cannot be compared:
 A file is not replaced unless you ask for that:
 
   $ triax checkpoint convert run weights.safetensors
-  weights.safetensors: exists
-    --force replaces it
+  weights.safetensors: already exists
+    add --force to replace it
   [2]
   $ triax checkpoint convert run weights.safetensors --force
   weights.safetensors: 34,720 parameters in 28 tensors, 141 kB
@@ -277,8 +286,8 @@ An error leaves nothing behind:
   $ cp -r run torn
   $ truncate -s -1 torn/checkpoints/step-00000008/weights-00000.safetensors
   $ triax checkpoint convert torn new.safetensors
-  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, and 74744 were written
-    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
+  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, expected 74744
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
   [1]
   $ ls -A | grep new
   [1]
@@ -319,6 +328,12 @@ The mean of equal weights is these weights:
   second  run/checkpoints/step-00000008
   bit-equal: 28 tensors of weights
 
+The mean of one checkpoint:
+
+  $ triax checkpoint average one run
+  one: the mean of 1 checkpoint, 34,720 parameters in 28 tensors, 141 kB
+    run/checkpoints/step-00000008
+
 A run can begin with it, but not continue from it:
 
   $ triax train run.toml --set checkpoint.from=mean --set checkpoint.load=weights --set run.dir=new 2>&1 | grep -o 'begins .*'
@@ -358,7 +373,7 @@ What cannot be averaged:
   xxxxxxxxxxx: cannot be created: File name too long
   [2]
   $ triax checkpoint average mean run
-  mean: exists
+  mean: already exists
     remove it, or name another folder
   [2]
   $ triax checkpoint average run/checkpoints/step-00000010 run
@@ -370,8 +385,8 @@ What cannot be averaged:
     average checkpoints of one model and one train.precision
   [2]
   $ triax checkpoint average no run torn
-  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, and 74744 were written
-    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
+  torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, expected 74744
+    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
   [1]
   $ (ulimit -f 100; triax checkpoint average no run)
   no/weights-00000.safetensors: cannot be written: File too large

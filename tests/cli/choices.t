@@ -210,7 +210,7 @@ The end token must be in the vocabulary:
     name a file
   [2]
   $ triax evaluate run.toml --choices last.jsonl --data text
-  triax: --data excludes --choices
+  triax: --data cannot be combined with --choices
     see: triax evaluate --help
   [2]
   $ triax evaluate run.toml --tokenizer byte

@@ -74,7 +74,7 @@ With `--json`, the error is an object on stdout, too:
   {"errors":[{"code":"missing","keys":["--set"],"file":null,"line":null,"column":null,"message":"--set needs a value: TABLE.KEY=VALUE","hint":"see: triax check --help"}]}
   [2]
   $ triax plan base.toml --cluster c.toml --calibrate d.toml --json 2> /dev/null
-  {"errors":[{"code":"conflict","keys":["--cluster"],"file":null,"line":null,"column":null,"message":"--cluster excludes --calibrate","hint":"see: triax plan --help"}]}
+  {"errors":[{"code":"conflict","keys":["--cluster"],"file":null,"line":null,"column":null,"message":"--cluster cannot be combined with --calibrate","hint":"see: triax plan --help"}]}
   [2]
 
 The version, and help:

@@ -53,7 +53,7 @@ A communicator that is not installed:
   --b: comm.tensor.plugin "comm-processes" was not found
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
 Too few steps or rounds, and flags that are not well formed:
@@ -91,10 +91,10 @@ Too few steps or rounds, and flags that are not well formed:
     choose another folder with --dir
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f2b
-  --b: schedule.plugin "sched-1f2b" was not found; nearest: sched-1f1b
+  --b: schedule.plugin "sched-1f2b" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
   $ triax compare <(cat run.toml) --b schedule.plugin=sched-1f1b
   /dev/fd/63: is standard input or a pipe, and each side reads the TOML

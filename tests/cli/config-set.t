@@ -55,12 +55,13 @@ Tables as keys:
 
 Unknown keys and values of the wrong type:
 
-  $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
+  $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5 --set heads=3
   --set: train.steps = ten is not an integer
     write an integer (1 and more)
   --set: [model] model-gpt has no key "head"; did you mean "heads"?
     keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, inner, norm_eps, dropout (triax plugins describe model-gpt)
   --set: "steps" needs a table; did you mean train.steps?
+  --set: "heads" needs a table; did you mean model.heads?
   [2]
 
 Lists and numbers:
@@ -83,10 +84,10 @@ Lists and numbers:
 Plugins:
 
   $ triax check base.toml --set schedule.plugin=sched-1f1p --set comm.data.plugin=model-gpt
-  --set: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
+  --set: schedule.plugin "sched-1f1p" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   --set: comm.data.plugin "model-gpt" is a model, not a communicator
     installed communicators: {names}
   [2]

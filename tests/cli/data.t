@@ -113,7 +113,7 @@ A vocabulary without some of the tokens:
   > END
   $ triax check run.toml
   base.toml:29:8: data.path: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 has the ids 0 to 99
-    use the vocab of the tokenizer that made this file
+    remove model.vocab: it is 257 from text.json
   [2]
 
 Sequences longer than the corpus:

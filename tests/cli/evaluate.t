@@ -130,7 +130,7 @@ A kernel set that models time has no loss:
   [2]
   $ triax evaluate run.toml --set model.vocab=100
   run.toml:7:14: data.validation: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 has the ids 0 to 99
-    use the vocab of the tokenizer that made this file
+    remove model.vocab: it is 257 from text.json
   [2]
   $ triax evaluate run.toml --set eval.steps=1 --json
   --set: [eval] has no key "steps"; did you mean train.steps?

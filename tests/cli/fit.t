@@ -10,10 +10,10 @@ The run of `examples/gpt3-175b.toml`, and files in place of the plugins of GPUs,
 It fits as it is written, or with larger microbatches:
 
   $ triax fit run.toml --memory 80GiB
-  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 61.8 GB
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1; peak: rank 0, 61.8 GB
   
-  the largest batch.micro in --memory 80GiB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
-    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs     free    idle
+  the largest batch.micro in --memory 80GiB; bubble: mean of the ranks, estimated from FLOPs without transfers
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs     free  bubble
     false              none             none                        1  61.8 GB  24.1 GB  13.3 %
     true               none             none                        4  75.1 GB  10.8 GB  33.1 %
     false              states           none                        2  67.2 GB  18.7 GB  21.1 %
@@ -30,10 +30,10 @@ It fits as it is written, or with larger microbatches:
 It fits with another setting. `triax check` accepts the run with it:
 
   $ triax fit run.toml --memory 35GB
-  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 61.8 GB
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1; peak: rank 0, 61.8 GB
   
-  the largest batch.micro in --memory 35GB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
-    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs  free            idle
+  the largest batch.micro in --memory 35GB; bubble: mean of the ranks, estimated from FLOPs without transfers
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs  free          bubble
     false              none             none                        1  61.8 GB  does not fit  13.3 %
     true               none             none                        1  44.9 GB  does not fit  13.3 %
     false              states           none                        1  40.2 GB  does not fit  13.3 %
@@ -46,7 +46,7 @@ It fits with another setting. `triax check` accepts the run with it:
     true               none             full, auto                  1  35.9 GB  does not fit  12.5 %
     false              states           full, auto                  8    35 GB  47.9 MB       48.5 %
   
-  to fit, set in run.toml; then rank 0 needs most, 23.3 GB
+  to fit, set in run.toml; peak: rank 0, 23.3 GB
   
   [parallel]
   sequence = true
@@ -68,7 +68,7 @@ With several, and a smaller microbatch, if no others suffice:
   
   run.toml fits as it is written
   $ triax fit base.toml --memory 1100kB --set batch.micro=4 | tail -7
-  to fit, set in base.toml; then rank 0 needs most, 1.1 MB
+  to fit, set in base.toml; peak: rank 0, 1.1 MB
   
   [memory]
   recompute = "full"
@@ -81,8 +81,8 @@ With several, and a smaller microbatch, if no others suffice:
 A schedule that restricts the number of microbatches leaves some out:
 
   $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-interleaved --set parallel.chunks=2 --set parallel.pipeline=2 --set model.layers=4 --set batch.global=12 | sed -n '3,6p'
-  the largest batch.micro in --memory 1GB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
-    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free    idle
+  the largest batch.micro in --memory 1GB; bubble: mean of the ranks, estimated from FLOPs without transfers
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  bubble
     false              none             none                        6  2.69 MB  997 MB  25.6 %
     false              none             full                        6  1.83 MB  998 MB  24.4 %
 
@@ -90,10 +90,10 @@ Where some stages recompute, the list has a row, beside all stages and none:
 
   $ stages='--set parallel.pipeline=4 --set schedule.plugin=sched-1f1b --set model.layers=8 --set batch.global=16 --set batch.micro=4'
   $ triax fit base.toml --memory 1800kB $stages --set 'memory.recompute=["full", "full", "none", "none"]'
-  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = ["full", "full", "none", "none"], batch.micro = 4: rank 2 needs most, 1.76 MB
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = ["full", "full", "none", "none"], batch.micro = 4; peak: rank 2, 1.76 MB
   
-  the largest batch.micro in --memory 1800kB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
-    parallel.sequence  optimizer.shard  memory.recompute                  batch.micro    needs    free    idle
+  the largest batch.micro in --memory 1800kB; bubble: mean of the ranks, estimated from FLOPs without transfers
+    parallel.sequence  optimizer.shard  memory.recompute                  batch.micro    needs    free  bubble
     false              none             none                                        1  1.24 MB  555 kB  27.3 %
     false              none             ["full", "full", "none", "none"]            4  1.76 MB   39 kB  43.8 %
     false              none             full                                        4  1.35 MB  451 kB  46.4 %
@@ -119,18 +119,18 @@ Where some stages recompute, the list has a row, beside all stages and none:
 With sched-breadth-first and many chunks, `gradients` saves memory:
 
   $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-breadth-first --set parallel.chunks=8 --set parallel.data=4 --set model.layers=16 --set batch.micro=1
-  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1: rank 0 needs most, 4.74 MB
+  as written: parallel.sequence = false, optimizer.shard = "none", memory.recompute = "none", batch.micro = 1; peak: rank 0, 4.74 MB
   
-  the largest batch.micro in --memory 1GB; idle: mean bubble of the ranks, estimated from FLOPs without transfers
-    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  idle
-    false              none             none                        1  4.74 MB  995 MB     -
-    false              states           none                        1  3.46 MB  997 MB     -
-    false              gradients        none                        1  3.08 MB  997 MB     -
-    false              parameters       none                        1  2.71 MB  997 MB     -
-    false              none             full                        1   3.8 MB  996 MB     -
-    false              states           full                        1  2.52 MB  997 MB     -
-    false              gradients        full                        1  2.14 MB  998 MB     -
-    false              parameters       full                        1  1.78 MB  998 MB     -
+  the largest batch.micro in --memory 1GB; bubble: mean of the ranks, estimated from FLOPs without transfers
+    parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  bubble
+    false              none             none                        1  4.74 MB  995 MB       -
+    false              states           none                        1  3.46 MB  997 MB       -
+    false              gradients        none                        1  3.08 MB  997 MB       -
+    false              parameters       none                        1  2.71 MB  997 MB       -
+    false              none             full                        1   3.8 MB  996 MB       -
+    false              states           full                        1  2.52 MB  997 MB       -
+    false              gradients        full                        1  2.14 MB  998 MB       -
+    false              parameters       full                        1  1.78 MB  998 MB       -
   
   base.toml fits as it is written
 
@@ -152,7 +152,7 @@ As JSON:
       "bytes": 1554176,
       "rank": 0,
       "fits": false,
-      "idle": null
+      "bubble": null
     },
     "plans": [
       {
@@ -166,7 +166,7 @@ As JSON:
         "bytes": 1424384,
         "rank": 0,
         "fits": false,
-        "idle": null
+        "bubble": null
       },
       {
         "settings": {
@@ -179,7 +179,7 @@ As JSON:
         "bytes": 1098496,
         "rank": 0,
         "fits": true,
-        "idle": null
+        "bubble": null
       }
     ],
     "changes": {

@@ -35,7 +35,7 @@ The text is the same on every layout:
   4 4 4 
   4 4 4 
 
-Stop texts end it, and so does the last position of the model:
+Stop sequences end it, and so does the last position of the model:
 
   $ triax generate run.toml --prompt "1 12 13 " --stop "x" --stop " " 2> /dev/null
   4
@@ -355,9 +355,9 @@ A damaged checkpoint:
     "outcome": "failed",
     "exit_status": 1,
     "rank": 0,
-    "reason": "{folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor \"embedding/tokens.weight\"\n  the checkpoint was damaged: restore it, or move its folder away to continue from the one before"
+    "reason": "{folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor \"embedding/tokens.weight\"\n  the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists"
   }
   [1]
   $ steady < log | tail -2 | sed "s|$PWD|{folder}|"
   error rank 0: {folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor "embedding/tokens.weight"
-    the checkpoint was damaged: restore it, or move its folder away to continue from the one before
+    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists

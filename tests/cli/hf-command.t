@@ -25,7 +25,7 @@
     name the folder of a model that transformers has saved
   [2]
   $ triax import hf $reference/gpt2-odd --output odd --run x.toml
-  odd: exists
+  odd: already exists
     remove it, or name another folder
   [2]
   $ triax import hf $reference/gpt2-odd --output step-00000001 --run x.toml
@@ -33,7 +33,7 @@
     choose a name that is not step-N
   [2]
   $ triax import hf $reference/gpt2-odd --output x --run odd.toml
-  odd.toml: exists
+  odd.toml: already exists
     remove it, or name another file
   [2]
   $ triax import hf $reference/gpt2-odd --output x --run x
@@ -44,7 +44,7 @@
   {plugins}/sched-gpipe.so: sched-gpipe is a plugin of kind scheduler; kind model is needed
   [2]
   $ triax import hf $reference/gpt2-odd --output odd/ --run x.toml
-  odd: exists
+  odd: already exists
     remove it, or name another folder
   [2]
   $ triax import hf $reference/gpt2-odd --output step-00000001/ --run x.toml
@@ -98,11 +98,11 @@
     create the folder no, or name one in an existing folder
   [2]
   $ triax export hf odd exported
-  exported: exists
+  exported: already exists
     remove it, or name another folder
   [2]
   $ triax export hf odd/ exported/
-  exported: exists
+  exported: already exists
     remove it, or name another folder
   [2]
   $ triax export hf odd no/x

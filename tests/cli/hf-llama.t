@@ -94,7 +94,7 @@ A folder of plugins is searched with --path:
   plugin "model-grouped" was not found
     looked in: {plugins}
     installed models: model-gpt, model-llama
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   [2]
   $ triax export hf of-own of-own-hf --path own | head -1
   of-own-hf: GroupedForCausalLM, 352 parameters in 9 tensors, 1.41 kB

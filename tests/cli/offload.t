@@ -12,7 +12,7 @@ The buffers are a part of the memory, and the state is in files:
     rank  working weights  gradients  offload staging  activations  batches  scratch   total
     0, 1          76.3 kB     193 kB           423 kB       229 kB  5.63 kB   271 kB  1.2 MB
   --
-  memory: rank 0 and 1 other rank need 1.2 MB each
+  peak memory: rank 0 and 1 other rank, 1.2 MB each
   activations of rank 0: 229 kB = 1 microbatch x (2 blocks x 67.1 kB + 1 head x 50.2 kB) + 45.1 kB of workspace
   offloaded state: rank 0 has most, a file of 423 kB; all ranks: 846 kB in runs/base
   communication of a step: a rank sends at most 193 kB over data (rank 0); all ranks send 385 kB
@@ -44,7 +44,7 @@ Keys without effect:
   $ triax check base.toml --no-device --set memory.offload=optimizer | grep '^note:'
   note: memory.offload = "optimizer" has no effect with kernels.plugin "kernels-reference": the optimizer's state is in the memory of the host, and its cores update the weights
   $ triax check base.toml --no-device --set memory.offload_path=state --set memory.offload_buffer_bytes=4096 | grep '^note:'
-  note: memory.offload_path = "state" has no effect with memory.offload = "none"
+  note: memory.offload_path = "{folder}/state" has no effect with memory.offload = "none"
   note: memory.offload_buffer_bytes = 4096 has no effect with memory.offload = "none"
 
 Files disappear with the run, and its losses are those of a run in memory:

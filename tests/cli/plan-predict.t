@@ -112,22 +112,22 @@ Pipelines that are too long, and too many ranks:
   bad.toml:13:1: unknown key device.memory_byts
     did you mean device.memory_bytes?
   [2]
-  $ sed -e 's/value = 312e12/value = "fast"/' -e 's/origin = "fitted"/origin = "guess"/' -e 's/^cards = 8/card = 8/' $cluster > bad.toml; triax plan --cluster bad.toml --predict runs.csv
+  $ sed -e 's/value = 312e12/value = "fast"/' -e 's/origin = "fitted"/origin = "guess"/' -e 's/^nics = 8/nic = 8/' $cluster > bad.toml; triax plan --cluster bad.toml --predict runs.csv
   bad.toml:11:16: device.peak_16bit.value must be in [1, 1e+30], got "fast"
     units are bytes, seconds, FLOP/s; shares are fractions
-  bad.toml:18:32: device.gemm_share.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:18:32: device.gemm_efficiency.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
-  bad.toml:19:34: device.memory_share.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:19:34: device.bandwidth_efficiency.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
-  bad.toml:20:33: device.score_share.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:20:33: device.score_efficiency.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
   bad.toml:21:32: device.narrow_head.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
-  bad.toml:30:2: node.cards is missing
+  bad.toml:30:2: node.nics is missing
     write how many there are in a node
-  bad.toml:32:1: unknown key node.card
-    did you mean node.cards?
-  bad.toml:36:39: node.card_bandwidth.origin must be measured, published, fitted or prior, got "guess"
+  bad.toml:32:1: unknown key node.nic
+    did you mean node.nics?
+  bad.toml:36:39: node.nic_bandwidth.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured
   bad.toml:57:30: step.fixed_s.origin must be measured, published, fitted or prior, got "guess"
     use prior for a value that was not measured

@@ -39,9 +39,9 @@
 What the ranks of the first plan send; four of them are on one node:
 
   $ sed -n '/^bytes that/,/^$/p' planned
-  bytes that the ranks of the first plan send in a step; a rank: the one that sends most
-    axis      a rank, NVLink  all ranks, NVLink  a rank, InfiniBand  all ranks, InfiniBand
-    pipeline         57.9 kB             183 kB                 0 B                    0 B
+  bytes that the ranks of the first plan send in a step
+    axis      largest rank, NVLink  all ranks, NVLink  largest rank, InfiniBand  all ranks, InfiniBand
+    pipeline               57.9 kB             183 kB                       0 B                    0 B
   
 
 The plan is a run that the engine accepts and trains:
@@ -276,11 +276,18 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use another --gpus, or another batch.global, or fewer --fix
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 7
-  the plugins of the run refuse every plan on 7 GPUs; the first has parallel.pipeline = 1, parallel.tensor = 7, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "none", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
-    use another --gpus, or another batch.global
+  the plugins of the run refuse every plan on 7 GPUs; the first is pipeline 1 x tensor 7 x data 1
+    use --gpus 6 or 8, or another batch.global
   run.toml:5:9: model.heads = 4 is not divisible by parallel.tensor = 7: each tensor rank has whole heads
     parallel.tensor is set by the plan
-    use tensor 4
+  [1]
+  $ triax plan run.toml --cluster $cluster --gpus 1000
+  the plugins of the run refuse every plan on 1000 GPUs; the first is pipeline 1 x tensor 1000 x data 1
+    use --gpus 128, or another batch.global
+  run.toml:5:9: model.heads = 4 is not divisible by parallel.tensor = 1000: each tensor rank has whole heads
+    parallel.tensor is set by the plan
+  run.toml:7:9: model.vocab = 257 over parallel.tensor = 1000 leaves a tensor rank without tokens
+    parallel.tensor is set by the plan
   [1]
   $ triax plan run.toml --cluster nope.toml --json 2> /dev/null
   {"errors":[{"code":"not-found","keys":[],"file":"nope.toml","line":null,"column":null,"message":"does not exist","hint":"correct the path; examples are in clusters/"}]}
@@ -294,10 +301,10 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use --gpus 1048568 or 1048576, or another batch.global
   [2]
   $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
-  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; nearest: sched-1f1b
+  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed planners: plan-sc21, plan-sweep
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --set parallel.data=65536 --set parallel.pipeline=65536 --set batch.global=65536
   the run's layout has 4294967296 ranks, and at most 1048576 can be planned
@@ -307,14 +314,14 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   --planner nobody: plugin "plan-nobody" was not found
     looked in: {plugins}
     installed planners: plan-sc21, plan-sweep
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --predict runs.csv
-  triax: RUN.toml excludes --predict
+  triax: RUN.toml cannot be combined with --predict
     see: triax plan --help
   [2]
   $ triax plan --cluster $cluster --predict runs.csv --set batch.micro=2
-  triax: --predict excludes --set
+  triax: --predict cannot be combined with --set
     see: triax plan --help
   [2]
 

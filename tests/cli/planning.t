@@ -16,11 +16,11 @@ A model of a paper is sized without data, GPUs and their plugins:
   model: 174,615,846,912 parameters, 698 GB of weights in fp32
   step: 1536 sequences = 16 data ranks x 96 microbatches of 1 sequence
   
-  memory: rank 0 and 127 other ranks need most, 61.8 GB each
+  peak memory: rank 0 and 127 other ranks, 61.8 GB each
   activations of rank 0: 27 GB = 12 microbatches x (8 blocks x 277 MB) + 245 MB of workspace + 3 x 50.3 MB of transfers
   communication of a step: a rank sends at most 283 GB over tensor (rank 1415), 14.4 GB over data (rank 24), 1.21 GB over pipeline (rank 128); all ranks send 453 TB
   per rank: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
-  uneven stages: the step is 3.4 % longer than with equal stages (idle 13.3 % instead of 10.3 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
+  uneven stages: the step is 3.4 % longer than with equal stages (mean bubble 13.3 % instead of 10.3 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   
     ranks  first rank  pipeline  layers               weights  working weights  gradients  optimizer state  activations  batches  checkpoint staging    total
       128           0         0  embedding, 8 blocks  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  4.47 MB             1.44 GB  61.8 GB
@@ -31,7 +31,7 @@ A model of a paper is sized without data, GPUs and their plugins:
       128         640         5  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      16.1 GB   535 kB             1.36 GB  48.7 GB
       128         768         6  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      13.8 GB   535 kB             1.36 GB  46.5 GB
       128         896         7  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      11.6 GB   535 kB             1.36 GB  44.3 GB
-    ... and 4 more groups that need no more
+    ... and 4 more groups, with less or equal memory
   
   --all prints every value, the plugins, the data, and the memory of all 1536 ranks
   
@@ -45,7 +45,7 @@ A model of a paper is sized without data, GPUs and their plugins:
 Sizes whose product has more than 63 bits are sized:
 
   $ triax check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000 | grep '^memory'
-  memory: rank 1408 and 111 other ranks need most, 538 PB each
+  peak memory: rank 1408 and 111 other ranks, 538 PB each
 
 To be trained, it needs all of them:
 
@@ -62,11 +62,11 @@ A misspelled plugin is an error, not a plugin of another machine:
 
   $ set -o pipefail
   $ triax check run.toml --no-device --set comm.plugin=comm-ncll --set kernels.plugin=comm-nccl 2>&1 |
-  >   sed 's/nearest: .*/nearest: .../'
-  --set: comm.plugin "comm-ncll" was not found; nearest: ...
+  >   sed 's/did you mean .*/did you mean .../'
+  --set: comm.plugin "comm-ncll" was not found; did you mean ...
     looked in: {folder} (plugins.path, run.toml:3), {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   --set: kernels.plugin "comm-nccl" cannot be used: {folder}/comm-nccl.so: is not a shared library (no ELF header)
     a plugin is the shared library that triax_add_plugin() builds
   [2]

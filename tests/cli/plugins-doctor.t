@@ -62,9 +62,9 @@ A misspelled name:
   $ cp "$fixtures/honest.so" mine/libsched-yours.so
   $ TRIAX_PLUGIN_PATH=$PWD/empty doctor sched-mien --path mine
     problem  search      plugin "sched-mien" was not found
-                         mine (--path): 2 plugins; similar: sched-mine.so
+                         mine (--path): 2 plugins; did you mean sched-mine.so?
                          {folder}/empty (TRIAX_PLUGIN_PATH): 0 plugins; none is similar
-                         {plugins} (of Triax): {n} plugins; similar: sched-file.so
+                         {plugins} (of Triax): {n} plugins; did you mean sched-file.so?
                          next: write sched-mine if that is meant
   sched-mien has 1 problem
   [1]
@@ -73,7 +73,7 @@ A name without its prefix:
 
   $ doctor gpipe
     problem  search      plugin "gpipe" was not found
-                         {plugins} (of Triax): {n} plugins; similar: sched-gpipe.so
+                         {plugins} (of Triax): {n} plugins; did you mean sched-gpipe.so?
                          next: write sched-gpipe if that is meant
   gpipe has 1 problem
   [1]
@@ -82,7 +82,7 @@ A file with the prefix of a library:
 
   $ doctor sched-yours --path mine
     problem  search      plugin "sched-yours" was not found
-                         mine (--path): 2 plugins; similar: libsched-yours.so
+                         mine (--path): 2 plugins; did you mean libsched-yours.so?
                          {plugins} (of Triax): {n} plugins; none is similar
                          next: a plugin's file is named NAME.so, such as sched-yours.so, not libsched-yours.so: build it with triax_add_plugin(sched-yours ...)
   sched-yours has 1 problem
@@ -92,7 +92,7 @@ A path that does not exist:
 
   $ triax plugins doctor mine/sched-mien.so
     problem  search      {folder}/mine/sched-mien.so: no such file
-                         {folder}/mine (its folder): 2 plugins; similar: sched-mine.so
+                         {folder}/mine (its folder): 2 plugins; did you mean sched-mine.so?
                          next: correct the path; triax plugins list shows the plugins that are found by name
   mine/sched-mien.so has 1 problem
   [1]
@@ -124,7 +124,7 @@ Wrong use:
     see: triax plugins doctor --help
   [2]
   $ triax plugins doctor sched-gpipe --path nothing
-  triax: --path: Directory does not exist: nothing
+  triax: --path must be a folder that exists, got "nothing"
     see: triax plugins doctor --help
   [2]
 

@@ -148,7 +148,7 @@ What cannot be wrapped is refused:
     add --set comm.inner=VALUE
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
-  {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; nearest: comm-local
+  {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
@@ -226,7 +226,7 @@ In a run, refusals and errors name the table:
     choose another fault
   [2]
   $ triax check base.toml --set comm.plugin=comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/, comm-nccl$//'
-  --set: comm.plugin "comm-faulty": {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; nearest: comm-local
+  --set: comm.plugin "comm-faulty": {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
     correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH

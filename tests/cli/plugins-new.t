@@ -62,15 +62,15 @@ The other kinds:
 A folder that exists is never changed:
 
   $ triax plugins new scheduler sched-mine
-  sched-mine: exists; no file was written
+  sched-mine: already exists; no file was written
     choose another folder with --dir
   [2]
   $ touch a-file && triax plugins new scheduler sched-mine --dir a-file
-  a-file: exists; no file was written
+  a-file: already exists; no file was written
     choose another folder with --dir
   [2]
   $ ln -s nowhere a-link && triax plugins new scheduler sched-mine --dir a-link
-  a-link: exists; no file was written
+  a-link: already exists; no file was written
     choose another folder with --dir
   [2]
 
@@ -130,7 +130,7 @@ Kinds and flags:
     use it with the kind kernels
   [2]
   $ triax plugins new scheduler sched-other --csv --cuda
-  triax: --cuda excludes --csv
+  triax: --cuda cannot be combined with --csv
     see: triax plugins new --help
   [2]
   $ triax plugins new scheduler sched-$(printf 'x%.0s' $(seq 60))

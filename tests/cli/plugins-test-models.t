@@ -105,7 +105,7 @@ What cannot run is refused:
   --kernels kernels-nowhere: plugin "kernels-nowhere" was not found
     looked in: {plugins}
     installed kernel sets: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   [2]
   $ triax plugins test "$planted" --set model.fault=crash 2>&1 | grep -o 'model-planted: .* crashed'
   model-planted: supports() [M1] crashed
@@ -132,9 +132,9 @@ The report names the values and the clause:
   1
   [==========] 1 check of model-planted (dropout = #, fault = "short_life", heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
   [ RUN      ] Passes.UseTensorsInTheirLifeOnly
-    f64: if the stash tensor attention.normed of block 0 holds NaN outside of its life (forward_to_input), element 0 of block 0, gradient of attention.qkv.weight is #, must be #
-    f64: if the stash tensor attention.out of block 0 holds NaN outside of its life (forward_to_input), element 0 of block 0, gradient of attention.projection.weight is #, must be #
-    f64: if the stash tensor mlp.normed of block 0 holds NaN outside of its life (forward_to_input), element 0 of block 0, gradient of mlp.up.weight is #, must be #
+    f64: if the stash tensor attention.normed of block 0 holds NaN outside of its lifetime (forward_to_input), element 0 of block 0, gradient of attention.qkv.weight is #, must be #
+    f64: if the stash tensor attention.out of block 0 holds NaN outside of its lifetime (forward_to_input), element 0 of block 0, gradient of attention.projection.weight is #, must be #
+    f64: if the stash tensor mlp.normed of block 0 holds NaN outside of its lifetime (forward_to_input), element 0 of block 0, gradient of mlp.up.weight is #, must be #
     and 13 more
     contract: [M14] A stash tensor or input is used within its Life only. Outside of it, its view may be empty. (triax/model.hpp:#)
   [  FAILED  ] Passes.UseTensorsInTheirLifeOnly (# ms)

@@ -52,10 +52,10 @@ What cannot run is refused:
     leave --kernels out: it is for communicators, models
   [2]
   $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
-  plugin "comm-locla" was not found; nearest: comm-local
+  plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   $ triax plugins test comm-local --processes
   comm-local: comm-local joins ranks that are threads of one process; this run's ranks are processes
   [2]
@@ -72,7 +72,7 @@ What cannot run is refused:
     see: triax plugins test --help
   [2]
   $ triax plugins test comm-local --threads --processes
-  triax: --threads excludes --processes
+  triax: --threads cannot be combined with --processes
     see: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined

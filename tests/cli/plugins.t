@@ -16,10 +16,10 @@ A misspelled plugin, and a folder of plugins that does not exist:
   > path = ["plugins-of-mine"]
   > END
   $ triax check run.toml
-  run.toml:3:10: schedule.plugin "sched-gpiep" was not found; nearest: sched-gpipe
+  run.toml:3:10: schedule.plugin "sched-gpiep" was not found; did you mean "sched-gpipe"?
     looked in: {folder}/plugins-of-mine (plugins.path, run.toml:5; no such folder), {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   run.toml:5:8: plugins.path: {folder}/plugins-of-mine is not a folder
     name folders that hold plugins
   [2]
@@ -40,24 +40,24 @@ Plugins that do not exist:
   > plugin = "optim-lion"
   > END
   $ triax check run.toml
-  run.toml:3:10: model.plugin "model-gtp" was not found; nearest: model-gpt
+  run.toml:3:10: model.plugin "model-gtp" was not found; did you mean "model-gpt"?
     looked in: {plugins}
     installed models: model-gpt, model-llama
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   run.toml:5:10: schedule.plugin "1f1b" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   run.toml:7:10: comm.plugin "comm-infiniband" was not found
     looked in: {plugins}
     installed communicators: {names}
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   run.toml:9:10: kernels.plugin "kernels/mine.so" is not a valid name
     write only the name, such as sched-gpipe; folders to search belong in plugins.path
-  run.toml:11:10: optimizer.plugin "optim-lion" was not found; nearest: optim-lamb
+  run.toml:11:10: optimizer.plugin "optim-lion" was not found; did you mean "optim-lamb"?
     looked in: {plugins}
     installed optimizers: optim-adamw, optim-lamb, optim-sgd
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
 Plugins of other kinds:
@@ -105,10 +105,10 @@ A model as scheduler:
 A plugin that is not installed:
 
   $ triax plugins describe sched-1f1p
-  plugin "sched-1f1p" was not found; nearest: sched-1f1b
+  plugin "sched-1f1p" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   [2]
 
 A file that does not exist:
@@ -121,7 +121,7 @@ A file that does not exist:
 A folder that does not exist:
 
   $ triax plugins list --path nothing
-  triax: --path: Directory does not exist: nothing
+  triax: --path must be a folder that exists, got "nothing"
     see: triax plugins list --help
   [2]
 
@@ -151,13 +151,13 @@ Long names and long lists are shortened:
   --set: model.plugin "model-none" was not found
     looked in: /no/1 (TRIAX_PLUGIN_PATH; no such folder), /no/2 (TRIAX_PLUGIN_PATH; no such folder), /no/3 (TRIAX_PLUGIN_PATH; no such folder), /no/4 (TRIAX_PLUGIN_PATH; no such folder), /no/5 (TRIAX_PLUGIN_PATH; no such folder), /no/6 (TRIAX_PLUGIN_PATH; no such folder), /no/7 (TRIAX_PLUGIN_PATH; no such folder), 493 more, {plugins}
     installed models: model-gpt, model-llama
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
 With `--json`, a refusal is one object on stdout:
 
   $ triax plugins describe sched-nowhere --json 2> /dev/null
-  {"errors":[{"code":"unknown-plugin","keys":["plugin"],"file":null,"line":null,"column":null,"message":"plugin \"sched-nowhere\" was not found","hint":"looked in: {plugins}\n  installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v\n  correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH"}]}
+  {"errors":[{"code":"unknown-plugin","keys":["plugin"],"file":null,"line":null,"column":null,"message":"plugin \"sched-nowhere\" was not found","hint":"looked in: {plugins}\n  installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v\n  correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH"}]}
   [2]
   $ triax plugins describe ./nowhere.so --json 2> /dev/null
   {"errors":[{"code":"not-found","keys":["plugin"],"file":"./nowhere.so","line":null,"column":null,"message":"no such file","hint":"triax plugins list shows the plugins that are found by name"}]}

@@ -105,9 +105,9 @@ What cannot be is refused before anything starts:
   [2]
   $ triax check run.toml --set model.vocab=200
   base.toml:29:8: data.path: {folder}/text.bin: token 270 has the id 256, but model.vocab = 200 has the ids 0 to 199
-    use the vocab of the tokenizer that made this file
+    remove model.vocab: it is 257 from text.json
   run.toml:10:14: data.validation: {folder}/text.bin: token 270 has the id 256, but model.vocab = 200 has the ids 0 to 199
-    use the vocab of the tokenizer that made this file
+    remove model.vocab: it is 257 from text.json
   [2]
 
 Without the data, the text of a plan is as long as the model allows:

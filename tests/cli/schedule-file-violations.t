@@ -94,6 +94,7 @@ Without 0W2:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:1: 0B0: it needs 0F0, which comes later, at cell 5
+    move 0F0 before 0B0
   [1]
 
 1W0 before 1I0:
@@ -105,6 +106,7 @@ Without 0W2:
   > END
   $ triax schedule --file rows.csv
   rows.csv:2:3: 1W0: it needs 1I0, which comes later, at cell 6
+    move 1I0 before 1W0
   rows.csv:2:5: 1I1: the input gradient of microbatch 0 comes later, at cell 6; gradients of a stage are added in ascending order of microbatches, so that every schedule gives the same bits
   [1]
 
@@ -139,6 +141,7 @@ Without 0W2:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:8: 0W2: it needs 0I2, which comes later, at cell 9
+    move 0I2 before 0W2
   rows.csv:1:8: 0W2: the weight gradient of microbatch 1 comes later, at cell 10; gradients of a stage are added in ascending order of microbatches, so that every schedule gives the same bits
   [1]
 
@@ -193,6 +196,7 @@ More microbatches in flight than --cap allows:
   rows.csv:1:8: 0F5: more than 3 microbatch chunks are in flight on its rank
   rows.csv:1:10: 0F6: more than 3 microbatch chunks are in flight on its rank
   rows.csv:1:12: 0F7: more than 3 microbatch chunks are in flight on its rank
+    use --cap 4, or another schedule
   [1]
 
 The same with halves of backwards:
@@ -209,4 +213,5 @@ The same with halves of backwards:
   rows.csv:2:7: 1F3: more than 2 microbatch chunks are in flight on its rank
   rows.csv:3:5: 2F2: more than 2 microbatch chunks are in flight on its rank
   rows.csv:3:8: 2F3: more than 2 microbatch chunks are in flight on its rank
+    use --cap 3, or another schedule
   [1]

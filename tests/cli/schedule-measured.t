@@ -37,7 +37,7 @@ Before the run, there is no timeline:
 
   $ triax schedule run.toml --measured
   {folder}/run/timeline-rank-0.json: does not exist
-    each rank of a run writes it after the step that log.timeline names
+    record a step first: triax train RUN.toml --set log.timeline=N, where N is a step to come
   [1]
 
 Nothing was computed, and the result says so:
@@ -98,5 +98,5 @@ The timeline of an earlier run is not taken for this one's:
   $ triax train run.toml --set log.timeline=0 > /dev/null 2>&1
   $ triax schedule run.toml --measured
   {folder}/run/timeline-rank-0.json: does not exist
-    each rank of a run writes it after the step that log.timeline names
+    record a step first: triax train RUN.toml --set log.timeline=N, where N is a step to come
   [1]

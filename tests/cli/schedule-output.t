@@ -104,6 +104,7 @@ Without a gather, the program is refused:
   $ sed -i 's/1GATHER_F0,//' program.csv
   $ triax schedule --file program.csv
   program.csv:2:2: 1F0: it needs 1GATHER_F0, which is not in the program
+    add 1GATHER_F0 before 1F0
   [1]
 
 ## Options of the scheduler
@@ -197,6 +198,7 @@ A limit of the microbatches in flight:
   --scheduler: sched-1f1b: rank 0, action 15, 0F5: more than 3 microbatch chunks are in flight on its rank
   --scheduler: sched-1f1b: rank 0, action 19, 0F6: more than 3 microbatch chunks are in flight on its rank
   --scheduler: sched-1f1b: rank 0, action 23, 0F7: more than 3 microbatch chunks are in flight on its rank
+    use --cap 4, or another schedule
   [1]
 
 ## Sizes

@@ -39,9 +39,12 @@ Without 0F3:
   $ triax schedule --file rows.csv
   rows.csv:1: 0F3 is missing, the forward of stage 0, microbatch 3
   rows.csv:1:12: 0SEND_F3: it needs 0F3, which is not in the program
+    add 0F3 before 0SEND_F3
   rows.csv:1:15: 0B3: it needs 0F3, which is not in the program
+    add 0F3 before 0B3
   rows.csv:2: 1F3 is missing, the forward of stage 1, microbatch 3
   rows.csv:2:14: 1B3: it needs 1F3, which is not in the program
+    add 1F3 before 1B3
   [1]
 
 Without 1B2:
@@ -53,6 +56,7 @@ Without 1B2:
   $ triax schedule --file rows.csv
   rows.csv:2: 1B2 is missing, the backward of stage 1, microbatch 2
   rows.csv:2:11: 1SEND_B2: it needs 1B2, which is not in the program
+    add 1B2 before 1SEND_B2
   [1]
 
 Without 0SEND_F2:
@@ -73,6 +77,7 @@ Without 1RECV_F2:
   > END
   $ triax schedule --file rows.csv
   rows.csv:2:9: 1F2: it needs 1RECV_F2, which is not in the program
+    add 1RECV_F2 before 1F2
   [1]
 
 Without 0RECV_B0 and its send:
@@ -84,6 +89,7 @@ Without 0RECV_B0 and its send:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:7: 0B0: it needs 0RECV_B0, which is not in the program
+    add 0RECV_B0 before 0B0
   rows.csv:2: 1SEND_B0 is missing
   [1]
 
@@ -105,6 +111,7 @@ Without 0RECV_B0 and its send:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:9: 0SEND_F3: it needs 0F3, which comes later, at cell 11
+    move 0F3 before 0SEND_F3
   [1]
 
 1RECV_F1 after 1F1:
@@ -115,6 +122,7 @@ Without 0RECV_B0 and its send:
   > END
   $ triax schedule --file rows.csv
   rows.csv:2:5: 1F1: it needs 1RECV_F1, which comes later, at cell 6
+    move 1RECV_F1 before 1F1
   [1]
 
 0RECV_B0 before the forward that leads to it:
@@ -137,6 +145,7 @@ Receives in the wrong places:
   > END
   $ triax schedule --file rows.csv
   rows.csv:3:2: 2F0: it needs 2RECV_F0, which comes later, at cell 3
+    move 2RECV_F0 before 2F0
   [1]
 
 A send of the last stage:
@@ -200,6 +209,7 @@ Sends that cross:
   $ triax schedule --file rows.csv
   rows.csv:1:12: 0W0: the weight gradient of microbatch 1 came before, at cell 7; gradients of a stage are added in ascending order of microbatches, so that every schedule gives the same bits
   rows.csv:1:7: 0W1: it needs 0I1, which comes later, at cell 11
+    move 0I1 before 0W1
   [1]
 
 A reduction before the last backward:
@@ -210,6 +220,7 @@ A reduction before the last backward:
   > END
   $ triax schedule --file rows.csv
   rows.csv:2:15: 1REDUCE_GRAD: it needs 1B3, which comes later, at cell 16
+    move 1B3 before 1REDUCE_GRAD
   [1]
 
 Without a reduction:
@@ -280,6 +291,7 @@ More microbatches in flight than --cap allows:
   rows.csv:1:3: 0F1: more than 1 microbatch chunk is in flight on its rank
   rows.csv:1:7: 0F2: more than 1 microbatch chunk is in flight on its rank
   rows.csv:1:11: 0F3: more than 1 microbatch chunk is in flight on its rank
+    use --cap 2, or another schedule
   [1]
 
 With gathered weights, but not those of stage 1:

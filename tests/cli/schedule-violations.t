@@ -63,13 +63,13 @@ A file of another shape than the run:
   > file = "rows.csv"
   > END
   $ triax check run.toml
-  run.toml:4:8: schedule.file: {folder}/rows.csv has another shape than the run: p = 2, not parallel.pipeline = 4; v = 1, not parallel.chunks = 2; m = 2, not the 6 that batch.global, parallel.data and batch.micro give
+  run.toml:4:8: schedule.file: {folder}/rows.csv has another shape than the run: p = 2 in the file, parallel.pipeline = 4 in the run; v = 1 in the file, parallel.chunks = 2 in the run; m = 2 in the file, batch.global / (parallel.data x batch.micro) = 6 in the run
     parallel.pipeline is set at interleaved.toml:7:12
     parallel.chunks is set at interleaved.toml:8:10
     batch.global is set at interleaved.toml:5:10
     parallel.data = 1 is derived
     batch.micro is set at base.toml:10:9
-    use parallel.pipeline 2, parallel.chunks 1, batch.global / (parallel.data x batch.micro) 2, or another file
+    set parallel.pipeline = 2, parallel.chunks = 1, batch.global = 2 x parallel.data x batch.micro, or name another file
   [2]
 
 One violation:
@@ -92,7 +92,7 @@ One violation:
   > END
   $ triax check run.toml
   run.toml:9:10: schedule.plugin = "sched-file": rank 1, action 1, 1B0: it needs 1F0, which comes later, at action 2
-    "triax schedule RUN.toml", with the same --set, repeats this check without devices and data
+    move 1F0 before 1B0; "triax schedule RUN.toml", with the same --set, repeats this check without devices and data
   [2]
 
 The first of several violations:

@@ -96,10 +96,10 @@ Times that are all zero:
 A misspelled scheduler:
 
   $ triax schedule --scheduler sched-1f1p --pipeline 4 --microbatches 8
-  --scheduler: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
+  --scheduler: schedule.plugin "sched-1f1p" was not found; did you mean "sched-1f1b"?
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
-    correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH
+    correct the name, or name the plugin's folder with --path or TRIAX_PLUGIN_PATH
   [2]
 
 A plugin that is no scheduler:

@@ -9,7 +9,7 @@
     split                 = [2, 7, 0]            # auto, --set
     split_cluster         = ""                   # default
   parallel.split = "auto" is [2, 7, 0]: the slowest stage takes 55.6 % more than the mean of all stages, and with an even split 103.6 % more (estimated by the cost model)
-  uneven stages: the step is 12.4 % longer than with equal stages (idle 55.5 % instead of 50.0 %; estimated from FLOPs, without transfers)
+  uneven stages: the step is 12.4 % longer than with equal stages (mean bubble 55.5 % instead of 50.0 %; estimated from FLOPs, without transfers)
   $ triax check base.toml --no-device $auto --json | grep -A3 automatic_split
       "automatic_split": {
         "slowest_above_mean": 0.5563016569007126,
@@ -51,11 +51,11 @@ Where "auto" cannot help, the next step is another one:
 
   $ uneven="--no-device --set model.layers=9 --set model.vocab=4000 --set parallel.pipeline=3"
   $ triax check base.toml $uneven | grep uneven
-  uneven stages: the step is 24.9 % longer than with equal stages (idle 60.0 % instead of 50.0 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
+  uneven stages: the step is 24.9 % longer than with equal stages (mean bubble 60.0 % instead of 50.0 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   $ triax check base.toml $uneven --set 'parallel.split=[3, 3, 3]' | grep uneven
-  uneven stages: the step is 24.9 % longer than with equal stages (idle 60.0 % instead of 50.0 %; estimated from FLOPs, without transfers); move layers with parallel.split
+  uneven stages: the step is 24.9 % longer than with equal stages (mean bubble 60.0 % instead of 50.0 %; estimated from FLOPs, without transfers); move layers with parallel.split
   $ triax check base.toml $uneven --set 'memory.recompute=["full", "none", "none"]' | grep uneven
-  uneven stages: the step is 22.3 % longer than with equal stages (idle 59.1 % instead of 50.0 %; estimated from FLOPs, without transfers); move layers with parallel.split
+  uneven stages: the step is 22.3 % longer than with equal stages (mean bubble 59.1 % instead of 50.0 %; estimated from FLOPs, without transfers); move layers with parallel.split
 
 A cluster file without "auto" has no effect; resolved.toml has the numbers, and says nothing:
 

@@ -123,8 +123,9 @@ TEST(PluginTables, APluginThatIsNotThereIsLookedForInTheFoldersOfTheFile) {
   space.tables["schedule"] = "plugin = \"sched-tyo\"\n";
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_THAT(all[0], HasSubstr("run.toml:18:10: schedule.plugin \"sched-tyo\" was not found; nearest: sched-toy\n"
-                                "  looked in: " SAMPLE_PLUGINS " (plugins.path, run.toml:16), "));
+  EXPECT_THAT(all[0],
+              HasSubstr("run.toml:18:10: schedule.plugin \"sched-tyo\" was not found; did you mean \"sched-toy\"?\n"
+                        "  looked in: " SAMPLE_PLUGINS " (plugins.path, run.toml:16), "));
 }
 
 TEST(PluginTables, ANameWithoutItsKindIsPointedToTheWholeOne) {

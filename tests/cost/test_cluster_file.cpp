@@ -53,7 +53,7 @@ TEST(ClusterFile, ConstantsHaveTheirOrigin) {
   const Cluster cluster = *parse_cluster(selene_text(), "c.toml").cluster;
   EXPECT_EQ(cluster.device.peak_16bit.value, 312e12);
   EXPECT_EQ(cluster.device.peak_16bit.origin, Origin::published);
-  EXPECT_EQ(cluster.device.gemm_share.origin, Origin::fitted);
+  EXPECT_EQ(cluster.device.gemm_efficiency.origin, Origin::fitted);
   EXPECT_EQ(cluster.device.tiles.size(), 4u);
   EXPECT_EQ(cluster.node.devices, 8);
 }

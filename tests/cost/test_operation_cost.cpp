@@ -31,14 +31,14 @@ Cluster memory_only() {
   out.device.launch_s.value = out.device.host_launch_s.value = 0;
   out.device.memory_bandwidth.value = 1;
   out.device.narrow_head.value = 0;
-  out.device.memory_share.value = out.device.score_share.value = 1;
+  out.device.bandwidth_efficiency.value = out.device.score_efficiency.value = 1;
   return out;
 }
 
 TEST(OperationCost, ALargeProductTakesItsFlopsAtTheShareOfThePeak) {
   const Cluster cluster = selene();
   const Product large{1, 1 << 14, 1 << 14, 1 << 14, 2};
-  const double n = 1 << 14, ideal = 2 * n * n * n / (312e12 * cluster.device.gemm_share.value);
+  const double n = 1 << 14, ideal = 2 * n * n * n / (312e12 * cluster.device.gemm_efficiency.value);
   const double seconds = OperationCost(cluster.device, kCode).of(large).seconds;
   EXPECT_GT(seconds, ideal);
   EXPECT_LT(seconds, 1.02 * ideal);
@@ -90,7 +90,7 @@ TEST(OperationCost, TiledAttentionMovesNoScores) {
   slow.device.memory_bandwidth.value = 1e30;
   slow.device.peak_16bit.value = 1;
   slow.device.fill.value = 0;
-  slow.device.gemm_share.value = 1;
+  slow.device.gemm_efficiency.value = 1;
   slow.device.tiles = {{64, 64, {1}}};
   const OperationCost compute(slow.device, *code_named("triax"));
   const double product = 2.0 * scores * 64;

@@ -211,7 +211,7 @@ TEST_F(PlanSearch, AFasterClusterIsNeverSlower) {
   const std::vector<double> before = times(cluster_);
   ASSERT_GT(before.size(), 30U);
   for (cost::Constant* const constant : {&cluster_.device.peak_16bit, &cluster_.device.memory_bandwidth,
-                                         &cluster_.node.bandwidth, &cluster_.node.card_bandwidth}) {
+                                         &cluster_.node.bandwidth, &cluster_.node.nic_bandwidth}) {
     constant->value *= 1.5;
     const std::vector<double> after = times(cluster_);
     constant->value /= 1.5;
@@ -323,8 +323,8 @@ TEST_F(PlanSearch, SettingsThatAreFixedRestrictTheSpace) {
 TEST_F(PlanSearch, GroupsAndTransfersThatLeaveANodeTakeTheNetwork) {
   const auto slow_time = [this](const TrainingPlan& plan) {
     cluster_.node.devices = 4;
-    cluster_.node.cards = 1;
-    cluster_.node.card_bandwidth.value = 1e3;
+    cluster_.node.nics = 1;
+    cluster_.node.nic_bandwidth.value = 1e3;
     const SearchRequest asked = request(plan.pipeline * plan.tensor * plan.data, kEverything);
     return PlanCosts(asked, code_, null_log()).time(plan).value();
   };
@@ -339,7 +339,7 @@ TEST_F(PlanSearch, GroupsAndTransfersThatLeaveANodeTakeTheNetwork) {
 }
 
 TEST_F(PlanSearch, TiedParametersOfARankAreUpdatedOnce) {
-  cluster_.device.memory_bandwidth.value = cluster_.device.memory_share.value = 1;
+  cluster_.device.memory_bandwidth.value = cluster_.device.bandwidth_efficiency.value = 1;
   loaded_.run->vocab = 256; // rows that need no padding
   const SearchRequest asked = request(1, kEverything);
   const config::RunConfig run = run_of(asked, {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of a step whose transfers are posted: the simulator of programs, transfers that share a card, extrapolation.
+// The time of a step whose transfers are posted: the simulator of programs, transfers that share a NIC, extrapolation.
 #include <gtest/gtest.h>
 
 #include <algorithm>

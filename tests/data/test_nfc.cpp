@@ -32,7 +32,7 @@ TEST(Nfc, IsThatOfTokenizersForEveryCharacterAndMark) {
   for (const json& known : classes["nfc"]) {
     const auto after = known["after"].get<std::string>();
     CharacterHash hash;
-    for (char32_t c = 0; c < 0x1FA00 + 0x800; ++c) { // as many characters as the script takes, without surrogates
+    for (char32_t c = 0; c < 0x30000; ++c) { // no later character changes
       if (c >= 0xD800 && c < 0xE000) continue;
       std::string text = "\u0345";
       append_utf8(text, c);

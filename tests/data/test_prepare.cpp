@@ -272,7 +272,7 @@ TEST(PrepareRefuses, FilesLeftByAStoppedRunUnlessForced) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   write_file(folder / "out.bin.partial", "left");
-  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.bin.partial: exists: a stopped run left it")));
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.bin.partial: already exists: a stopped run left it")));
   request.force = true;
   prepare(request, {});
   EXPECT_EQ(stream_of(folder / "out"), "text|");

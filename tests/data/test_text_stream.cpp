@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that grows by bytes: characters and stop texts that are in several parts.
+// Text that grows by bytes: characters and stop sequences that are in several parts.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -59,7 +59,7 @@ TEST(TextStream, WhatWasHeldBackIsInTheEnd) {
   EXPECT_EQ(returned(TextStream({"é!"}), {"caf\xC3", "\xA9"}), (Parts{"caf", "", "é"}));
 }
 
-/// Stop texts that begin with their own end.
+/// Stop sequences that begin with their own end.
 TEST(TextStream, StopTextsMayOverlapThemselves) {
   TextStream stream({"aab"});
   EXPECT_EQ(stream.add("aa"), "");

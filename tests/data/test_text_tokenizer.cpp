@@ -5,6 +5,7 @@
 
 #include "data/prepare.hpp"
 #include "data/text_tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "data/tokenizer_files.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
@@ -14,6 +15,7 @@ namespace triax::data {
 namespace {
 
 using test::error_of;
+using test::TempFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -48,6 +50,24 @@ TEST(TextTokenizer, EndsOfABpeTokenizerAreEndOfTextIfItHasThisToken) {
   EXPECT_THAT(make_text_tokenizer(trained_tokenizer(), "trained.json", {3}).ends, ElementsAre(3));
   const auto without = [] { return patched_tokenizer({{"added_tokens", nlohmann::json::array()}}); };
   EXPECT_THAT(make_text_tokenizer(without(), "without").ends, IsEmpty());
+}
+
+TEST(TextTokenizer, ExportedJsonGivesTheSameIds) {
+  const TempFolder folder;
+  const auto exported = [&](const Tokenizer& tokenizer) {
+    test::write_file(folder / "tokenizer.json", exported_json(tokenizer));
+    return read_tokenizer_json(folder / "tokenizer.json");
+  };
+  const auto bytes = make_byte_tokenizer();
+  const auto as_bpe = exported(*bytes);
+  EXPECT_EQ(as_bpe->vocab(), bytes->vocab());
+  EXPECT_EQ(as_bpe->id_of(kEndOfText), ByteTokenizer::kEndOfDocument);
+  const auto trained = trained_tokenizer();
+  EXPECT_EQ(exported(*trained)->digest(), trained->digest());
+  for (const auto& text : reference("cases.json")["texts"].get<std::vector<std::string>>()) {
+    if (text.find(kEndOfText) != std::string::npos) continue; // one token, and bytes of the byte tokenizer
+    EXPECT_EQ(as_bpe->encode(text), bytes->encode(text));
+  }
 }
 
 TEST(TextTokenizer, APromptMayHaveAllPositions) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a diagnosis does beyond its texts: time limits, JSON, and that nothing is loaded into the calling process.
+// Diagnosis: time limits, JSON, process isolation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST(Diagnosis, OfAMissingFileShowsWhatIsSimilarThere) {
   const Diagnosis diagnosis = diagnose("sched-mine", {{folder.folder(), "--path"}});
   ASSERT_EQ(diagnosis.checks.size(), 1U);
   EXPECT_THAT(diagnosis.checks[0].details,
-              ElementsAre(folder.folder().string() + " (--path): 1 plugin; similar: libsched-mine.so"));
+              ElementsAre(folder.folder().string() + " (--path): 1 plugin; did you mean libsched-mine.so?"));
   EXPECT_EQ(diagnosis.checks[0].next,
             "a plugin's file is named NAME.so, such as sched-mine.so, not libsched-mine.so: build it with "
             "triax_add_plugin(sched-mine ...)");

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of transformers with random changes of config.json, the index and the shards are read, or refused with a
-// message. Useful mainly under sanitizers.
+// Model folders of Hugging Face transformers with random changes of config.json, the index and the shards are read, or
+// refused with a message. Useful mainly under sanitizers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "changed_bytes.hpp"
+#include "hf/mapped_model.hpp"
 #include "hf/model_config.hpp"
 #include "hf/model_tensors.hpp"
 #include "support/temp_folder.hpp"
@@ -44,32 +47,50 @@ HfArchitecture fuzz_architecture() {
                    {.key = "act", .absent = "null", .values = {{"\"gelu\"", ""}}}}};
 }
 
-/// File systems write a truncated file to the disk at once: a new one takes less time.
+/// Truncating and rewriting a file flushes it on ext4; a new file is faster.
 void replace_file(const std::filesystem::path& file, const std::string& bytes) {
   std::filesystem::remove(file);
   test::write_file(file, bytes);
 }
 
-/// What is accepted is written as a file that is accepted.
-bool config_accepted(const test::TempFolder& folder, const std::string& json) {
+using OptionValues = std::map<std::string, OptionValue>;
+
+/// With the defaults of the others.
+OptionValues values_of(const OptionTexts& texts, const OptionRows& rows) {
+  OptionValues out;
+  for (const auto& [name, row] : rows)
+    if (const auto found = texts.find(name); found != texts.end() || row.default_value)
+      out[name] = plugin::parse_option(row, found != texts.end() ? found->second : row.default_value);
+  return out;
+}
+
+/// Round trip: an accepted config that the architecture can store, written back, is accepted again.
+bool config_accepted(const test::TempFolder& folder, const std::string& json, const HfArchitecture& architecture,
+                     const OptionRows& rows) {
   replace_file(folder / kConfigFile, json);
   Refusals refusals;
   try {
-    const ConfigReader reader{"model-x", fuzz_rows()};
-    const OptionTexts options = options_of(read_model_config(folder.path()), fuzz_architecture(), reader, refusals);
+    const ConfigReader reader{"model-x", rows};
+    OptionTexts options = options_of(read_model_config(folder.path()), architecture, reader, refusals);
     for (const Refusal& refusal : refusals) EXPECT_FALSE(refusal.message.empty());
     if (!refusals.empty()) return false;
-    const auto values = config_of(options, {}, fuzz_architecture(), fuzz_rows(), "options", refusals);
-    EXPECT_TRUE(refusals.empty());
-    const std::string again = config_text(fuzz_architecture(), values, "float32", folder / kConfigFile);
-    replace_file(folder / kConfigFile, again);
-    EXPECT_EQ(options_of(read_model_config(folder.path()), fuzz_architecture(), reader, refusals), options);
-    EXPECT_TRUE(refusals.empty());
+    for (const auto& [name, row] : rows)
+      if (row.default_value) options.try_emplace(name, row.default_value);
+    const auto values = config_of(options, {}, architecture, rows, "options", refusals);
+    if (!refusals.empty()) return true;
+    replace_file(folder / kConfigFile, config_text(architecture, values, "float32", folder / kConfigFile));
+    const OptionTexts again = options_of(read_model_config(folder.path()), architecture, reader, refusals);
+    EXPECT_TRUE(refusals.empty()) << refusals.front().message;
+    EXPECT_EQ(values_of(again, rows), values_of(options, rows));
     return true;
   } catch (const Error& error) {
     EXPECT_FALSE(error.message().empty());
     return false;
   }
+}
+
+bool config_accepted(const test::TempFolder& folder, const std::string& json) {
+  return config_accepted(folder, json, fuzz_architecture(), fuzz_rows());
 }
 
 /// Reads all tensors of the folder.
@@ -111,9 +132,38 @@ TEST(Fuzz, ReadsOrRefusesChangedModelConfigs) {
     accepted += config_accepted(folder, changed);
     if (HasFailure()) FAIL() << "round " << round << ": " << changed;
   }
-  EXPECT_GT(accepted, 0); // some changes are in what nothing depends on
+  EXPECT_GT(accepted, 0); // some changes affect no key that is read
   EXPECT_LT(accepted, kRounds / 2);
   EXPECT_FALSE(config_accepted(folder, std::string(1'000'000, '[')));
+}
+
+/// The tables of the plugins, with a model of each architecture.
+TEST(Fuzz, ReadsOrRefusesChangedModelConfigsOfOurPlugins) {
+  const test::TempFolder folder;
+  std::mt19937_64 random(52);
+  for (const auto& [name, seed] : std::multimap<std::string, std::string>{{"model-gpt", "gpt2-odd"},
+                                                                          {"model-llama", "llama-scaled"},
+                                                                          {"model-llama", "llama-tied"},
+                                                                          {"model-llama", "mistral-grouped"},
+                                                                          {"model-llama", "qwen2-biased"},
+                                                                          {"model-llama", "qwen3-normed"}}) {
+    SCOPED_TRACE(seed);
+    const MappedPlugin plugin = mapped_plugin(name, search_folders_after({}));
+    const std::string good = test::read_file(TRIAX_SOURCE_DIR "/tests/hf/reference/" + seed + "/config.json");
+    const auto architecture = nlohmann::json::parse(good)["architectures"][0].get<std::string>();
+    ASSERT_TRUE(config_accepted(folder, good, *plugin.find(architecture), plugin.rows));
+    int accepted = 0;
+    constexpr int kRounds = 300;
+    for (int round = 0; round < kRounds; ++round) {
+      std::string changed = good;
+      if (round % 2) test::change_some(changed, random);
+      if (round % 2 == 0) test::change_json(changed, random);
+      accepted += config_accepted(folder, changed, *plugin.find(architecture), plugin.rows);
+      if (HasFailure()) FAIL() << "round " << round << ": " << changed;
+    }
+    EXPECT_GT(accepted, 0);
+    EXPECT_LT(accepted, kRounds);
+  }
 }
 
 TEST(Fuzz, ReadsOrRefusesChangedIndexesAndShards) {

@@ -49,12 +49,12 @@ TEST_F(Outputs, OfAnImportAreRefusedBeforeTheModelIsRead) {
   fs::remove(folder_ / "model/config.json"); // each refusal comes before that of the missing file
   fs::create_directory(folder_ / "old");
   test::write_file(folder_ / "old.toml", "");
-  EXPECT_THAT(import_refusal("old", "x.toml"), HasSubstr("old: exists"));
-  EXPECT_THAT(import_refusal("old/", "x.toml"), HasSubstr("old: exists"));
+  EXPECT_THAT(import_refusal("old", "x.toml"), HasSubstr("old: already exists"));
+  EXPECT_THAT(import_refusal("old/", "x.toml"), HasSubstr("old: already exists"));
   EXPECT_THAT(import_refusal("no/x", "x.toml"), HasSubstr("no/x: cannot be created: No such file or directory"));
   EXPECT_THAT(import_refusal("old.toml/x", "x.toml"), HasSubstr("old.toml is a file, not a folder"));
   EXPECT_THAT(import_refusal("step-00000001/", "x.toml"), HasSubstr("has the name of a run's own checkpoint"));
-  EXPECT_THAT(import_refusal("x", "old.toml"), HasSubstr("old.toml: exists"));
+  EXPECT_THAT(import_refusal("x", "old.toml"), HasSubstr("old.toml: already exists"));
   EXPECT_THAT(import_refusal("x", "no/x.toml"), HasSubstr("no/x.toml: cannot be created: No such file or directory"));
   EXPECT_THAT(import_refusal("x", "old.toml/x.toml"), HasSubstr("old.toml is a file, not a folder"));
   EXPECT_THAT(import_refusal("x", std::string(300, 'x') + ".toml"), HasSubstr("cannot be created: File name too long"));
@@ -77,9 +77,9 @@ TEST_F(Outputs, OfAnExportAreRefusedBeforeTheWeightsAreRead) {
   import_model(folder_ / "model", folder_ / "imported");
   fs::remove(folder_ / "imported/weights-00000.safetensors");
   test::write_file(folder_ / "file", "");
-  EXPECT_THAT(export_refusal("imported"), HasSubstr("imported: exists"));
-  EXPECT_THAT(export_refusal("imported/"), HasSubstr("imported: exists"));
-  EXPECT_THAT(export_refusal("file"), HasSubstr("file: exists"));
+  EXPECT_THAT(export_refusal("imported"), HasSubstr("imported: already exists"));
+  EXPECT_THAT(export_refusal("imported/"), HasSubstr("imported: already exists"));
+  EXPECT_THAT(export_refusal("file"), HasSubstr("file: already exists"));
   EXPECT_THAT(export_refusal("file/x"), HasSubstr("file is a file, not a folder"));
   EXPECT_THAT(export_refusal("imported/x"), HasSubstr("imported/x: is in a checkpoint"));
   EXPECT_THAT(export_refusal("imported/hf/x/"), HasSubstr("imported/hf/x: is in a checkpoint"));

@@ -30,7 +30,7 @@ TEST(Nearest, OrdersByDistanceThenAlphabetAndStopsAtThree) {
   EXPECT_THAT(nearest("lr", {"lx", "lx", "la"}), ElementsAre("la", "lx"));
 }
 
-/// "schedule.plugin "sched-a" was not found; nearest: sched-a" would not help.
+/// "schedule.plugin "sched-a" was not found; did you mean "sched-a"?" would not help.
 TEST(Nearest, NeverNamesTheNameItself) {
   EXPECT_THAT(nearest("lr", {"lr", "lr", "lx"}), ElementsAre("lx"));
   EXPECT_THAT(nearest("base.toml", {"base.toml"}), IsEmpty());

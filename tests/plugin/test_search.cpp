@@ -72,19 +72,18 @@ TEST_F(Search, ReportsTheSearchedFoldersAndTheNearestName) {
   touch("a", "optim-sgd.so");
   touch("b", "sched-1f1b.txt");
   try {
-    find(
-        "sched-1f1p",
-        {{scratch_ / "a", "plugins.path, run.toml:2"}, {scratch_ / "gone", "TRIAX_PLUGIN_PATH"}, {scratch_ / "b", ""}});
+    find("sched-1f1p",
+         {{scratch_ / "a", "plugins.path, run.toml:2"}, {scratch_ / "gone", "TRIAX_PLUGIN_PATH"}, {scratch_ / "b", ""}},
+         {}, FolderChoice::key);
     FAIL() << "it was found";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "plugin \"sched-1f1p\" was not found; nearest: sched-1f1b");
+    EXPECT_EQ(error.message(), "plugin \"sched-1f1p\" was not found; did you mean \"sched-1f1b\"?");
     EXPECT_EQ(error.where(), "");
-    EXPECT_EQ(
-        error.hint(),
-        text("looked in: {} (plugins.path, run.toml:2), {} (TRIAX_PLUGIN_PATH; no such folder), {}\n"
-             "  installed schedulers: sched-1f1b\n"
-             "  correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH",
-             scratch_ / "a", scratch_ / "gone", scratch_ / "b"));
+    EXPECT_EQ(error.hint(),
+              text("looked in: {} (plugins.path, run.toml:2), {} (TRIAX_PLUGIN_PATH; no such folder), {}\n"
+                   "  installed schedulers: sched-1f1b\n"
+                   "  correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH",
+                   scratch_ / "a", scratch_ / "gone", scratch_ / "b"));
   }
 }
 

@@ -116,7 +116,7 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
   EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
   EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
   EXPECT_THAT(refused.text,
-              HasSubstr("log.timeline = 3: kernels.plugin \"" TRIAX_KERNELS "\" computes on a cuda device"));
+              HasSubstr("log.timeline = 3: kernels.plugin \"" TRIAX_KERNELS "\" computes on a CUDA device"));
 }
 
 TEST_F(NoDriver, TheConformanceSuiteRunsOnTheGpuStandIn) {

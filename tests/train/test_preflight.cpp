@@ -184,7 +184,7 @@ TEST_F(PreflightTest, AnOptimizerGetsTheDeviceOfTheWeights) {
   run_.keys["optimizer.plugin"] = "\"optim-host\"";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
   EXPECT_THAT(refusals(), ElementsAre("optimizer.plugin \"optim-host\": optim-host updates weights in host memory; "
-                                      "they are on a cuda device\n  use an "
+                                      "they are on a CUDA device\n  use an "
                                       "optimizer that computes through the kernel set, or a kernel set on the host"));
 }
 
@@ -201,7 +201,7 @@ TEST_F(PreflightTest, TimesOfPassesAreKnownOnTheHostAlone) {
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
   run_.keys["log.timeline"] = "2";
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("log.timeline = 2: kernels.plugin \"kernels-elsewhere\" computes on a "
-                                                "cuda device")));
+                                                "CUDA device")));
 }
 
 TEST_F(PreflightTest, ARankGetsTheDeviceOfItsSetOrNone) {
@@ -222,7 +222,7 @@ TEST_F(PreflightTest, ARankGetsTheDeviceOfItsSetOrNone) {
   EXPECT_THAT(
       error_of(1),
       HasSubstr(
-          "kernels-elsewhere, make_device(): kernels-elsewhere computes on a cuda device, but does not create it"));
+          "kernels-elsewhere, make_device(): kernels-elsewhere computes on a CUDA device, but does not create it"));
 }
 
 TEST_F(PreflightTest, RefusesWorldsBeyondMeasure) {

@@ -166,8 +166,8 @@ TEST_F(PreflightTest, ReportsTheCostOfUnevenStages) {
   const double even = (4 + 1) * all / 2;
   EXPECT_GT(own, even);
   EXPECT_NEAR(balance.step->longer, own / even - 1, 1e-9);
-  EXPECT_NEAR(balance.step->idle, 1 - 4 * all / 2 / own, 1e-9);
-  EXPECT_NEAR(balance.step->even_idle, 1.0 / 5, 1e-9);
+  EXPECT_NEAR(balance.step->bubble, 1 - 4 * all / 2 / own, 1e-9);
+  EXPECT_NEAR(balance.step->even_bubble, 1.0 / 5, 1e-9);
 
   run_.keys["parallel.pipeline"] = "1";
   const config::RunConfig alone = run_.config();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "check/check_report.hpp"
 #include "common/errors_json.hpp"
@@ -53,11 +54,15 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
   return out;
 }
 
+std::string_view device_word(DeviceKind kind) {
+  return kind == DeviceKind::cuda ? "cuda" : name_of(kind);
+}
+
 /// CPU threads per rank are only included if the ranks compute on the host.
 Json placement_json(const train::Placement& placement, const train::Preflight& preflight) {
   Json out = {{"ranks", placement.ranks},
               {"as", placement.ranks_are_threads ? "threads" : "processes"},
-              {"device", preflight.device ? Json(name_of(*preflight.device)) : Json()}};
+              {"device", preflight.device ? Json(device_word(*preflight.device)) : Json()}};
   if (preflight.device == DeviceKind::host) out["threads_per_rank"] = preflight.threads;
   out["cores"] = placement.cores;
   return out;
@@ -98,8 +103,8 @@ Json balance_json(const train::Balance& balance, const std::optional<config::Spl
   out["automatic_split"] =
       excess ? Json{{"slowest_above_mean", excess->automatic}, {"slowest_above_mean_if_even", excess->even}} : Json();
   out["longer_than_even"] = balance.step ? Json(balance.step->longer) : Json();
-  out["idle_rate"] = balance.step ? Json(balance.step->idle) : Json();
-  out["even_idle_rate"] = balance.step ? Json(balance.step->even_idle) : Json();
+  out["idle_rate"] = balance.step ? Json(balance.step->bubble) : Json();
+  out["even_idle_rate"] = balance.step ? Json(balance.step->even_bubble) : Json();
   return out;
 }
 

@@ -47,16 +47,12 @@ std::string formula(const std::vector<executor::ActivationPart>& parts) {
 std::string memory_lines(const CheckReport& report) {
   const train::RankPlan& most = largest_plan(report.preflight);
   std::size_t others = 0; // ranks that need as much
-  bool all = true;
-  for (const train::RankPlan& plan : report.preflight.plans) {
+  for (const train::RankPlan& plan : report.preflight.plans)
     if (plan.bytes() == most.bytes()) others += plan.ranks.size();
-    all = all && plan.bytes() == most.bytes();
-  }
   --others;
-  std::string out = text("memory: rank {}", most.ranks.front());
+  std::string out = text("peak memory: rank {}", most.ranks.front());
   if (others > 0) out += text(" and {} other rank{}", others, others > 1 ? "s" : "");
-  out += text(" {} {}{}{}", others > 0 ? "need" : "needs", all ? "" : "most, ", bytes_text(most.bytes()),
-              others > 0 ? " each" : "");
+  out += text(", {}{}", bytes_text(most.bytes()), others > 0 ? " each" : "");
   if (report.limit)
     out += text("; {} in --memory {}, {} free", others > 0 ? "each fits" : "it fits", report.limit->written,
                 bytes_text(report.limit->bytes - most.bytes()));
@@ -94,15 +90,16 @@ std::string stage_lines(const config::RunConfig& run, const train::Balance& bala
                          range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
   out += chosen;
   if (std::abs(step.longer) < kEven)
-    return out + text("even stages: ranks are idle {} of a step (estimated from FLOPs, without transfers)\n",
-                      report::percent_text(step.idle));
+    return out + text("even stages: mean bubble {} (estimated from FLOPs, without transfers)\n",
+                      report::percent_text(step.bubble));
   const bool is_longer = step.longer > 0;
-  return out + text(
-                   "uneven stages: the step is {} {} than with equal stages (idle {} instead of {}; estimated from "
-                   "FLOPs, without transfers){}\n",
-                   report::percent_text(std::abs(step.longer)), is_longer ? "longer" : "shorter",
-                   report::percent_text(step.idle), report::percent_text(step.even_idle),
-                   is_longer && chosen.empty() ? split_hint(run) : "");
+  return out +
+         text(
+             "uneven stages: the step is {} {} than with equal stages (mean bubble {} instead of {}; estimated from "
+             "FLOPs, without transfers){}\n",
+             report::percent_text(std::abs(step.longer)), is_longer ? "longer" : "shorter",
+             report::percent_text(step.bubble), report::percent_text(step.even_bubble),
+             is_longer && chosen.empty() ? split_hint(run) : "");
 }
 
 /// "offloaded state: rank 0 has most, a file of 1.2 GB; all ranks: 2.4 GB in runs/tiny"
@@ -218,7 +215,7 @@ std::string groups_text(const train::Preflight& preflight) {
   }
   std::string out = table(rows);
   if (groups.size() > kMaxGroups)
-    out += text("  ... and {} more groups that need no more\n", groups.size() - kMaxGroups);
+    out += text("  ... and {} more groups, with less or equal memory\n", groups.size() - kMaxGroups);
   return out;
 }
 

@@ -60,9 +60,10 @@ int average_checkpoints(const AverageArguments& arguments) {
   checkpoint::AveragedWeights made;
   const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = mean->write(stop); });
   if (status != kDone) return status;
-  std::string line = text("{}: the mean of {} checkpoints, {} parameters in {} tensors, {}\n",
-                          printable_line(arguments.output), from.size(), grouped(made.parameters),
-                          grouped(static_cast<long long>(made.tensors)), report::bytes_text(made.bytes));
+  std::string line =
+      text("{}: the mean of {}, {} parameters in {} tensors, {}\n", printable_line(arguments.output),
+           report::counted_text(static_cast<std::int64_t>(from.size()), "checkpoint"), grouped(made.parameters),
+           grouped(static_cast<long long>(made.tensors)), report::bytes_text(made.bytes));
   for (const std::filesystem::path& folder : from) line += "  " + printable_line(folder.string()) + '\n';
   result_out() << line;
   return status;

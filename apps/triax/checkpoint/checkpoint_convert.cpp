@@ -26,19 +26,20 @@ struct ConvertArguments {
 int convert_checkpoint(const ConvertArguments& arguments) {
   const auto reader = open_checkpoint(arguments.checkpoint, "CHECKPOINT", false);
   if (!reader) return kRefused;
-  std::optional<checkpoint::WeightsExport> to;
+  std::optional<checkpoint::WeightsExport> weights_export;
   try {
-    to.emplace(*reader, arguments.file, checkpoint::ExportChoice{export_type(arguments.dtype), arguments.force});
+    weights_export.emplace(*reader, arguments.file,
+                           checkpoint::ExportChoice{export_type(arguments.dtype), arguments.force});
   } catch (const Error& error) {
     print_problem(error.what());
     return kRefused;
   }
-  checkpoint::ExportedWeights made;
-  const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = to->write(stop); });
+  checkpoint::ExportedWeights exported;
+  const int status = run_writing([&](const checkpoint::StopRequest& stop) { exported = weights_export->write(stop); });
   if (status == kDone)
     result_out() << text("{}: {} parameters in {} tensors, {}\n", printable_line(arguments.file),
-                         grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
-                         report::bytes_text(made.bytes));
+                         grouped(exported.parameters), grouped(static_cast<long long>(exported.tensors)),
+                         report::bytes_text(exported.bytes));
   return status;
 }
 

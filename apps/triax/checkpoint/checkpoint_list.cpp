@@ -60,14 +60,16 @@ std::string list_text(const train::RunCheckpoints& run, const std::vector<Listed
     cells.push_back({step, grouped(row.manifest->tokens), report::bytes_text(total_bytes(row.manifest->content)),
                      row.manifest->created, row.manifest->engine});
   }
-  const std::string continues =
-      rows.back().manifest ? text("triax train continues after step {}\n", grouped(rows.back().found.step)) : "";
+  const std::string newest = rows.back().manifest
+                                 ? text("newest: step {} (checksums not verified; triax checkpoint verify RUN)\n",
+                                        grouped(rows.back().found.step))
+                                 : "";
   std::string incomplete;
   for (const std::filesystem::path& folder : run.incomplete)
     incomplete += printable_line(text("{} has no {}: it is not complete, and not used", folder.filename().string(),
                                       checkpoint::kManifestFile)) +
                   '\n';
-  return printable_line(run.folder.string()) + '\n' + table(cells) + incomplete + continues;
+  return printable_line(run.folder.string()) + '\n' + table(cells) + incomplete + newest;
 }
 
 std::string list_json(const train::RunCheckpoints& run, const std::vector<ListedCheckpoint>& rows) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <system_error>
 
 #include "triax/text.hpp"
@@ -46,6 +47,15 @@ CLI::Validator number_in(double least, double most) {
 
 CLI::Validator not_empty() {
   return {[](const std::string& written) { return written.empty() ? "must not be empty" : std::string(); }, {}};
+}
+
+CLI::Validator existing_folder() {
+  const auto check = [](const std::string& written) {
+    std::error_code unknown;
+    if (std::filesystem::is_directory(written, unknown)) return std::string();
+    return text("must be a folder that exists, got \"{}\"", written);
+  };
+  return {check, "DIR"};
 }
 
 CLI::Validator one_of(const std::vector<std::string>& names) {

@@ -18,6 +18,9 @@ CLI::Validator number_in(double least, double most);
 /// "--data must not be empty": most likely a variable of a shell that is not set.
 CLI::Validator not_empty();
 
+/// "--path must be a folder that exists, got "plugin"".
+CLI::Validator existing_folder();
+
 /// "--dtype must be f32, bf16 or f64, got "f8"".
 CLI::Validator one_of(const std::vector<std::string>& names);
 

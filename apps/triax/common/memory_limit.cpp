@@ -58,6 +58,7 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
     if (run.memory.recompute.any("none")) next += "memory.recompute = \"full\", ";
     if (run.parallel.tensor > 1 && !run.parallel.sequence) next += "parallel.sequence = true, ";
     if (run.batch.micro > 1) next += "a smaller batch.micro, ";
+    if (run.parallel.data > 1 && run.optimizer_core.shard == "none") next += "optimizer.shard = \"states\", ";
     const bool is_first = next == "use ";
     if (in_flight == 1) return next + (is_first ? "" : "or ") + "a larger parallel.tensor or parallel.pipeline";
     return text(
@@ -102,7 +103,8 @@ Refusals fits(const MemoryLimit& limit, const config::RunConfig& run, const trai
   return make_refusal(ErrorCode::kOutOfMemory, {}, "--memory {}: rank {} needs {}, {} too much; largest: {}{}",
                       limit.written, most.ranks.front(), report::bytes_text(most.bytes()),
                       report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
-      .with_hint("{}", remedy(run, most, parts.front().what));
+      .with_hint("{}; \"triax fit RUN.toml --memory {}\", with the same --set, lists what fits",
+                 remedy(run, most, parts.front().what), limit.written);
 }
 
 } // namespace triax::app

@@ -31,13 +31,13 @@ std::string recompute_text(const train::MemorySettings& settings) {
 
 std::string rows_text(const FitResult& result) {
   std::vector<std::vector<std::string>> rows = {
-      {"parallel.sequence", "optimizer.shard", "memory.recompute", "batch.micro", "needs", "free", "idle"}};
+      {"parallel.sequence", "optimizer.shard", "memory.recompute", "batch.micro", "needs", "free", "bubble"}};
   for (const train::MemoryPlan& plan : result.search.plans) {
     const train::MemorySettings& of = plan.settings;
     rows.push_back({word(of.sequence), of.shard, recompute_text(of), text("{}", of.micro),
                     report::bytes_text(plan.bytes),
                     result.fits(plan) ? report::bytes_text(result.limit.bytes - plan.bytes) : "does not fit",
-                    plan.idle ? report::percent_text(*plan.idle) : "-"});
+                    plan.bubble ? report::percent_text(*plan.bubble) : "-"});
   }
   return table(std::move(rows));
 }
@@ -55,7 +55,7 @@ Json plan_json(const FitResult& result, const train::MemoryPlan& plan) {
           {"bytes", plan.bytes},
           {"rank", plan.rank},
           {"fits", result.fits(plan)},
-          {"idle", plan.idle ? Json(*plan.idle) : Json()}};
+          {"bubble", plan.bubble ? Json(*plan.bubble) : Json()}};
 }
 
 } // namespace
@@ -87,18 +87,17 @@ std::vector<FitChange> changes_of(const FitResult& result) {
 
 std::string to_text(const FitResult& result) {
   const train::MemoryPlan& written = result.search.written;
-  std::string out = text("as written: {}: rank {} needs most, {}\n\n", to_text(written.settings), written.rank,
+  std::string out = text("as written: {}; peak: rank {}, {}\n\n", to_text(written.settings), written.rank,
                          report::bytes_text(written.bytes));
   out += text(
-             "the largest batch.micro in --memory {}; idle: mean bubble of the ranks, estimated from FLOPs without "
+             "the largest batch.micro in --memory {}; bubble: mean of the ranks, estimated from FLOPs without "
              "transfers\n",
              result.limit.written) +
          rows_text(result) + '\n';
   const std::vector<FitChange> changes = changes_of(result);
   if (changes.empty()) return out + text("{} fits as it is written\n", result.file);
   const train::MemoryPlan& best = *result.search.best;
-  out +=
-      text("to fit, set in {}; then rank {} needs most, {}\n", result.file, best.rank, report::bytes_text(best.bytes));
+  out += text("to fit, set in {}; peak: rank {}, {}\n", result.file, best.rank, report::bytes_text(best.bytes));
   std::string table;
   for (const FitChange& change : changes) {
     if (change.table != table) out += text("\n[{}]\n", table = change.table);

@@ -94,18 +94,18 @@ namespace {
 void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
   executor::SamplingOptions& sampling = arguments.sampling;
   verb.add_option("--temperature", sampling.temperature,
-                  "divides the logits before a token is drawn; 0: the most probable token is chosen [0]")
+                  "divides the logits before a token is sampled; 0: the most probable token is chosen [0]")
       ->type_name("T")
       ->check(number_in(0, kMaxTemperature));
-  verb.add_option("--top-k", sampling.top_k, "draws from the K most probable tokens; 0: from all [0]")
+  verb.add_option("--top-k", sampling.top_k, "samples from the K most probable tokens; 0: from all [0]")
       ->type_name("K")
       ->check(integer_in(0, kMaxCount));
   verb.add_option("--top-p", sampling.top_p,
-                  "draws from the most probable tokens whose probabilities add up to P [1: from all]")
+                  "samples from the most probable tokens whose probabilities add up to P [1: from all]")
       ->type_name("P")
       ->check(number_in(0, 1));
   verb.add_option("--min-p", sampling.min_p,
-                  "draws from tokens that are at least P times as probable as the most probable one [0: from all]")
+                  "samples from tokens that are at least P times as probable as the most probable one [0: from all]")
       ->type_name("P")
       ->check(number_in(0, 1));
   verb.add_option("--repetition-penalty", sampling.repetition_penalty,
@@ -118,7 +118,7 @@ void add_sampling_flags(CLI::App& verb, GenerateArguments& arguments) {
             arguments.sampling.seed = seed;
             arguments.has_seed = true;
           },
-          "seed of the draws; equal commands give equal texts [0]")
+          "seed of the sampling; equal commands give equal texts [0]")
       ->type_name("N")
       ->check(integer_in(0, kMaxSeed));
 }

@@ -25,7 +25,7 @@ std::vector<config::Diagnostic> check_tokenizer(const PreparedText& prepared) {
       "name the tokenizer of the training data with --tokenizer")};
 }
 
-/// The cache has only the positions that the texts can use.
+/// The KV cache has only the positions that the texts can use.
 void set_sizes(const GenerateArguments& arguments, PreparedText& prepared) {
   config::GenerateSizes& sizes = *prepared.loaded.run->generate;
   sizes.samples = arguments.samples;
@@ -33,7 +33,7 @@ void set_sizes(const GenerateArguments& arguments, PreparedText& prepared) {
     sizes.positions = static_cast<std::int64_t>(prepared.tokens.size()) + arguments.max_tokens;
 }
 
-/// Sequences of similar length are computed together, so the cache has the positions of the longest.
+/// Sequences of similar length are computed together, so the KV cache has the positions of the longest.
 std::vector<config::Diagnostic> load_choices(const GenerateArguments& arguments, PreparedText& prepared) {
   std::vector<config::Diagnostic> refused;
   const std::filesystem::path file = arguments.choices;

@@ -14,7 +14,7 @@
 #include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
-#include "hf/carried_files.hpp"
+#include "hf/exported_tokenizer.hpp"
 #include "hf/model_export.hpp"
 #include "report/units.hpp"
 
@@ -28,36 +28,33 @@ struct ExportArguments {
   std::vector<std::string> paths;
 };
 
-hf::ExportRequest request_of(const ExportArguments& arguments) {
+hf::ExportRequest request_of(const ExportArguments& arguments, const ExportedTokenizer& tokenizer) {
   return {.folder = arguments.folder,
           .dtype = export_type(arguments.dtype),
           .shard_bytes = parse_memory_limit(arguments.shard_size).bytes,
           .architecture = arguments.architecture,
-          .files = arguments.files,
+          .files = arguments.files.empty() ? tokenizer.files : std::filesystem::path(arguments.files),
+          .tokenizer = tokenizer.made,
           .paths = {arguments.paths.begin(), arguments.paths.end()}};
 }
 
-void print_exported(const hf::ExportedModel& made) {
+void print_exported(const hf::ExportedModel& made, const ExportedTokenizer& tokenizer) {
   const std::string shards = made.shards == 1 ? "" : text(" in {} files", made.shards);
   result_out() << printable_line(text("{}: {}, {} parameters in {} tensors, {}{}", made.folder, made.architecture,
                                       grouped(made.parameters), grouped(static_cast<long long>(made.tensors)),
                                       report::bytes_text(made.bytes), shards))
                << '\n';
   for (const std::string& note : made.notes) result_out() << printable_line(note) << '\n';
-  if (hf::has_tokenizer(made.files)) return;
-  const std::string next =
-      made.other_tokenizer.empty()
-          ? std::string("the checkpoint has none; --files copies them from another folder")
-          : text("those of the imported model are in {}: --files copies them", made.other_tokenizer);
-  result_out() << printable_line("No tokenizer files: " + next) << '\n';
+  if (!tokenizer.note.empty()) result_out() << printable_line(tokenizer.note) << '\n';
 }
 
 int export_model(const ExportArguments& arguments) {
   const auto reader = open_checkpoint(arguments.checkpoint, "CHECKPOINT", false);
   if (!reader) return kRefused;
+  const ExportedTokenizer tokenizer = arguments.files.empty() ? find_tokenizer(*reader) : ExportedTokenizer{};
   std::optional<hf::ModelExport> to;
   try {
-    to.emplace(*reader, request_of(arguments));
+    to.emplace(*reader, request_of(arguments, tokenizer));
   } catch (const Error& error) {
     print_problem(error.what());
     return kRefused;
@@ -65,7 +62,7 @@ int export_model(const ExportArguments& arguments) {
   if (!to->refusals().empty()) return refuse(to->refusals(), false);
   hf::ExportedModel made;
   const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = to->write(stop); });
-  if (status == kDone) print_exported(made);
+  if (status == kDone) print_exported(made, tokenizer);
   return status;
 }
 
@@ -87,7 +84,8 @@ void add_export(CLI::App& program, int& status) {
       ->check(CLI::Validator(is_memory_limit, {}))
       ->type_name("SIZE")
       ->capture_default_str();
-  to->add_option("--files", arguments->files, "folder whose tokenizer files are copied [those of the checkpoint]")
+  to->add_option("--files", arguments->files,
+                 "folder whose tokenizer files are copied [those of the checkpoint, the imported model, or the data]")
       ->type_name("DIR")
       ->check(not_empty());
   to->add_option("--architecture", arguments->architecture, "architecture [the first that can store the model]")

@@ -222,8 +222,8 @@ class Calibration {
 
   void fit() {
     cost::DeviceCosts& device = cluster_.device;
-    const std::set<const Constant*> fitted = {&device.gemm_share,
-                                              &device.memory_share,
+    const std::set<const Constant*> fitted = {&device.gemm_efficiency,
+                                              &device.bandwidth_efficiency,
                                               &device.narrow_head,
                                               &device.fill,
                                               &device.launch_s,
@@ -235,7 +235,7 @@ class Calibration {
     for (const cost::NamedConstant& of : cost::named_constants(cluster_))
       if (fitted.contains(of.constant)) constants.push_back({of.constant, of.most});
     cost::fit_constants(cluster_, constants, times_);
-    cluster_.node.card_bandwidth = prior(cluster_.node.bandwidth.value, 1); // there is one node
+    cluster_.node.nic_bandwidth = prior(cluster_.node.bandwidth.value, 1); // there is one node
     cluster_.profile = {.processor = machine_.processor,
                         .cores = machine_.cores,
                         .precision = std::string(precision_name(run_.train.compute)),

@@ -2,8 +2,10 @@
 #include "plan/run_search.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <ostream>
+#include <set>
 
 #include "common/errors_out.hpp"
 #include "common/memory_limit.hpp"
@@ -12,6 +14,7 @@
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "os/stop_signals.hpp"
+#include "plan/plan_acceptance.hpp"
 #include "plan/plan_space.hpp"
 #include "plan/profile_check.hpp"
 #include "plan/search_progress.hpp"
@@ -74,17 +77,19 @@ std::optional<TrainingPlan> first_plan(const PlanSpace& space) {
   return out;
 }
 
-/// "use --gpus 4 or 8": the nearest numbers of GPUs that have a plan.
-std::string nearest_gpus(const plan::SpaceRequest& space, const SearchArguments& arguments) {
-  constexpr int kMaxDistance = 64;
+constexpr int kMaxDistance = 64;
+
+/// "use --gpus 4 or 8": the nearest numbers of GPUs whose plans `accepts`, down to `least`.
+std::string nearest_gpus(const plan::SpaceRequest& space, const SearchArguments& arguments, int least,
+                         const std::function<bool(const PlanSpace&)>& accepts) {
   const auto has_plan = [&](int gpus) {
     plan::SpaceRequest other = space;
     other.ranks = gpus;
     PlanSpace values = plan::make_space(other);
-    return plan::fix_settings(values, arguments.fixed, "--fix").empty() && first_plan(values).has_value();
+    return plan::fix_settings(values, arguments.fixed, "--fix").empty() && accepts(values);
   };
   std::string out;
-  for (int gpus = space.ranks - 1; gpus >= 1 && gpus >= space.ranks - kMaxDistance && out.empty(); --gpus)
+  for (int gpus = space.ranks - 1; gpus >= std::max(least, 1) && out.empty(); --gpus)
     if (has_plan(gpus)) out = text("use --gpus {}", gpus);
   for (int gpus = space.ranks + 1; gpus <= space.ranks + kMaxDistance; ++gpus)
     if (has_plan(gpus)) return out.empty() ? text("use --gpus {}", gpus) : text("{} or {}", out, gpus);
@@ -102,23 +107,49 @@ Refusal no_layout(const plan::SpaceRequest& space, const SearchArguments& argume
                       "{} cannot share batch.global = {}: pipeline, tensor and data ranks must multiply to {}, and "
                       "data ranks must divide {}",
                       report::counted_text(space.ranks, "GPU"), batch, space.ranks, batch)
-      .with_hint("{}", other_request(nearest_gpus(space, arguments), arguments));
+      .with_hint("{}", other_request(nearest_gpus(space, arguments, space.ranks - kMaxDistance,
+                                                  [](const PlanSpace& of) { return first_plan(of).has_value(); }),
+                                     arguments));
 }
 
-/// With the refusals of the first plan, which stand for those of all.
-Refusals all_refused(const SearchReport& report) {
-  Refusals out = make_refusal(ErrorCode::kUnsupported, {"--gpus"},
-                              "the plugins of the run refuse every plan on {}; the first has {}",
-                              report::counted_text(report.request.space.ranks, "GPU"),
-                              settings_text(report.request, {first_plan(report.request.space).value(), {}, {}}))
-                     .with_hint("{}", other_request("use another --gpus", report.arguments));
-  out.add(report.refusals);
+/// "use --gpus 4 or 8": the nearest numbers of GPUs with a plan that the plugins accept.
+std::string accepted_gpus(const SearchReport& report, const plan::SpaceRequest& space, Log& log) {
+  plan::SearchRequest request = report.request;
+  const cost::CodeTraits code = *cost::code_named("triax");
+  plan::PlanCosts costs(request, code, log);
+  const auto accepts = [&](const PlanSpace& of) {
+    request.space = plan::layouts_of(of); // the costs refer to it
+    bool out = false;
+    for_each_plan(request.space, [&](const TrainingPlan& plan) {
+      out = costs.bounds(plan).has_value();
+      return !out;
+    });
+    return out;
+  };
+  return nearest_gpus(space, report.arguments, 1, accepts);
+}
+
+/// With the refusals of the first plan, which stand for those of all. `next`: "use --gpus 4 or 8".
+Refusals all_refused(const SearchReport& report, const std::string& next) {
+  const TrainingPlan first = first_plan(report.request.space).value();
+  Refusals out =
+      make_refusal(ErrorCode::kUnsupported, {"--gpus"},
+                   "the plugins of the run refuse every plan on {}; the first is pipeline {} x tensor {} x data {}",
+                   report::counted_text(report.request.space.ranks, "GPU"), first.pipeline, first.tensor, first.data)
+          .with_hint("{}", other_request(next, report.arguments));
+  std::set<std::string> of_plan;
+  for (const plan::PlanKey& key : plan::keys_of(report.request, first)) of_plan.insert(key.table + "." + key.key);
+  for (Refusal refusal : report.refusals) {
+    // The user does not set a key of the plan.
+    if (std::ranges::any_of(refusal.keys, [&](const std::string& key) { return of_plan.contains(key); }))
+      refusal.hint.clear();
+    out.add(refusal);
+  }
   return out;
 }
 
 Refusals nothing_fits(const SearchReport& report) {
   const plan::SearchRequest& request = report.request;
-  if (!report.least) return all_refused(report);
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
                       "no plan on {} fits into {} of each: the least is {}, with {}",
                       report::counted_text(request.space.ranks, "GPU"), report::bytes_text(request.memory_limit),
@@ -155,25 +186,32 @@ std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const plan::S
 }
 
 /// `run` must outlive the request.
-plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster& cluster,
-                               const SearchArguments& arguments, Log& log, Refusals& refusals) {
+plan::SpaceRequest space_of(const config::RunConfig& run, const cost::Cluster& cluster,
+                            const SearchArguments& arguments, Log& log) {
   const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
   std::vector<std::string> names;
   names.reserve(schedules.size());
   for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
-  const std::uint64_t reserve = reserve_of(arguments);
-  const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
   const PluginFacts facts = facts_of(run, log);
   const std::int64_t gpus = std::min(gpus_of(run, arguments), train::kMaxWorld);
+  return {run, cluster, static_cast<int>(gpus), facts.model, names, facts.can_shard_states};
+}
+
+/// `run` must outlive the request.
+plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster& cluster,
+                               const SearchArguments& arguments, Log& log, Refusals& refusals) {
+  const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
+  const std::uint64_t reserve = reserve_of(arguments);
+  const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
+  const plan::SpaceRequest space = space_of(run, cluster, arguments, log);
   if (gpus_of(run, arguments) > train::kMaxWorld) refusals.add(too_many(gpus_of(run, arguments)));
   if (reserve >= memory) refusals.add(no_memory_left(arguments, memory));
-  const plan::SpaceRequest space{run, cluster, static_cast<int>(gpus), facts.model, names, facts.can_shard_states};
   plan::SearchRequest request{run,
                               cluster,
                               plan::make_space(space),
                               {},
                               memory > reserve ? memory - reserve : 0,
-                              tokens_per_step(run, facts.model)};
+                              tokens_per_step(run, space.model)};
   const Refusals unfixed = plan::fix_settings(request.space, arguments.fixed, "--fix");
   refusals.add(unfixed);
   if (unfixed.empty() && gpus_of(run, arguments) <= train::kMaxWorld && !first_plan(request.space))
@@ -260,7 +298,11 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
                     arguments.json);
       return kFailed;
     }
-    return refuse(diagnose(nothing_fits(report), request, loaded), arguments.json, kFailed);
+    const Refusals why =
+        report.least
+            ? nothing_fits(report)
+            : all_refused(report, accepted_gpus(report, space_of(*loaded.run, cluster, arguments, *log), *log));
+    return refuse(diagnose(why, request, loaded), arguments.json, kFailed);
   }
   if (report.result.stopped)
     print_problem("note: the search was interrupted; the plans are the best of those that it timed");

@@ -100,7 +100,7 @@ std::string link_table(const SearchReport& report) {
   if (report.traffic.empty()) return {};
   std::vector<std::vector<std::string>> rows = {{"axis"}};
   for (const std::string& name : link_names(report)) {
-    rows.front().push_back(text("a rank, {}", name));
+    rows.front().push_back(text("largest rank, {}", name));
     rows.front().push_back(text("all ranks, {}", name));
   }
   for (const plan::AxisTraffic& of : report.traffic) {
@@ -110,8 +110,7 @@ std::string link_table(const SearchReport& report) {
       row.push_back(report::bytes_text(bytes.all));
     }
   }
-  return "\nbytes that the ranks of the first plan send in a step; a rank: the one that sends most\n" +
-         table(std::move(rows));
+  return "\nbytes that the ranks of the first plan send in a step\n" + table(std::move(rows));
 }
 
 Json sent_json(const plan::SentBytes& bytes) {

@@ -16,7 +16,7 @@ std::vector<plugin::SearchFolder> folders_to_search(const std::vector<std::strin
 }
 
 plugin::Found locate_plugin(const std::string& given, const std::vector<std::string>& folders) {
-  return plugin::locate(given, folders_to_search(folders));
+  return plugin::locate(given, folders_to_search(folders), {}, plugin::FolderChoice::flag);
 }
 
 } // namespace triax::app

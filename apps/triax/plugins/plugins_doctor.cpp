@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/flag_checks.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -102,7 +103,7 @@ void add_plugins_doctor(CLI::App& plugins, int& status) {
       "doctor", "examines one plugin: every check that it must pass, and what to do about each problem");
   verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
   verb->add_option("--path", arguments->folders, "folder to search first")
-      ->check(CLI::ExistingDirectory)
+      ->check(existing_folder())
       ->expected(1)
       ->take_all();
   verb->add_flag("--json", arguments->json, "prints one JSON object");

@@ -86,7 +86,7 @@ fs::path destination(const NewArguments& arguments) {
   if (!out.has_filename()) out = out.parent_path(); // "folder/"
   std::error_code unknown;
   if (fs::symlink_status(out, unknown).type() != fs::file_type::not_found)
-    throw Error("exists; no file was written", out.string(), "choose another folder with --dir");
+    throw Error("already exists; no file was written", out.string(), "choose another folder with --dir");
   return out;
 }
 

@@ -214,7 +214,7 @@ void add_plugins_test(CLI::App& plugins, int& status) {
   CLI::App* const verb = plugins.add_subcommand("test", "checks a plugin against the contract of its interface");
   verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
   verb->add_option("--path", arguments->folders, "folder to search first")
-      ->check(CLI::ExistingDirectory)
+      ->check(existing_folder())
       ->expected(1)
       ->take_all();
   CLI::Option* const threads = verb->add_flag("--threads", arguments->threads, "ranks are threads of a process");

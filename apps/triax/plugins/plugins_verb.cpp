@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/flag_checks.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -157,7 +158,7 @@ void add_plugins(CLI::App& program, int& status) {
   plugins->require_subcommand(1);
   const auto common = [&arguments](CLI::App* verb) {
     verb->add_option("--path", arguments->folders, "folder to search first")
-        ->check(CLI::ExistingDirectory)
+        ->check(existing_folder())
         ->expected(1)
         ->take_all();
     verb->add_flag("--json", arguments->json, "prints one JSON object");

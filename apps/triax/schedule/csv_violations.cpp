@@ -57,7 +57,7 @@ class LocatorInFile final : public schedule::Locator {
   const CsvFile& file_;
 };
 
-const char* hint_of(const CsvFile& file, const Violation& violation) {
+std::string hint_of(const CsvFile& file, const Violation& violation) {
   if (file.lowered && violation.rule == Violation::Rule::present && violation.at.kind == schedule::Kind::opt_step)
     return "a row of a lowered file ends with a 3REDUCE_GRAD for each of its stages, REDUCE_TIED, NORM, and a "
            "3OPT_STEP "
@@ -69,7 +69,7 @@ const char* hint_of(const CsvFile& file, const Violation& violation) {
            "or remove all UNSHARD and RESHARD";
   if (file.lowered && violation.rule == Violation::Rule::no_cycle)
     return "use a file with only the compute actions: Triax adds the transfers in an order without deadlock";
-  return "";
+  return violation.remedy();
 }
 
 } // namespace

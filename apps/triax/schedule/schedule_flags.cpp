@@ -113,7 +113,7 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
   verb.add_option("--file", arguments.csv, "CSV of actions to use instead of RUN.toml, one line per pipeline rank")
       ->type_name("F.csv");
   verb.add_option("--path", flags.folders, "folder to search for the scheduler first")
-      ->check(CLI::ExistingDirectory)
+      ->check(existing_folder())
       ->expected(1)
       ->take_all();
 }

@@ -109,7 +109,8 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   for (const Refusal& refusal : plugin::check_environment()) refusals.add({}, refusal);
   std::vector<plugin::SearchFolder> folders;
   for (const std::string& folder : flags.folders) folders.push_back({folder, "--path"});
-  config::PluginFinder finder(plugin::search_folders(folders), refusals);
+  config::PluginFinder finder(plugin::search_folders(folders), refusals, plugin::FirstLoad::probed,
+                              plugin::FolderChoice::flag);
   const plugin::Library* library = finder.find(*config::find_core_table("schedule"), flags.scheduler, {"--scheduler"});
   if (library) {
     refuse_unknown(*library, overrides, refusals);

@@ -35,12 +35,32 @@ Refusal named(const ScheduleSource& source, const schedule::Violation& violation
                                     violation.reason());
 }
 
-std::vector<config::Diagnostic> diagnostics_of(const ScheduleSource& source,
+/// The smallest --cap that the programs do not exceed.
+int smallest_cap(const std::vector<schedule::Program>& programs) {
+  int out = 0;
+  for (const schedule::Program& program : programs) {
+    int in_flight = 0;
+    for (const schedule::ProgramAction& action : program.actions()) {
+      in_flight += action.kind == schedule::Kind::forward;
+      in_flight -= action.kind == schedule::Kind::backward || action.kind == schedule::Kind::backward_weight;
+      out = std::max(out, in_flight);
+    }
+  }
+  return out;
+}
+
+std::vector<config::Diagnostic> diagnostics_of(const ScheduleSource& source, const VerifiedSchedule& made,
                                                std::vector<schedule::Violation> violations) {
   if (source.file) violations = without_consequences(std::move(violations));
   std::vector<config::Diagnostic> out;
-  for (std::size_t at = 0; at < std::min(violations.size(), schedule::kMaxShownViolations); ++at)
-    out.push_back(diagnose(source, named(source, violations[at])));
+  const std::size_t shown = std::min(violations.size(), schedule::kMaxShownViolations);
+  const auto exceeds = [&](std::size_t at) { return violations[at].rule == schedule::Violation::Rule::within_cap; };
+  for (std::size_t at = 0; at < shown; ++at) {
+    Refusal refusal = named(source, violations[at]);
+    const bool is_last = at + 1 == shown || !exceeds(at + 1); // one hint for those in a row
+    if (exceeds(at) && is_last) refusal.hint = text("use --cap {}, or another schedule", smallest_cap(made.programs));
+    out.push_back(diagnose(source, refusal));
+  }
   if (violations.size() > schedule::kMaxShownViolations)
     out.push_back(config::diagnostic(ErrorCode::kInvalidSchedule,
                                      text("... and {} more", violations.size() - schedule::kMaxShownViolations)));
@@ -126,7 +146,7 @@ VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptio
     if (!out.problems.empty()) return out;
     violations = violations_of(out, source, options);
   }
-  if (!violations.empty()) return {{}, {}, diagnostics_of(source, std::move(violations)), kFailed};
+  if (!violations.empty()) return {{}, {}, diagnostics_of(source, out, std::move(violations)), kFailed};
   return out;
 }
 

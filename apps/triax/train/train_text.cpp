@@ -127,7 +127,7 @@ std::vector<std::string> offload_notes(const config::RunConfig& run) {
              shown(train::offload_folder(run))));
   if (memory.offload != "disk" && !memory.offload_path.empty())
     out.push_back(text("memory.offload_path = \"{}\" has no effect with memory.offload = \"{}\"",
-                       shown(memory.offload_path), memory.offload));
+                       printable_line(memory.offload_path.string()), memory.offload));
   if (memory.offload != "disk" && memory.offload_buffer_bytes != config::RunConfig::MemoryKeys().offload_buffer_bytes)
     out.push_back(text("memory.offload_buffer_bytes = {} has no effect with memory.offload = \"{}\"",
                        memory.offload_buffer_bytes, memory.offload));
@@ -161,7 +161,7 @@ std::vector<std::string> notes(const config::RunConfig& run) {
   const bool is_resolved = run.file.filename() == config::kResolvedFile; // has numbers for "auto"
   if (!run.parallel.split_cluster.empty() && !run.parallel.is_split_automatic && !is_resolved)
     out.push_back(text("parallel.split_cluster = \"{}\" has no effect without parallel.split = \"{}\"",
-                       shown(run.parallel.split_cluster), config::kAutomaticSplit));
+                       printable_line(run.parallel.split_cluster.string()), config::kAutomaticSplit));
   if (run.parallel.sequence && run.parallel.tensor == 1)
     out.emplace_back("parallel.sequence = true has no effect with parallel.tensor = 1");
   const bool recomputes = run.memory.recompute.any("full");

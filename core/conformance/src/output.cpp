@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes results of checks as text in the format of GoogleTest, and as JUnit XML.
 #include "triax/conformance/output.hpp"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ std::string testcase(const std::string& suite, const Result& result) {
   return out + "  </testcase>\n";
 }
 
-/// Lines of a text behind the first are indented.
+/// Indents all lines but the first.
 std::string indented(const std::string& text) {
   std::string out;
   for (const char letter : text) out += letter == '\n' ? "\n    " : std::string(1, letter);
@@ -66,36 +67,36 @@ std::string clause_text(const std::string& id) {
 }
 
 void TextOutput::begin(std::size_t checks) {
-  to_ << "[==========] " << checks_text(static_cast<std::int64_t>(checks)) << " of " << subject_ << '\n';
+  out_ << "[==========] " << checks_text(static_cast<std::int64_t>(checks)) << " of " << subject_ << '\n';
 }
 
 Listener TextOutput::listener() {
-  return {[this](const Check& check) { to_ << "[ RUN      ] " << check.name << '\n'
-                                           << std::flush; },
+  return {[this](const Check& check) { out_ << "[ RUN      ] " << check.name << '\n'
+                                            << std::flush; },
           [this](const Result& result) { ended(result); }};
 }
 
 void TextOutput::ended(const Result& result) {
   if (result.outcome == Outcome::skipped) {
-    to_ << "  skipped: " << result.skip_reason << '\n' << "[  SKIPPED ] " << result.name << '\n' << std::flush;
+    out_ << "  skipped: " << result.skip_reason << '\n' << "[  SKIPPED ] " << result.name << '\n' << std::flush;
     return;
   }
-  for (const std::string& failure : result.failures) to_ << "  " << indented(failure) << '\n';
-  if (!result.failures.empty()) to_ << "  contract: " << clause_text(result.clause) << '\n';
-  to_ << (result.outcome == Outcome::passed ? "[       OK ] " : "[  FAILED  ] ") << result.name << " ("
-      << milliseconds(result.seconds) << ")\n"
-      << std::flush;
+  for (const std::string& failure : result.failures) out_ << "  " << indented(failure) << '\n';
+  if (!result.failures.empty()) out_ << "  contract: " << clause_text(result.clause) << '\n';
+  out_ << (result.outcome == Outcome::passed ? "[       OK ] " : "[  FAILED  ] ") << result.name << " ("
+       << milliseconds(result.seconds) << ")\n"
+       << std::flush;
 }
 
 void TextOutput::end(const std::vector<Result>& results) {
-  to_ << "[==========] " << checks_text(static_cast<std::int64_t>(results.size())) << " ran ("
-      << milliseconds(total_seconds(results)) << ")\n"
-      << "[  PASSED  ] " << checks_text(count(results, Outcome::passed)) << '\n';
+  out_ << "[==========] " << checks_text(static_cast<std::int64_t>(results.size())) << " ran ("
+       << milliseconds(total_seconds(results)) << ")\n"
+       << "[  PASSED  ] " << checks_text(count(results, Outcome::passed)) << '\n';
   const auto list = [&](const char* label, Outcome outcome) {
     if (count(results, outcome) == 0) return;
-    to_ << label << checks_text(count(results, outcome)) << ":\n";
+    out_ << label << checks_text(count(results, outcome)) << ":\n";
     for (const Result& result : results)
-      if (result.outcome == outcome) to_ << label << result.name << " [" << result.clause << "]\n";
+      if (result.outcome == outcome) out_ << label << result.name << " [" << result.clause << "]\n";
   };
   list("[  SKIPPED ] ", Outcome::skipped);
   list("[  FAILED  ] ", Outcome::failed);

@@ -39,7 +39,7 @@ void ReferenceKernels::do_nonfinite(const Nonfinite& args, const OpContext&) {
 }
 
 void ReferenceKernels::do_step_control(const StepControl& args, const OpContext&) {
-  if (!args.scalars) throw Error("step_control: the scalars of the step are missing");
+  if (!args.scalars) throw Error("step_control: the scalars of the step are missing", {}, "set StepControl::scalars");
   double sum = 0;
   for (std::int64_t i = 0; i < args.order.elements(); ++i)
     sum += args.squares.as<const double>()[args.order.as<const std::int32_t>()[i]];

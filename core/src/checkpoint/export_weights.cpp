@@ -32,7 +32,7 @@ void refuse_output(const fs::path& file, bool replace) {
   if (fs::is_symlink(file, unknown)) throw Error("is a symbolic link", file.string(), "name the file that it leads to");
   const std::string problem = os::why_not_a_file(file);
   if (!problem.empty()) throw Error(problem, file.string(), "name another file");
-  if (!replace) throw Error("exists", file.string(), "--force replaces it");
+  if (!replace) throw Error("already exists", file.string(), "add --force to replace it");
 }
 
 std::vector<std::pair<std::string, std::string>> metadata_of(const Manifest& manifest) {

@@ -103,6 +103,22 @@ std::vector<FoundCheckpoint> checkpoints_in(const fs::path& dir) {
   return out;
 }
 
+std::string damaged_hint(const fs::path& folder) {
+  const std::string restore = "the checkpoint was damaged: restore it from a backup";
+  const std::optional<std::int64_t> step = step_of(folder.filename().string());
+  if (!step) return restore + ", or use another";
+  std::vector<FoundCheckpoint> earlier;
+  try {
+    earlier = checkpoints_in(folder.has_parent_path() ? folder.parent_path() : ".");
+  } catch (const Error&) { // the folder was moved in the meantime
+    return restore + ", or use another";
+  }
+  std::erase_if(earlier, [&](const FoundCheckpoint& of) { return of.step >= *step; });
+  return earlier.empty() ? restore + ", or begin anew with triax train --fresh: no earlier checkpoint exists"
+                         : text("{}, or move its folder away: triax train then continues after step {}", restore,
+                                earlier.back().step);
+}
+
 std::vector<fs::path> incomplete_in(const fs::path& dir) {
   std::vector<fs::path> out;
   for (const FoundCheckpoint& of : named_in(dir))

@@ -29,6 +29,8 @@ struct FoundCheckpoint {
 /// The complete checkpoints in `dir`, oldest first. Empty if there is no such folder; throws Error if it cannot be
 /// read.
 std::vector<FoundCheckpoint> checkpoints_in(const std::filesystem::path& dir);
+/// The next step if files of the checkpoint in `folder` are damaged: restore it, or continue from the one before.
+std::string damaged_hint(const std::filesystem::path& folder);
 /// Folders in `dir` that have the name of a checkpoint and no manifest, such as one that was copied in part.
 std::vector<std::filesystem::path> incomplete_in(const std::filesystem::path& dir);
 

@@ -26,7 +26,9 @@ constexpr const char* kFormat = "triax-checkpoint";
 constexpr std::uint64_t kMaxManifest = std::uint64_t{1} << 30;
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40; // times the positions of a sample, it fits into 64 bits
 
-constexpr const char* kDamagedHint = "the manifest was damaged: restore it, or use another checkpoint";
+std::string hint_of(const std::filesystem::path& manifest) {
+  return damaged_hint(manifest.parent_path());
+}
 
 /// A value of a JSON text, with its place for errors: "tensors[3].pieces[0].file".
 class Value {
@@ -82,8 +84,7 @@ class Value {
   }
   const std::string& from() const { return from_; }
   [[noreturn]] void fail(const std::string& why) const {
-    throw Error(text("{} {}", path_.empty() ? "the manifest" : printable(path_), why), from_,
-                "the manifest was damaged or written by hand: restore it, or use another checkpoint");
+    throw Error(text("{} {}", path_.empty() ? "the manifest" : printable(path_), why), from_, hint_of(from_));
   }
 
  private:
@@ -155,7 +156,7 @@ SavedPart part_of(const Value& value) {
 
 Json parse(std::string_view json, const std::string& from) {
   Json out;
-  if (const std::string problem = parse_strict(json, out); !problem.empty()) throw Error(problem, from, kDamagedHint);
+  if (const std::string problem = parse_strict(json, out); !problem.empty()) throw Error(problem, from, hint_of(from));
   return out;
 }
 
@@ -294,13 +295,14 @@ Manifest read_manifest(const std::filesystem::path& path) {
   const os::InputFile file(path, "name a folder step-N");
   if (file.bytes() > kMaxManifest)
     throw Error(text("has {}, and at most {} are read", bytes_text(file.bytes()), bytes_text(kMaxManifest)),
-                path.string(), kDamagedHint);
+                path.string(), hint_of(path));
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   const Json parsed = parse(bytes, path.string());
   const Value top(parsed, path.string());
   Manifest out = manifest_of(top);
-  if (top.at("checksum").string() != checksum_of(parsed)) throw Error("checksum mismatch", path.string(), kDamagedHint);
+  if (top.at("checksum").string() != checksum_of(parsed))
+    throw Error("checksum mismatch", path.string(), hint_of(path));
   check_whole(out.content, path.string()); // may take long for what no program wrote
   const std::optional<std::int64_t> step = step_of(path.parent_path().filename().string());
   if (step && *step != out.training.step)

@@ -34,7 +34,8 @@ void refuse_new_folder(const fs::path& folder, const std::string& argument) {
   const fs::file_type type = fs::symlink_status(folder, unknown).type();
   if (type == fs::file_type::none) // its name is too long, or its folder may not be searched
     throw Error("cannot be created: " + unknown.message(), folder.string(), "name another folder");
-  if (type != fs::file_type::not_found) throw Error("exists", folder.string(), "remove it, or name another folder");
+  if (type != fs::file_type::not_found)
+    throw Error("already exists", folder.string(), "remove it, or name another folder");
   if (folder.extension() == ".safetensors" || folder.extension() == ".toml")
     throw Error(text("{} must be a folder, and this is the name of a file", argument), folder.string(),
                 "name a folder; triax checkpoint convert writes one file of weights");

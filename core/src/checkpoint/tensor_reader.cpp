@@ -17,8 +17,6 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{8} << 20;
 /// Ranks as threads share the process's limit, and a checkpoint has two files for each rank that wrote it.
 constexpr std::size_t kMaxOpenFiles = 16;
-constexpr const char* kDamaged =
-    "the checkpoint was damaged: restore it, or move its folder away to continue from the one before";
 
 /// The common part of two boxes.
 struct Overlap {
@@ -70,7 +68,7 @@ class Window {
 } // namespace
 
 TensorReader::TensorReader(std::filesystem::path folder)
-    : folder_(std::move(folder)), manifest_(read_manifest(folder_ / kManifestFile)) {
+    : folder_(std::move(folder)), manifest_(read_manifest(folder_ / kManifestFile)), damaged_(damaged_hint(folder_)) {
   for (const SavedTensor& tensor : manifest_.content.tensors) tensors_[{tensor.parameter, tensor.state}] = &tensor;
 }
 
@@ -98,7 +96,7 @@ TensorReader::OpenFile& TensorReader::open(const std::string& name) {
   }
   try {
     require_folder();
-    out.file.emplace(path, kDamaged);
+    out.file.emplace(path, damaged_);
     if (is_new) {
       SafetensorsHeader header = read_header(*out.file, path);
       out.data = header.bytes;
@@ -115,12 +113,12 @@ TensorReader::OpenFile& TensorReader::open(const std::string& name) {
 const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& tensor, const Piece& piece) const {
   const auto found = file.entries.find(piece.key);
   const std::string path = (folder_ / piece.file).string();
-  if (found == file.entries.end()) throw Error(text("has no tensor \"{}\"", piece.key), path, kDamaged);
+  if (found == file.entries.end()) throw Error(text("has no tensor \"{}\"", piece.key), path, damaged_);
   if (found->second.dtype != tensor.dtype || !(found->second.shape == piece.size))
     throw Error(
         text("tensor \"{}\" is {}{}, and the manifest says {}{}", piece.key, triax::name_of(found->second.dtype),
              to_text(found->second.shape), triax::name_of(tensor.dtype), to_text(piece.size)),
-        path, kDamaged);
+        path, damaged_);
   return found->second;
 }
 
@@ -195,15 +193,15 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
   };
   const bool opened = guarded([&] {
     require_folder();
-    const os::InputFile file(path, kDamaged);
+    const os::InputFile file(path, damaged_);
     if (file.bytes() != saved.bytes)
-      throw Error(text("has {} bytes, and {} were written", file.bytes(), saved.bytes), path, kDamaged);
+      throw Error(text("has {} bytes, expected {}", file.bytes(), saved.bytes), path, damaged_);
     OpenFile& open_file = open(saved.name);
     std::vector<std::byte> header(open_file.data);
     open_file.file->read_at(0, header);
     Checksum checksum;
     checksum.add(header);
-    if (checksum.text() != saved.header_checksum) throw Error("checksum mismatch in the header", path, kDamaged);
+    if (checksum.text() != saved.header_checksum) throw Error("checksum mismatch in the header", path, damaged_);
   });
   if (!opened) return;
   guarded([&] { check_named(open(saved.name), saved); });
@@ -221,7 +219,7 @@ void TensorReader::check_named(const OpenFile& file, const SavedFile& saved) con
       if (piece.file == saved.name) named.insert(piece.key);
   for (const auto& [key, entry] : file.entries)
     if (!named.contains(key))
-      throw Error(text("tensor \"{}\" is not in {}", key, kManifestFile), (folder_ / saved.name).string(), kDamaged);
+      throw Error(text("tensor \"{}\" is not in {}", key, kManifestFile), (folder_ / saved.name).string(), damaged_);
 }
 
 void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece,
@@ -236,7 +234,7 @@ void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const
     checksum.add(chunk);
   }
   if (checksum.text() != piece.checksum)
-    throw Error(text("checksum mismatch in tensor \"{}\"", piece.key), (folder_ / piece.file).string(), kDamaged);
+    throw Error(text("checksum mismatch in tensor \"{}\"", piece.key), (folder_ / piece.file).string(), damaged_);
 }
 
 } // namespace triax::checkpoint

@@ -58,6 +58,7 @@ class TensorReader {
 
   const std::filesystem::path folder_;
   const Manifest manifest_;
+  const std::string damaged_; // the next step if a file is damaged
   std::map<std::pair<std::string, std::string>, const SavedTensor*> tensors_;
   std::map<std::string, OpenFile> files_; // whose headers have been read
   std::deque<OpenFile*> open_;

@@ -280,7 +280,7 @@ constexpr CoreKey kEval[] = {
     {option_int("sample_tokens", "64", 1, kMaxCount, "maximum number of new tokens of that text"), nullptr,
      &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_tokens>},
     {option_float("sample_temperature", "0.8", 0, 100,
-                  "how its tokens are drawn, as in triax generate --temperature; 0: the most likely token"),
+                  "how its tokens are sampled, as in triax generate --temperature; 0: the most likely token"),
      nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_temperature>},
 };
 

@@ -69,7 +69,7 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
   const std::string key = text("{}.plugin \"{}\"", table.name, name);
   plugin::Found found;
   try {
-    found = plugin::find(name, folders_, table.kind);
+    found = plugin::find(name, folders_, table.kind, choice_);
   } catch (const Error& error) {
     const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
     const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";

@@ -28,8 +28,9 @@ bool is_engine_plugin(const std::string& name);
 class PluginFinder {
  public:
   PluginFinder(std::vector<plugin::SearchFolder> folders, Diagnostics& refusals,
-               plugin::FirstLoad first_load = plugin::FirstLoad::probed)
-      : folders_(std::move(folders)), refusals_(refusals), first_load_(first_load) {}
+               plugin::FirstLoad first_load = plugin::FirstLoad::probed,
+               plugin::FolderChoice choice = plugin::FolderChoice::key)
+      : folders_(std::move(folders)), refusals_(refusals), first_load_(first_load), choice_(choice) {}
 
   /// Loads these plugins in one child process, before find() loads them here. find() probes any plugin that was left
   /// out.
@@ -53,6 +54,7 @@ class PluginFinder {
   std::vector<plugin::SearchFolder> folders_;
   Diagnostics& refusals_;
   const plugin::FirstLoad first_load_;
+  const plugin::FolderChoice choice_;
   std::set<std::filesystem::path> probed_;
   std::map<std::filesystem::path, plugin::ProbeFailure> failures_;                // of probed files
   std::map<const plugin::Library*, std::vector<std::filesystem::path>> shadowed_; // of plugins that were found

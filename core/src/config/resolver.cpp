@@ -194,6 +194,8 @@ void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* opti
       const bool has_hint = word.empty() && !reading.hint.empty();
       reading.hint = text("{}, or \"{}\"", has_hint ? reading.hint : "write a list", row.word);
     }
+    if (key == "memory.recompute" && reading.problem.ends_with("\"selective\"")) // the word of Megatron-LM
+      reading.hint = "attention scores are always recomputed: write none";
     refusals_.add(at, {reading.code, {key}, text("{}.{}", table.name, reading.problem), reading.hint});
     return;
   }
@@ -308,7 +310,10 @@ void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
                   {ErrorCode::kUnknownKey, {key}, "include cannot be set with --set", "write it in a TOML file"});
     return;
   }
-  const std::vector<std::string> elsewhere = core_keys_named(key);
+  std::vector<std::string> elsewhere = core_keys_named(key);
+  for (const auto& [table, choice] : out_.plugins)
+    if (choice.library && choice.named_in == table && plugin::find_option(*choice.library, key))
+      elsewhere.push_back(text("{}.{}", table, key));
   const std::string meant = elsewhere.empty() ? std::string() : text("; did you mean {}?", joined(elsewhere));
   refusals_.add(setting.entry.key_at, {ErrorCode::kUnknownKey, {key}, text("\"{}\" needs a table{}", key, meant), {}});
 }

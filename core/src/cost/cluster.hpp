@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cluster as the cost model sees it: devices, nodes, links and collectives, every constant with its origin.
 //
-// Threads: values. Units: seconds, bytes, bytes per second, FLOP/s; shares are in (0, 1].
+// Threads: values. Units: seconds, bytes, bytes per second, FLOP/s; efficiencies are in (0, 1].
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct Constant {
   double width = 0; // standard deviation, as a fraction of the value
 };
 
-/// A tile of a matrix product: one multiprocessor computes one at a time, at `share` of its peak.
+/// A tile of a matrix product: one SM computes one at a time, at `efficiency` of its peak.
 struct Tile {
   int rows = 0, columns = 0;
-  Constant share;
+  Constant efficiency;
 };
 
 struct DeviceCosts {
@@ -31,37 +31,37 @@ struct DeviceCosts {
   Constant peak_16bit, peak_32bit; // FLOP/s of matrix products, by the bytes of an element
   Constant memory_bytes;           // of the device
   Constant memory_bandwidth;       // as published
-  Constant multiprocessors;        // that compute tiles
+  Constant sms;                    // streaming multiprocessors, which compute tiles
   Constant launch_s;               // added to each kernel
   Constant host_launch_s;          // that the host needs for each kernel
-  Constant gemm_share;             // of the peak that a large product reaches
-  Constant memory_share;           // of the bandwidth that elementwise operations reach
-  Constant score_share;            // the same of softmax and dropout on attention scores
+  Constant gemm_efficiency;        // fraction of the peak that a large product reaches
+  Constant bandwidth_efficiency;   // fraction of memory_bandwidth that elementwise operations reach
+  Constant score_efficiency;       // the same of softmax and dropout on attention scores
   Constant narrow_head;            // products of narrower heads take as long as with this many columns
   Constant fill;                   // products take as long as with this many more terms in their sums
   std::vector<Tile> tiles;         // from which a product chooses the fastest
 };
 
 struct NodeCosts {
-  int devices = 1, cards = 1;
+  int devices = 1, nics = 1;
   std::string link = "inside a node";    // names of the links, such as NVLink
   std::string network = "between nodes"; // and InfiniBand
   Constant bandwidth;                    // bus bandwidth of a ring inside a node
-  Constant card_bandwidth;               // of one network card, in one direction
+  Constant nic_bandwidth;                // of one NIC, in one direction
 };
 
 /// One protocol of ring collectives.
 struct RingProtocol {
-  Constant base_s;    // once per collective
-  Constant node_s;    // per step inside a node
-  Constant network_s; // per step between nodes
-  Constant share;     // of the bandwidth
+  Constant base_s;     // once per collective
+  Constant node_s;     // per step inside a node
+  Constant network_s;  // per step between nodes
+  Constant efficiency; // fraction of the bandwidth that it reaches
 };
 
 struct CollectiveCosts {
   RingProtocol simple, ll128; // NCCL's names; the faster one counts
   Constant launch_s;          // launch and skew of ranks, once per collective
-  Constant shared_cards;      // share of the bandwidth if rings with several ranks per node share its cards
+  Constant shared_nics;       // fraction of the bandwidth if rings with several ranks per node share its NICs
 };
 
 struct StepCosts {

@@ -59,7 +59,7 @@ class ClusterReader {
     cluster.name = name("cluster.name");
     cluster.device.name = name("device.name");
     cluster.node.devices = whole("node.devices");
-    cluster.node.cards = whole("node.cards");
+    cluster.node.nics = whole("node.nics");
     for (const auto& [key, target] :
          {std::pair("node.link", &cluster.node.link), std::pair("node.network", &cluster.node.network)})
       if (entries_.contains(key)) *target = name(key);
@@ -189,7 +189,7 @@ class ClusterReader {
                "{}: \"{}\" is not a tile", kTiles, name);
         continue;
       }
-      tile.share = constant({table, nullptr, 1e-3, 1});
+      tile.efficiency = constant({table, nullptr, 1e-3, 1});
       cluster.device.tiles.push_back(tile);
     }
     if (cluster.device.tiles.empty())
@@ -231,24 +231,24 @@ std::vector<NamedConstant> named_constants(Cluster& cluster) {
   DeviceCosts& device = cluster.device;
   NodeCosts& node = cluster.node;
   CollectiveCosts& collectives = cluster.collectives;
-  constexpr double kMinShare = 1e-3, kSecond = 1;
+  constexpr double kMinEfficiency = 1e-3, kSecond = 1;
   std::vector<NamedConstant> out = {
       {"device.peak_16bit", &device.peak_16bit, 1},
       {"device.peak_32bit", &device.peak_32bit, 1},
       {"device.memory_bytes", &device.memory_bytes, 1},
       {"device.memory_bandwidth", &device.memory_bandwidth, 1},
-      {"device.multiprocessors", &device.multiprocessors, 1, 1e6},
+      {"device.sms", &device.sms, 1, 1e6},
       {"device.launch_s", &device.launch_s, 0, kSecond},
       {"device.host_launch_s", &device.host_launch_s, 0, kSecond},
-      {"device.gemm_share", &device.gemm_share, kMinShare, 1},
-      {"device.memory_share", &device.memory_share, kMinShare, 1},
-      {"device.score_share", &device.score_share, kMinShare, 1},
+      {"device.gemm_efficiency", &device.gemm_efficiency, kMinEfficiency, 1},
+      {"device.bandwidth_efficiency", &device.bandwidth_efficiency, kMinEfficiency, 1},
+      {"device.score_efficiency", &device.score_efficiency, kMinEfficiency, 1},
       {"device.narrow_head", &device.narrow_head, 0, 1e4},
       {"device.fill", &device.fill, 0, 1e6},
       {"node.bandwidth", &node.bandwidth, 1},
-      {"node.card_bandwidth", &node.card_bandwidth, 1},
+      {"node.nic_bandwidth", &node.nic_bandwidth, 1},
       {"collectives.launch_s", &collectives.launch_s, 0, kSecond},
-      {"collectives.shared_cards", &collectives.shared_cards, kMinShare, 1},
+      {"collectives.shared_nics", &collectives.shared_nics, kMinEfficiency, 1},
       {"step.synchronize_s", &cluster.step.synchronize_s, 0, kSecond},
       {"step.transfer_s", &cluster.step.transfer_s, 0, kSecond},
       {"step.fixed_s", &cluster.step.fixed_s, 0, 1e3},
@@ -259,7 +259,7 @@ std::vector<NamedConstant> named_constants(Cluster& cluster) {
     out.push_back({table + "base_s", &protocol->base_s, 0, kSecond});
     out.push_back({table + "node_s", &protocol->node_s, 0, kSecond});
     out.push_back({table + "network_s", &protocol->network_s, 0, kSecond});
-    out.push_back({table + "share", &protocol->share, kMinShare, 1});
+    out.push_back({table + "efficiency", &protocol->efficiency, kMinEfficiency, 1});
   }
   return out;
 }
@@ -269,7 +269,7 @@ std::vector<Constant*> uncertain_constants(Cluster& cluster) {
   for (const NamedConstant& of : named_constants(cluster))
     if (of.constant->width > 0) out.push_back(of.constant);
   for (Tile& tile : cluster.device.tiles)
-    if (tile.share.width > 0) out.push_back(&tile.share);
+    if (tile.efficiency.width > 0) out.push_back(&tile.efficiency);
   return out;
 }
 

@@ -37,7 +37,7 @@ std::string other_keys(const Cluster& cluster, const std::string& table) {
   if (table == "device") return text("name = {}\n", quoted_text(cluster.device.name));
   if (table != "node") return {};
   const NodeCosts& node = cluster.node;
-  return text("devices = {}\ncards = {}\nlink = {}\nnetwork = {}\n", node.devices, node.cards, quoted_text(node.link),
+  return text("devices = {}\nnics = {}\nlink = {}\nnetwork = {}\n", node.devices, node.nics, quoted_text(node.link),
               quoted_text(node.network));
 }
 
@@ -64,7 +64,7 @@ std::string to_toml(const Cluster& cluster) {
   }
   out += "\n[device.tiles]\n";
   for (const Tile& tile : cluster.device.tiles)
-    out += constant_line(text("{}x{}", tile.rows, tile.columns), tile.share);
+    out += constant_line(text("{}x{}", tile.rows, tile.columns), tile.efficiency);
   return out;
 }
 

@@ -13,16 +13,16 @@ GroupShape placed(int members, int stride, int devices) {
 double CollectiveCost::bandwidth(const GroupShape& group) const {
   const NodeCosts& node = cluster_.node;
   if (group.nodes == 1) return node.bandwidth.value;
-  const double cards = std::max(1.0, static_cast<double>(node.cards) / group.groups_per_node);
+  const double nics = std::max(1.0, static_cast<double>(node.nics) / group.groups_per_node);
   const bool shares = group.per_node() > 1 && group.groups_per_node > 1;
-  const double share = shares ? cluster_.collectives.shared_cards.value : 1;
-  return std::min(node.bandwidth.value, cards * node.card_bandwidth.value * share);
+  const double shared = shares ? cluster_.collectives.shared_nics.value : 1;
+  return std::min(node.bandwidth.value, nics * node.nic_bandwidth.value * shared);
 }
 
 double CollectiveCost::ring_s(const RingProtocol& protocol, double steps, double network_steps, double volume,
                               double bandwidth) const {
   return protocol.base_s.value + (steps - network_steps) * protocol.node_s.value +
-         network_steps * protocol.network_s.value + volume / (bandwidth * protocol.share.value);
+         network_steps * protocol.network_s.value + volume / (bandwidth * protocol.efficiency.value);
 }
 
 double CollectiveCost::seconds(Collective::Kind kind, double bytes, const GroupShape& group) const {
@@ -52,7 +52,7 @@ double CollectiveCost::seconds(const Collective& collective, const GroupShape& g
 double CollectiveCost::link_bandwidth(bool crosses_nodes) const {
   const NodeCosts& node = cluster_.node;
   if (!crosses_nodes) return node.bandwidth.value;
-  return node.card_bandwidth.value * std::min(1.0, static_cast<double>(node.cards) / node.devices);
+  return node.nic_bandwidth.value * std::min(1.0, static_cast<double>(node.nics) / node.devices);
 }
 
 } // namespace triax::cost

@@ -31,7 +31,7 @@ class CollectiveCost {
 
   double seconds(const Collective& collective, const GroupShape& group) const;
   double seconds(Collective::Kind kind, double bytes, const GroupShape& group) const;
-  /// Bandwidth of a transfer between two ranks; no two ranks share a card if there are enough.
+  /// Bandwidth of a transfer between two ranks; no two ranks share a NIC if there are enough.
   double link_bandwidth(bool crosses_nodes) const;
 
  private:

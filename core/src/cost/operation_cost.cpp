@@ -37,16 +37,16 @@ std::int64_t rows(const TensorView& view) {
 /// The time of a product's operations, without that of its memory traffic.
 double OperationCost::tiles_s(const Product& product) const {
   const double peak = (product.element_bytes <= 2 ? device_.peak_16bit : device_.peak_32bit).value;
-  const double processors = device_.multiprocessors.value;
+  const double sms = device_.sms.value;
   const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n), k = static_cast<double>(product.k),
              batch = static_cast<double>(product.batch);
   double best = std::numeric_limits<double>::max();
   for (const Tile& tile : device_.tiles) {
     for (const auto& [tile_m, tile_n] : {std::pair(tile.rows, tile.columns), std::pair(tile.columns, tile.rows)}) {
       const double tiles = batch * std::ceil(m / tile_m) * std::ceil(n / tile_n);
-      const double of_tile = 2.0 * tile_m * tile_n * (k + device_.fill.value) * processors /
-                             (peak * device_.gemm_share.value * tile.share.value);
-      best = std::min(best, std::max(1.0, tiles / processors) * of_tile);
+      const double of_tile = 2.0 * tile_m * tile_n * (k + device_.fill.value) * sms /
+                             (peak * device_.gemm_efficiency.value * tile.efficiency.value);
+      best = std::min(best, std::max(1.0, tiles / sms) * of_tile);
     }
   }
   return best;
@@ -56,17 +56,17 @@ OperationTime OperationCost::of(const Product& product) const {
   const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n), k = static_cast<double>(product.k),
              batch = static_cast<double>(product.batch);
   const double moved = batch * (m * n + m * k + k * n) * static_cast<double>(product.element_bytes);
-  return {std::max(tiles_s(product), moved / (device_.memory_bandwidth.value * device_.memory_share.value)) +
+  return {std::max(tiles_s(product), moved / (device_.memory_bandwidth.value * device_.bandwidth_efficiency.value)) +
               device_.launch_s.value,
           1};
 }
 
 OperationTime OperationCost::pass(double bytes) const {
-  return {bytes / (device_.memory_bandwidth.value * device_.memory_share.value) + device_.launch_s.value, 1};
+  return {bytes / (device_.memory_bandwidth.value * device_.bandwidth_efficiency.value) + device_.launch_s.value, 1};
 }
 
 OperationTime OperationCost::score_pass(double bytes) const {
-  return {bytes / (device_.memory_bandwidth.value * device_.score_share.value) + device_.launch_s.value, 1};
+  return {bytes / (device_.memory_bandwidth.value * device_.score_efficiency.value) + device_.launch_s.value, 1};
 }
 
 OperationTime OperationCost::head_product(Product product, std::int64_t head) const {
@@ -75,7 +75,7 @@ OperationTime OperationCost::head_product(Product product, std::int64_t head) co
   return out;
 }
 
-/// A product inside a kernel that keeps the scores on the multiprocessors: it moves nothing.
+/// A product inside a kernel that keeps the scores on the SMs: it moves nothing.
 double OperationCost::tiled_product_s(const Product& product, std::int64_t head) const {
   return tiles_s(product) * std::max(1.0, device_.narrow_head.value / static_cast<double>(head));
 }

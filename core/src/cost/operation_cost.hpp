@@ -3,7 +3,7 @@
 //
 // Threads: read-only after construction. Ownership: borrows the device; it must outlive the object.
 //
-// A matrix product is divided into tiles: with the fastest tile, it takes max(1, tiles / multiprocessors) times the
+// A matrix product is divided into tiles: with the fastest tile, it takes max(1, tiles / sms) times the
 // time of a tile. Every other operation is bound by memory: the bytes that the training program reads and writes for
 // it, which depend on what that fuses (code_traits.hpp). docs/planning.md lists the formulas.
 #pragma once

@@ -2,7 +2,7 @@
 // Time of the passes of a step on a pipeline: the rows of a scheduler, with transfers that hold both ends.
 //
 // A transfer starts when both ends have posted it. Sends and receives between two groups of passes are one set
-// (exchange_programs.hpp), whose messages in one direction share the card. A rank continues when its set is complete.
+// (exchange_programs.hpp), whose messages in one direction share the NIC. A rank continues when its set is complete.
 //
 // A schedule of many microbatches is periodic in p of them. So two short runs are simulated, one p longer than the
 // other, and the rest is extrapolated.

@@ -70,7 +70,7 @@ class PostedWalk {
   struct Rank {
     std::size_t at = 0;
     double free_s = 0;                         // end of the last pass
-    double card_s = 0;                         // when its card has sent all messages
+    double nic_s = 0;                          // when its NIC has sent all messages
     double posts_s = 0;                        // when the reductions and gathers that are posted have ended
     double reduced_s = 0;                      // when the last reduction has
     const double* waits_for = nullptr;         // an arrival
@@ -167,8 +167,8 @@ class PostedWalk {
     double& arrival = arrived[index(to, pass.microbatch)];
     arrival = of.free_s;
     if (is_elsewhere(pass.stage, to)) {
-      of.card_s = std::max(of.card_s, of.free_s) + link(boundary).seconds;
-      arrival = of.card_s + link(boundary).latency_s;
+      of.nic_s = std::max(of.nic_s, of.free_s) + link(boundary).seconds;
+      arrival = of.nic_s + link(boundary).latency_s;
     }
     const auto rank = static_cast<std::size_t>(rows_.stage_rank[static_cast<std::size_t>(to)]);
     if (ranks_[rank].waits_for != &arrival) return;

@@ -2,7 +2,7 @@
 // Time of a step on a pipeline whose ranks post their transfers, as the executor does: no pass waits for a transfer
 // but the one that reads what it brings. pipeline_cost.hpp has programs whose transfers hold both ends.
 //
-// A message leaves when its pass has ended and the card of the rank has sent the messages before it. Gradients of a
+// A message leaves when its pass has ended and the NIC of the rank has sent the messages before it. Gradients of a
 // stage are reduced, and weights are gathered, in the order of their posts, beside the passes. Lowering has the same
 // rules; without its programs a step is timed in the time that it takes to read the rows.
 //

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/permutation.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -17,6 +18,17 @@ namespace {
 /// `sequence` tokens.
 std::int64_t windows(std::int64_t tokens, std::int64_t sequence) {
   return std::max<std::int64_t>(1, tokens / sequence - 1);
+}
+
+/// For a model.vocab that does not have this token of the file.
+std::string vocab_hint(const std::filesystem::path& prefix, std::int64_t token) {
+  std::int64_t vocab = 0;
+  try {
+    vocab = read_tokenizer_info(prefix).vocab;
+  } catch (const Error&) { // token files of another program need no tokenizer
+  }
+  if (vocab <= token) return "use the vocab of the tokenizer that made this file";
+  return text("remove model.vocab: it is {} from {}", vocab, beside(prefix, ".json").filename().string());
 }
 
 } // namespace
@@ -34,7 +46,7 @@ Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std
   if (const auto& bad = read.outside) {
     throw Error(text("token {} has the id {}, but model.vocab = {} has the ids 0 to {}", bad->position, bad->id, vocab,
                      vocab - 1),
-                prefix.string() + ".bin", "use the vocab of the tokenizer that made this file");
+                prefix.string() + ".bin", vocab_hint(prefix, bad->id));
   }
   checksum_ = std::move(read.checksum);
 }

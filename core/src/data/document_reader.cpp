@@ -141,10 +141,10 @@ void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs
                 .with_hint("name another file"));
   } else if (!force) {
     const bool left_over = file.extension() == ".partial";
-    out.add(make_refusal(
-                ErrorCode::kAlreadyExists, {},
-                left_over ? "{}: exists: a stopped run left it, or another run is writing it" : "{}: already exists",
-                file)
+    out.add(make_refusal(ErrorCode::kAlreadyExists, {},
+                         left_over ? "{}: already exists: a stopped run left it, or another run is writing it"
+                                   : "{}: already exists",
+                         file)
                 .with_hint("add --force to replace it"));
   }
 }

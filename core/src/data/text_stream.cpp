@@ -39,7 +39,7 @@ std::string TextStream::finish() {
   return take(held_.size(), true);
 }
 
-/// Where the first stop text begins that later bytes can complete.
+/// Where the first stop sequence begins that later bytes can complete.
 std::size_t TextStream::possible_stop() const {
   std::size_t out = held_.size();
   for (const std::string& text : stops_)

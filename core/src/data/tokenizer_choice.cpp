@@ -6,6 +6,7 @@
 
 #include "base/printable.hpp"
 #include "data/dataset.hpp"
+#include "data/tokenizer/byte_symbols.hpp"
 #include "data/tokenizer/json_location.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "os/input_file.hpp"
@@ -76,6 +77,18 @@ std::string how_to_prepare(const std::filesystem::path& prefix) {
 
 std::filesystem::path tokenizer_file(const std::filesystem::path& prefix) {
   return beside(prefix, "-tokenizer.json");
+}
+
+std::string exported_json(const Tokenizer& tokenizer) {
+  if (!tokenizer.json().empty()) return tokenizer.json();
+  TRIAX_REQUIRE(tokenizer.kind() == ByteTokenizer::kName, "a tokenizer of the kind {} has no tokenizer.json",
+                tokenizer.kind());
+  BpeParts parts;
+  for (int byte = 0; byte < ByteTokenizer::kEndOfDocument; ++byte)
+    parts.tokens.push_back(to_symbols(std::string(1, static_cast<char>(byte))));
+  parts.tokens.emplace_back(kEndOfText);
+  parts.added.push_back({.content = kEndOfText, .id = ByteTokenizer::kEndOfDocument, .special = true});
+  return write_tokenizer_json(parts);
 }
 
 std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t> end) {

@@ -43,6 +43,10 @@ std::string how_to_prepare(const std::filesystem::path& prefix);
 /// PREFIX-tokenizer.json, the copy of a dataset's tokenizer.
 std::filesystem::path tokenizer_file(const std::filesystem::path& prefix);
 
+/// A tokenizer.json that gives the same ids. That of the byte tokenizer has no merges, and <|endoftext|> is the token
+/// that ends a document.
+std::string exported_json(const Tokenizer& tokenizer);
+
 /// Contents of PREFIX.json for a dataset; `end`: the token that ends its documents, if any.
 std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t> end);
 

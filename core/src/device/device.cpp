@@ -25,7 +25,7 @@ std::string_view name_of(DeviceKind kind) noexcept {
     case DeviceKind::host:
       return "host";
     case DeviceKind::cuda:
-      return "cuda";
+      return "CUDA";
     case DeviceKind::sim:
       return "sim";
   }

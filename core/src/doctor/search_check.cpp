@@ -57,11 +57,11 @@ std::vector<std::string> similar_files(const fs::path& folder, const std::string
 
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
-  for (const std::string& word : words) out.append(out.empty() ? "" : ", ").append(word);
+  for (const std::string& word : words) out.append(out.empty() ? "" : " or ").append(word);
   return out;
 }
 
-/// "/x/plugins (TRIAX_PLUGIN_PATH): 3 plugins; similar: sched-gpipe.so"
+/// "/x/plugins (TRIAX_PLUGIN_PATH): 3 plugins; did you mean sched-gpipe.so?"
 std::string searched_text(const plugin::SearchFolder& searched, const std::string& name) {
   const std::string origin = searched.origin.empty() ? "of Triax" : searched.origin;
   const std::string folder = text("{} ({})", shortened(searched.folder.string()), origin);
@@ -71,7 +71,7 @@ std::string searched_text(const plugin::SearchFolder& searched, const std::strin
   const std::size_t count = plugin::candidates(searched.folder).size();
   const std::vector<std::string> similar = similar_files(searched.folder, name);
   return text("{}: {} plugin{}; {}", folder, count, count == 1 ? "" : "s",
-              similar.empty() ? std::string("none is similar") : "similar: " + joined(similar));
+              similar.empty() ? std::string("none is similar") : text("did you mean {}?", joined(similar)));
 }
 
 /// The next step if another file is there in place of NAME.so; empty if no file has another form of the name.
@@ -85,7 +85,7 @@ std::string next_step(const std::vector<plugin::SearchFolder>& folders, const st
       return text("write {} if that is meant", stem);
     }
   }
-  return plugin::kAddFolder;
+  return plugin::add_folder_hint(plugin::FolderChoice::flag);
 }
 
 Check not_found(const std::string& name, const std::vector<plugin::SearchFolder>& folders) {

@@ -180,7 +180,7 @@ class Legend {
     passes(Kind::backward_input, "I input gradient");
     passes(Kind::backward_weight, "W weight gradient");
     if (has_[kOther]) entry({shade_of(Kind::opt_step, 0, 1)}, "end of the step");
-    entry({kBubble}, "idle");
+    entry({kBubble}, "bubble");
     entry({kInFlight}, "in flight");
     if (has_[static_cast<std::size_t>(Kind::backward_weight)]) entry({kForWeight}, "only W is left");
     if (chunks_ > 1) entry({}, text("dark to light: a rank's chunks 0 to {}", chunks_ - 1));

@@ -52,10 +52,9 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
     for (const TensorSpec& spec : before->outputs())
       if (spec.sharded) {
         out.add(make_refusal(ErrorCode::kConflict, {"parallel.scatter_gather", "parallel.sequence"},
-                             "parallel.scatter_gather: each tensor rank has only its part of \"{}\", which {} sends "
-                             "(parallel.sequence)",
-                             spec.name, before->name())
-                    .with_hint("leave parallel.scatter_gather out: parallel.sequence sends as little"));
+                             "parallel.scatter_gather cannot be combined with parallel.sequence: the boundaries are "
+                             "already divided")
+                    .with_hint("set parallel.scatter_gather = false"));
         return out; // the same for every stage
       } else if (spec.shape.elements() % context.tensor() != 0)
         out.add(make_refusal(ErrorCode::kNotDivisible, {"parallel.scatter_gather", "parallel.tensor"},

@@ -13,7 +13,7 @@ namespace triax::executor {
 
 namespace {
 
-/// The purpose in the key of its random numbers. It is not in random.hpp, because no plugin draws tokens.
+/// The purpose in the key of its random numbers. It is not in random.hpp, because no plugin samples tokens.
 constexpr RandomPurpose kSampling{5};
 
 template <class T>

@@ -3,11 +3,11 @@
 //
 // The steps, their order and their meaning are those of the logits processors of transformers 5.24
 // (src/transformers/generation/logits_process.py): RepetitionPenaltyLogitsProcessor, TemperatureLogitsWarper,
-// TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper, each with min_tokens_to_keep = 1; then a draw from the softmax.
-// Computed in f64, where transformers computes in f32.
+// TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper, each with min_tokens_to_keep = 1; then sampling from the
+// softmax. Computed in f64, where transformers computes in f32.
 //
-// A draw depends on the seed, the number of the sample and the position of the token, and on nothing else: not on the
-// layout, and not on other samples. All ranks that have the same logits choose the same token.
+// A sampled token depends on the seed, the number of the sample and the position of the token, and on nothing else: not
+// on the layout, and not on other samples. All ranks that have the same logits choose the same token.
 //
 // Threads: one per object. Ownership: owns buffers of the size of the vocabulary; choose() does not allocate.
 #pragma once

@@ -16,9 +16,15 @@ namespace triax::hf {
 
 namespace {
 
-constexpr std::array kNames = {"tokenizer.json",          "vocab.json",          "merges.txt",
-                               "tokenizer_config.json",   "tokenizer.model",     "added_tokens.json",
-                               "special_tokens_map.json", "chat_template.jinja", "chat_template.json",
+constexpr std::array kNames = {kTokenizerFile,
+                               "vocab.json",
+                               "merges.txt",
+                               "tokenizer_config.json",
+                               "tokenizer.model",
+                               "added_tokens.json",
+                               "special_tokens_map.json",
+                               "chat_template.jinja",
+                               "chat_template.json",
                                "generation_config.json"};
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
 

@@ -16,6 +16,8 @@ namespace triax::hf {
 
 inline constexpr const char* kCarriedFolder = "hf"; // in a checkpoint
 
+inline constexpr const char* kTokenizerFile = "tokenizer.json";
+
 /// The files of a tokenizer, for messages.
 inline constexpr const char* kTokenizerFiles = "tokenizer.json, vocab.json with merges.txt, or tokenizer.model";
 

@@ -172,7 +172,7 @@ std::vector<plugin::SearchFolder> search_folders_after(const std::vector<std::fi
 }
 
 MappedPlugin mapped_plugin(const std::string& given, const std::vector<plugin::SearchFolder>& folders) {
-  MappedPlugin out = ask_plugin(plugin::locate(given, folders).file);
+  MappedPlugin out = ask_plugin(plugin::locate(given, folders, {}, plugin::FolderChoice::flag).file);
   if (out.architectures.empty())
     throw Error(text("{} does not say how transformers stores it", out.name), out.library->file.string(),
                 "its author can offer HfMapping: docs/plugins/models.md");

@@ -2,12 +2,12 @@
 #include "hf/model_config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "base/printable.hpp"
+#include "hf/config_keys.hpp"
 #include "hf/hints.hpp"
 #include "hf/json_file.hpp"
 #include "hf/option_json.hpp"
@@ -19,77 +19,6 @@ namespace {
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
 constexpr const char* kQuantizationKey = "quantization_config";
 
-/// Keys of every model of transformers that do not change what its layers compute: what it is called, ids of tokens,
-/// what calls return.
-constexpr std::array kCommonKeys = {"_name_or_path",
-                                    "_attn_implementation_autoset",
-                                    "_num_labels",
-                                    "bos_token_id",
-                                    "chunk_size_feed_forward",
-                                    "decoder_start_token_id",
-                                    "dtype",
-                                    "eos_token_id",
-                                    "finetuning_task",
-                                    "id2label",
-                                    "label2id",
-                                    "num_labels",
-                                    "output_attentions",
-                                    "output_hidden_states",
-                                    "pad_token_id",
-                                    "prefix",
-                                    "problem_type",
-                                    "return_dict",
-                                    "sep_token_id",
-                                    "task_specific_params",
-                                    "tokenizer_class",
-                                    "torch_dtype",
-                                    "torchscript",
-                                    "transformers_version",
-                                    "unk_token_id",
-                                    "use_cache"};
-
-/// Parameters of generating, which early versions of transformers wrote to config.json.
-constexpr std::array kGenerationKeys = {"bad_words_ids",
-                                        "begin_suppress_tokens",
-                                        "diversity_penalty",
-                                        "do_sample",
-                                        "early_stopping",
-                                        "encoder_no_repeat_ngram_size",
-                                        "exponential_decay_length_penalty",
-                                        "forced_bos_token_id",
-                                        "forced_eos_token_id",
-                                        "length_penalty",
-                                        "max_length",
-                                        "min_length",
-                                        "no_repeat_ngram_size",
-                                        "num_beam_groups",
-                                        "num_beams",
-                                        "num_return_sequences",
-                                        "output_scores",
-                                        "remove_invalid_values",
-                                        "repetition_penalty",
-                                        "return_dict_in_generate",
-                                        "suppress_tokens",
-                                        "temperature",
-                                        "top_k",
-                                        "top_p",
-                                        "typical_p"};
-
-bool is_listed(const std::string& key, const auto& list) {
-  return std::ranges::any_of(list, [&](const auto& each) { return key == each; });
-}
-
-std::string outer_key(const std::string& key) {
-  return key.substr(0, key.find('.'));
-}
-
-bool is_ignored(const std::string& key, const HfArchitecture& architecture) {
-  for (const std::string& name : {key, outer_key(key)})
-    if (is_listed(name, kCommonKeys) || is_listed(name, kGenerationKeys) || is_listed(name, architecture.ignored_keys))
-      return true;
-  return false;
-}
-
 bool is_constant_list(const std::string& key, const HfArchitecture& architecture) {
   const auto has_key = [&key](const auto& list) { return list.first == key; };
   return std::ranges::any_of(architecture.constant_lists, has_key);
@@ -100,16 +29,15 @@ bool asks_for_nothing(const std::string& json) {
   return json == "null" || json == "false" || json == "[]" || json == "{}";
 }
 
-/// False if "a.b" is a key, and "b" also one in the object "a".
-bool flatten(const Json& object, const std::string& before, std::map<std::string, std::string>& out) {
+void flatten(const Json& object, const std::string& before, std::map<std::string, std::string>& out) {
   for (const auto& [key, value] : object.items()) {
+    const std::string name = before + escaped_key(key);
     if (value.is_object() && !value.empty()) {
-      if (!flatten(value, before + key + ".", out)) return false;
-    } else if (!out.try_emplace(before + key, value.dump(-1, ' ', false, Json::error_handler_t::replace)).second) {
-      return false;
+      flatten(value, name + ".", out);
+    } else {
+      out[name] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     }
   }
-  return true;
 }
 
 std::string shown_json(const std::string& json) {
@@ -172,22 +100,22 @@ class ConfigReading {
     for (const auto& [key, json] : config_.values) {
       if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
       if (is_in_known_object(key)) continue; // refused as an object
-      if (reader_.ignored.contains(key) || reader_.ignored.contains(outer_key(key))) continue;
+      if (std::ranges::any_of(reader_.ignored, [&](const std::string& name) { return is_named(key, name); })) continue;
       const bool is_quantized = outer_key(key) == kQuantizationKey;
-      refuse(text("{} = {} is not known for {}", shortened(printable(key)), shown_json(json), architecture_.name),
-             is_quantized
-                 ? kQuantized
-                 : text("if it does not change what the model computes: --ignore {}", shortened(printable(key))));
+      refuse(text("{} = {} is not known for {}", shown_key(key), shown_json(json), architecture_.name),
+             is_quantized ? kQuantized
+                          : text("if it does not change what the model computes: --ignore {}", shown_key(key)));
     }
   }
 
   /// A mistyped --ignore would have no effect.
   void check_ignored() {
     for (const std::string& key : reader_.ignored) {
-      const auto is_of_it = [&](const auto& value) { return value.first == key || outer_key(value.first) == key; };
-      if (is_known(key)) {
+      const auto is_of_it = [&](const auto& value) { return is_named(value.first, key); };
+      const bool is_there = std::ranges::any_of(config_.values, is_of_it);
+      if (is_known(key) && (config_.values.contains(key) || !is_there)) {
         refuse(text("--ignore {}: {} depends on this key", printable(key), reader_.plugin), "remove the flag");
-      } else if (std::ranges::none_of(config_.values, is_of_it)) {
+      } else if (!is_there) {
         refuse(text("--ignore {}: the file does not have this key", printable(key)),
                "remove the flag, or name another");
       }
@@ -324,7 +252,7 @@ ModelConfig read_model_config(const std::filesystem::path& folder) {
   }
   json.erase("architectures");
   json.erase("model_type");
-  if (!flatten(json, "", out.values)) fail("has a key twice: once with a dot, and once in an object");
+  flatten(json, "", out.values);
   return out;
 }
 
@@ -385,7 +313,8 @@ std::string config_text(const HfArchitecture& architecture,
   for (const auto& [key, json] : values) put(out, key, Json::parse(json));
   const Json before = carried.empty() ? Json::object() : read_json_file(carried, kMaxConfigBytes);
   for (const auto& [key, value] : before.items())
-    if ((is_ignored(key, architecture) || is_constant_list(key, architecture)) && !out.contains(key)) out[key] = value;
+    if ((is_ignored(escaped_key(key), architecture) || is_constant_list(key, architecture)) && !out.contains(key))
+      out[key] = value;
   // Without these keys, transformers takes the ids of the tokenizer that the first models of the architecture had.
   if (carried.empty())
     for (const char* key : {"bos_token_id", "eos_token_id"}) out[key] = nullptr;

@@ -26,7 +26,7 @@ struct ModelConfig {
   std::filesystem::path file;
   std::vector<std::string> architectures; // may be empty
   std::string model_type;                 // may be empty
-  /// The other keys, and their values as JSON. A key in an object is "rope_parameters.rope_theta".
+  /// The other keys, and their values as JSON. A key in an object is "rope_parameters.rope_theta" (config_keys.hpp).
   std::map<std::string, std::string> values;
 };
 ModelConfig read_model_config(const std::filesystem::path& folder);

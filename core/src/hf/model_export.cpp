@@ -77,13 +77,11 @@ std::optional<std::string> config_value(const TensorReader& from, const std::str
   return found == from.manifest().config.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// The folder with the tokenizer of the imported model; empty if there is none that can be read.
-fs::path tokenizer_of(const fs::path& origin) {
-  try {
-    if (!origin.empty() && has_tokenizer(carried_files(origin))) return origin;
-  } catch (const Error&) { // a damaged folder
-  }
-  return {};
+/// The class that takes everything from tokenizer.json. Those of models add rules.
+std::string tokenizer_config(const NewTokenizer& tokenizer) {
+  Json out = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
+  if (tokenizer.end) out["eos_token"] = tokenizer.end_text;
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 /// The architecture that config.json in the folder names, or null.
@@ -113,7 +111,7 @@ ModelExport::ModelExport(TensorReader& from, ExportRequest request)
   refuse_folder(request_.folder, from_.folder());
   if (!request_.files.empty()) refuse_without_tokenizer(request_.files);
   files_from_ = request_.files.empty() ? from_.folder() / kCarriedFolder : request_.files;
-  files_ = carried_files(files_from_);
+  if (request_.tokenizer.json.empty()) files_ = carried_files(files_from_);
   plugin_ = plugin_of(from_, request_.paths);
   read_options();
   find_model_before();
@@ -155,12 +153,12 @@ void ModelExport::find_model_before() {
     return;
   }
   ModelOrigin origin = find_origin(from_);
-  origin_ = origin.folder;
+  const fs::path config = origin.folder / kConfigFile;
   try {
-    if (!origin_.empty()) architecture_before_ = architecture_in(origin_, plugin_);
-    if (architecture_before_) config_before_ = origin_ / kConfigFile;
-    if (!origin_.empty() && !architecture_before_)
-      origin.problem = text("{}: {} does not have its architecture", origin_ / kConfigFile, plugin_.name);
+    if (!origin.folder.empty()) architecture_before_ = architecture_in(origin.folder, plugin_);
+    if (architecture_before_) config_before_ = config;
+    if (!origin.folder.empty() && !architecture_before_)
+      origin.problem = text("{}: {} does not have its architecture", config, plugin_.name);
   } catch (const Error& error) {
     origin.problem = text("{}: {}", error.where(), error.message());
   }
@@ -265,6 +263,11 @@ void ModelExport::plan_shards() {
 /// Keys that do not change what the model computes, such as ids of tokens, are those of the imported model.
 void ModelExport::make_config() {
   config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())), config_before_);
+  if (request_.tokenizer.json.empty()) return;
+  Json config = Json::parse(config_);
+  config["bos_token_id"] = nullptr;
+  config["eos_token_id"] = request_.tokenizer.end ? Json(*request_.tokenizer.end) : Json();
+  config_ = config.dump(2) + "\n";
 }
 
 /// Writes the file of a shard, and adds its tensors to `out`.
@@ -302,8 +305,7 @@ std::string ModelExport::index(std::uint64_t bytes) const {
 ExportedModel ModelExport::write(const StopRequest& stop) {
   TRIAX_REQUIRE(refusals_.empty(), "a model that was refused");
   checkpoint::check_weights(from_, stop);
-  ExportedModel out{request_.folder, architecture_->name, targets_.size(), shards_, 0, 0, files_, {}, notes_};
-  if (!has_tokenizer(files_)) out.other_tokenizer = tokenizer_of(origin_);
+  ExportedModel out{request_.folder, architecture_->name, targets_.size(), shards_, 0, 0, files_, notes_};
   checkpoint::StagedFolder folder(request_.folder);
   const auto write_text = [&](const char* name, const std::string& content) {
     os::DurableFile file = folder.file(name);
@@ -314,6 +316,11 @@ ExportedModel ModelExport::write(const StopRequest& stop) {
   for (std::size_t shard = 0; shard < shards_; ++shard) write_shard(shard, folder, out, stop);
   if (shards_ > 1) write_text(kIndexFile, index(out.bytes));
   copy_files(files_from_, files_, folder, "", stop);
+  if (const NewTokenizer& tokenizer = request_.tokenizer; !tokenizer.json.empty()) {
+    write_text(kTokenizerFile, tokenizer.json);
+    write_text("tokenizer_config.json", tokenizer_config(tokenizer));
+    out.files.insert(out.files.end(), {kTokenizerFile, "tokenizer_config.json"});
+  }
   checkpoint::check_stop(stop);
   folder.complete();
   return out;

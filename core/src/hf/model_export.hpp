@@ -21,12 +21,20 @@ namespace triax::hf {
 
 inline constexpr std::uint64_t kMaxShardBytes = 5'000'000'000; // of the hub's own tools
 
+/// A tokenizer that no folder has.
+struct NewTokenizer {
+  std::string json;                     // the text of its tokenizer.json
+  std::optional<std::int32_t> end = {}; // the token that ends a text
+  std::string end_text = {};            // the text that it stands for
+};
+
 struct ExportRequest {
   std::filesystem::path folder;               // to write
   std::optional<DType> dtype = {};            // a floating type; empty: that of the master weights
   std::uint64_t shard_bytes = kMaxShardBytes; // most bytes of tensors in a file; a larger tensor is alone
   std::string architecture = {};              // empty: the first that can store the model
   std::filesystem::path files = {};           // folder whose tokenizer files are copied; empty: those of the checkpoint
+  NewTokenizer tokenizer = {};                // to write instead, if it is not empty
   std::vector<std::filesystem::path> paths = {}; // folders that are searched for plugins first
 };
 
@@ -37,8 +45,6 @@ struct ExportedModel {
   std::int64_t parameters = 0;
   std::uint64_t bytes = 0;        // of the tensors
   std::vector<std::string> files; // that were carried along
-  /// If there is no tokenizer: the folder with that of the imported model that the run began with; may be empty.
-  std::filesystem::path other_tokenizer;
   std::vector<std::string> notes; // what the user may not expect, a sentence each
 };
 
@@ -73,8 +79,7 @@ class ModelExport {
   const ExportRequest request_;
   MappedPlugin plugin_;
   OptionTexts options_;
-  std::filesystem::path origin_;        // folder of the imported model that is another checkpoint's; may be empty
-  std::filesystem::path config_before_; // config.json of the imported model; may be empty
+  std::filesystem::path config_before_;                 // config.json of the imported model; may be empty
   const HfArchitecture* architecture_before_ = nullptr; // its architecture
   std::vector<std::string> notes_;
   const HfArchitecture* architecture_ = nullptr;

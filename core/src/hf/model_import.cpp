@@ -47,7 +47,7 @@ void refuse_run_output(const fs::path& run, const fs::path& checkpoint) {
   const fs::file_type type = fs::symlink_status(run, unknown).type();
   if (type == fs::file_type::none)
     throw Error("cannot be created: " + unknown.message(), run.string(), kNameWritableFile);
-  if (type != fs::file_type::not_found) throw Error("exists", run.string(), "remove it, or name another file");
+  if (type != fs::file_type::not_found) throw Error("already exists", run.string(), "remove it, or name another file");
   if (run.has_parent_path() && !fs::exists(run.parent_path(), unknown))
     throw Error("cannot be created: No such file or directory", run.string(), kNameWritableFile);
 }

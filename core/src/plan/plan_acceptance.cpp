@@ -20,7 +20,8 @@ bool has_valid_size(const TrainingPlan& plan, const PipelineShape& shape, std::i
          std::int64_t{shape.stages()} * shape.microbatches <= schedule::kMaxActions;
 }
 
-/// The plans of a space that differ in their layouts and microbatches: the first of each.
+} // namespace
+
 PlanSpace layouts_of(const PlanSpace& space) {
   PlanSpace out = space;
   out.chunks.resize(1);
@@ -31,8 +32,6 @@ PlanSpace layouts_of(const PlanSpace& space) {
   out.balanced.resize(1);
   return out;
 }
-
-} // namespace
 
 Refusals refusals_of_all_plans(const SearchRequest& request, Log& log) {
   const Layout alone = Layout::ptd(1, 1, 1);

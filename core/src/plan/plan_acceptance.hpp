@@ -58,6 +58,8 @@ class PlanAcceptance {
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepts_layers_;
 };
 
+/// The plans of a space that differ in their layouts and microbatches: the first of each.
+PlanSpace layouts_of(const PlanSpace& space);
 /// The refusals of plugins in every plan of the space, with the text for the first plan. Takes a few calls.
 Refusals refusals_of_all_plans(const SearchRequest& request, Log& log);
 

@@ -112,7 +112,8 @@ std::vector<config::PluginChoice> schedulers_beside(const config::RunConfig& run
 
 LoadedPlanner::LoadedPlanner(const std::string& name, const std::vector<plugin::SearchFolder>& folders, Log& log) {
   const bool is_whole = plugin::is_path(name) || name.starts_with(kPlannerPrefix);
-  const std::filesystem::path file = plugin::locate(is_whole ? name : std::string(kPlannerPrefix) + name, folders).file;
+  const std::filesystem::path file =
+      plugin::locate(is_whole ? name : std::string(kPlannerPrefix) + name, folders, {}, plugin::FolderChoice::key).file;
   const std::vector<std::filesystem::path> files = {file};
   if (const auto failures = plugin::probe_loading(files); !failures.empty())
     throw Error(failures.begin()->second.reason(), file.string(), failures.begin()->second.hint(file));

@@ -44,7 +44,7 @@ void handle(int signal) {
 
 } // namespace
 
-void record_faults(CallRecord& record) noexcept {
+void install_fault_handlers(CallRecord& record) noexcept {
   faults_of = &record;
   void* first = nullptr;
   backtrace(&first, 1); // loads the unwinder now: a handler must not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the plugin in which a probe process crashed. This also names calls that the engine does not record, such as
-// those between a layer and a kernel set.
+// Finds the plugin in which a probe process crashed. This also covers crashes in calls that the engine does not
+// record, such as those between a layer and a kernel set.
 //
 // Threads: the handler runs on the thread that crashed. Errors: none; if the stack has no frame of a plugin, nothing is
 // recorded.
@@ -10,8 +10,9 @@
 
 namespace triax::plugin {
 
-/// On a fault, the process writes the library of the innermost stack frame that may be a plugin's to
-/// `record.fault_file`, and then ends as before. Signals that have a handler (of a sanitizer) are not changed.
-void record_faults(CallRecord& record) noexcept;
+/// Installs signal handlers. On a fault, the handler writes the library of the innermost stack frame that may be a
+/// plugin's to `record.fault_file`, then takes the default action of the signal. Signals that have a handler (of a
+/// sanitizer) are not changed.
+void install_fault_handlers(CallRecord& record) noexcept;
 
 } // namespace triax::plugin

@@ -57,18 +57,21 @@ struct Found {
   std::vector<std::filesystem::path> shadowed;
 };
 
+/// The way in which a command lets the user add search folders, besides TRIAX_PLUGIN_PATH.
+enum class FolderChoice { none, key, flag }; // key: plugins.path of its run; flag: --path
+
+/// The next step where a plugin is not found.
+std::string add_folder_hint(FolderChoice choice);
+
 /// The entry `name` in the first folder that has one, even a dangling symlink, which load() then rejects. Throws Error
 /// with the searched folders and similar names. Its message begins with `plugin "name"`, so that a caller can prepend
 /// the table: `schedule.plugin "...`.
 /// The hint lists the installed plugins of `kind`; empty: of the kind whose prefix the name has.
-Found find(std::string_view name, const std::vector<SearchFolder>& folders, std::string_view kind = {});
+Found find(std::string_view name, const std::vector<SearchFolder>& folders, std::string_view kind = {},
+           FolderChoice choice = FolderChoice::none);
 /// The same, but empty if no folder has the entry. Throws Error for an invalid name, and for a folder that cannot be
 /// searched.
 std::optional<Found> try_find(std::string_view name, const std::vector<SearchFolder>& folders);
-
-/// The next step where a plugin is not found.
-inline constexpr const char* kAddFolder =
-    "correct the name, or name the plugin's folder: plugins.path in a run, --path, or TRIAX_PLUGIN_PATH";
 
 /// The names of the files of a kind, ascending: those with its prefix. Loads nothing.
 std::set<std::string> installed_names(std::string_view kind, const std::vector<SearchFolder>& folders);
@@ -78,7 +81,8 @@ std::string installed_text(std::string_view kind, const std::vector<SearchFolder
 /// Whether a command line's argument is the path of a plugin's file, not a name: it has a slash or ends with .so.
 bool is_path(std::string_view given);
 /// The file of a name or a path. Throws Error, also if the path does not exist.
-Found locate(std::string_view given, const std::vector<SearchFolder>& folders, std::string_view kind = {});
+Found locate(std::string_view given, const std::vector<SearchFolder>& folders, std::string_view kind = {},
+             FolderChoice choice = FolderChoice::none);
 
 /// Loads `file` and keeps it loaded; a second call returns the same result. `kind` may be empty (any).
 const Library& load(const std::filesystem::path& file, std::string_view kind);

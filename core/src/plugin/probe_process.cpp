@@ -104,7 +104,7 @@ ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput out
           [&](int answer) {
             record_->answer = answer;
             record_calls(&*record_);
-            record_faults(*record_);
+            install_fault_handlers(*record_);
             const RankActivity::Binding bound(record_->activity);
             return answer_of(body);
           },

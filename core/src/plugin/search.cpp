@@ -158,7 +158,15 @@ std::string installed_text(std::string_view kind, const std::vector<SearchFolder
   return text("installed {}: {}", kind_named(kind).plural, out.empty() ? "none" : out);
 }
 
-Found find(std::string_view name, const std::vector<SearchFolder>& folders, std::string_view kind) {
+std::string add_folder_hint(FolderChoice choice) {
+  const char* more = choice == FolderChoice::key    ? "plugins.path or "
+                     : choice == FolderChoice::flag ? "--path or "
+                                                    : "";
+  return text("correct the name, or name the plugin's folder with {}TRIAX_PLUGIN_PATH", more);
+}
+
+Found find(std::string_view name, const std::vector<SearchFolder>& folders, std::string_view kind,
+           FolderChoice choice) {
   if (std::optional<Found> found = try_find(name, folders)) return std::move(*found);
   std::vector<std::string> names;
   std::vector<std::string> looked_in;
@@ -167,19 +175,20 @@ Found find(std::string_view name, const std::vector<SearchFolder>& folders, std:
     looked_in.push_back(described(searched));
   }
   std::string near;
-  for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
+  for (const auto& candidate : nearest(name, names)) near += text("{}\"{}\"", near.empty() ? "" : " or ", candidate);
   if (kind.empty()) kind = kind_of(name);
-  throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
+  throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : text("; did you mean {}?", near)), {},
               text("looked in: {}\n  {}{}", listed_folders(looked_in),
-                   kind.empty() ? "" : installed_text(kind, folders) + "\n  ", kAddFolder));
+                   kind.empty() ? "" : installed_text(kind, folders) + "\n  ", add_folder_hint(choice)));
 }
 
 bool is_path(std::string_view given) {
   return given.find('/') != std::string_view::npos || given.ends_with(".so");
 }
 
-Found locate(std::string_view given, const std::vector<SearchFolder>& folders, std::string_view kind) {
-  if (!is_path(given)) return find(given, folders, kind);
+Found locate(std::string_view given, const std::vector<SearchFolder>& folders, std::string_view kind,
+             FolderChoice choice) {
+  if (!is_path(given)) return find(given, folders, kind, choice);
   std::error_code unreadable;
   if (fs::symlink_status(given, unreadable).type() == fs::file_type::not_found)
     throw Error("no such file", shortened(given), "triax plugins list shows the plugins that are found by name");

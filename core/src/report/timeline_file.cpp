@@ -185,11 +185,13 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
   if (!in) {
     const int why = errno;
     const std::vector<fs::path> others = timelines_in(folder);
-    throw Error(why == ENOENT ? "does not exist" : text("cannot be read: {}", errno_text(why)), file.string(),
-                !others.empty() ? text("the folder has the files of {} other ranks: copy this file from the machine of "
-                                       "the rank, or train again with log.timeline, in a folder that all ranks share",
-                                       others.size())
-                                : std::string("each rank of a run writes it after the step that log.timeline names"));
+    throw Error(
+        why == ENOENT ? "does not exist" : text("cannot be read: {}", errno_text(why)), file.string(),
+        !others.empty()
+            ? text("the folder has the files of {} other ranks: copy this file from the machine of "
+                   "the rank, or train again with log.timeline, in a folder that all ranks share",
+                   others.size())
+            : std::string("record a step first: triax train RUN.toml --set log.timeline=N, where N is a step to come"));
   }
   try {
     const nlohmann::json read = nlohmann::json::parse(in);

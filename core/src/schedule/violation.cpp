@@ -245,4 +245,10 @@ std::string Violation::reason(const Locator& locator) const {
   return Words(*this, locator).all();
 }
 
+std::string Violation::remedy() const {
+  const bool is_one = rule == Rule::before && others.at(0).stage >= 0;
+  if (!is_one) return {};
+  return text("{} {} before {}", others.at(0).position ? "move" : "add", action_text(others.at(0)), action_text(at));
+}
+
 } // namespace triax::schedule

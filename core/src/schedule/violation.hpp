@@ -103,6 +103,8 @@ struct Violation {
   bool is_of_slots() const noexcept { return rule >= Rule::slot_named; }
   /// "rank 2, action 3, 2B0: it needs 2F0, which comes later, at action 5"
   std::string reason(const Locator& locator = Locator()) const;
+  /// "move 2F0 before 2B0"; empty: no change of the order is known that ends the violation.
+  std::string remedy() const;
 };
 
 } // namespace triax::schedule

@@ -28,8 +28,9 @@ struct StagePlan {
 /// Passes take time in proportion to their FLOPs; transfers take no time; the actions at the end of a step are left
 /// out.
 struct StepEstimate {
-  double longer = 0;              // how much longer than with even stages, as a fraction of that step: 0.18 is 18 %
-  double idle = 0, even_idle = 0; // mean idle fraction of ranks: as it is, and with even stages
+  double longer = 0; // how much longer than with even stages, as a fraction of that step: 0.18 is 18 %
+  /// Mean fraction of the step in which a rank does not compute: as it is, and with even stages.
+  double bubble = 0, even_bubble = 0;
 };
 
 struct Balance {

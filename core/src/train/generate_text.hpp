@@ -35,7 +35,7 @@ enum class TextEnd : std::uint8_t {
   open,            // it still grows
   length,          // max_tokens
   context,         // the model has no more positions
-  stop,            // a stop text
+  stop,            // a stop sequence
   end_of_document, // one of GenerateOptions::ends
   signal
 };

@@ -88,7 +88,7 @@ class Search {
     if (!checked.refusals.empty() || checked.plans.empty()) return {{}, checked.refusals};
     const RankPlan& most = *std::ranges::max_element(checked.plans, {}, &RankPlan::bytes);
     MemoryPlan out{settings, most.bytes(), most.ranks.front(), {}};
-    if (checked.balance.step) out.idle = checked.balance.step->idle;
+    if (checked.balance.step) out.bubble = checked.balance.step->bubble;
     return {out, {}, checked.shares_accumulators, checked.saves_weights};
   }
 
@@ -192,7 +192,7 @@ Json found_json(const MemoryPlan& plan) {
           of_stages_json(settings.layers),
           plan.bytes,
           plan.rank,
-          plan.idle ? Json(*plan.idle) : Json()};
+          plan.bubble ? Json(*plan.bubble) : Json()};
 }
 MemoryPlan read_found(const Json& json) {
   MemoryPlan out{{json.at(0), json.at(1), read_of_stages<std::string>(json.at(2)), json.at(3),
@@ -200,7 +200,7 @@ MemoryPlan read_found(const Json& json) {
                  json.at(5),
                  json.at(6),
                  {}};
-  if (!json.at(7).is_null()) out.idle = json.at(7).get<double>();
+  if (!json.at(7).is_null()) out.bubble = json.at(7).get<double>();
   return out;
 }
 

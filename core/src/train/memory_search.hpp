@@ -30,9 +30,9 @@ struct MemorySettings {
 
 struct MemoryPlan {
   MemorySettings settings;
-  std::uint64_t bytes = 0;    // of the device of the rank that needs most
-  int rank = 0;               // it
-  std::optional<double> idle; // mean idle fraction of ranks by FLOPs; empty: not known
+  std::uint64_t bytes = 0;      // of the device of the rank that needs most
+  int rank = 0;                 // it
+  std::optional<double> bubble; // mean of the ranks by FLOPs, a fraction of the step; empty: not known
 };
 
 struct MemorySearch {

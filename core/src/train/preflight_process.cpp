@@ -59,7 +59,7 @@ Json balance_json(const Balance& balance) {
     stages.push_back({stage.pipeline, stage.layers, stage.parameters, stage.flops.forward, stage.flops.backward_input,
                       stage.flops.backward_weight});
   const auto& step = balance.step;
-  return {{"stages", stages}, {"step", step ? Json{step->longer, step->idle, step->even_idle} : Json()}};
+  return {{"stages", stages}, {"step", step ? Json{step->longer, step->bubble, step->even_bubble} : Json()}};
 }
 Balance read_balance(const Json& json) {
   Balance balance;

@@ -77,10 +77,11 @@ Refusals refuse_schedule(const config::RunConfig& run, const char* of,
   const std::string shown =
       all > schedule::kMaxShownViolations ? text("the first {}", schedule::kMaxShownViolations) : text("all {}", all);
   const std::string command = "\"triax schedule RUN.toml\", with the same --set,";
+  const std::string remedy = violations.front().remedy(), first = remedy.empty() ? "" : remedy + "; ";
   return make_refusal(ErrorCode::kInvalidSchedule, {"schedule.plugin"}, "schedule.plugin = \"{}\": {}{}",
                       run.schedule.name, of, violations.front().reason())
       .with_hint("{}",
-                 all == 1 ? text("{} repeats this check without devices and data", command)
+                 all == 1 ? text("{}{} repeats this check without devices and data", first, command)
                           : text("and {} more violation{}: {} lists {}", all - 1, all == 2 ? "" : "s", command, shown));
 }
 

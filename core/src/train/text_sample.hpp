@@ -5,7 +5,7 @@
 // Blocking: the constructor allocates; make() computes, and waits for the other ranks. Errors: Error; of a wrong
 // prompt, without a location: the caller knows that it is eval.sample.
 //
-// Stages and weights are those of the training, so that no weights are copied. What is drawn depends on train.seed and
+// Stages and weights are those of the training, so that no weights are copied. Sampling depends on train.seed and
 // the position only: the texts of two evaluations differ because the weights do.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI in this process. A process has one MPI rank and one life of MPI: from the first user until the last one ends.
+// MPI in this process. A process has one MPI rank and one lifetime of MPI: from the first user until the last one ends.
 // Each user has a separate communicator, so that messages of two backends never match. Users are created in the same
 // order on all ranks.
 //

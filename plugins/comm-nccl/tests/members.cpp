@@ -10,35 +10,31 @@
 
 namespace triax::test {
 
-triax::test::Communication communication(const Given& given) {
-  reset(given.rules);
-  triax::test::Communication out;
+Communication communication(const FakeNcclOptions& options) {
+  reset(options.rules);
+  Communication out;
   out.plugin = "comm-nccl";
-  out.options.set("edge_communicators", given.edge_communicators);
-  out.options.set("several_ranks_per_gpu", given.several_ranks_per_gpu);
-  out.options.set("register_buffers", given.register_buffers);
-  out.device = [process = given.process](int rank) {
+  out.options.set("edge_communicators", options.edge_communicators);
+  out.options.set("several_ranks_per_gpu", options.several_ranks_per_gpu);
+  out.options.set("register_buffers", options.register_buffers);
+  out.device = [process = options.process](int rank) {
     enter(process(rank));
     return make_fake_cuda_device(static_cast<std::uint64_t>(rank) + 1);
   };
   out.backend = [](const PluginContext& context) {
     return std::make_unique<triax::comm_nccl::NcclBackend>(context, fake_nccl());
   };
-  out.after = [may_be_wrong = given.may_be_wrong] {
-    if (!may_be_wrong) {
+  out.after = [expects_violations = options.expects_violations] {
+    if (!expects_violations) {
       EXPECT_THAT(violations(), ::testing::IsEmpty());
     }
-    EXPECT_EQ(counts().alive, 0) << "communicators that nobody ended";
+    EXPECT_EQ(counts().alive, 0) << "NCCL communicators not destroyed";
   };
   return out;
 }
 
-} // namespace triax::test
-
-namespace triax::test {
-
 Communication under_test() {
-  return test::communication();
+  return communication();
 }
 
 } // namespace triax::test

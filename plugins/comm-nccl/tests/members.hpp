@@ -13,23 +13,24 @@
 
 namespace triax::test {
 
-struct Given {
+/// Options of the plugin, and the behaviour of the fake NCCL.
+struct FakeNcclOptions {
   bool edge_communicators = false, several_ranks_per_gpu = false, register_buffers = false;
   FakeRules rules = {};
   std::function<FakeProcess(int rank)> process = [](int rank) {
     return FakeProcess{.rank = rank, .gpu = text("GPU {}", rank)};
   };
-  bool may_be_wrong = false; // the test checks the violations itself
+  bool expects_violations = false; // the test checks the violations itself
 };
 
 /// Also resets the fake.
-triax::test::Communication communication(const Given& given = {});
+Communication communication(const FakeNcclOptions& options = {});
 
-inline void run_members(const Layout& layout, const Given& given, const std::function<void(triax::test::Rank&)>& body) {
-  triax::test::run_ranks(layout, body, communication(given));
+inline void run_members(const Layout& layout, const FakeNcclOptions& options, const std::function<void(Rank&)>& body) {
+  run_ranks(layout, body, communication(options));
 }
-inline void run_members(int count, const Given& given, const std::function<void(triax::test::Rank&)>& body) {
-  run_members(Layout::ptd(1, count, 1), given, body);
+inline void run_members(int count, const FakeNcclOptions& options, const std::function<void(Rank&)>& body) {
+  run_members(Layout::ptd(1, count, 1), options, body);
 }
 
 } // namespace triax::test

@@ -40,10 +40,10 @@ TEST(Edges, EachIsInOneRoundAndAMemberInOneEdgeOfARound) {
 /// later send, as it would on one communicator.
 TEST(Edges, DoNotWaitForEachOther) {
   for (const int ranks : {2, 3, 4}) {
-    Given given;
-    given.edge_communicators = true;
-    given.rules.one_kernel_a_gpu = false;
-    run_members(Layout::ptd(ranks, 1, 1), given, [ranks](Rank& rank) {
+    FakeNcclOptions options;
+    options.edge_communicators = true;
+    options.rules.one_kernel_a_gpu = false;
+    run_members(Layout::ptd(ranks, 1, 1), options, [ranks](Rank& rank) {
       Communicator& comm = rank.join("pipeline");
       const int next = (rank.index() + 1) % ranks, before = (rank.index() + ranks - 1) % ranks;
       const std::unique_ptr<Stream> in = rank.device().make_stream("in"), out = rank.device().make_stream("out");
@@ -60,7 +60,7 @@ TEST(Edges, DoNotWaitForEachOther) {
 
 /// Without edge communicators, the fake finds the deadlock of this order: all receives first.
 TEST(Edges, WithoutThemTheSameOrderWouldHang) {
-  run_members(Layout::ptd(2, 1, 1), {.may_be_wrong = true}, [](Rank& rank) {
+  run_members(Layout::ptd(2, 1, 1), {.expects_violations = true}, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
     const int peer = 1 - rank.index();
     const std::unique_ptr<Stream> in = rank.device().make_stream("in"), out = rank.device().make_stream("out");
@@ -78,9 +78,9 @@ TEST(Edges, WithoutThemTheSameOrderWouldHang) {
 
 /// Several tensors of one boundary, and sets along several edges, which use the group's communicator.
 TEST(Edges, CarryBoundariesOfSeveralTensors) {
-  Given given;
-  given.edge_communicators = true;
-  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+  FakeNcclOptions options;
+  options.edge_communicators = true;
+  run_members(Layout::ptd(2, 1, 1), options, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
     const int peer = 1 - rank.index();
     const TensorView a = number(rank, 10 + rank.index()), b = number(rank, 20 + rank.index());
@@ -98,9 +98,9 @@ TEST(Edges, CarryBoundariesOfSeveralTensors) {
 
 TEST(Connections, OfNeighboursAreMadeWhenTheGroupIsJoined) {
   for (const bool edges : {false, true}) {
-    Given given;
-    given.edge_communicators = edges;
-    run_members(Layout::ptd(3, 1, 1), given, [](Rank& rank) {
+    FakeNcclOptions options;
+    options.edge_communicators = edges;
+    run_members(Layout::ptd(3, 1, 1), options, [](Rank& rank) {
       Communicator& comm = rank.join("pipeline");
       rank.store().add("joined", 1);
       while (rank.store().add("joined", 0) < 3) std::this_thread::yield();

@@ -131,9 +131,9 @@ TEST(Failures, AnAbortIsSentBeforeItHasFinished) {
 }
 
 TEST(Failures, AbortOfEdgesStopsThemToo) {
-  Given given;
-  given.edge_communicators = true;
-  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+  FakeNcclOptions options;
+  options.edge_communicators = true;
+  run_members(Layout::ptd(2, 1, 1), options, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
     if (rank.index() == 1) {
       rank.store().get("over", Rank::deadline());
@@ -213,9 +213,9 @@ TEST(Failures, LeavingIsReportedWithinALaunch) {
 
 TEST(Registration, IsOnlyOnRequest) {
   run_members(2, {}, [](Rank& rank) { EXPECT_EQ(find_extension<Registration>(rank.join("tensor")), nullptr); });
-  Given given;
-  given.register_buffers = given.edge_communicators = true;
-  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+  FakeNcclOptions options;
+  options.register_buffers = options.edge_communicators = true;
+  run_members(Layout::ptd(2, 1, 1), options, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
     EXPECT_EQ(comm.extension("another"), nullptr);
     auto* registration = find_extension<Registration>(comm);

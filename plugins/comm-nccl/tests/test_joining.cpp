@@ -70,20 +70,20 @@ TEST(Backend, RefusesEdgesForOtherAxes) {
 }
 
 TEST(Backend, RefusesAnNcclThatIsTooOld) {
-  Given given;
-  given.process = [](int rank) { return FakeProcess{rank, text("GPU {}", rank), NCCL_VERSION(2, 18, 5)}; };
-  const std::string what = error_of([&] { run_members(1, given, [](Rank& rank) { rank.backend(); }); });
+  FakeNcclOptions options;
+  options.process = [](int rank) { return FakeProcess{rank, text("GPU {}", rank), NCCL_VERSION(2, 18, 5)}; };
+  const std::string what = error_of([&] { run_members(1, options, [](Rank& rank) { rank.backend(); }); });
   EXPECT_EQ(what,
             "comm-nccl: the NCCL found here is 2.18.5, and 2.19.0 or newer is needed\n"
             "  install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
 }
 
 TEST(Joining, AVersionThatDiffersIsFoundBeforeNcclIsAsked) {
-  Given given;
-  given.process = [](int rank) {
+  FakeNcclOptions options;
+  options.process = [](int rank) {
     return FakeProcess{rank, text("GPU {}", rank), rank == 1 ? NCCL_VERSION(2, 20, 3) : NCCL_VERSION(2, 28, 9)};
   };
-  run_members(2, given, [](Rank& rank) {
+  run_members(2, options, [](Rank& rank) {
     EXPECT_THAT(join_error(rank), message_has(rank.index() == 0 ? "rank 1 has NCCL 2.20.3, rank 0 has 2.28.9"
                                                                 : "rank 0 has NCCL 2.28.9, rank 1 has 2.20.3"));
   });
@@ -91,9 +91,9 @@ TEST(Joining, AVersionThatDiffersIsFoundBeforeNcclIsAsked) {
 }
 
 TEST(Joining, TwoRanksOnOneGpuAreRefused) {
-  Given given;
-  given.process = [](int rank) { return FakeProcess{.rank = rank, .gpu = "0000:65:00.0"}; };
-  run_members(2, given, [](Rank& rank) {
+  FakeNcclOptions options;
+  options.process = [](int rank) { return FakeProcess{.rank = rank, .gpu = "0000:65:00.0"}; };
+  run_members(2, options, [](Rank& rank) {
     const std::string what = join_error(rank);
     EXPECT_THAT(what, AllOf(HasSubstr("rank 0 and rank 1 are on one GPU (0000:65:00.0)"), HasSubstr("group tensor.0")));
   });
@@ -201,10 +201,10 @@ TEST(Joining, AMemberThatNeverComesToNcclIsNamed) {
 }
 
 TEST(Joining, NcclMayTakeItsTime) {
-  Given given;
-  given.rules.polls = 1000;
-  given.edge_communicators = true;
-  run_members(Layout::ptd(3, 1, 1), given, [](Rank& rank) {
+  FakeNcclOptions options;
+  options.rules.polls = 1000;
+  options.edge_communicators = true;
+  run_members(Layout::ptd(3, 1, 1), options, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
     const TensorView view = rank.tensor<std::int32_t>(DType::i32, {1}, {1});
     rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
@@ -215,10 +215,10 @@ TEST(Joining, NcclMayTakeItsTime) {
 /// NCCL writes the edge's communicator when the split completes or its parent is aborted. The memory must exist until
 /// then, and the communicator must be ended.
 TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
-  Given given;
-  given.edge_communicators = true;
-  given.rules.split_polls = std::numeric_limits<int>::max();
-  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+  FakeNcclOptions options;
+  options.edge_communicators = true;
+  options.rules.split_polls = std::numeric_limits<int>::max();
+  run_members(Layout::ptd(2, 1, 1), options, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "pipeline");
     AbortFlag& interrupt = rank.device().abort_flag();
     std::thread left;

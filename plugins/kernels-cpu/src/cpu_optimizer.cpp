@@ -11,7 +11,8 @@ namespace triax::kernels_cpu {
 namespace {
 
 const StepScalars& scalars_of(const StepScalars* scalars, Op op) {
-  if (!scalars) throw Error(text("{}: the scalars of the step are missing", name_of(op)));
+  if (!scalars)
+    throw Error(text("{}: the scalars of the step are missing", name_of(op)), {}, "set `scalars` of its arguments");
   if (scalars->skip == 0 && scalars->step < 1)
     throw Error(text("{}: step {} is given; steps count from 1", name_of(op), scalars->step));
   return *scalars;
@@ -25,7 +26,7 @@ float inverse_correction(double beta, std::int64_t step) {
 
 // Single-threaded: it adds one number per parameter and tensor rank, and reads one per sample.
 void CpuKernels::do_step_control(const StepControl& args, const OpContext&) {
-  if (!args.scalars) throw Error("step_control: the scalars of the step are missing");
+  if (!args.scalars) throw Error("step_control: the scalars of the step are missing", {}, "set StepControl::scalars");
   const double *squares = args.squares.as<const double>(), *losses = args.losses.as<const double>();
   const std::int32_t* order = args.order.as<const std::int32_t>();
   double sum = 0;

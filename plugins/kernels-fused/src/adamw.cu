@@ -93,7 +93,8 @@ bool aligned_shard(const AdamW& args) {
 void launch_adamw(Op op, std::span<const AdamW> shards, const OpContext& context) {
   while (!shards.empty()) {
     const AdamW& first = shards.front();
-    if (!first.scalars) throw Error(text("{}: the scalars of the step are missing", name_of(op)));
+    if (!first.scalars)
+      throw Error(text("{}: the scalars of the step are missing", name_of(op)), {}, "set `scalars` of its arguments");
     AdamWTable table(first);
     shards = shards.subspan(table.add_group(shards, aligned_shard));
     if (table.parts() == 0) continue;

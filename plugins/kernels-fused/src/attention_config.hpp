@@ -25,7 +25,7 @@ namespace triax::kernels_fused {
 /// technical specifications).
 inline constexpr std::size_t kMinSharedLimit = 99 * 1024;
 
-/// kMinBlocks: resident blocks per multiprocessor for which nvcc limits registers (__launch_bounds__). Shared memory
+/// kMinBlocks: resident blocks per SM for which nvcc limits registers (__launch_bounds__). Shared memory
 /// may allow fewer, as sm_80 does for the backward of fp32 heads of more than 96 elements. kParts: number of blocks
 /// that share the columns of a tile's results, if the registers of one block cannot hold them all.
 template <class Element, int kHeadDim_, int kBlockM_, int kBlockN_, int kWarps_, int kMinBlocks_, int kParts_ = 1>

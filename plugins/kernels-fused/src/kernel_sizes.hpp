@@ -10,7 +10,7 @@ namespace triax::kernels_fused {
 
 inline constexpr unsigned kWarpSize = 32, kAllLanes = 0xFFFFFFFFu;
 inline constexpr unsigned kBlockSize = cuda::kThreads; // of all kernels but the tiled ones of attention
-/// Minimum of resident blocks per multiprocessor in `__launch_bounds__`: at most 128 registers for each of the 256
+/// Minimum of resident blocks per SM in `__launch_bounds__`: at most 128 registers for each of the 256
 /// threads. Without it, nvcc aims at more blocks, and spills.
 inline constexpr unsigned kMinBlocks = 2;
 

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const DropRow drop_row = input.template begin_row<Mapping>(row);
     // Two vectors in flight, not kInFlight: in 16 bits this takes 52 registers instead of 72 (sm_80), so four blocks
-    // are resident on a multiprocessor instead of three.
+    // are resident on an SM instead of three.
     constexpr int kBatch = 2;
     for_each_vec<T, Mapping, kBatch>(
         input.n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },

@@ -19,7 +19,7 @@ using std::chrono::microseconds;
 constexpr double kMax = 1e6;          // seconds; a longer operation is cut to this
 constexpr microseconds kTooShort{50}; // shorter waits are added to the next operation's
 constexpr microseconds kNap{100};     // longest sleep between two polls while a rank waits
-constexpr microseconds kSlice{1000};  // longest sleep without polling the transports: no network card advances them
+constexpr microseconds kSlice{1000};  // longest sleep without polling the transports: no NIC advances them
 
 void sleep_until(Clock::time_point when) {
   const auto since = when.time_since_epoch();

@@ -24,23 +24,23 @@ Refusals fits(const std::string& file, const PipelineShape& has, const PipelineS
   const auto add = [](std::string& out, const char* separator, const std::string& more) {
     out += (out.empty() ? "" : separator) + more;
   };
-  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& origin, const char* key,
-                           const std::vector<std::string>& set_by) {
+  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& origin,
+                           const char* assignment, const std::vector<std::string>& set_by) {
     if (of_file == of_run) return;
     keys.insert(keys.end(), set_by.begin(), set_by.end());
-    add(differs, "; ", text("{} = {}, not {}", letter, of_file, origin));
-    add(wanted, ", ", text("{} {}", key, of_file));
+    add(differs, "; ", text("{} = {} in the file, {} in the run", letter, of_file, origin));
+    add(wanted, ", ", text(assignment, of_file));
   };
-  compare("p", has.pipeline, run.pipeline, text("parallel.pipeline = {}", run.pipeline), "parallel.pipeline",
+  compare("p", has.pipeline, run.pipeline, text("parallel.pipeline = {}", run.pipeline), "parallel.pipeline = {}",
           {"parallel.pipeline"});
-  compare("v", has.chunks, run.chunks, text("parallel.chunks = {}", run.chunks), "parallel.chunks",
+  compare("v", has.chunks, run.chunks, text("parallel.chunks = {}", run.chunks), "parallel.chunks = {}",
           {"parallel.chunks"});
   compare("m", has.microbatches, run.microbatches,
-          text("the {} that batch.global, parallel.data and batch.micro give", run.microbatches),
-          "batch.global / (parallel.data x batch.micro)", {"batch.global", "parallel.data", "batch.micro"});
+          text("batch.global / (parallel.data x batch.micro) = {}", run.microbatches),
+          "batch.global = {} x parallel.data x batch.micro", {"batch.global", "parallel.data", "batch.micro"});
   if (differs.empty()) return {};
   return make_refusal(ErrorCode::kConflict, keys, "schedule.file: {} has another shape than the run: {}", file, differs)
-      .with_hint("use {}, or another file", wanted);
+      .with_hint("set {}, or name another file", wanted);
 }
 
 class File final : public Scheduler {

@@ -41,16 +41,17 @@ TEST_F(File, RefusesAFileOfAnotherShape) {
   const auto scheduler = holding("0F0,0B0\n1F0,1B0\n");
   const Refusals rank = scheduler->supports({4, 1, 1}), all = scheduler->supports({1, 2, 3});
   EXPECT_EQ(rank.front().message,
-            "schedule.file: " + path() + " has another shape than the run: p = 2, not parallel.pipeline = 4");
-  EXPECT_EQ(rank.front().hint, "use parallel.pipeline 2, or another file");
+            "schedule.file: " + path() +
+                " has another shape than the run: p = 2 in the file, parallel.pipeline = 4 in the run");
+  EXPECT_EQ(rank.front().hint, "set parallel.pipeline = 2, or name another file");
   EXPECT_EQ(all.front().message,
             "schedule.file: " + path() +
-                " has another shape than the run: p = 2, not parallel.pipeline = 1; v = 1, not "
-                "parallel.chunks = 2; m = 1, not the 3 that batch.global, parallel.data and batch.micro "
-                "give");
+                " has another shape than the run: p = 2 in the file, parallel.pipeline = 1 in the run; v = 1 in the "
+                "file, parallel.chunks = 2 in the run; m = 1 in the file, batch.global / (parallel.data x batch.micro) "
+                "= 3 in the run");
   EXPECT_EQ(all.front().hint,
-            "use parallel.pipeline 2, parallel.chunks 1, batch.global / (parallel.data x batch.micro) 1, or another "
-            "file");
+            "set parallel.pipeline = 2, parallel.chunks = 1, batch.global = 1 x parallel.data x batch.micro, or name "
+            "another file");
 }
 
 /// Without waiting for data: a run reads the file several times.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Life of a backend and its communicators: what it declares, joining, several groups.
+// Lifetime of a backend and its communicators: what it declares, joining, several groups.
 #include <memory>
 #include <string>
 #include <vector>

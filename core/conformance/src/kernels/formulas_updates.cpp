@@ -13,7 +13,8 @@ namespace triax::conformance::formulas {
 namespace {
 
 const StepScalars& scalars_of_step(const StepScalars* scalars, Op op) {
-  TRIAX_REQUIRE(scalars != nullptr, "{}: the scalars of the step are missing", name_of(op));
+  TRIAX_REQUIRE(scalars != nullptr, "{}: the scalars of the step are missing; set `scalars` of its arguments",
+                name_of(op));
   TRIAX_REQUIRE(scalars->skip != 0 || scalars->step >= 1, "{}: step {} is given; steps count from 1", name_of(op),
                 scalars->step);
   return *scalars;
@@ -41,7 +42,7 @@ void compute(const Nonfinite& args) {
 }
 
 void compute(const StepControl& args) {
-  TRIAX_REQUIRE(args.scalars != nullptr, "step_control: the scalars of the step are missing");
+  TRIAX_REQUIRE(args.scalars != nullptr, "step_control: the scalars of the step are missing; set StepControl::scalars");
   double sum = 0;
   for (std::int64_t i = 0; i < args.order.elements(); ++i)
     sum += element(args.squares, args.order.as<const std::int32_t>()[i]);

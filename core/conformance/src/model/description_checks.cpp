@@ -24,7 +24,7 @@ std::string local_text_of(const ParamSpec& spec) {
 }
 
 std::string text_of(const TensorSpec& spec) {
-  return text("{} {}{}, life {}, sharded {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
+  return text("{} {}{}, lifetime {}, sharded {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
               static_cast<int>(spec.life), spec.sharded, spec.row_dim);
 }
 
@@ -32,7 +32,7 @@ std::vector<std::string> description_of(const Layer& layer) {
   std::vector<std::string> out = {std::string(layer.name())};
   for (const ParamSpec& spec : layer.params()) out.push_back(local_text_of(spec));
   for (const StashSpec& spec : layer.stash())
-    out.push_back(text("{} {}{}, life {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
+    out.push_back(text("{} {}{}, lifetime {}, rows {}", spec.name, name_of(spec.dtype), spec.shape,
                        static_cast<int>(spec.life), spec.row_dim));
   for (const TensorSpec& spec : layer.inputs()) out.push_back("input " + text_of(spec));
   for (const TensorSpec& spec : layer.outputs()) out.push_back("output " + text_of(spec));
@@ -220,7 +220,7 @@ void check_boundary(const Layer& producer, const Layer& consumer, const std::str
                   text_of(*input));
     report.expect(
         input->life != Life::input_only && input->life != Life::input_to_weight && input->life != Life::sequence,
-        "{}: the input \"{}\" of {} begins with the forward, its life cannot", at, input->name, consumer.name());
+        "{}: the input \"{}\" of {} begins with the forward, its lifetime cannot", at, input->name, consumer.name());
   }
   const auto outputs = producer.outputs();
   for (const TensorSpec& input : inputs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that passes read and write, and when: old bytes, guards, lives, streams, allocations.
+// Memory that passes read and write, and when: old bytes, guards, lifetimes, streams, allocations.
 #include <algorithm>
 
 #include "dry_run_model.hpp"
@@ -60,7 +60,7 @@ void writes_only_its_tensors(const ModelSubject& subject, Report& report) {
   }
 }
 
-/// A tensor of a layer with its life.
+/// A tensor of a layer with its lifetime.
 struct Lived {
   std::string name;
   TensorView view;
@@ -84,7 +84,7 @@ const char* text_of(Life life) {
   return kNames[static_cast<std::size_t>(life)];
 }
 
-/// The layer's results if one tensor holds NaN whenever it is outside of its life.
+/// The layer's results if one tensor holds NaN whenever it is outside of its lifetime.
 Tensors results_without(ModelRun& run, std::size_t at, const Lived* lived) {
   run.fill_boundaries(at);
   run.clear_gradients();
@@ -107,7 +107,7 @@ void lives_are_kept(const ModelSubject& subject, Report& report) {
       const Tensors expected = results_without(run, at, nullptr);
       for (const Lived& lived : tensors_with_lives(run, at))
         expect_equal(report, shape,
-                     text("if {} of {} holds NaN outside of its life ({})", lived.name, run.model().name(at),
+                     text("if {} of {} holds NaN outside of its lifetime ({})", lived.name, run.model().name(at),
                           text_of(lived.life)),
                      results_without(run, at, &lived), expected);
     }
@@ -120,7 +120,7 @@ void views_may_be_empty(const ModelSubject& subject, Report& report) {
     expected.train();
     run.settings().as_engine = true;
     run.train();
-    expect_equal(report, shape, "if views are empty outside of a tensor's life", run.results(), expected.results());
+    expect_equal(report, shape, "if views are empty outside of a tensor's lifetime", run.results(), expected.results());
   }
 }
 

@@ -34,12 +34,12 @@ struct CallSettings {
   bool dropout = true;
   double loss_gradient = 0.0625; // a power of two: exact
   std::optional<float> loss_scale;
-  bool as_engine = false; // views of tensors outside their life are empty
+  bool as_engine = false; // views of tensors outside their lifetime are empty
 };
 
 inline constexpr std::byte kNaN{0xFF}; // as every byte of a floating number
 
-/// Whether a tensor with this life can be used in a pass.
+/// Whether a tensor with this lifetime can be used in a pass.
 bool exists_in(Life life, Pass pass);
 
 class ModelRun {

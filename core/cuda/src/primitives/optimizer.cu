@@ -89,7 +89,8 @@ __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* wo
 
 template <class Scalars>
 Scalars* given(Scalars* scalars, Op op) {
-  if (!scalars) throw Error(text("{}: the scalars of the step are missing", name_of(op)));
+  if (!scalars)
+    throw Error(text("{}: the scalars of the step are missing", name_of(op)), {}, "set `scalars` of its arguments");
   return scalars;
 }
 

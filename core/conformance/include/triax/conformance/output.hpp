@@ -20,7 +20,7 @@ std::string clause_text(const std::string& id);
 class TextOutput {
  public:
   /// `subject`: what is tested, such as "comm-mine, ranks as threads".
-  TextOutput(std::ostream& to, std::string subject) : to_(to), subject_(std::move(subject)) {}
+  TextOutput(std::ostream& out, std::string subject) : out_(out), subject_(std::move(subject)) {}
 
   /// Writes the first lines, before the first check.
   void begin(std::size_t checks);
@@ -32,7 +32,7 @@ class TextOutput {
  private:
   void ended(const Result& result);
 
-  std::ostream& to_;
+  std::ostream& out_;
   const std::string subject_;
 };
 
