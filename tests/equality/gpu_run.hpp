@@ -26,6 +26,26 @@
 namespace triax::equality {
 
 class GpuRun : public ::testing::Test {
+ public:
+  /// Whether keys_of() describes the case. GPUs have no offloaded state, and rows come from schedulers only.
+  static bool has_keys(const Case& run) {
+    return !run.through_file && !run.split_backward && !run.offload && run.split.empty();
+  }
+  /// Values of --set for the case. The model has dropout, and four heads.
+  static std::string keys_of(const Case& run, const std::string& comm) {
+    std::string out = text(
+        "parallel.pipeline={} parallel.tensor={} parallel.data={} parallel.chunks={} parallel.scatter_gather={} "
+        "batch.micro={} batch.global={} schedule.plugin={} kernels.plugin={} model.layers={} comm.plugin={}",
+        run.pipeline, run.tensor, run.data, run.chunks, run.scatter_gather, run.micro, run.samples(), run.scheduler,
+        run.kernels, run.layers, comm);
+    if (run.group > 0) out += text(" schedule.group={}", run.group);
+    if (run.sequence_parallel) out += " parallel.sequence=true";
+    if (run.recompute) out += " memory.recompute=full";
+    if (run.partition) out += " memory.partition_activations=true";
+    if (!run.shard.empty()) out += " optimizer.shard=" + run.shard;
+    return out;
+  }
+
  protected:
   void SetUp() override {
     if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
@@ -39,20 +59,6 @@ class GpuRun : public ::testing::Test {
               0);
   }
   bool has_gpus_for(const Case& run) const { return run.world() <= gpus_ * ranks_per_gpu_; }
-
-  /// Values of --set for the case. The model has dropout, and four heads.
-  static std::string keys_of(const Case& run, const std::string& comm) {
-    std::string out = text(
-        "parallel.pipeline={} parallel.tensor={} parallel.data={} parallel.chunks={} parallel.scatter_gather={} "
-        "batch.micro={} batch.global={} schedule.plugin={} kernels.plugin={} model.layers={} comm.plugin={}",
-        run.pipeline, run.tensor, run.data, run.chunks, run.scatter_gather, run.micro, run.samples(), run.scheduler,
-        run.kernels, run.layers, comm);
-    if (run.group > 0) out += text(" schedule.group={}", run.group);
-    if (run.sequence_parallel) out += " parallel.sequence=true";
-    if (run.recompute) out += " memory.recompute=full";
-    if (run.partition) out += " memory.partition_activations=true";
-    return out;
-  }
 
   /// The arguments of `triax`, for a run into `run_folder` (relative to folder()).
   static std::string train_arguments(const std::string& keys, const std::string& run_folder) {

@@ -2,6 +2,8 @@
 // The bits of runs on GPUs: over each GPU kernel set and communicator, pipeline size, chunks, schedule, captured steps
 // and a communicator for each edge change no bit of losses and norms. A loss depends on all weights, and a norm on all
 // gradients. Cases that need more GPUs than there are are left out.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +12,9 @@
 
 namespace triax::equality {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kNccl = "comm-nccl";
 constexpr const char* kUcx = "comm-ucx";
@@ -28,6 +33,7 @@ class OnGpus : public GpuRun {
   void expect_bits(const std::vector<Case>& cases, const std::string& comm, const std::string& more = "",
                    const std::string& more_of_case = "") {
     for (const Case& run : cases) {
+      ASSERT_TRUE(has_keys(run)) << to_text(run);
       if (!has_gpus_for(run)) continue;
       const std::vector<nlohmann::json>& want = expected(run, comm, more);
       const std::vector<nlohmann::json> got = records(keys_of(run, comm) + more + more_of_case, run.world());
@@ -41,6 +47,7 @@ class OnGpus : public GpuRun {
     run.pipeline = run.chunks = 1;
     run.scheduler = "sched-gpipe";
     run.group = 0;
+    run.shard.clear();
     run.scatter_gather = run.recompute = run.partition = false;
     const std::string keys = keys_of(run, comm) + more;
     const auto [at, is_new] = known_.try_emplace(keys);
@@ -57,12 +64,12 @@ class OnGpus : public GpuRun {
 };
 
 /// Cases of test_equality with these tensor and data sizes: with pipelines alone each schedule once, else two cases;
-/// all of them with scripts/equality --all. On GPUs, rows come from schedulers only.
+/// all of those that GPUs can run with scripts/equality --all.
 std::vector<Case> cases_of(int tensor, int data) {
   std::vector<Case> out;
   std::set<std::string> taken;
   for (Case run : pipeline_cases(tensor, data)) {
-    if (run.through_file || run.split_backward || run.pipeline == 1) continue;
+    if (!GpuRun::has_keys(run) || run.pipeline == 1) continue;
     if (!all_asked()) {
       if (!taken.insert(run.scheduler).second) continue;
       if (tensor * data > 1 && taken.size() > 2) break;
@@ -94,6 +101,20 @@ TEST_P(AnyPipeline, ChunksAndScheduleChangeNoBit) {
   expect_bits(cases, kUcx, keys);
   expect_bits(with_cublas(cases), kUcx, keys);
 #endif
+}
+
+/// A key that is missing would leave a run that its name does not describe.
+TEST(GpuCases, KeysNameAllThatACaseDivides) {
+  const Case whole{.pipeline = 2, .data = 2};
+  EXPECT_THAT(GpuRun::keys_of(whole, kNccl), Not(HasSubstr("optimizer.shard")));
+  for (const char* shard : {"states", "gradients", "parameters"}) {
+    Case run = whole;
+    run.shard = shard;
+    EXPECT_THAT(GpuRun::keys_of(run, kNccl), HasSubstr(text(" optimizer.shard={}", shard)));
+  }
+  Case run = whole;
+  run.offload = true;
+  EXPECT_FALSE(GpuRun::has_keys(run));
 }
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, AnyPipeline,
@@ -196,6 +217,17 @@ TEST_F(OnGpus, WithDividedParameters) {
   const std::string keys = " train.precision=bf16 eval.every=4 eval.sample=line eval.sample_tokens=3";
   expect_bits({run}, kNccl, keys, " optimizer.shard=parameters");
   expect_bits({run}, kNccl, keys, " optimizer.shard=parameters train.cuda_graph=true");
+}
+
+/// Each rank of the data group keeps and updates its part, and with gradients also receives only that part of the sums.
+TEST_F(OnGpus, WithDividedStatesAndGradients) {
+  Case run{2, 1, 2, 2, "sched-interleaved", 1, 4, "kernels-fused", 4};
+  std::vector<Case> cases;
+  for (const char* shard : {"states", "gradients"}) {
+    run.shard = shard;
+    cases.push_back(run);
+  }
+  expect_bits(cases, kNccl, kBf16);
 }
 
 #ifdef TRIAX_WITH_UCX

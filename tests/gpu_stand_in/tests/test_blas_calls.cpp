@@ -147,6 +147,18 @@ TEST_F(Blas, AHandleIsOfItsDeviceUntilItIsDestroyed) {
           [&] { return cublasSetMathMode(other, CUBLAS_DEFAULT_MATH); });
 }
 
+TEST(BlasStatus, NamesAndTextsAreThoseOfCublas) {
+  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_SUCCESS), "CUBLAS_STATUS_SUCCESS");
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_SUCCESS), "success");
+  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_EXECUTION_FAILED), "CUBLAS_STATUS_EXECUTION_FAILED");
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_EXECUTION_FAILED), "the function failed to launch on the GPU");
+  EXPECT_STREQ(cublasGetStatusName(CUBLAS_STATUS_LICENSE_ERROR), "CUBLAS_STATUS_LICENSE_ERROR");
+  EXPECT_STREQ(cublasGetStatusString(CUBLAS_STATUS_NOT_SUPPORTED), "the requested functionality is not supported");
+  const auto unknown = std::bit_cast<cublasStatus_t>(99);
+  EXPECT_STREQ(cublasGetStatusName(unknown), "unrecognized status");
+  EXPECT_STREQ(cublasGetStatusString(unknown), "unrecognized status");
+}
+
 // 0 if C, a product of 2 x 1 x 3 with each compute type, is zero, and what is behind it unchanged.
 int zero_product() {
   float* data = nullptr;

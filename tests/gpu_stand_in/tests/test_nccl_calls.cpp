@@ -8,6 +8,7 @@
 namespace triax::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
@@ -195,6 +196,42 @@ TEST_F(Nccl, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(version, NCCL_VERSION_CODE);
     EXPECT_STREQ(ncclGetErrorString(ncclInProgress), "NCCL operation in progress");
     EXPECT_STREQ(ncclGetErrorString(ncclNumResults), "unknown result code");
+  });
+}
+
+TEST_F(Nccl, CallsInPlaceUseEachRanksPart) {
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(8, 1.0f + static_cast<float>(rank.number));
+    float* own = data + 4 * rank.number;
+    const ncclComm_t comm = rank.comms[0];
+    const cudaStream_t stream = rank.streams[0];
+    EXPECT_EQ(ncclReduceScatter(data, own, 4, ncclFloat, ncclSum, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclAllGather(own, data, 4, ncclFloat, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclAllGather(data + 4, data + 4, 0, ncclFloat, comm, stream), ncclSuccess);
+    ok(rank.finish());
+    EXPECT_THAT(values_of(data, 8), Each(3.0f));
+  });
+  EXPECT_EQ(printed, "");
+}
+
+TEST_F(Nccl, RefusesBuffersThatOverlapOtherwise) {
+  run(1, [](Rank& rank) {
+    if (rank.number == 0) return;
+    float* data = filled(16, 1);
+    const ncclComm_t comm = rank.comms[0];
+    const cudaStream_t stream = rank.streams[0];
+    const auto refused = [&](const std::string& text, ncclResult_t result) {
+      EXPECT_EQ(result, ncclInvalidArgument) << text;
+      EXPECT_THAT(ncclGetLastError(comm), AllOf(HasSubstr("overlaps recvbuff"), HasSubstr(text)));
+    };
+    const std::string equal = "needs sendbuff == recvbuff on rank 1";
+    refused("sendbuff (32 bytes at byte 0 of ", ncclAllReduce(data, data + 2, 8, ncclFloat, ncclSum, comm, stream));
+    refused("recvbuff (32 bytes at byte 8 of ", ncclAllReduce(data, data + 2, 8, ncclFloat, ncclSum, comm, stream));
+    refused(equal, ncclAllReduce(data + 7, data, 8, ncclFloat, ncclSum, comm, stream));
+    refused(equal, ncclBroadcast(data, data + 2, 8, ncclFloat, 1, comm, stream));
+    refused("needs sendbuff == recvbuff + 32 bytes on rank 1", ncclAllGather(data, data, 8, ncclFloat, comm, stream));
+    refused("needs sendbuff + 32 bytes == recvbuff on rank 1",
+            ncclReduceScatter(data, data, 8, ncclFloat, ncclSum, comm, stream));
   });
 }
 

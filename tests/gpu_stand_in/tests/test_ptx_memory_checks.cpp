@@ -133,6 +133,24 @@ TEST(PtxMemoryChecks, FindsABlockThatReadsAnotherBlocksWrite) {
   EXPECT_EQ(twin.error_of("k", {2}, {32}, {other, other}), "");
 }
 
+TEST(PtxMemoryChecks, FindsHazardsInPinnedMemory) {
+  // Each block writes its number, at this thread's word or at the first one of the buffer.
+  const std::string text = "st.global.u32 [%b], %r1;";
+  std::vector<std::uint32_t> pinned(69);
+  Machine twin(kernel(text)), fault(kernel("ld.param.u64 %b, [second];\n" + text));
+  const auto at = reinterpret_cast<std::uint64_t>(pinned.data());
+  for (Machine* m : {&twin, &fault}) {
+    m->launch.threads = 1;
+    m->memory.attach_host(pinned.data(), 4 * pinned.size() - 1, "pinned");
+  }
+  EXPECT_EQ(twin.error_of("k", {2}, {32}, {at, at}), "");
+  EXPECT_EQ(twin.error_of("k", {2}, {32}, {at, at + 16}), "") << "the first launch has ended";
+  EXPECT_THAT(fault.error_of("k", {2}, {32}, {at, at}),
+              AllOf(HasSubstr("writes another value than was written by block 0"), HasSubstr("byte 0 of pinned")));
+  EXPECT_TRUE(fault.memory.detach_host(pinned.data()));
+  EXPECT_THAT(fault.error_of("k", {2}, {32}, {at, at}), HasSubstr("in no allocation"));
+}
+
 TEST(PtxMemoryChecks, LaunchesThatRunAtTheSameTimeHaveHazards) {
   const std::string text = "st.global.u32 [%b], 7;";
   Machine m(kernel(text));

@@ -79,6 +79,7 @@ TEST(PtxReader, RefusesStatementsByName) {
       {"ld.global.v2.u64 {%x}, [%x];", "not supported with these types"},
       {"atom.u32.add %r0, [%x], 1;", "not supported with these types"}, // a generic address
       {"red.global.add.f16 [%x], %r0;", "not supported with these types"},
+      {"red.global.add.noftz.f32 [%x], %f;", "unknown modifier .noftz"}, // PTX has it for 16 bits only
       {"cvta.u64 %x, %x;", "not supported with these types"},
       {"/* no end", "comment without an end"},
       {"\"no end", "string without an end"}};

@@ -143,12 +143,31 @@ TEST_F(RuntimeGraphs, WorkThatIsNotCapturedCannotBeWaitedFor) {
 }
 
 TEST_F(RuntimeGraphs, CapturedEventsCannotBeWaitedForByTheHost) {
+  cudaEvent_t timed = nullptr;
+  ok(cudaEventCreate(&timed));
+  float milliseconds = 0;
+  const std::pair<const char*, std::function<cudaError_t()>> calls[] = {
+      {"cudaEventQuery", [&] { return cudaEventQuery(event); }},
+      {"cudaEventSynchronize", [&] { return cudaEventSynchronize(event); }},
+      {"cudaEventElapsedTime", [&] { return cudaEventElapsedTime(&milliseconds, timed, timed); }}};
+  for (const auto& [name, call] : calls) {
+    begin();
+    ok(cudaEventRecord(event, a));
+    ok(cudaEventRecord(timed, a));
+    refused(cudaErrorCapturedEvent, "recorded in a capture", call);
+    refused(cudaErrorStreamCaptureInvalidated, std::string(name) + " was called for a captured event",
+            [&] { return kernels.launch("append", 1, 1, 0, a, p, 1u); });
+    refused(cudaErrorStreamCaptureInvalidated, std::string(name) + " was called for a captured event",
+            [&] { return end_result(); });
+  }
+}
+
+TEST_F(RuntimeGraphs, CapturedEventsEndWithTheirCapture) {
   begin();
   ok(cudaEventRecord(event, a));
-  refused(cudaErrorCapturedEvent, "recorded in a capture", [&] { return cudaEventQuery(event); });
-  refused(cudaErrorCapturedEvent, "recorded in a capture", [&] { return cudaEventSynchronize(event); });
   end();
   refused(cudaErrorCapturedEvent, "has ended", [&] { return cudaStreamWaitEvent(b, event, 0); });
+  refused(cudaErrorCapturedEvent, "recorded in a capture", [&] { return cudaEventQuery(event); });
 }
 
 TEST_F(RuntimeGraphs, WaitsOfTheHostCannotBeCaptured) {

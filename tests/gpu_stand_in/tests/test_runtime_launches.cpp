@@ -129,6 +129,33 @@ TEST_F(RuntimeLaunches, ThatFailMakeAllLaterCallsFail) {
   ok(cudaMalloc(&address, 4));
 }
 
+TEST_F(RuntimeLaunches, ThatAreRefusedLeaveTheLastErrorOnce) {
+  EXPECT_EQ(kernels.launch("empty", 0, 1, 0, nullptr), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidConfiguration) << "a look leaves the error";
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(RuntimeErrors, NamesAndTextsAreThoseOfCuda) {
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorIllegalAddress), "cudaErrorIllegalAddress");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorIllegalAddress), "an illegal memory access was encountered");
+  EXPECT_STREQ(cudaGetErrorString(cudaSuccess), "no error");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+  const auto unknown = static_cast<cudaError_t>(12345);
+  EXPECT_STREQ(cudaGetErrorName(unknown), "unrecognized error code");
+  EXPECT_STREQ(cudaGetErrorString(unknown), "unrecognized error code");
+}
+
+TEST(RuntimeVersions, AreThoseOfTheHeaders) {
+  int driver = 0, runtime = 0;
+  EXPECT_EQ(cudaDriverGetVersion(&driver), cudaSuccess);
+  EXPECT_EQ(cudaRuntimeGetVersion(&runtime), cudaSuccess);
+  EXPECT_EQ(driver, CUDART_VERSION);
+  EXPECT_EQ(runtime, CUDART_VERSION);
+}
+
 TEST_F(RuntimeLaunches, MisalignedAccessesHaveTheirError) {
   std::uint32_t* p = allocate(2);
   ok(cudaMemset(p, 0, 8));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL calls: collectives, sends and receives, groups.
+#include <algorithm>
+
 #include "group.hpp"
 #include "reduction.hpp"
 
@@ -31,11 +33,34 @@ std::size_t width_of(ncclDataType_t type) {
   throw NcclError(ncclInvalidArgument, "the stand-in does not know type " + std::to_string(type));
 }
 
+std::string plus(std::uint64_t bytes) {
+  return bytes == 0 ? "" : " + " + std::to_string(bytes) + " bytes";
+}
+
 struct Buffers {
   const void* input;
   void* output;
   std::size_t input_count, output_count; // elements
 };
+
+// Of buffers that overlap, NCCL defines only its in-place operations: sendbuff is recvbuff, or one of them is this
+// rank's part of the other (NCCL user guide, "In-place Operations").
+void check_overlap(const Request& r) {
+  if (r.input_bytes == 0 || r.output_bytes == 0) return;
+  const auto send = reinterpret_cast<std::uint64_t>(r.input), receive = reinterpret_cast<std::uint64_t>(r.output);
+  if (send >= receive + r.output_bytes || receive >= send + r.input_bytes) return;
+  const auto rank = static_cast<std::uint64_t>(r.communicator->rank);
+  const auto kind = r.call.kind;
+  const std::uint64_t part = rank * std::min(r.input_bytes, r.output_bytes);
+  const std::uint64_t in_receive = kind == Collective::kAllGather ? part : 0,
+                      in_send = kind == Collective::kReduceScatter ? part : 0;
+  if (send + in_send == receive + in_receive) return;
+  throw NcclError(ncclInvalidArgument, "sendbuff (" + std::to_string(r.input_bytes) + " bytes at " +
+                                           describe_memory(r.input) + ") overlaps recvbuff (" +
+                                           std::to_string(r.output_bytes) + " bytes at " + describe_memory(r.output) +
+                                           "), and the call is not in place: that needs sendbuff" + plus(in_send) +
+                                           " == recvbuff" + plus(in_receive) + " on rank " + std::to_string(rank));
+}
 
 void collective(const char* name, ncclComm_t handle, const CollectiveCall& call, const Buffers& buffers,
                 cudaStream_t stream) {
@@ -58,6 +83,7 @@ void collective(const char* name, ncclComm_t handle, const CollectiveCall& call,
   request.output_bytes = buffers.output_count * width;
   check_buffer(c, request.input, request.input_bytes, "sendbuff");
   check_buffer(c, request.output, request.output_bytes, "recvbuff");
+  check_overlap(request);
   add_to_group(std::move(request), stream);
 }
 

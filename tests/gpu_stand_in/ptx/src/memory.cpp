@@ -40,6 +40,14 @@ void clear(std::uint8_t* at, std::size_t bytes) {
   std::memset(reinterpret_cast<void*>(end), 0, reinterpret_cast<std::uintptr_t>(at) + bytes - end);
 }
 
+// Of host memory: write tags, then as many read tags.
+std::size_t count_of_tags(std::size_t bytes) {
+  return bytes / 2 + 1;
+}
+std::size_t bytes_of_host_tags(std::size_t bytes) {
+  return 2 * sizeof(std::uint32_t) * count_of_tags(bytes);
+}
+
 } // namespace
 
 DeviceMemory::DeviceMemory(std::size_t capacity_bytes, std::string name)
@@ -71,6 +79,9 @@ void DeviceMemory::reserve() {
 }
 
 DeviceMemory::~DeviceMemory() {
+  for (const auto& [address, each] : live_) {
+    if (each.host) munmap(each.host_tags, bytes_of_host_tags(each.bytes));
+  }
   munmap(reinterpret_cast<void*>(base_), arena_bytes_);
   munmap(alias_, arena_bytes_);
   munmap(written_, arena_bytes_);
@@ -132,13 +143,15 @@ bool DeviceMemory::unmap(std::uint64_t address) {
 void DeviceMemory::attach_host(void* pointer, std::size_t bytes, std::string name) {
   std::unique_lock lock(mutex_);
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
-  live_[address] = {address, bytes, std::move(name), true};
+  void* tags = map_or_throw(bytes_of_host_tags(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  live_[address] = {address, bytes, std::move(name), true, static_cast<std::uint32_t*>(tags)};
 }
 
 bool DeviceMemory::detach_host(void* pointer) {
   std::unique_lock lock(mutex_);
   const auto found = live_.find(reinterpret_cast<std::uint64_t>(pointer));
   if (found == live_.end() || !found->second.host) return false;
+  munmap(found->second.host_tags, bytes_of_host_tags(found->second.bytes));
   live_.erase(found);
   generation_.store(new_generation(), std::memory_order_release);
   return true;
@@ -148,7 +161,10 @@ MemoryRange DeviceMemory::find_range(std::uint64_t address) const {
   const auto found = find(address);
   if (!found) return {};
   const std::uint64_t at = found->address;
-  if (found->host) return {at, found->bytes, reinterpret_cast<std::byte*>(at), nullptr, nullptr, nullptr};
+  if (found->host) {
+    std::uint32_t* tags = found->host_tags;
+    return {at, found->bytes, reinterpret_cast<std::byte*>(at), nullptr, tags, tags + count_of_tags(found->bytes)};
+  }
   return {at, found->bytes, alias(at), written(at), write_tags(at), read_tags(at)};
 }
 
@@ -205,6 +221,9 @@ std::uint32_t DeviceMemory::new_tags(std::uint32_t count) {
   if (next_tag_ + count >= 0xFFFFFFFFu) {
     clear(reinterpret_cast<std::uint8_t*>(write_tags_), 2 * arena_bytes_);
     clear(reinterpret_cast<std::uint8_t*>(read_tags_), 2 * arena_bytes_);
+    for (auto& [address, each] : live_) {
+      if (each.host) clear(reinterpret_cast<std::uint8_t*>(each.host_tags), bytes_of_host_tags(each.bytes));
+    }
     next_tag_ = 1;
   }
   const auto first = static_cast<std::uint32_t>(next_tag_);

@@ -23,7 +23,7 @@ constexpr std::string_view kMemoryModifiers =
     "L1::no_allocate "
     "L1::evict_last L1::evict_first L2::128B L2::64B L2::256B";
 constexpr std::string_view kAtomicModifiers =
-    "global shared add inc dec exch cas min max and or xor relaxed acquire release acq_rel gpu sys cta rn noftz";
+    "global shared add inc dec exch cas min max and or xor relaxed acquire release acq_rel gpu sys cta rn";
 
 const std::map<std::string_view, Known>& known_opcodes() {
   static const std::map<std::string_view, Known> known = {

@@ -40,13 +40,19 @@ cudaError_t make_event(const char* name, cudaEvent_t* event, unsigned flags) {
   });
 }
 
-// Throws CallError if the event cannot be waited for by the host.
-MarkerPtr marker_of(Event& event) {
+// Throws CallError if the event cannot be waited for by the host. A captured event is not one of work that runs: to
+// query or to synchronize it invalidates the capture (CUDA Programming Guide, "Prohibited and Unhandled Operations" and
+// "Invalidation").
+MarkerPtr marker_of(Event& event, const std::string& call) {
   std::lock_guard lock(event.mutex);
   if (!event.recorded) {
     throw CallError(cudaErrorInvalidValue, "the event was never recorded: CUDA does not wait then");
   }
-  if (event.captured) throw CallError(cudaErrorCapturedEvent, "the event was last recorded in a capture");
+  if (event.captured) {
+    std::lock_guard capture_lock(capture_mutex());
+    if (const auto capture = event.capture.lock()) invalidate(*capture, call + " was called for a captured event");
+    throw CallError(cudaErrorCapturedEvent, "the event was last recorded in a capture");
+  }
   return event.marker;
 }
 
@@ -142,7 +148,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return query("cudaEventQuery", [&] {
     const std::shared_ptr<Event> event = events().get(handle);
-    if (!marker_of(*event)->is_done()) return false;
+    if (!marker_of(*event, "cudaEventQuery")->is_done()) return false;
     throw_sticky(*event);
     return true;
   });
@@ -151,7 +157,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return call("cudaEventSynchronize", Check::kCapture, [&] {
     const std::shared_ptr<Event> event = events().get(handle);
-    marker_of(*event)->wait();
+    marker_of(*event, "cudaEventSynchronize")->wait();
     throw_sticky(*event);
   });
 }
@@ -161,7 +167,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
     const std::shared_ptr<Event> both[] = {events().get(begin), events().get(end)};
     for (const auto& event : both) {
       if (!event->timing) throw CallError(cudaErrorInvalidResourceHandle, "the event has cudaEventDisableTiming");
-      if (!marker_of(*event)->is_done()) throw CallError(cudaErrorNotReady);
+      if (!marker_of(*event, "cudaEventElapsedTime")->is_done()) throw CallError(cudaErrorNotReady);
     }
     *milliseconds = std::chrono::duration<float, std::milli>(*both[1]->time - *both[0]->time).count();
   });

@@ -17,6 +17,7 @@ struct Allocation {
   std::size_t bytes = 0;
   std::string name; // of the call that made it, for messages
   bool host = false;
+  std::uint32_t* host_tags = nullptr; // of host memory: write tags, then as many read tags
 };
 
 // An allocation as kernels access it.
@@ -44,8 +45,8 @@ class DeviceMemory {
   // Returns false if no allocation begins at the address.
   bool unmap(std::uint64_t address);
 
-  // Pinned host memory, which kernels may access at its own address. The bytes all count as written, and hazards in
-  // them are not looked for.
+  // Pinned host memory, which kernels may access at its own address. The bytes all count as written. Hazards are found
+  // between blocks of this device only.
   void attach_host(void* pointer, std::size_t bytes, std::string name);
   bool detach_host(void* pointer);
 
