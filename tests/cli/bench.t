@@ -55,7 +55,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
 
 ## Refused measurements of a communicator
 
-  $ triax bench comm --plugin comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
+  $ triax bench comm --plugin comm-locla 2>&1 | sed 's/ or "comm-nccl"//' # which not every build has
   --plugin: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}

@@ -147,7 +147,7 @@ What cannot be wrapped is refused:
   plugin {plugins}/comm-faulty.so: comm.inner is missing (the communicator that it wraps: a name, or the path of its file)
     add --set comm.inner=VALUE
   [2]
-  $ triax plugins test comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
+  $ triax plugins test comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/ or "comm-nccl"//' # which not every build has
   {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
@@ -225,7 +225,7 @@ In a run, refusals and errors name the table:
   --set: comm.plugin "comm-faulty" for the tensor axis: fault = "refuse" refuses every run
     choose another fault
   [2]
-  $ triax check base.toml --set comm.plugin=comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/, comm-nccl$//'
+  $ triax check base.toml --set comm.plugin=comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/ or "comm-nccl"//'
   --set: comm.plugin "comm-faulty": {plugins}/comm-faulty.so: comm-faulty could not be created: plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}

@@ -51,7 +51,7 @@ What cannot run is refused:
   --kernels has no effect on a kernel set
     leave --kernels out: it is for communicators, models
   [2]
-  $ triax plugins test comm-locla 2>&1 | sed 's/, comm-nccl$//' # which not every build has
+  $ triax plugins test comm-locla 2>&1 | sed 's/ or "comm-nccl"//' # which not every build has
   plugin "comm-locla" was not found; did you mean "comm-local"?
     looked in: {plugins}
     installed communicators: {names}
