@@ -77,8 +77,8 @@ TEST(ScheduleTable, FoldsIntoBlocksOfTimeThatFitTheTerminal) {
             "time    5\n"
             "rank 0 <  |  |B1   |\n"
             "rank 1 |B1   |\n"
-            "bubble, of 9 units of time, by rank:\n"
-            "  3 3\n"
+            "bubble, of 9 units of time, by\n"
+            "  rank: 3 3\n"
             "peak of microbatches in flight, by\n"
             "  rank: 2 1\n"
             "use --output\n");
