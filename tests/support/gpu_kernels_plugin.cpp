@@ -114,7 +114,7 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
   const test::Outcome refused = run("check run.toml --set parallel.tensor=2 --set log.timeline=3", "2>&1 >/dev/null");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
-  EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
+  EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is CUDA")) << "comm-local";
   EXPECT_THAT(refused.text,
               HasSubstr("log.timeline = 3: kernels.plugin \"" TRIAX_KERNELS "\" computes on a CUDA device"));
 }

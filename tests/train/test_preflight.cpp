@@ -90,7 +90,7 @@ TEST_F(PreflightTest, ACommunicatorOfSeveralAxesIsRefusedOnceForEachText) {
   run_.keys["parallel.data"] = run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
-  const std::string why = ": comm-local moves host memory; the kernel set's device is cuda";
+  const std::string why = ": comm-local moves host memory; the kernel set's device is CUDA";
   EXPECT_THAT(refusals(),
               ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data, pipeline and tensor axes" + why)));
   run_.keys["comm.tensor.plugin"] = "\"comm-local\"";

@@ -170,7 +170,7 @@ TEST(Faults, ARunThatAFaultWouldMissIsRefused) {
               text("axis = \"{}\" is not an axis that it serves in this run\n", missed));
   EXPECT_EQ(refusals("refuse", {}), "fault = \"refuse\" refuses every run\n");
   EXPECT_THAT(refusals("corrupt", {}, DeviceKind::cuda),
-              AllOf(HasSubstr("fault = \"corrupt\" changes host memory; the device is cuda\n"),
+              AllOf(HasSubstr("fault = \"corrupt\" changes host memory; the device is CUDA\n"),
                     HasSubstr("comm-local moves host memory"))); // those of the wrapped backend, too
 }
 

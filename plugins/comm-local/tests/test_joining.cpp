@@ -37,7 +37,7 @@ TEST(Backend, RefusesProcessesAndOtherDevices) {
     request.axes.clear(); // a run of one rank joins no group
     EXPECT_TRUE(rank.backend().supports(request).empty());
     request.device = DeviceKind::cuda;
-    EXPECT_THAT(rank.backend().supports(request).front().message, HasSubstr("the kernel set's device is cuda"));
+    EXPECT_THAT(rank.backend().supports(request).front().message, HasSubstr("the kernel set's device is CUDA"));
     request.axes = {"tensor"};
     EXPECT_EQ(rank.backend().supports(request).size(), 2u) << "one reason must not hide the other";
   });
