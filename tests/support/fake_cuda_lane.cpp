@@ -17,9 +17,7 @@ constexpr std::size_t kInitialCapacity = 1024; // initial capacity in items
 } // namespace
 
 Lane::Lane(std::string_view name, std::uint64_t seed, std::uint32_t number)
-    : name_(name), seed_(seed), number_(number), ring_(kInitialCapacity), thread_([this] {
-        run();
-      }) {}
+    : name_(name), seed_(seed), number_(number), ring_(kInitialCapacity), thread_([this] { run(); }) {}
 
 void Lane::finish() noexcept {
   close();
