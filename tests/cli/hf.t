@@ -231,11 +231,13 @@ A weight that the type cannot hold is refused:
   $ triax export hf large-imported large-bf16 --dtype bf16 | head -1
   large-bf16: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 14.1 kB
 
-Tokenizer files come from the checkpoint, or from another folder:
+Tokenizer files are those of the training data, here of bytes, or come from a folder:
 
   $ triax export hf run trained
   trained: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
   No tokenizer files: the checkpoint has none; --files copies them from another folder
+  $ ls trained; cat trained/tokenizer_config.json; grep os_token_id trained/config.json
+  $ triax generate trained --prompt "ab" --max-tokens 2 --json 2> /dev/null | grep -A 3 '"prompt_tokens"'
   $ cp -r $reference/gpt2-odd model; chmod u+w model; echo '{}' > model/tokenizer.json
   $ triax export hf run with-files --files model/
   with-files: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
@@ -275,9 +277,11 @@ The output of an import says how to prepare data with it, or why Triax cannot us
   without.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
 
-An export names the folder of a tokenizer that a run's checkpoint does not have:
+An export has the tokenizer of the imported model, unless the training data have another. Token files without a
+tokenizer may have any:
 
-  $ triax train with-tokenizer.toml --set data.path=text --set train.steps=1 --set run.dir=tuned > /dev/null 2>&1
+  $ cp text.bin plain.bin; cp text.idx plain.idx
+  $ triax train with-tokenizer.toml --set data.path=plain --set train.steps=1 --set run.dir=tuned > /dev/null 2>&1
   $ triax export hf tuned/ tuned-hf/
   tuned-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
   No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
@@ -290,7 +294,7 @@ So has the run that begins with that run's checkpoint, also if config.json names
   $ sed -i '/"architectures"/,/]/d' with-tokenizer/hf/config.json; grep -c architectures with-tokenizer/hf/config.json
   0
   [1]
-  $ triax train with-tokenizer.toml --set data.path=text --set train.steps=1 --set run.dir=further --set checkpoint.from=$(echo tuned/checkpoints/step-*) > /dev/null 2>&1
+  $ triax train with-tokenizer.toml --set data.path=plain --set train.steps=1 --set run.dir=further --set checkpoint.from=$(echo tuned/checkpoints/step-*) > /dev/null 2>&1
   $ triax export hf further further-hf | tail -n +2
   No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
   $ grep os_token_id further-hf/config.json
@@ -304,7 +308,8 @@ So has the run that begins with that run's checkpoint, also if config.json names
     "bos_token_id": null,
     "eos_token_id": null,
 
-A model that does not come from transformers has no such tokens, where files without the keys would have those of GPT-2:
+A model that does not come from transformers has the token that ends a document of its data, where files without the
+keys would have those of GPT-2:
 
   $ triax train base.toml --set run.dir=scratch --set train.steps=1 > /dev/null 2>&1
   $ triax export hf scratch scratch-hf > /dev/null; grep os_token_id scratch-hf/config.json

@@ -108,7 +108,8 @@ TEST(SequenceParallelism, IsRefusedWherePositionsAreNotDivisibleAndWithScattered
   run.keys["parallel.pipeline"] = "2";
   run.keys["parallel.scatter_gather"] = "true";
   ASSERT_EQ(refusals().size(), 1u);
-  EXPECT_THAT(refusals().front().message, ::testing::HasSubstr("each tensor rank has only its part of \"hidden\""));
+  EXPECT_THAT(refusals().front().message,
+              ::testing::HasSubstr("parallel.scatter_gather cannot be combined with parallel.sequence"));
 }
 
 } // namespace

@@ -164,9 +164,9 @@ void ModelExport::find_model_before() {
   }
   if (!origin.problem.empty())
     notes_.push_back(
-        text("bos_token_id and eos_token_id are null in config.json, because the imported model is not "
-             "found: {}; set them there",
-             origin.problem));
+        text("{} in config.json, because the imported model is not found: {}; set {} there",
+             request_.tokenizer.json.empty() ? "bos_token_id and eos_token_id are null" : "bos_token_id is null",
+             origin.problem, request_.tokenizer.json.empty() ? "them" : "it"));
 }
 
 void ModelExport::choose_architecture() {

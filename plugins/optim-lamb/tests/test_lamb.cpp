@@ -208,7 +208,7 @@ TEST_F(LambPlugin, DeclaresWhatItNeeds) {
 TEST_F(LambPlugin, RefusesDevicesAndBoundsThatItCannotUse) {
   const Refusals of_device = optimizer()->supports({DType::f32, DeviceKind::cuda});
   ASSERT_EQ(of_device.size(), 1U);
-  EXPECT_EQ(of_device.front().message, "optim-lamb computes in host memory; the weights are on the device \"cuda\"");
+  EXPECT_EQ(of_device.front().message, "optim-lamb computes in host memory; the weights are on the device \"CUDA\"");
   set({.min_ratio = 3, .max_ratio = 2});
   const Refusals of_bounds = optimizer()->supports({DType::f32});
   ASSERT_EQ(of_bounds.size(), 1U);
