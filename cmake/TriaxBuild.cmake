@@ -44,6 +44,10 @@ if(TRIAX_TESTS AND NOT CMAKE_BUILD_TYPE STREQUAL "Release")
   mark_as_advanced(TRIAX_LLD)
   if(TRIAX_LLD)
     add_link_options(-fuse-ld=lld)
+    # GCC can leave the cold part of a function empty. LLD 14 then drops the unwind entry of what follows it, and an
+    # exception there ends the program.
+    add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-reorder-blocks-and-partition>)
+    add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<CXX_COMPILER_ID:GNU>>:-Xcompiler=-fno-reorder-blocks-and-partition>)
   endif()
 endif()
 
