@@ -174,7 +174,7 @@ The layout of the run that wrote a checkpoint does not matter:
   $ triax checkpoint convert split split.safetensors > /dev/null
   $ triax export hf split split-hf
   split-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
-  No tokenizer files: the checkpoint has none; --files copies them from another folder
+  Tokenizer files: that of the training data, {folder}/text.json
   $ triax import hf split-hf --output split-again --run split-again.toml > /dev/null
   $ triax checkpoint diff --weights split split-again | tail -n 1
   bit-equal: 28 tensors of weights
@@ -235,9 +235,24 @@ Tokenizer files are those of the training data, here of bytes, or come from a fo
 
   $ triax export hf run trained
   trained: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
-  No tokenizer files: the checkpoint has none; --files copies them from another folder
+  Tokenizer files: that of the training data, {folder}/text.json
   $ ls trained; cat trained/tokenizer_config.json; grep os_token_id trained/config.json
+  config.json
+  model.safetensors
+  tokenizer.json
+  tokenizer_config.json
+  {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "clean_up_tokenization_spaces": false,
+    "eos_token": "<|endoftext|>"
+  }
+    "bos_token_id": null,
+    "eos_token_id": 256,
   $ triax generate trained --prompt "ab" --max-tokens 2 --json 2> /dev/null | grep -A 3 '"prompt_tokens"'
+    "prompt_tokens": [
+      97,
+      98
+    ],
   $ cp -r $reference/gpt2-odd model; chmod u+w model; echo '{}' > model/tokenizer.json
   $ triax export hf run with-files --files model/
   with-files: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
@@ -284,7 +299,7 @@ tokenizer may have any:
   $ triax train with-tokenizer.toml --set data.path=plain --set train.steps=1 --set run.dir=tuned > /dev/null 2>&1
   $ triax export hf tuned/ tuned-hf/
   tuned-hf: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 28.2 kB
-  No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
+  Tokenizer files: those of the imported model, from {folder}/with-tokenizer/hf
   $ grep os_token_id tuned-hf/config.json
     "bos_token_id": 0,
     "eos_token_id": 0,
@@ -296,14 +311,14 @@ So has the run that begins with that run's checkpoint, also if config.json names
   [1]
   $ triax train with-tokenizer.toml --set data.path=plain --set train.steps=1 --set run.dir=further --set checkpoint.from=$(echo tuned/checkpoints/step-*) > /dev/null 2>&1
   $ triax export hf further further-hf | tail -n +2
-  No tokenizer files: those of the imported model are in {folder}/with-tokenizer/hf: --files copies them
+  Tokenizer files: those of the imported model, from {folder}/with-tokenizer/hf
   $ grep os_token_id further-hf/config.json
     "bos_token_id": 0,
     "eos_token_id": 0,
   $ mv with-tokenizer moved
   $ triax export hf further moved-hf | tail -n +2
   bos_token_id and eos_token_id are null in config.json, because the imported model is not found: {folder}/with-tokenizer/manifest.json: does not exist; set them there
-  No tokenizer files: the checkpoint has none; --files copies them from another folder
+  No tokenizer files: the checkpoint has none, and {folder}/plain.json does not exist; --files copies them from another folder
   $ grep os_token_id moved-hf/config.json
     "bos_token_id": null,
     "eos_token_id": null,
@@ -314,4 +329,4 @@ keys would have those of GPT-2:
   $ triax train base.toml --set run.dir=scratch --set train.steps=1 > /dev/null 2>&1
   $ triax export hf scratch scratch-hf > /dev/null; grep os_token_id scratch-hf/config.json
     "bos_token_id": null,
-    "eos_token_id": null,
+    "eos_token_id": 256,
