@@ -11,6 +11,8 @@ width, other values of eps, grouped heads, several files. Every parameter is ran
                                              be those of logits.json
   make-hf-reference.py --loss DIR TOKENS...  prints the mean loss of DIR over samples of tokens, for each file TOKENS:
                                              [[first, ..., last], ...]
+  make-hf-reference.py --tokens DIR TEXT     prints the tokens of a text and the token that ends a document, by the
+                                             tokenizer of DIR: {"tokens": [...], "end": 256}
 
 Exit status 77: transformers or PyTorch is not installed.
 """
@@ -26,6 +28,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests" / "hf" / "reference")
 parser.add_argument("--check", nargs=2, metavar=("DIR", "MODEL"))
 parser.add_argument("--loss", nargs="+", metavar=("DIR", "TOKENS"))
+parser.add_argument("--tokens", nargs=2, metavar=("DIR", "TEXT"))
 ARGUMENTS = parser.parse_args()  # before PyTorch is imported: --help does not need it
 
 try:
@@ -137,9 +140,19 @@ def print_losses(folder, *files):
         print(torch.nn.functional.cross_entropy(logits.flatten(0, 1).double(), samples[:, 1:].flatten()).item())
 
 
+def print_tokens(folder, text):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(text).input_ids
+    if tokenizer.decode(ids) != text:
+        sys.exit(f"{folder}: the tokens of {text!r} decode to {tokenizer.decode(ids)!r}")
+    print(json.dumps({"tokens": ids, "end": tokenizer.eos_token_id}))
+
+
 if ARGUMENTS.check:
     check(*ARGUMENTS.check)
 elif ARGUMENTS.loss:
     print_losses(*ARGUMENTS.loss)
+elif ARGUMENTS.tokens:
+    print_tokens(*ARGUMENTS.tokens)
 else:
     make()
