@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using checkpoint::Manifest;
-
 bool describes_generating(const std::string& key) {
   constexpr std::string_view kTables[] = {"model.", "kernels.", "plugins."};
   return std::ranges::any_of(kTables, [&](std::string_view table) { return key.starts_with(table); }) ||
