@@ -90,7 +90,7 @@ class ConfigReading {
         refuse(text("{} = {} is not a list", key, shown_json(found->second)), kOtherModel);
       if (!list.is_array()) continue;
       const auto other =
-          std::ranges::find_if(list, [&](const Json& each) { return !is_same_json(each.dump(), value); });
+          std::ranges::find_if(list, [&value = value](const Json& each) { return !is_same_json(each.dump(), value); });
       if (other != list.end())
         refuse_value(text("{}[{}]", key, other - list.begin()), other->dump(), {HfValue{value, {}}});
     }
@@ -100,7 +100,8 @@ class ConfigReading {
     for (const auto& [key, json] : config_.values) {
       if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
       if (is_in_known_object(key)) continue; // refused as an object
-      if (std::ranges::any_of(reader_.ignored, [&](const std::string& name) { return is_named(key, name); })) continue;
+      if (std::ranges::any_of(reader_.ignored, [&key = key](const std::string& name) { return is_named(key, name); }))
+        continue;
       const bool is_quantized = outer_key(key) == kQuantizationKey;
       refuse(text("{} = {} is not known for {}", shown_key(key), shown_json(json), architecture_.name),
              is_quantized ? kQuantized

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 namespace triax::data {
 
@@ -62,7 +63,7 @@ WordRules::WordRules(std::vector<AddedToken> tokens, std::vector<WordStep> steps
     if (normalized && nfc_) {
       for (AddedToken& token : level) token.content = nfc_->normalized(token.content);
       // Several can have the same NFC: the first of them is found, special ones before the others.
-      std::ranges::stable_partition(level, &AddedToken::special);
+      std::stable_partition(level.begin(), level.end(), std::mem_fn(&AddedToken::special));
     }
     if (!level.empty()) added_.emplace_back(std::move(level));
   }
