@@ -3,6 +3,7 @@
 // library.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,8 +13,12 @@
 
 namespace triax::data {
 
-inline nlohmann::json reference(const std::string& name) {
-  return nlohmann::json::parse(test::read_file(TRIAX_SOURCE_DIR "/tests/data/reference/" + name));
+/// The file of this name; each is read once.
+inline const nlohmann::json& reference(const std::string& name) {
+  static std::map<std::string, nlohmann::json> files;
+  const auto [file, first] = files.try_emplace(name);
+  if (first) file->second = nlohmann::json::parse(test::read_file(TRIAX_SOURCE_DIR "/tests/data/reference/" + name));
+  return file->second;
 }
 
 /// The trained tokenizer with some top-level and model keys replaced.
