@@ -53,7 +53,7 @@ class WrongCommunicator final : public Communicator {
     const bool is_right = ++calls_ < at_;
     if (!is_right && defect_ == writes_nothing) return {stream.record(), action};
     const Work work = real_->post(collective, in, out, stream, action);
-    if (is_right || index() != 1) return work;
+    if (is_right || rank() != 1) return work;
     stream.post(tasks_.emplace_back(out.as<float>() + 5));
     return {stream.record(), action};
   }
@@ -194,7 +194,7 @@ class HelpedCommunicator final : public Communicator {
   void abort(std::string_view why) noexcept override { real_->abort(why); }
   /// Not in the round in which the call ends.
   void progress() noexcept override {
-    if (index() == 0 && Clock::now() - HelpedTask::ended_at > std::chrono::microseconds(100))
+    if (rank() == 0 && Clock::now() - HelpedTask::ended_at > std::chrono::microseconds(100))
       HelpedTask::polled = HelpedTask::ended;
   }
 
@@ -202,7 +202,7 @@ class HelpedCommunicator final : public Communicator {
   Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                      ActionId action) override {
     real_->post(collective, in, out, stream, action);
-    stream.post(tasks_.emplace_back(index(), ++calls_));
+    stream.post(tasks_.emplace_back(rank(), ++calls_));
     return {stream.record(), action};
   }
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override {

@@ -66,8 +66,8 @@ Too few steps or rounds, and flags that are not well formed:
   triax: --rounds must be an integer in [4, 100000], got "3"
     see: triax compare --help
   [2]
-  $ triax compare run.toml --b schedule.plugin=sched-1f1b --block-s soon
-  triax: --block-s must be a number in [0, 1e+06], got "soon"
+  $ triax compare run.toml --b schedule.plugin=sched-1f1b --turn-ms soon
+  triax: --turn-ms must be a number in [0, 1e+06], got "soon"
     see: triax compare --help
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --env-b =1
@@ -125,7 +125,7 @@ The result, without its figures:
   $ sed -E -e 's/[0-9.]+( [kM])? tokens/# tokens/' -e 's/[0-9.]+ (ms|kB)/# \1/g' -e 's/ +/ /g' out.txt | grep -E '^(A:|B:|losses|gradient|4 rounds| A pipe| B pipe)'
   A: schedule.plugin = "sched-gpipe"
   B: schedule.plugin = "sched-1f1b"
-  4 rounds A B B A or B A A B; measured steps in each block: 1
+  4 rounds A B B A or B A A B; measured steps in each turn: 1
   A: # tokens/s; 8 measured steps, 5th percentile # ms, 95th # ms
   B: # tokens/s; 8 measured steps, 5th percentile # ms, 95th # ms
   losses: bit-equal in 27 steps

@@ -96,7 +96,7 @@ A post that throws, and one that ends the process:
   [ RUN      ] AllToAll.Transposes
     rank 1: group tensor.0: injected fault: all_to_all is post 1, and the connection to a peer is lost
         comm-faulty injects it: to run without it, set fault = "none" in the table that names comm-faulty
-    contract: [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place. (triax/communicator.hpp:#)
+    contract: [C17] all_to_all gives part i of `in` to member i, as part number rank() of its `out`. It is never in place. (triax/communicator.hpp:#)
   [  FAILED  ] AllToAll.Transposes (# ms)
   [==========] 1 check ran (# ms)
   [  PASSED  ] 0 checks
@@ -123,7 +123,7 @@ A post that throws, and one that ends the process:
   [==========] 1 check of comm-faulty, up to 3 ranks as threads
   [ RUN      ] AllToAll.Transposes
     the check did not return within 8 s; rank 1 in all_to_all()
-    contract: [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place. (triax/communicator.hpp:#)
+    contract: [C17] all_to_all gives part i of `in` to member i, as part number rank() of its `out`. It is never in place. (triax/communicator.hpp:#)
   [  FAILED  ] AllToAll.Transposes (# ms)
   [==========] 1 check ran (# ms)
   [  PASSED  ] 0 checks

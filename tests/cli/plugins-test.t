@@ -137,7 +137,7 @@ A collective that throws, and one that leaves out an element:
   status 1
   [ RUN      ] AllToAll.Transposes
     rank #: all_to_all fails
-    contract: [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place. (triax/communicator.hpp:#)
+    contract: [C17] all_to_all gives part i of `in` to member i, as part number rank() of its `out`. It is never in place. (triax/communicator.hpp:#)
   [  FAILED  ] AllToAll.Transposes (# ms)
   [  PASSED  ] 0 checks
   [  FAILED  ] 1 check:

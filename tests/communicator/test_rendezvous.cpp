@@ -58,7 +58,7 @@ std::array<std::string, 2> run_two(const std::function<void(Member&)>& body, con
 TEST(Rendezvous, AllMembersGetAllEntries) {
   const std::string binary("a\n\0b\n", 5);
   const auto errors = run_two([&](Member& member) {
-    member.rendezvous.publish({member.rendezvous.rank_text(member.group.index), binary});
+    member.rendezvous.publish({member.rendezvous.rank_text(member.group.group_rank), binary});
     const auto entries = member.rendezvous.collect();
     EXPECT_EQ(entries, (std::vector<Rendezvous::Entry>{{"rank 0", binary}, {"rank 2", binary}}));
   });
@@ -67,7 +67,7 @@ TEST(Rendezvous, AllMembersGetAllEntries) {
 
 TEST(Rendezvous, AValueThatDiffersIsNamedOnEveryMember) {
   const auto unequal = run_two([&](Member& member) {
-    member.rendezvous.publish({member.group.index == 0 ? "1.0" : "1.1"});
+    member.rendezvous.publish({member.group.group_rank == 0 ? "1.0" : "1.1"});
     member.rendezvous.require_equal(member.rendezvous.collect(), 0, "libtest", "install the same libtest");
   });
   EXPECT_THAT(unequal[0] + unequal[1], HasSubstr("\n  install the same libtest"));

@@ -20,7 +20,7 @@ class Compare : public ThreadRun {
   /// A comparison with few steps. Fails the test if it does not end well.
   Json compare(const std::string& arguments) const {
     const Outcome out = run(
-        work_.path(), "compare run.toml --rounds 4 --block-s 0 --json --set train.steps=60 " + arguments, "2>err.txt");
+        work_.path(), "compare run.toml --rounds 4 --turn-ms 0 --json --set train.steps=60 " + arguments, "2>err.txt");
     EXPECT_EQ(out.status, 0) << out.text << read_file(work_ / "err.txt");
     Json result = Json::parse(out.text, nullptr, false);
     EXPECT_TRUE(result.is_object()) << out.text;
@@ -28,12 +28,12 @@ class Compare : public ThreadRun {
   }
   TrainProcess start(const std::vector<std::string>& flags) const {
     std::vector<std::string> arguments = {"compare",   "run.toml", "--rounds", "10000",
-                                          "--block-s", "0",        "--set",    "train.steps=1000000"};
+                                          "--turn-ms", "0",        "--set",    "train.steps=1000000"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     return {work_.path(), "compare", arguments};
   }
   /// Waits until both sides have trained.
-  void await_blocks(TrainProcess& comparison) const {
+  void await_turns(TrainProcess& comparison) const {
     const auto has_records = [this](const char* side) {
       std::error_code none;
       return std::filesystem::file_size(work_ / "runs/run-compare" / side / "metrics.jsonl", none) > 2000 && !none;
@@ -46,12 +46,12 @@ TEST_F(Compare, SchedulesHaveTheSameBitsAndTheirOwnTraffic) {
   const Json out = compare("--set parallel.pipeline=2 --set parallel.tensor=1 --b schedule.plugin=sched-1f1b");
   EXPECT_TRUE(out["losses"]["bit_equal"]) << out["losses"];
   EXPECT_TRUE(out["grad_norms"]["bit_equal"]);
-  EXPECT_EQ(out["losses"]["steps"], 3 + 8 * (out["measured_steps_per_block"].get<int>() + 2));
+  EXPECT_EQ(out["losses"]["steps"], 3 + 8 * (out["measured_steps_per_turn"].get<int>() + 2));
   EXPECT_EQ(out["differences"],
             Json::parse(R"([{"key":"schedule.plugin","a":"\"sched-gpipe\"","b":"\"sched-1f1b\""}])"));
   EXPECT_EQ(out["step_time"]["rounds"], 4);
-  EXPECT_EQ(out["a"]["blocks"].size(), 8u);
-  EXPECT_EQ(out["b"]["blocks"].size(), 8u);
+  EXPECT_EQ(out["a"]["turns"].size(), 8u);
+  EXPECT_EQ(out["b"]["turns"].size(), 8u);
   EXPECT_EQ(out["a"]["tokens_per_step"], 8 * 8);
   EXPECT_GT(out["a"]["resident_bytes"], 1 << 20);
   EXPECT_GT(out["a"]["memory_bytes"], 1000);
@@ -101,7 +101,7 @@ TEST_F(Compare, SidesMayBeginWithACheckpoint) {
   EXPECT_EQ(records(work_ / "runs/run-compare/a/metrics.jsonl").front()["step"], 21);
   EXPECT_EQ(out["losses"]["first_difference"], 21);
   const Outcome short_of_steps =
-      run(work_.path(), "compare run.toml --rounds 4 --block-s 0 --set train.steps=40 " + from, "2>&1");
+      run(work_.path(), "compare run.toml --rounds 4 --turn-ms 0 --set train.steps=40 " + from, "2>&1");
   EXPECT_EQ(short_of_steps.status, 1);
   EXPECT_THAT(short_of_steps.text, HasSubstr("the sides begin after step 20, and 20 steps are left; 27 are needed"));
 }
@@ -131,7 +131,7 @@ TEST_F(Compare, NothingOfAnEarlierComparisonIsReplaced) {
 
 TEST_F(Compare, ASideThatDoesNothingEndsTheComparison) {
   TrainProcess comparison = start({"--same", "--set", "train.stall_timeout_s=1", "--set", "launch.start_timeout_s=1"});
-  await_blocks(comparison);
+  await_turns(comparison);
   const std::vector<pid_t> sides = comparison.ranks();
   ASSERT_EQ(sides.size(), 2u) << comparison.err();
   send_signal(sides[0], SIGSTOP);
@@ -146,14 +146,14 @@ TEST_F(Compare, RoundingIsMeasured) {
   EXPECT_LT(out["losses"]["max_relative"], 1e-3);
 }
 
-TEST_F(Compare, SidesMayBeStartedAgainForEachBlock) {
+TEST_F(Compare, SidesMayBeStartedAgainForEachTurn) {
   const Json out = compare("--restart --b schedule.plugin=sched-1f1b");
   EXPECT_TRUE(out["restarts"]);
   EXPECT_TRUE(out["losses"]["bit_equal"]);
-  EXPECT_EQ(out["losses"]["steps"], 3 + out["measured_steps_per_block"].get<int>() + 2) << "which each start repeats";
-  EXPECT_EQ(out["a"]["blocks"].size(), 8u);
+  EXPECT_EQ(out["losses"]["steps"], 3 + out["measured_steps_per_turn"].get<int>() + 2) << "which each start repeats";
+  EXPECT_EQ(out["a"]["turns"].size(), 8u);
   EXPECT_TRUE(std::filesystem::exists(work_ / "runs/run-compare/b/start-9/metrics.jsonl"))
-      << "warm-up and eight blocks";
+      << "warm-up and eight turns";
 }
 
 TEST_F(Compare, DifferentModelsAreComparedByTheirTimesOnly) {
@@ -181,7 +181,7 @@ TEST_F(Compare, ASideThatCannotStartIsReportedWithItsOutput) {
 
 TEST_F(Compare, TheEndOfASideEndsTheComparison) {
   TrainProcess comparison = start({"--same"});
-  await_blocks(comparison);
+  await_turns(comparison);
   const std::vector<pid_t> sides = comparison.ranks();
   ASSERT_EQ(sides.size(), 2u) << comparison.err();
   send_signal(sides[1], SIGKILL);
@@ -194,8 +194,8 @@ TEST_F(Compare, AStopReportsTheCompleteRounds) {
   const std::filesystem::path page = work_ / "page.html";
   TrainProcess comparison = start({"--same", "--json", "--html", page});
   const std::filesystem::path records = work_ / "runs/run-compare/b/metrics.jsonl";
-  await_blocks(comparison);
-  // 3 steps of warm-up, and 2 blocks of 5 steps in each of 6 rounds
+  await_turns(comparison);
+  // 3 steps of warm-up, and 2 turns of 5 steps in each of 6 rounds
   while (!comparison.ended() && std::ranges::count(read_file(records), '\n') < 3 + 6 * 2 * 5) ::usleep(20'000);
   const std::vector<pid_t> sides = comparison.ranks();
   send_signal(comparison.pid(), SIGINT);
@@ -204,7 +204,7 @@ TEST_F(Compare, AStopReportsTheCompleteRounds) {
   EXPECT_EQ(out["planned_rounds"], 10000);
   EXPECT_GE(out["rounds"], 4);
   EXPECT_EQ(out["step_time"]["rounds"], out["rounds"]);
-  EXPECT_EQ(out["b"]["blocks"].size(), 2 * out["rounds"].get<std::size_t>());
+  EXPECT_EQ(out["b"]["turns"].size(), 2 * out["rounds"].get<std::size_t>());
   EXPECT_TRUE(out["losses"]["bit_equal"]);
   EXPECT_THAT(read_file(page), HasSubstr("of 10000 rounds A B B A or B A A B, then the comparison was stopped"));
   EXPECT_EQ(Json::parse(read_file(work_ / "runs/run-compare/compare.json")), out);
@@ -214,7 +214,7 @@ TEST_F(Compare, AStopReportsTheCompleteRounds) {
 TEST_F(Compare, ItsEndEndsBothSides) {
   for (const int signal : {SIGKILL, SIGTERM}) {
     TrainProcess comparison = start({"--same"});
-    await_blocks(comparison);
+    await_turns(comparison);
     const std::vector<pid_t> sides = comparison.ranks();
     ASSERT_EQ(sides.size(), 2u) << comparison.err();
     send_signal(comparison.pid(), signal);

@@ -154,7 +154,7 @@ class PlantedBackend final : public CommBackend {
 
  private:
   static Group reversed(const Group& group) {
-    return {group.axis, group.id, {group.ranks.rbegin(), group.ranks.rend()}, group.size() - 1 - group.index};
+    return {group.axis, group.id, {group.ranks.rbegin(), group.ranks.rend()}, group.size() - 1 - group.group_rank};
   }
 
   const std::string fault_;

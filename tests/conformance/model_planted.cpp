@@ -64,10 +64,11 @@ class PlantedModel final : public Model {
     Refusals out;
     if (!is_floating(request.compute))
       out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "it computes in a floating type"));
-    if (sizes_.heads % layout.tensor() != 0 && !has("any_layout"))
+    if (sizes_.heads % layout.tensor_size() != 0 && !has("any_layout"))
       out.add(make_refusal(ErrorCode::kNotDivisible,
                            has("no_keys") ? std::vector<std::string>{} : std::vector<std::string>{"parallel.tensor"},
-                           "model.heads = {} is not divisible by parallel.tensor = {}", sizes_.heads, layout.tensor()));
+                           "model.heads = {} is not divisible by parallel.tensor = {}", sizes_.heads,
+                           layout.tensor_size()));
     return out;
   }
   int count() const override { return static_cast<int>(sizes_.layers) + 2; }

@@ -54,9 +54,9 @@ void PlantedLayer::add_parameter(std::int64_t elements) {
 }
 
 void PlantedLayer::change_descriptions(int object) {
-  if (has("size_by_rank")) add_parameter(3 + context_.tensor_index());
+  if (has("size_by_rank")) add_parameter(3 + context_.tensor_rank());
   if (has("size_by_object")) add_parameter(3 + object % 2);
-  if (has("std")) params_[0].init.std = 1.0 / context_.tensor();
+  if (has("std")) params_[0].init.std = 1.0 / context_.tensor_size();
   if (has("same_site")) params_[1].site = params_[0].site;
   if (has("cut"))
     for (ParamSpec& spec : params_)
@@ -78,7 +78,7 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
   const bool drops = has("always_drops")   ? true
                      : has("never_drops")  ? false
                      : has("counts_calls") ? call.dropout && calls_ < 5
-                     : has("pipeline")     ? call.dropout && context_.layout.pipeline() == 1
+                     : has("pipeline")     ? call.dropout && context_.layout.pipeline_size() == 1
                                            : call.dropout;
   const bool sums = !has("no_sum");
   const auto micro = static_cast<std::int64_t>(numbers_.size());
@@ -127,10 +127,10 @@ void PlantedLayer::backward_weight(const LayerCall& call, Views in, Views stash,
 }
 
 void PlantedLayer::spoil_gradients(const LayerCall& call, Views grads) const {
-  if (has("bits") && context_.tensor_index() == 1)
+  if (has("bits") && context_.tensor_rank() == 1)
     for (std::size_t i = 0; i < grads.size(); ++i)
       if (params_[i].cuts.empty()) change_element(call, grads[i], 0, [](double value) { return value * (1 + 1e-14); });
-  const bool is_last_of_several = context_.tensor() > 1 && context_.tensor_index() + 1 == context_.tensor();
+  const bool is_last_of_several = context_.tensor_size() > 1 && context_.tensor_rank() + 1 == context_.tensor_size();
   if (has("padding") || (has("rank_padding") && is_last_of_several))
     change_element(call, grads[0], grads[0].elements() - 1, [](double) { return 1; });
 }

@@ -160,10 +160,10 @@ std::vector<KeptRank> train(const Case& run, const Training& training, const Sch
   control::LocalStore store;
   control::JobAbort abort;
   const control::JobAbort::Listening listening(abort, store);
-  std::vector<KeptRank> out(static_cast<std::size_t>(layout.world()));
+  std::vector<KeptRank> out(static_cast<std::size_t>(layout.world_size()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());
-  for (int index = 0; index < layout.world(); ++index)
+  for (int index = 0; index < layout.world_size(); ++index)
     threads.emplace_back([&, index] {
       try {
         Repeating source(training.same_samples ? run.samples() : 0);

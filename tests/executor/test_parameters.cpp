@@ -95,7 +95,7 @@ std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const L
                                                schedule::Sharding sharding = schedule::Sharding::none) {
   static std::vector<std::unique_ptr<Layer>> layers; // descriptions
   std::vector<executor::Parameters> out;
-  for (int rank = 0; rank < layout.world(); ++rank) {
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
     std::vector<executor::Parameters::NumberedLayer> numbered;
     for (int number = 0; number < model.count(); ++number) {
       layers.push_back(model.layer(number, LayerContext{layout, rank, 2, 5}));

@@ -162,7 +162,7 @@ inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& bo
                       const Communication& communication = {}) {
   World world(layout, communication);
   std::vector<std::thread> threads;
-  for (int index = 0; index < layout.world(); ++index) {
+  for (int index = 0; index < layout.world_size(); ++index) {
     threads.emplace_back([&, index] { world.run(index, body); });
   }
   for (std::thread& thread : threads) thread.join();

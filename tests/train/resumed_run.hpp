@@ -101,9 +101,9 @@ class ResumedRun : public ::testing::Test {
     control::LocalStore store;
     control::JobAbort abort;
     const control::JobAbort::Listening listening(abort, store);
-    std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
+    std::vector<std::string> errors(static_cast<std::size_t>(layout.world_size()));
     std::vector<std::thread> threads;
-    for (int index = 0; index < layout.world(); ++index)
+    for (int index = 0; index < layout.world_size(); ++index)
       threads.emplace_back([&, index, own = source]() mutable {
         try {
           train::RankOptions options{.threads = 1, .abort = &abort};

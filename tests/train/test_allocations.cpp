@@ -102,10 +102,10 @@ std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
   control::LocalStore store;
   control::JobAbort abort;
   const control::JobAbort::Listening listening(abort, store);
-  std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world()));
+  std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world_size()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());
-  for (int index = 0; index < layout.world(); ++index)
+  for (int index = 0; index < layout.world_size(); ++index)
     threads.emplace_back([&, index] {
       try {
         out[static_cast<std::size_t>(index)] = steady_rank(config, layout, index, store, abort);

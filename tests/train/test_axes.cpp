@@ -71,7 +71,7 @@ TEST(Axes, WorkThatIsDividedOverAllAxesChangesNoBit) {
   const Layout layout = divide_over_all_axes(run);
   const std::vector<RankTrace> many = train_ranks(with_axes(run, {"context", "expert"}), layout, 3);
   ASSERT_EQ(many.size(), 32u);
-  for (int rank = 0; rank < layout.world(); ++rank) {
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
     SCOPED_TRACE(layout.describe(rank));
     const RankTrace& of = many[static_cast<std::size_t>(rank)];
     EXPECT_EQ(of.trace.losses, one.trace.losses);

@@ -104,7 +104,7 @@ class GeneratedText : public test::ResumedRun {
     config.generate = config::GenerateSizes{.samples = samples, .max_rows = 2};
     config.checkpoint.from = checkpoint("run", 6);
     const LetterTokenizer letters;
-    const int ranks = train::layout_of(config).world();
+    const int ranks = train::layout_of(config).world_size();
     const train::Placement placement{ranks, ranks, true};
     std::vector<std::unique_ptr<Log>> logs;
     for (int rank = 0; rank < ranks; ++rank) logs.push_back(report::make_run_log(LogLevel::error, {}, rank));

@@ -251,10 +251,10 @@ std::vector<RankSteps> two_steps(const TinyRun& run, std::int32_t even, std::int
   control::LocalStore store;
   control::JobAbort abort;
   const control::JobAbort::Listening listening(abort, store);
-  std::vector<RankSteps> out(static_cast<std::size_t>(layout.world()));
+  std::vector<RankSteps> out(static_cast<std::size_t>(layout.world_size()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());
-  for (int index = 0; index < layout.world(); ++index)
+  for (int index = 0; index < layout.world_size(); ++index)
     threads.emplace_back([&, index] {
       try {
         EvenAndOdd source(even, odd);
@@ -286,7 +286,7 @@ TEST(LossScale, AnOverflowOnOneRankSkipsTheStepOnAll) {
 
   const std::vector<RankSteps> ranks = two_steps(run, kEven, kOdd);
   const Layout layout = Layout::ptd(2, 2, 2);
-  for (int index = 0; index < layout.world(); ++index) {
+  for (int index = 0; index < layout.world_size(); ++index) {
     SCOPED_TRACE(text("rank {}", index));
     const RankSteps& rank = ranks[static_cast<std::size_t>(index)];
     EXPECT_THAT(rank.skipped, ElementsAre(true, false));

@@ -62,7 +62,7 @@ Trained trained(const TinyRun& run, int steps = 3) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   Trained out;
-  out.ranks.resize(static_cast<std::size_t>(layout.world()));
+  out.ranks.resize(static_cast<std::size_t>(layout.world_size()));
   test::run_ranks(config, layout, [&](train::Rank& rank, int index) {
     for (int step = 0; step < steps; ++step) {
       const train::StepResult result = rank.step();

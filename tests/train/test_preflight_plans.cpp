@@ -27,10 +27,10 @@ void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std:
 /// Memory that each rank allocates.
 std::vector<std::vector<train::MemoryRow>> memory_of_ranks(const config::RunConfig& config) {
   const Layout layout = train::layout_of(config);
-  std::vector<std::vector<train::MemoryRow>> out(static_cast<std::size_t>(layout.world()));
+  std::vector<std::vector<train::MemoryRow>> out(static_cast<std::size_t>(layout.world_size()));
   control::LocalStore store;
   std::vector<std::thread> threads;
-  for (int number = 0; number < layout.world(); ++number)
+  for (int number = 0; number < layout.world_size(); ++number)
     threads.emplace_back([&, number] {
       const train::Rank rank(config, layout, number, store, null_log());
       out[static_cast<std::size_t>(number)] = rank.memory();

@@ -31,7 +31,7 @@ struct HeldRank {
 std::vector<HeldRank> ranks_of(const TinyRun& run, int steps) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
-  std::vector<HeldRank> out(static_cast<std::size_t>(layout.world()));
+  std::vector<HeldRank> out(static_cast<std::size_t>(layout.world_size()));
   test::run_ranks(config, layout, [&](train::Rank& rank, int index) {
     HeldRank& of = out[static_cast<std::size_t>(index)];
     for (int step = 0; step < steps; ++step) {

@@ -88,7 +88,7 @@ std::vector<double> train_ranks(const config::RunConfig& config, int steps) {
   const control::JobAbort::Listening result(abort, store);
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<std::thread> threads;
-  for (int number = 0; number < layout.world(); ++number)
+  for (int number = 0; number < layout.world_size(); ++number)
     threads.emplace_back([&, number] {
       try {
         test::TinySource source;

@@ -28,9 +28,9 @@ template <class Source, class Body>
 void run_ranks(const config::RunConfig& config, const Layout& layout, std::vector<Source>& sources, Body body,
                const Schedule* rows = nullptr) {
   control::LocalStore store;
-  std::vector<std::string> errors(static_cast<std::size_t>(layout.world()));
+  std::vector<std::string> errors(static_cast<std::size_t>(layout.world_size()));
   std::vector<std::thread> threads;
-  for (int index = 0; index < layout.world(); ++index)
+  for (int index = 0; index < layout.world_size(); ++index)
     threads.emplace_back([&, index] {
       try {
         Source& source = sources[static_cast<std::size_t>(index)];
@@ -46,13 +46,13 @@ void run_ranks(const config::RunConfig& config, const Layout& layout, std::vecto
 }
 template <class Body>
 void run_ranks(const config::RunConfig& config, const Layout& layout, Body body, const Schedule* rows = nullptr) {
-  std::vector<TinySource> sources(static_cast<std::size_t>(layout.world()));
+  std::vector<TinySource> sources(static_cast<std::size_t>(layout.world_size()));
   run_ranks(config, layout, sources, body, rows);
 }
 
 inline std::vector<RankTrace> train_ranks(const config::RunConfig& config, const Layout& layout, int steps,
                                           const Schedule* rows = nullptr) {
-  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world()));
+  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world_size()));
   const auto train_one = [&](train::Rank& rank, int index) {
     RankTrace& of = out[static_cast<std::size_t>(index)];
     of = {train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};

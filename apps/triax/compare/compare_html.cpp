@@ -44,17 +44,17 @@ std::optional<page::Figure> ratio_figure(const compare::Compared& of) {
 }
 
 /// Both sides in the order of their turns.
-std::optional<page::Figure> block_figure(const compare::Compared& of, const compare::Plan& plan) {
+std::optional<page::Figure> turn_figure(const compare::Compared& of, const compare::Plan& plan) {
   using Form = page::Series::Form;
-  page::LineChart chart{"Step time of each block, in order of time", "block", "ms", {}};
+  page::LineChart chart{"Step time of each turn, in order of time", "turn", "ms", {}};
   chart.series = {{"A", {}, kStyleA, Form::marks_on_line}, {"B", {}, kStyleB, Form::marks_on_line}};
   std::size_t done[2] = {0, 0};
   double number = 0;
   for (std::int64_t round = 0; round < plan.rounds; ++round) {
     for (const std::size_t side : compare::turns_of_round(round)) {
-      const std::vector<compare::Block>& blocks = (side == 0 ? of.a : of.b).blocks;
+      const std::vector<compare::TurnResult>& turns = (side == 0 ? of.a : of.b).turns;
       ++number;
-      if (done[side] < blocks.size()) chart.series[side].points.push_back({number, blocks[done[side]++].step_ms});
+      if (done[side] < turns.size()) chart.series[side].points.push_back({number, turns[done[side]++].step_ms});
     }
   }
   return page::line_chart(chart);
@@ -67,7 +67,7 @@ std::optional<page::Figure> part_figure(const compare::Compared& of) {
                        true,
                        [](double ms) { return ms_text(ms) + " ms"; },
                        true,
-                       "Median over the blocks, mean over the ranks."};
+                       "Median over the turns, mean over the ranks."};
   for (const PartRow& row : part_rows(of))
     if (row.name != "step") chart.series.push_back({row.name, {row.a, row.b}, chart.series.size()});
   return page::bar_chart(chart);
@@ -112,7 +112,7 @@ void add_times(Page& page, const ComparisonReport& report) {
   const compare::Compared& of = report.compared;
   page.section("Step time");
   add_figure(page, ratio_figure(of));
-  add_figure(page, block_figure(of, report.plan));
+  add_figure(page, turn_figure(of, report.plan));
   page.pairs({{"A", spread_text(report, true)}, {"B", spread_text(report, false)}});
   page.section("Parts of a step");
   add_table(page, part_table(report), "");
@@ -145,7 +145,7 @@ std::string comparison_html(const ComparisonReport& report) {
   page.result(verdict(of));
   page.pairs({{"A", side_text(report.sides, true)},
               {"B", side_text(report.sides, false)},
-              {"order", text("{}; {} measured steps in each block", rounds_text(report), of.steps_per_block)}});
+              {"order", text("{}; {} measured steps in each turn", rounds_text(report), of.steps_per_turn)}});
   add_times(page, report);
   add_numbers(page, report);
   if (const TableRows traffic = traffic_table(report); traffic.size() > 1) {

@@ -44,11 +44,11 @@ Json side_json(const ComparisonReport& report, bool is_a) {
               {"tokens_per_step", side.run().batch.global * of.tokens_per_sample},
               {"memory_bytes", of.memory_bytes},
               {"resident_bytes", of.resident_bytes}};
-  out["blocks"] = Json::array();
-  for (const compare::Block& block : of.blocks) {
-    Json one = {{"step_ms", block.step_ms}};
-    if (of.has_phases) one["last_step"] = phases_json(block.phases);
-    out["blocks"].push_back(std::move(one));
+  out["turns"] = Json::array();
+  for (const compare::TurnResult& turn : of.turns) {
+    Json one = {{"step_ms", turn.step_ms}};
+    if (of.has_phases) one["last_step"] = phases_json(turn.phases);
+    out["turns"].push_back(std::move(one));
   }
   out["traffic"] = Json::array();
   for (const report::GroupTraffic& group : of.traffic)
@@ -92,7 +92,7 @@ std::string comparison_json(const ComparisonReport& report) {
               {"machine", machine_json(report.machine)},
               {"rounds", of.rounds.size()},
               {"planned_rounds", report.plan.rounds},
-              {"measured_steps_per_block", of.steps_per_block},
+              {"measured_steps_per_turn", of.steps_per_turn},
               {"restarts", report.plan.restarts},
               {"differences", differences_json(report.sides.differences)},
               {"variables", variables_json(report.sides.variables)}};

@@ -22,10 +22,10 @@ std::string ratio_text(double ratio) {
   return report::decimals_text(ratio, 3);
 }
 
-double median_of(const std::vector<compare::Block>& blocks, const std::function<double(const Phases&)>& part) {
+double median_of(const std::vector<compare::TurnResult>& turns, const std::function<double(const Phases&)>& part) {
   std::vector<double> values;
-  values.reserve(blocks.size());
-  for (const compare::Block& block : blocks) values.push_back(part(block.phases));
+  values.reserve(turns.size());
+  for (const compare::TurnResult& turn : turns) values.push_back(part(turn.phases));
   return compare::median(values);
 }
 
@@ -36,7 +36,7 @@ std::vector<PartRow> part_rows(const compare::Compared& compared) {
       {"step", compare::median(compared.a.steps_ms), compare::median(compared.b.steps_ms), compared.step_time}};
   if (!compared.a.has_phases || !compared.b.has_phases) return out;
   const auto add = [&](const std::string& name, const std::function<double(const Phases&)>& part) {
-    const PartRow row{name, median_of(compared.a.blocks, part), median_of(compared.b.blocks, part),
+    const PartRow row{name, median_of(compared.a.turns, part), median_of(compared.b.turns, part),
                       ratio_of(compared, part)};
     if (row.a != 0 || row.b != 0) out.push_back(row);
   };
@@ -45,8 +45,8 @@ std::vector<PartRow> part_rows(const compare::Compared& compared) {
   add("backward", [](const Phases& of) { return of.backward; });
   std::set<std::string> axes;
   for (const compare::SideResult* side : {&compared.a, &compared.b})
-    for (const compare::Block& block : side->blocks)
-      for (const auto& [axis, waited] : block.phases.exposed) axes.insert(axis);
+    for (const compare::TurnResult& turn : side->turns)
+      for (const auto& [axis, waited] : turn.phases.exposed) axes.insert(axis);
   for (const std::string& axis : axes)
     add("exposed " + axis, [&axis](const Phases& of) {
       const auto found = of.exposed.find(axis);

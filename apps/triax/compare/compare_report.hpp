@@ -22,7 +22,7 @@ struct ComparisonReport {
 /// A part of a step, and the ratio of its time where both sides have it.
 struct PartRow {
   std::string name;
-  double a = 0, b = 0; // ms, median over the blocks
+  double a = 0, b = 0; // ms, median over the turns
   std::optional<compare::Ratio> ratio;
 };
 
@@ -58,9 +58,8 @@ inline constexpr const char* kNoParts = "the parts of a step are measured only i
 
 /// Explains the columns of part_table().
 inline constexpr const char* kRatioNote =
-    "columns: medians of the blocks. B / A: of the rounds, without the largest and the smallest fifth; so it is not "
-    "the "
-    "quotient of the columns. The rows after \"step\" are of the last step of each block, which the ranks record";
+    "A, B: median over the turns. B / A: mean over the rounds without the largest and the smallest fifth, so it is not "
+    "the quotient of A and B. The rows after \"step\" are of the last step of each turn, which the ranks record";
 
 std::string comparison_text(const ComparisonReport& report);
 std::string comparison_json(const ComparisonReport& report);

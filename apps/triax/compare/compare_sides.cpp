@@ -283,7 +283,7 @@ std::vector<config::Diagnostic> refuse_folder(const fs::path& folder) {
 } // namespace
 
 int LoadedSide::ranks() const {
-  return train::layout_of(run()).world();
+  return train::layout_of(run()).world_size();
 }
 
 std::vector<config::Diagnostic> load_sides(const CompareArguments& arguments, LoadedSides& out) {

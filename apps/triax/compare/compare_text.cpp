@@ -21,11 +21,11 @@ std::string numbers_text(const ComparisonReport& report) {
 std::string comparison_text(const ComparisonReport& report) {
   const compare::Compared& of = report.compared;
   std::string out =
-      text("A: {}\nB: {}\n{}\n{}; measured steps in each block: {}\n\n", side_text(report.sides, true),
-           side_text(report.sides, false), machine_text(report.machine), rounds_text(report), of.steps_per_block);
-  if (of.steps_per_block < of.steps_wanted)
-    out += text("train.steps = {} shorten the blocks: {} steps would fill --block-s = {}\n",
-                report.sides.a.run().train.steps, of.steps_wanted, report.plan.block_s);
+      text("A: {}\nB: {}\n{}\n{}; measured steps in each turn: {}\n\n", side_text(report.sides, true),
+           side_text(report.sides, false), machine_text(report.machine), rounds_text(report), of.steps_per_turn);
+  if (of.steps_per_turn < of.steps_wanted)
+    out += text("note: train.steps = {} allows {} measured steps per turn; --turn-ms {} needs {}\n",
+                report.sides.a.run().train.steps, of.steps_per_turn, report.plan.turn_ms, of.steps_wanted);
   out += table(part_table(report)) + std::string(kRatioNote) + '\n';
   if (!of.a.has_phases || !of.b.has_phases) out += std::string(kNoParts) + '\n';
   out += '\n';

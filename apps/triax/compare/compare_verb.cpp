@@ -49,8 +49,8 @@ class ProgressLine {
   ~ProgressLine() {
     if (terminal_.terminal) std::cerr << os::kClearLine << std::flush;
   }
-  void update(std::int64_t done, std::int64_t blocks) const {
-    if (terminal_.terminal) std::cerr << os::kClearLine << "block " << done << " of " << blocks << std::flush;
+  void update(std::int64_t done, std::int64_t turns) const {
+    if (terminal_.terminal) std::cerr << os::kClearLine << "turn " << done << " of " << turns << std::flush;
   }
 
  private:
@@ -63,9 +63,9 @@ compare::Compared run_sides(const CompareArguments& arguments, const LoadedSides
   plan.max_steps = std::min(sides.a.run().train.steps, sides.b.run().train.steps);
   const ProgressLine line;
   compare::Progress progress;
-  progress.block = [&line](std::int64_t done, std::int64_t blocks) { line.update(done, blocks); };
-  progress.begins = [](std::int64_t blocks, double seconds) {
-    std::cerr << text("{} blocks, about {}\n", blocks, report::duration_text(seconds));
+  progress.turn = [&line](std::int64_t done, std::int64_t turns) { line.update(done, turns); };
+  progress.begins = [](std::int64_t turns, double seconds) {
+    std::cerr << text("{} turns, about {}\n", turns, report::duration_text(seconds));
   };
   progress.warmed_up = [&sides](const compare::SideResult& a, const compare::SideResult& b) {
     check_traffic(sides, a, "A");
@@ -159,15 +159,15 @@ void add_plan(CLI::App& verb, compare::Plan& plan) {
                   text("rounds of A B B A or B A A B [{}]; more rounds show smaller differences", plan.rounds))
       ->type_name("N")
       ->check(integer_in(compare::kMinRounds, compare::kMaxRounds));
-  verb.add_option("--warm-up", plan.warm_up, text("steps before the first block of a side [{}]", plan.warm_up))
+  verb.add_option("--warm-up", plan.warm_up, text("steps before the first turn of a side [{}]", plan.warm_up))
       ->type_name("STEPS")
       ->check(integer_in(1, kMaxWarmUp));
-  verb.add_option("--block-s", plan.block_s,
-                  text("seconds that the measured steps of a block take, if train.steps allows it [{}]", plan.block_s))
-      ->type_name("SECONDS")
+  verb.add_option("--turn-ms", plan.turn_ms,
+                  text("time of the measured steps of a turn, if train.steps allows it [{}]", plan.turn_ms))
+      ->type_name("MS")
       ->check(number_in(0, 1e6));
   verb.add_flag("--restart", plan.restarts,
-                "starts a side again for each block, if both do not fit in memory together");
+                "starts a side again for each turn: for sides that do not fit in memory together");
 }
 
 } // namespace

@@ -88,10 +88,10 @@ MeasuredGroup read_group(const ScheduleSource& source, int rank) {
   out.ranks = source.layout.group(rank, kPipelineAxis).ranks;
   for (const int member : out.ranks) {
     report::RankTimeline read = report::read_timeline(source.folder, member);
-    if (read.ranks != source.layout.world())
-      throw Error(
-          text("rank {} recorded a run of {} ranks, but this run has {}", member, read.ranks, source.layout.world()),
-          source.folder.string(), "use the TOML and the --set of the run that was trained, or train again");
+    if (read.ranks != source.layout.world_size())
+      throw Error(text("rank {} recorded a run of {} ranks, but this run has {}", member, read.ranks,
+                       source.layout.world_size()),
+                  source.folder.string(), "use the TOML and the --set of the run that was trained, or train again");
     if (!out.timelines.empty() && read.step != out.timelines[0].step) throw other_step(read, out.timelines[0], source);
     const auto machine = std::ranges::find(out.machines, read.machine);
     out.clock_of.push_back(static_cast<int>(machine - out.machines.begin()));
@@ -116,7 +116,7 @@ MeasuredRanks read_ranks(const ScheduleSource& source, const VerifiedSchedule& v
                          const schedule::Comparison& comparison) {
   AllRanks out(source, verified);
   out.add(first, &comparison);
-  for (int rank = 0; rank < source.layout.world(); ++rank)
+  for (int rank = 0; rank < source.layout.world_size(); ++rank)
     if (source.layout.coordinate(rank, kPipelineAxis) == 0 && rank != first.ranks.front())
       out.add(read_group(source, rank), nullptr);
   return out.take();

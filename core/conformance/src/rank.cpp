@@ -117,7 +117,7 @@ Communicator& Rank::join(const Group& group) {
 }
 
 void Rank::barrier(std::string_view name) {
-  await_count(text("conformance: {}, {}", name, ++counts_[std::string(name)]), layout_.world());
+  await_count(text("conformance: {}, {}", name, ++counts_[std::string(name)]), layout_.world_size());
 }
 
 /// Adds 1 to a counter of the store, and waits until it is `count`.

@@ -47,7 +47,7 @@ class Launcher {
         store_(folder_.path()) {}
 
   void run() {
-    for (int index = 0; index < layout_.world(); ++index)
+    for (int index = 0; index < layout_.world_size(); ++index)
       ranks_.push_back(std::make_unique<os::ForkedProcess>([this, index](int) { return run_rank(index); },
                                                            os::ForkedProcess::Output::inherited));
     start();
@@ -103,8 +103,8 @@ class Launcher {
     if (setup_.backend) {
       serving_ = setup_.backend({setup_.options, *setup_.log, layout_, 0, 1});
       if (auto* const server = find_extension<ProcessStart>(*serving_)) {
-        server->serve(layout_.world());
-        for (int rank = 0; rank < layout_.world(); ++rank) {
+        server->serve(layout_.world_size());
+        for (int rank = 0; rank < layout_.world_size(); ++rank) {
           std::string lines;
           for (const auto& [name, value] : server->variables(rank)) lines += text("{}={}\n", name, value);
           store_.set(text("{} {}", kStart, rank), lines);
@@ -112,7 +112,7 @@ class Launcher {
         return;
       }
     }
-    for (int rank = 0; rank < layout_.world(); ++rank) store_.set(text("{} {}", kStart, rank), "");
+    for (int rank = 0; rank < layout_.world_size(); ++rank) store_.set(text("{} {}", kStart, rank), "");
   }
 
   void wait_for_any() {

@@ -80,8 +80,8 @@ void run_rank_threads(const RankSetup& setup, const Layout& layout, Report& repo
   Team team;
   {
     std::vector<std::jthread> threads;
-    threads.reserve(static_cast<std::size_t>(layout.world()));
-    for (int index = 0; index < layout.world(); ++index)
+    threads.reserve(static_cast<std::size_t>(layout.world_size()));
+    for (int index = 0; index < layout.world_size(); ++index)
       threads.emplace_back([&, index] { run_thread(setup, layout, index, report, team, body); });
   }
   if (setup.ended) setup.ended(report);

@@ -98,11 +98,11 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   explicit Communicator(Group group) : group_(std::move(group)) {}
   ~Communicator() override;
 
-  /// The group, its number of members, and the index of this member.
+  /// The group, its number of members, and the rank of this member in the group.
   /// @{
   const Group& group() const noexcept { return group_; }
   int size() const noexcept { return group_.size(); }
-  int index() const noexcept { return group_.index; }
+  int rank() const noexcept { return group_.group_rank; }
   /// @}
 
   /// Posts a collective; the functions below describe each kind. `collective.dtype` and `elements` are those of `in`;
@@ -113,7 +113,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   /// out = reduction of `in` over the group, of any type but u8. Equal shapes; in place allowed.
   Work all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                   ActionId action = kNoAction);
-  /// in: n*size elements; out: n elements, the reduction of the members' parts number index().
+  /// in: n*size elements; out: n elements, the reduction of the members' parts number rank().
   Work reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                       ActionId action = kNoAction);
   /// in: n elements; out: n*size, in the order of the group. In place: in is this member's part of out.
@@ -149,7 +149,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   /// The payload of a member in a collective that sends each element once: to the member that reduces it, and its
   /// result to each other member. A ring moves as much.
   /// @{
-  Payload payload_of(const Collective& collective) const noexcept { return payload_of(collective, index()); }
+  Payload payload_of(const Collective& collective) const noexcept { return payload_of(collective, rank()); }
   Payload payload_of(const Collective& collective, int member) const noexcept;
   /// @}
   /// The result of a post after the group has failed: an event that fails with `reason`. The operation is not counted.
@@ -257,7 +257,7 @@ class TRIAX_API CommBackend : public Extensible {
 // [C14] all_reduce gives the same bits to all members; `in` and `out` may be the same view.
 // [C15] reduce_scatter gives member i part i of the reduction; `out` may be part i of `in`.
 // [C16] all_gather gives the parts in the order of the group; `in` may be this member's part of `out`.
-// [C17] all_to_all gives part i of `in` to member i, as part number index() of its `out`. It is never in place.
+// [C17] all_to_all gives part i of `in` to member i, as part number rank() of its `out`. It is never in place.
 // [C18] broadcast gives the view of the root to all members. Every member may be the root.
 // [C19] A call without elements completes as any other. Its views may have null data; all other views have data,
 //       because a dry run uses communicators of the engine.

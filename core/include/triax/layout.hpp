@@ -43,7 +43,7 @@ struct Group {
   std::string axis;       // the name of the axis; of several: "tensor*data"; "world"
   std::string id;         // unique in the run and equal on all members: "tensor.3"
   std::vector<int> ranks; // in the world
-  int index = 0;          // in `ranks`, of the rank for which the group was made
+  int group_rank = 0;     // position in `ranks` of the rank for which the group was made
   /// Number of members.
   int size() const { return static_cast<int>(ranks.size()); }
 };
@@ -61,7 +61,7 @@ class TRIAX_API Layout {
   /// The axes in their order, and the number of ranks.
   /// @{
   std::span<const Axis> axes() const { return axes_; }
-  int world() const;
+  int world_size() const;
   /// @}
   /// Size of an axis; 1 for an axis that the layout does not have.
   int size(std::string_view axis) const;
@@ -75,8 +75,8 @@ class TRIAX_API Layout {
   Group group(int rank, std::string_view axis) const;
   /// The ranks that differ in the coordinates of these axes only.
   Group group(int rank, std::span<const std::string> axes) const;
-  /// group(rank, axes).index, without listing the ranks of the group.
-  int index(int rank, std::span<const std::string> axes) const;
+  /// group(rank, axes).group_rank, without listing the ranks of the group.
+  int group_rank(int rank, std::span<const std::string> axes) const;
   /// All ranks.
   Group world_group(int rank) const;
 
@@ -92,9 +92,9 @@ class TRIAX_API Layout {
 
   /// Sizes of the three axes of every run.
   /// @{
-  int pipeline() const { return size(kPipelineAxis); }
-  int tensor() const { return size(kTensorAxis); }
-  int data() const { return size(kDataAxis); }
+  int pipeline_size() const { return size(kPipelineAxis); }
+  int tensor_size() const { return size(kTensorAxis); }
+  int data_size() const { return size(kDataAxis); }
   /// @}
 
  private:

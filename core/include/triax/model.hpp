@@ -138,16 +138,16 @@ struct LayerContext {
   /// divisible by the tensor size.
   Rows own(const Rows& rows) const {
     if (!sequence_parallel) return rows;
-    const std::int64_t count = rows.count / tensor();
-    return {rows.begin + count * tensor_index(), count};
+    const std::int64_t count = rows.count / tensor_size();
+    return {rows.begin + count * tensor_rank(), count};
   }
   /// Their number in the largest call.
   std::int64_t own_rows() const { return own({0, max_rows}).count; }
 
   /// Size of the tensor axis, and the coordinate of this rank on it.
   /// @{
-  int tensor() const { return layout.tensor(); }
-  int tensor_index() const { return layout.coordinate(rank, kTensorAxis); }
+  int tensor_size() const { return layout.tensor_size(); }
+  int tensor_rank() const { return layout.coordinate(rank, kTensorAxis); }
   /// @}
 };
 

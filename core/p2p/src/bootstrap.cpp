@@ -58,8 +58,8 @@ std::shared_ptr<PeerEndpoints> Bootstrap::connect(const std::vector<Rendezvous::
     const Rendezvous::Entry& entry = members[static_cast<std::size_t>(member)];
     number = std::max(number, std::stoi(entry[Value::next]));
     const int rank = group_.ranks[static_cast<std::size_t>(member)];
-    endpoints.push_back(member == group_.index ? nullptr
-                                               : &transport_.connect(entry[Value::address], entry[Value::host], rank));
+    endpoints.push_back(
+        member == group_.group_rank ? nullptr : &transport_.connect(entry[Value::address], entry[Value::host], rank));
   }
   next_ = number + 1;
   return std::make_shared<PeerEndpoints>(transport_, group_, number, std::move(endpoints));
@@ -71,7 +71,7 @@ void Bootstrap::warm_up_connections(PeerEndpoints& endpoints) {
     if (endpoints.aborted()) throw Error(endpoints.reason());
     std::string missing;
     for (int member = 0; member < group_.size(); ++member) {
-      if (member == group_.index || (endpoints.received_hello(member) && !endpoints.announcing(member))) continue;
+      if (member == group_.group_rank || (endpoints.received_hello(member) && !endpoints.announcing(member))) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
     }
     if (missing.empty()) return;

@@ -65,8 +65,9 @@ void Call::check_peers() noexcept {
   for (std::size_t i = 0; i < requests(); ++i) {
     const Request& request = request_at(i);
     if (!request.open() || !endpoints_.left(request.member)) continue;
-    return endpoints_.abort(text("rank {} left group {} while rank {} waits for it", endpoints_.rank(request.member),
-                                 endpoints_.id(), endpoints_.rank(endpoints_.index())));
+    return endpoints_.abort(text("rank {} left group {} while rank {} waits for it",
+                                 endpoints_.world_rank(request.member), endpoints_.id(),
+                                 endpoints_.world_rank(endpoints_.rank())));
   }
 }
 
@@ -78,8 +79,8 @@ void Call::dropped() noexcept {
 void Call::end() noexcept {
   if (failed_) return;
   if (complete_ && !endpoints_.aborted()) return finish();
-  endpoints_.abort(text("rank {} left group {} before its calls were complete", endpoints_.rank(endpoints_.index()),
-                        endpoints_.id()));
+  endpoints_.abort(text("rank {} left group {} before its calls were complete",
+                        endpoints_.world_rank(endpoints_.rank()), endpoints_.id()));
   while (!fail_when_quiet()) {
     endpoints_.transport().poll();
     if (copying_) sched_yield();
@@ -102,7 +103,7 @@ bool Call::fail_when_quiet() noexcept {
   if (in_progress_ > 0 && !endpoints_.transport().retired()) {
     if (!endpoints_.grace_expired()) return false;
     endpoints_.transport().retire(text("{}; sends of rank {} cannot be cancelled, so all its groups of {} are aborted",
-                                       endpoints_.reason(), endpoints_.rank(endpoints_.index()),
+                                       endpoints_.reason(), endpoints_.world_rank(endpoints_.rank()),
                                        endpoints_.transport().plugin()));
   }
   failed_ = true;

@@ -61,8 +61,8 @@ void CollectiveCall::receive_opening(int member) noexcept {
 
 void CollectiveCall::send_opening(int member, const std::byte* data, std::size_t bytes) noexcept {
   Request& sent = request(Use::opening_out, 0, member);
-  if (bytes == 0) return send(sent, member, &signature_, sizeof(signature_), tag(index(), Phase::opening));
-  send(sent, member, &signature_, sizeof(signature_), data, bytes, tag(index(), Phase::opening));
+  if (bytes == 0) return send(sent, member, &signature_, sizeof(signature_), tag(rank(), Phase::opening));
+  send(sent, member, &signature_, sizeof(signature_), data, bytes, tag(rank(), Phase::opening));
 }
 
 std::byte* CollectiveCall::part(std::int64_t chunk, int member) noexcept {
@@ -75,7 +75,8 @@ bool CollectiveCall::agrees(int member) noexcept {
   if (theirs == signature_) return true;
   endpoints_.abort(text(
       "group {}: {} on rank {} does not match {} on rank {}: members must post the same collectives in the same order",
-      endpoints_.id(), to_text(of()), endpoints_.rank(index()), to_text(theirs.collective), endpoints_.rank(member)));
+      endpoints_.id(), to_text(of()), endpoints_.world_rank(rank()), to_text(theirs.collective),
+      endpoints_.world_rank(member)));
   return false;
 }
 

@@ -85,7 +85,7 @@ class CollectiveCall : public Call {
   void other_length(const StagedMessage&, std::size_t, bool) noexcept override {}
   const Collective& of() const noexcept { return signature_.collective; }
   int size() const noexcept { return endpoints_.size(); }
-  int index() const noexcept { return endpoints_.index(); }
+  int rank() const noexcept { return endpoints_.rank(); }
 
   Signature signature_;
   const std::byte* in_ = nullptr;

@@ -21,8 +21,8 @@ CollectiveCall::StagingNeed Movement::staging_need(const Collective& of) const n
 }
 
 bool Movement::exchanges_with(int member) const noexcept {
-  if (member == index()) return false;
-  return of().kind != Collective::Kind::broadcast || of().root == index() || of().root == member;
+  if (member == rank()) return false;
+  return of().kind != Collective::Kind::broadcast || of().root == rank() || of().root == member;
 }
 
 /// Part of `in` for a member.
@@ -30,7 +30,7 @@ Movement::Piece Movement::out_piece(int member) const noexcept {
   const std::int64_t bytes = of().elements * width_, part = bytes / size();
   if (of().kind == Collective::Kind::all_gather) return {0, bytes};
   if (of().kind == Collective::Kind::all_to_all) return {member * part, part};
-  return of().root == index() ? Piece{0, bytes} : Piece{};
+  return of().root == rank() ? Piece{0, bytes} : Piece{};
 }
 
 /// Part of `out` from a member.
@@ -45,7 +45,7 @@ void Movement::launch() noexcept {
   agreed_ = 0;
   if (staged()) return launch_flows();
   for (int k = 1; k < size(); ++k) {
-    const int member = (index() + size() - k) % size();
+    const int member = (rank() + size() - k) % size();
     if (!exchanges_with(member)) continue;
     receive_opening(member);
     const Piece piece = in_piece(member);
@@ -54,20 +54,20 @@ void Movement::launch() noexcept {
             tag(member, Phase::result), side());
   }
   for (int k = 1; k < size(); ++k) {
-    const int member = (index() + k) % size();
+    const int member = (rank() + k) % size();
     if (!exchanges_with(member)) continue;
     send_opening(member, nullptr, 0);
     const Piece piece = out_piece(member);
     if (piece.bytes <= 0) continue;
     send(request(Use::result_out, 0, member), member, in_ + piece.begin, static_cast<std::size_t>(piece.bytes),
-         tag(index(), Phase::result), side());
+         tag(rank(), Phase::result), side());
   }
   keep_own();
 }
 
 void Movement::keep_own() noexcept {
   if (of().kind == Collective::Kind::broadcast) return;
-  const Piece from = out_piece(index()), to = in_piece(index());
+  const Piece from = out_piece(rank()), to = in_piece(rank());
   if (from.bytes <= 0 || in_ + from.begin == out_ + to.begin) return;
   const auto bytes = static_cast<std::size_t>(from.bytes);
   if (buffers_ || direct()) return copy_on_device(out_ + to.begin, in_ + from.begin, bytes);
@@ -84,7 +84,7 @@ StagedMessage Movement::flow(std::byte* device, std::int64_t bytes, Use use, int
   made.stride = size();
   made.first = first;
   made.last = last;
-  made.own = index();
+  made.own = rank();
   return made;
 }
 
@@ -92,7 +92,7 @@ void Movement::launch_flows() noexcept {
   ins_.clear();
   outs_.clear();
   for (int k = 1; k < size(); ++k) {
-    const int before = (index() + size() - k) % size(), after = (index() + k) % size();
+    const int before = (rank() + size() - k) % size(), after = (rank() + k) % size();
     if (exchanges_with(before)) {
       receive_opening(before);
       const Piece in = in_piece(before);
@@ -104,9 +104,9 @@ void Movement::launch_flows() noexcept {
     auto* from = const_cast<std::byte*>(in_) + out.begin; // a flow that sends does not write
     if (out.bytes <= 0) continue;
     if (!same_to_all(of().kind)) {
-      outs_.push_back(flow(from, out.bytes, Use::result_out, after, after, index()));
+      outs_.push_back(flow(from, out.bytes, Use::result_out, after, after, rank()));
     } else if (outs_.empty()) {
-      outs_.push_back(flow(from, out.bytes, Use::result_out, 0, size() - 1, index()));
+      outs_.push_back(flow(from, out.bytes, Use::result_out, 0, size() - 1, rank()));
     }
   }
   std::byte* buffers = buffers_;

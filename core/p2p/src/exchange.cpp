@@ -18,7 +18,7 @@ void Exchange::add(const Transfer& transfer, std::uint64_t number) {
 
 Tag Exchange::tag(const PendingTransfer& pending) const noexcept {
   const Transfer& transfer = pending.transfer;
-  const int source = transfer.direction == Direction::send ? endpoints_.index() : transfer.peer;
+  const int source = transfer.direction == Direction::send ? endpoints_.rank() : transfer.peer;
   return transfer_tag(endpoints_.number(), source, transfer.channel, transfer.view.dtype(), pending.number);
 }
 
@@ -108,9 +108,9 @@ void Exchange::other_length(const StagedMessage& flow, std::size_t bytes, bool m
 void Exchange::mismatch(const PendingTransfer& pending, std::size_t bytes, DType dtype, bool more) noexcept {
   const TensorView& view = pending.transfer.view;
   endpoints_.abort(text("group {}, channel {}: rank {} sends {}{} {} where rank {} receives {} {}", endpoints_.id(),
-                        pending.transfer.channel, endpoints_.rank(pending.transfer.peer), bytes / bytes_of(dtype),
-                        more ? " or more" : "", name_of(dtype), endpoints_.rank(endpoints_.index()), view.elements(),
-                        name_of(view.dtype())));
+                        pending.transfer.channel, endpoints_.world_rank(pending.transfer.peer), bytes / bytes_of(dtype),
+                        more ? " or more" : "", name_of(dtype), endpoints_.world_rank(endpoints_.rank()),
+                        view.elements(), name_of(view.dtype())));
 }
 
 } // namespace triax::p2p

@@ -60,7 +60,7 @@ Some& MessageCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, int m
                     more = std::min(std::max(first, kCalls), static_cast<std::size_t>(most) - first);
   if (more == 0)
     throw Error(text("{} calls of rank {} are in flight, the most that tags of {} can distinguish", most,
-                     endpoints_.rank(index()), transport_.plugin()),
+                     endpoints_.world_rank(rank()), transport_.plugin()),
                 text("group {}", endpoints_.id()), "wait for earlier calls before more are posted");
   for (std::size_t i = 0; i < more; ++i) calls.push_back(make());
   return *calls[first];
@@ -86,7 +86,7 @@ Exchange& MessageCommunicator::idle_exchange() {
 StreamScratch& MessageCommunicator::scratch_of(const Stream& stream) {
   for (const auto& scratch : pool_->scratches)
     if (scratch->stream == &stream) return *scratch;
-  pool_->scratches.push_back(std::make_unique<StreamScratch>(stream, transport_.device(), size(), index(), plan_));
+  pool_->scratches.push_back(std::make_unique<StreamScratch>(stream, transport_.device(), size(), rank(), plan_));
   return *pool_->scratches.back();
 }
 
@@ -97,7 +97,7 @@ void MessageCommunicator::progress() noexcept {
 }
 
 void MessageCommunicator::abort(std::string_view why) noexcept {
-  endpoints_.abort(text("rank {} aborted group {}: {}", endpoints_.rank(index()), endpoints_.id(), why));
+  endpoints_.abort(text("rank {} aborted group {}: {}", endpoints_.world_rank(rank()), endpoints_.id(), why));
 }
 
 CollectiveCall& MessageCommunicator::idle_call(const Collective& collective) {
@@ -170,9 +170,9 @@ void MessageCommunicator::barrier(Deadline deadline) {
       if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());
       transport_.device().abort_flag().check();
       if (endpoints_.left(member) && !ready())
-        throw Error(text("rank {} has left", endpoints_.rank(member)), location());
+        throw Error(text("rank {} has left", endpoints_.world_rank(member)), location());
       if (until.passed()) {
-        throw Error(text("timed out waiting for rank {}", endpoints_.rank(member)), location(),
+        throw Error(text("timed out waiting for rank {}", endpoints_.world_rank(member)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!transport_.device().progress()) sched_yield();
@@ -186,7 +186,7 @@ void MessageCommunicator::barrier(Deadline deadline) {
   endpoints_.announce_barrier();
   const std::uint64_t turn = ++barriers_;
   for (int member = 0; member < size(); ++member) {
-    if (member != index()) wait_for(member, [&] { return endpoints_.barriers(member) >= turn; });
+    if (member != rank()) wait_for(member, [&] { return endpoints_.barriers(member) >= turn; });
   }
 }
 

@@ -36,7 +36,7 @@ PeerEndpoints::~PeerEndpoints() {
 template <class Body>
 void PeerEndpoints::for_others(Body body) noexcept {
   for (int member = 0; member < size(); ++member) {
-    if (member != index()) body(member, peers_[static_cast<std::size_t>(member)]);
+    if (member != rank()) body(member, peers_[static_cast<std::size_t>(member)]);
   }
 }
 
@@ -86,7 +86,7 @@ void PeerEndpoints::send_control(ControlKind kind) noexcept {
   for_others([&](int member, Peer& peer) {
     peer.outgoing.kind = kind;
     peer.outgoing.length = 0;
-    const Tag tag = control_tag(number_, index());
+    const Tag tag = control_tag(number_, rank());
     if (kind == ControlKind::hello) {
       transport_.send_sync(peer.sending, endpoint(member), {&peer.outgoing, peer.outgoing.bytes()}, tag);
     } else {
@@ -105,7 +105,7 @@ void PeerEndpoints::send_last(ControlKind kind, std::string_view text) noexcept 
   for_others([&](int member, Peer& peer) {
     if (peer.left) return;
     transport_.send(peer.sending_last, endpoint(member), {&last_message_, last_message_.bytes()},
-                    control_tag(number_, index()));
+                    control_tag(number_, rank()));
   });
 }
 
@@ -122,7 +122,7 @@ bool PeerEndpoints::grace_expired() noexcept {
 
 void PeerEndpoints::failed(int member, const char* why) noexcept {
   if (left(member) || closed_) return;
-  abort(text("group {}: rank {} is lost to rank {}: {}", id(), rank(member), rank(index()), why));
+  abort(text("group {}: rank {} is lost to rank {}: {}", id(), world_rank(member), world_rank(rank()), why));
 }
 
 void PeerEndpoints::lost(const Endpoint& endpoint) noexcept {
@@ -155,7 +155,7 @@ void PeerEndpoints::close() noexcept {
   transport_.remove_user(*this);
   if (open())
     transport_.retire(
-        text("rank {} left group {}, but a member did not receive its last messages", rank(index()), id()));
+        text("rank {} left group {}, but a member did not receive its last messages", world_rank(rank()), id()));
 }
 
 } // namespace triax::p2p

@@ -33,9 +33,9 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
 
   Transport& transport() noexcept { return transport_; }
   int size() const noexcept { return group_.size(); }
-  int index() const noexcept { return group_.index; }
+  int rank() const noexcept { return group_.group_rank; }
   int number() const noexcept { return number_; }
-  int rank(int member) const noexcept { return group_.ranks[static_cast<std::size_t>(member)]; }
+  int world_rank(int member) const noexcept { return group_.ranks[static_cast<std::size_t>(member)]; }
   const std::string& id() const noexcept { return group_.id; }
   Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
 

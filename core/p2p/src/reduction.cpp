@@ -55,7 +55,7 @@ std::byte* Reduction::buffer(Buffer buffer, std::int64_t chunk, int member) cons
   const int others = size() - 1, turn = static_cast<int>(chunk % Plan::kDepth);
   int number = 2 * Plan::kDepth * others + turn;
   if (buffer != Buffer::mine) {
-    number = (static_cast<int>(buffer) * Plan::kDepth + turn) * others + (member < index() ? member : member - 1);
+    number = (static_cast<int>(buffer) * Plan::kDepth + turn) * others + (member < rank() ? member : member - 1);
   }
   return buffers_ + static_cast<std::size_t>(number) * Arena::aligned(plan_.chunk_bytes);
 }
@@ -88,17 +88,17 @@ void Reduction::store_result(int owner) noexcept {
 }
 
 void Reduction::fetch_mine() noexcept {
-  Owner& own = owners_[static_cast<std::size_t>(index())];
-  while (own.fetched < chunks(index()) && own.fetched < reduced_ + Plan::kDepth) {
+  Owner& own = owners_[static_cast<std::size_t>(rank())];
+  while (own.fetched < chunks(rank()) && own.fetched < reduced_ + Plan::kDepth) {
     const std::int64_t chunk = own.fetched, turn = chunk % Plan::kDepth;
     // The result that used this buffer before must have left, and be on the device.
     if (!arrived(own.store[turn])) return;
     for (int member = 0; member < size(); ++member) {
-      if (member != index() && request(Use::result_out, chunk, member).open()) return;
+      if (member != rank() && request(Use::result_out, chunk, member).open()) return;
     }
     ++own.fetched;
     Event& fetch = own.fetch[turn] = {};
-    download(fetch, buffer(Buffer::mine, chunk), in_ + begin_of(index(), chunk) * width_, bytes_at(index(), chunk));
+    download(fetch, buffer(Buffer::mine, chunk), in_ + begin_of(rank(), chunk) * width_, bytes_at(rank(), chunk));
   }
 }
 
@@ -110,10 +110,10 @@ void Reduction::launch() noexcept {
   small_ = is_small(plan_, of());
   if (small_) return launch_small();
   for (int k = 1; k < size(); ++k) {
-    const int member = (index() + k) % size();
+    const int member = (rank() + k) % size();
     receive_opening(member);
-    for (std::int64_t chunk = with_opening(index()) ? 1 : 0;
-         chunk < std::min<std::int64_t>(Plan::kDepth, chunks(index())); ++chunk) {
+    for (std::int64_t chunk = with_opening(rank()) ? 1 : 0;
+         chunk < std::min<std::int64_t>(Plan::kDepth, chunks(rank())); ++chunk) {
       receive_part(chunk, member);
     }
   }
@@ -121,7 +121,7 @@ void Reduction::launch() noexcept {
 
 void Reduction::launch_small() noexcept {
   const auto bytes = static_cast<std::size_t>(of().elements * width_);
-  for (int k = 1; k < size(); ++k) receive_opening((index() + k) % size());
+  for (int k = 1; k < size(); ++k) receive_opening((rank() + k) % size());
   if (staged()) return download(owners_[0].fetch[0], buffers_ + sizeof(signature_), in_, bytes);
   if (bytes > 0) std::memcpy(scratch_->packed() + sizeof(signature_), in_, bytes);
   send_small(scratch_->packed());
@@ -132,9 +132,8 @@ void Reduction::send_small(std::byte* packed) noexcept {
   const auto bytes = static_cast<std::size_t>(of().elements * width_);
   std::memcpy(packed, &signature_, sizeof(signature_));
   for (int k = 1; k < size(); ++k) {
-    const int member = (index() + k) % size();
-    send(request(Use::opening_out, 0, member), member, packed, sizeof(signature_) + bytes,
-         tag(index(), Phase::opening));
+    const int member = (rank() + k) % size();
+    send(request(Use::opening_out, 0, member), member, packed, sizeof(signature_) + bytes, tag(rank(), Phase::opening));
   }
 }
 
@@ -143,7 +142,7 @@ bool Reduction::run() noexcept {
   bool moved = true;
   while (moved && !endpoints_.aborted()) {
     moved = reduce_next();
-    for (int k = 1; k < size(); ++k) moved |= feed((index() + k) % size());
+    for (int k = 1; k < size(); ++k) moved |= feed((rank() + k) % size());
   }
   return finished();
 }
@@ -178,12 +177,12 @@ bool Reduction::run_small_staged() noexcept {
 /// True if the parts of the chunk have arrived from all members, and their signatures agree.
 bool Reduction::all_here(std::int64_t chunk) noexcept {
   for (int member = 0; member < size(); ++member) {
-    if (member == index()) continue;
+    if (member == rank()) continue;
     if (request(Use::part_in, chunk, member).open()) return false;
     if (chunk == 0 && request(Use::opening_in, 0, member).open()) return false;
   }
   for (int member = 0; member < size() && chunk == 0; ++member) {
-    if (member != index() && !agrees(member)) return false;
+    if (member != rank() && !agrees(member)) return false;
   }
   return true;
 }
@@ -194,7 +193,7 @@ std::byte* Reduction::part_buffer(std::int64_t chunk, int member) noexcept {
 
 void Reduction::gather(const std::byte* mine, std::int64_t chunk) noexcept {
   for (int member = 0; member < size(); ++member) {
-    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part_buffer(chunk, member);
+    sources_[static_cast<std::size_t>(member)] = member == rank() ? mine : part_buffer(chunk, member);
   }
 }
 
@@ -205,7 +204,7 @@ void Reduction::add(const std::byte* mine, std::byte* to, std::int64_t chunk, st
 }
 
 void Reduction::receive_part(std::int64_t chunk, int member) noexcept {
-  receive(request(Use::part_in, chunk, member), member, part_buffer(chunk, member), bytes_at(index(), chunk),
+  receive(request(Use::part_in, chunk, member), member, part_buffer(chunk, member), bytes_at(rank(), chunk),
           tag(member, Phase::part, chunk), side());
 }
 
@@ -233,7 +232,7 @@ bool Reduction::feed(int owner) noexcept {
     const bool together = chunk == 0 && with_opening(owner);
     if (chunk == 0) send_opening(owner, from, together ? bytes : 0);
     if (!together) {
-      send(request(Use::part_out, chunk, owner), owner, from, bytes, tag(index(), Phase::part, chunk), side());
+      send(request(Use::part_out, chunk, owner), owner, from, bytes, tag(rank(), Phase::part, chunk), side());
     }
   }
   return moved;
@@ -242,34 +241,34 @@ bool Reduction::feed(int owner) noexcept {
 bool Reduction::reduce_next() noexcept {
   const std::int64_t chunk = reduced_;
   if (staged()) fetch_mine();
-  if (chunk == chunks(index()) || !all_here(chunk)) return false;
+  if (chunk == chunks(rank()) || !all_here(chunk)) return false;
   for (int member = 0; member < size(); ++member) {
-    if (member != index() && request(Use::result_out, chunk, member).open()) return false;
+    if (member != rank() && request(Use::result_out, chunk, member).open()) return false;
   }
-  const std::int64_t begin = begin_of(index(), chunk);
-  std::byte* out = out_ + (reduces_all() ? begin : begin - slice_begin(index())) * width_;
+  const std::int64_t begin = begin_of(rank(), chunk);
+  std::byte* out = out_ + (reduces_all() ? begin : begin - slice_begin(rank())) * width_;
   std::byte* to = staged() ? buffer(Buffer::mine, chunk) : out;
-  const std::size_t bytes = bytes_at(index(), chunk);
+  const std::size_t bytes = bytes_at(rank(), chunk);
   if (!added(chunk, out, static_cast<std::int64_t>(bytes) / width_)) return false;
   ++reduced_;
-  const bool more = chunk + Plan::kDepth < chunks(index());
+  const bool more = chunk + Plan::kDepth < chunks(rank());
   for (int k = 1; k < size(); ++k) {
-    const int member = (index() + k) % size();
+    const int member = (rank() + k) % size();
     if (more) receive_part(chunk + Plan::kDepth, member);
-    if (chunk >= results(index())) continue;
+    if (chunk >= results(rank())) continue;
     send(request(Use::result_out, chunk, member), member, to, reduces_all() ? bytes : 0,
-         tag(index(), Phase::result, chunk), result_side());
+         tag(rank(), Phase::result, chunk), result_side());
   }
   return true;
 }
 
 bool Reduction::added(std::int64_t chunk, std::byte* out, std::int64_t elements) noexcept {
-  const std::byte* mine = in_ + begin_of(index(), chunk) * width_;
+  const std::byte* mine = in_ + begin_of(rank(), chunk) * width_;
   if (!staged() && !direct()) {
     add(mine, out, chunk, elements);
     return true;
   }
-  Owner& own = owners_[static_cast<std::size_t>(index())];
+  Owner& own = owners_[static_cast<std::size_t>(rank())];
   Event& fetch = own.fetch[chunk % Plan::kDepth];
   if (staged()) {
     if (chunk >= own.fetched || !arrived(fetch)) return false;
@@ -290,10 +289,10 @@ bool Reduction::added(std::int64_t chunk, std::byte* out, std::int64_t elements)
 }
 
 bool Reduction::finished() noexcept {
-  if (in_progress() > 0 || reduced_ < chunks(index())) return false;
+  if (in_progress() > 0 || reduced_ < chunks(rank())) return false;
   for (int member = 0; member < size(); ++member) {
     const Owner& fed = owners_[static_cast<std::size_t>(member)];
-    if (member != index() && (fed.sent < chunks(member) || fed.results < results(member))) return false;
+    if (member != rank() && (fed.sent < chunks(member) || fed.results < results(member))) return false;
   }
   return copies_ended();
 }

@@ -12,7 +12,8 @@ bool Call::begin_copy(Event& event, Copy copy) noexcept {
   try {
     event = copy(*endpoints_.transport().staging());
   } catch (const std::exception& error) {
-    endpoints_.abort(text("group {}: rank {}: {}", endpoints_.id(), endpoints_.rank(endpoints_.index()), error.what()));
+    endpoints_.abort(
+        text("group {}: rank {}: {}", endpoints_.id(), endpoints_.world_rank(endpoints_.rank()), error.what()));
     return false;
   }
   if (copying_) return true;
@@ -49,7 +50,7 @@ void Call::sum_on_device(Event& event, DType dtype, std::span<const std::byte* c
 bool Call::arrived(const Event& copy) noexcept {
   if (!copy.fired()) return false;
   if (const char* why = copy.failure()) {
-    endpoints_.abort(text("group {}: rank {}: {}", endpoints_.id(), endpoints_.rank(endpoints_.index()), why));
+    endpoints_.abort(text("group {}: rank {}: {}", endpoints_.id(), endpoints_.world_rank(endpoints_.rank()), why));
     return false;
   }
   return true;

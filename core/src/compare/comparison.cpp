@@ -42,7 +42,7 @@ class Runner {
     return steps.back().step_ms;
   }
 
-  void block(std::int64_t measured) {
+  void turn(std::int64_t measured) {
     if (plan_.restarts) {
       start();
       keep(side_->run(plan_.warm_up));
@@ -51,12 +51,12 @@ class Runner {
     keep(steps);
     std::vector<double> times;
     for (std::int64_t i = 1; i <= measured; ++i) times.push_back(steps[static_cast<std::size_t>(i)].step_ms);
-    Block out{median(times), {}};
+    TurnResult out{median(times), {}};
     if (on_host()) {
       out_.timelines = side_->timelines();
       out.phases = phases_of(out_.timelines);
     }
-    out_.blocks.push_back(out);
+    out_.turns.push_back(out);
     out_.steps_ms.insert(out_.steps_ms.end(), times.begin(), times.end());
     measure_memory();
     if (plan_.restarts) end();
@@ -71,7 +71,7 @@ class Runner {
   /// The results of the complete rounds. Destroys the side if it has not ended.
   SideResult take(std::size_t rounds) {
     side_.reset();
-    out_.blocks.resize(2 * rounds);
+    out_.turns.resize(2 * rounds);
     return std::move(out_);
   }
   const SideResult& result() const { return out_; }
@@ -135,8 +135,8 @@ std::int64_t run_rounds(std::span<Runner, 2> runners, const Plan& plan, std::int
   try {
     for (; round < plan.rounds; ++round)
       for (const std::size_t side : turns_of_round(round)) {
-        runners[side].block(measured);
-        if (progress.block) progress.block(++done, 4 * plan.rounds);
+        runners[side].turn(measured);
+        if (progress.turn) progress.turn(++done, 4 * plan.rounds);
       }
     if (!plan.restarts)
       for (Runner& runner : runners) runner.end();
@@ -146,16 +146,16 @@ std::int64_t run_rounds(std::span<Runner, 2> runners, const Plan& plan, std::int
   return round;
 }
 
-/// How many measured steps fill a block.
+/// How many measured steps fill a turn.
 std::int64_t steps_wanted(const Plan& plan, double step_ms) {
   constexpr double kMinSteps = 3, kMaxSteps = 1e9;
-  return static_cast<std::int64_t>(std::clamp(std::ceil(1e3 * plan.block_s / step_ms), kMinSteps, kMaxSteps));
+  return static_cast<std::int64_t>(std::clamp(std::ceil(plan.turn_ms / step_ms), kMinSteps, kMaxSteps));
 }
 
-/// How many measured steps of a block train.steps allows.
+/// How many measured steps of a turn train.steps allows.
 std::int64_t steps_available(const Plan& plan, std::int64_t at_start) {
-  const std::int64_t blocks = plan.restarts ? 1 : 2 * plan.rounds;
-  return (plan.max_steps - at_start - plan.warm_up) / blocks - Plan::kOtherSteps;
+  const std::int64_t turns = plan.restarts ? 1 : 2 * plan.rounds;
+  return (plan.max_steps - at_start - plan.warm_up) / turns - Plan::kOtherSteps;
 }
 
 std::vector<Pair> pairs(const Compared& of, double SideStep::*value) {
@@ -165,16 +165,16 @@ std::vector<Pair> pairs(const Compared& of, double SideStep::*value) {
   return out;
 }
 
-/// The rounds of the blocks of both sides.
+/// The rounds of the turns of both sides.
 template <class Part>
-std::vector<Round> rounds_of_blocks(const Compared& of, const Part& part) {
-  const auto values = [&part](const std::vector<Block>& blocks) {
+std::vector<Round> rounds_of_turns(const Compared& of, const Part& part) {
+  const auto values = [&part](const std::vector<TurnResult>& turns) {
     std::vector<double> out;
-    out.reserve(blocks.size());
-    for (const Block& block : blocks) out.push_back(part(block));
+    out.reserve(turns.size());
+    for (const TurnResult& turn : turns) out.push_back(part(turn));
     return out;
   };
-  return rounds_of(values(of.a.blocks), values(of.b.blocks));
+  return rounds_of(values(of.a.turns), values(of.b.turns));
 }
 
 } // namespace
@@ -192,18 +192,18 @@ Compared compare_sides(const SideRequest& a, const SideRequest& b, const Plan& p
   Compared out;
   const std::int64_t at_start = std::max(runners[0].steps_at_start(), runners[1].steps_at_start());
   out.steps_wanted = steps_wanted(plan, std::max(of_a, of_b));
-  out.steps_per_block = std::min(out.steps_wanted, steps_available(plan, at_start));
-  if (out.steps_per_block < 1)
+  out.steps_per_turn = std::min(out.steps_wanted, steps_available(plan, at_start));
+  if (out.steps_per_turn < 1)
     throw Error(text("the sides begin after step {}, and {} steps are left; {} are needed", at_start,
                      plan.max_steps - at_start, plan.min_steps()),
                 "comparison", "increase train.steps, or use fewer rounds");
-  const std::int64_t blocks = 4 * plan.rounds;
-  const std::int64_t steps = out.steps_per_block + Plan::kOtherSteps + (plan.restarts ? plan.warm_up : 0);
-  if (progress.begins) progress.begins(blocks, static_cast<double>(blocks * steps) * (of_a + of_b) / 2e3);
-  const auto rounds = static_cast<std::size_t>(run_rounds(runners, plan, out.steps_per_block, progress));
+  const std::int64_t turns = 4 * plan.rounds;
+  const std::int64_t steps = out.steps_per_turn + Plan::kOtherSteps + (plan.restarts ? plan.warm_up : 0);
+  if (progress.begins) progress.begins(turns, static_cast<double>(turns * steps) * (of_a + of_b) / 2e3);
+  const auto rounds = static_cast<std::size_t>(run_rounds(runners, plan, out.steps_per_turn, progress));
   out.a = runners[0].take(rounds);
   out.b = runners[1].take(rounds);
-  out.rounds = rounds_of_blocks(out, [](const Block& block) { return block.step_ms; });
+  out.rounds = rounds_of_turns(out, [](const TurnResult& turn) { return turn.step_ms; });
   out.step_time = paired_ratio(out.rounds);
   out.losses = agreement_of(pairs(out, &SideStep::loss));
   out.grad_norms = agreement_of(pairs(out, &SideStep::grad_norm));
@@ -212,7 +212,7 @@ Compared compare_sides(const SideRequest& a, const SideRequest& b, const Plan& p
 
 std::optional<Ratio> ratio_of(const Compared& compared, const std::function<double(const Phases&)>& part) {
   const std::vector<Round> rounds =
-      rounds_of_blocks(compared, [&part](const Block& block) { return part(block.phases); });
+      rounds_of_turns(compared, [&part](const TurnResult& turn) { return part(turn.phases); });
   const auto is_measured = [](const Round& round) { return round.a > 0 && round.b > 0; };
   if (!std::ranges::all_of(rounds, is_measured)) return std::nullopt;
   return paired_ratio(rounds);

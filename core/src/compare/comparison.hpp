@@ -20,12 +20,12 @@ namespace triax::compare {
 /// How a comparison is carried out.
 struct Plan {
   std::int64_t rounds = 20;
-  std::int64_t warm_up = 3;   // steps of each side before its first block, or with `restarts` before each block
-  double block_s = 0.2;       // time of the measured steps of a block
+  std::int64_t warm_up = 3;   // steps of each side before its first turn, or with `restarts` before each turn
+  double turn_ms = 200;       // time of the measured steps of a turn
   std::int64_t max_steps = 0; // that a side can do: train.steps
-  bool restarts = false;      // each block is a separate start; the sides do not exist together
+  bool restarts = false;      // each turn is a separate start; the sides do not exist together
 
-  /// Steps of a block that are not measured: the first, in which caches are cold, and the last, whose timeline is
+  /// Steps of a turn that are not measured: the first, in which caches are cold, and the last, whose timeline is
   /// recorded.
   static constexpr std::int64_t kOtherSteps = 2;
   /// The fewest steps that a side needs.
@@ -33,7 +33,7 @@ struct Plan {
 };
 
 /// A turn of a side.
-struct Block {
+struct TurnResult {
   double step_ms = 0; // median of the measured steps
   Phases phases;      // of its last step; all 0 on a GPU
 };
@@ -45,7 +45,7 @@ struct UsedPlugin {
 };
 
 struct SideResult {
-  std::vector<Block> blocks;
+  std::vector<TurnResult> turns;
   std::vector<double> steps_ms;              // of all measured steps
   std::vector<SideStep> steps;               // all, in their order; with restarts, of the first start
   std::vector<report::GroupTraffic> traffic; // of all ranks, per step
@@ -54,13 +54,13 @@ struct SideResult {
   std::uint64_t resident_bytes = 0; // peak of all processes together; 0 if not known
   std::int64_t tokens_per_sample = 0;
   bool has_phases = false;
-  std::vector<report::RankTimeline> timelines; // of the last block; empty on a GPU
+  std::vector<report::RankTimeline> timelines; // of the last turn; empty on a GPU
 };
 
 struct Compared {
   SideResult a, b;
-  std::int64_t steps_per_block = 0; // measured
-  std::int64_t steps_wanted = 0;    // for blocks of Plan::block_s; more than measured if train.steps are too few
+  std::int64_t steps_per_turn = 0; // measured
+  std::int64_t steps_wanted = 0;    // in turns of Plan::turn_ms; more than steps_per_turn if train.steps is too small
   std::vector<Round> rounds;        // step times in ms; fewer than planned if the comparison was stopped
   Ratio step_time;
   Agreement losses, grad_norms;
@@ -70,11 +70,11 @@ struct Compared {
 std::optional<Ratio> ratio_of(const Compared& compared, const std::function<double(const Phases&)>& part);
 
 struct Progress {
-  /// Called before the first block with an estimate of the time of all; may be empty.
-  std::function<void(std::int64_t blocks, double seconds)> begins = {};
-  /// Called after each block; may be empty.
-  std::function<void(std::int64_t done, std::int64_t blocks)> block = {};
-  /// Called when both sides have done their warm-up, before the first block, with what they have sent; throws to end
+  /// Called before the first turn with an estimate of the time of all; may be empty.
+  std::function<void(std::int64_t turns, double seconds)> begins = {};
+  /// Called after each turn; may be empty.
+  std::function<void(std::int64_t done, std::int64_t turns)> turn = {};
+  /// Called when both sides have done their warm-up, before the first turn, with what they have sent; throws to end
   /// the comparison. May be empty.
   std::function<void(const SideResult& a, const SideResult& b)> warmed_up = {};
 };

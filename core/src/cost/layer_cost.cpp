@@ -54,7 +54,7 @@ class LayerRun {
       params_.push_back(without_data(context.compute, spec.local));
       grads_.push_back(without_data(master, spec.local));
     }
-    if (context.tensor() > 1) groups_.set(std::string(kTensorAxis), &tensor_);
+    if (context.tensor_size() > 1) groups_.set(std::string(kTensorAxis), &tensor_);
   }
 
   void forward() { layer_.forward(call(), params_, in_, out_, stash_); }
@@ -97,7 +97,7 @@ PassTime LayerCost::time_of(OperationTime operations, double collectives_s) cons
 LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const KernelSet* asked) const {
   CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
-  const GroupShape group = placed(context.tensor(), 1, cluster_.node.devices);
+  const GroupShape group = placed(context.tensor_size(), 1, cluster_.node.devices);
   const auto take = [&] {
     double collectives_s = 0;
     for (const Collective& collective : run.take_collectives())

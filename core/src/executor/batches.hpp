@@ -22,7 +22,7 @@ namespace triax::executor {
 
 struct BatchShape {
   std::int64_t microbatches = 1, micro = 1, sequence = 1; // of this rank
-  int data_size = 1, data_index = 0;
+  int data_size = 1, data_rank = 0;
   std::int64_t global() const { return microbatches * micro * data_size; } // samples per step
   std::int64_t tokens() const { return global() * sequence; }
 };

@@ -17,7 +17,7 @@ Work DryRunCommunicator::do_collective(const Collective& collective, const Tenso
 }
 
 Work DryRunCommunicator::do_exchange(std::span<const Transfer> transfers, Stream&, ActionId action) {
-  CommStats& stats = posted_.of_member[static_cast<std::size_t>(index())];
+  CommStats& stats = posted_.of_member[static_cast<std::size_t>(rank())];
   ++stats.ops;
   for (const Transfer& transfer : transfers) {
     const bool sends = transfer.direction == Direction::send;

@@ -204,7 +204,7 @@ void Parameters::divide_buckets(OfLayer& of, int rank, const Layout& layout) {
     const std::vector<std::string>& axes = bucket.reduction.axes;
     for (const std::string& axis : axes) bucket.members *= layout.size(axis);
     bucket.part = aligned_elements((bucket.elements + bucket.members - 1) / bucket.members);
-    bucket.begin = bucket.part * layout.index(rank, axes);
+    bucket.begin = bucket.part * layout.group_rank(rank, axes);
     bucket.sharded = sharding_ != schedule::Sharding::none && std::ranges::find_first_of(axes, samples) != axes.end();
   }
 }

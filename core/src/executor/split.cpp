@@ -56,11 +56,11 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
                              "already divided")
                     .with_hint("set parallel.scatter_gather = false"));
         return out; // the same for every stage
-      } else if (spec.shape.elements() % context.tensor() != 0)
+      } else if (spec.shape.elements() % context.tensor_size() != 0)
         out.add(make_refusal(ErrorCode::kNotDivisible, {"parallel.scatter_gather", "parallel.tensor"},
                              "parallel.scatter_gather: \"{}\", which {} sends, has {} elements, which is not divisible "
                              "by parallel.tensor = {}",
-                             spec.name, before->name(), spec.shape.elements(), context.tensor())
+                             spec.name, before->name(), spec.shape.elements(), context.tensor_size())
                     .with_hint("leave parallel.scatter_gather out, or use another parallel.tensor"));
   }
   return out;
@@ -76,11 +76,11 @@ Refusals check_partition(const Model& model, const LayerContext& context) {
   for (int number = blocks.begin; number < blocks.end; ++number) {
     const std::unique_ptr<Layer> block = model.layer(number, context);
     for (const TensorSpec& spec : block->inputs())
-      if (is_partitioned(spec) && spec.shape.elements() % context.tensor() != 0)
+      if (is_partitioned(spec) && spec.shape.elements() % context.tensor_size() != 0)
         return make_refusal(ErrorCode::kNotDivisible, {"memory.partition_activations", "parallel.tensor"},
                             "memory.partition_activations: \"{}\", which {} keeps, has {} elements, which is not "
                             "divisible by parallel.tensor = {}",
-                            spec.name, block->name(), spec.shape.elements(), context.tensor())
+                            spec.name, block->name(), spec.shape.elements(), context.tensor_size())
             .with_hint("leave memory.partition_activations out, or use another parallel.tensor");
   }
   return {};

@@ -37,7 +37,7 @@ std::vector<std::vector<std::int64_t>> members_by_samples(const Layout& layout) 
   const Group members = layout.group(0, all);
   std::vector<std::vector<std::int64_t>> out(layout.group(0, samples).ranks.size());
   for (std::size_t member = 0; member < members.ranks.size(); ++member) {
-    const int of = layout.index(members.ranks[member], samples);
+    const int of = layout.group_rank(members.ranks[member], samples);
     out[static_cast<std::size_t>(of)].push_back(static_cast<std::int64_t>(member));
   }
   return out;

@@ -60,7 +60,7 @@ void TransferStreams::send_or_receive(const ProgramAction& action, ActionId id, 
 TensorView TransferStreams::part(const TensorView& view) const {
   if (!scattered_over_) return view;
   const std::int64_t elements = view.elements() / scattered_over_->size();
-  return view.flat().slice(0, elements * scattered_over_->index(), elements * (scattered_over_->index() + 1));
+  return view.flat().slice(0, elements * scattered_over_->rank(), elements * (scattered_over_->rank() + 1));
 }
 
 void TransferStreams::gather(ActionId id, Views views, Stream& compute) {

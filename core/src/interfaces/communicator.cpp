@@ -57,7 +57,7 @@ class Check {
     fail(text("{} {} is outside a group of {}", role, index, group_.size()), "members are counted from 0");
   }
   void not_self(int peer) const {
-    if (peer == group_.index) fail(text("peer {} is this member itself", peer), "copy with Device::copy");
+    if (peer == group_.group_rank) fail(text("peer {} is this member itself", peer), "copy with Device::copy");
   }
 
  private:
@@ -71,7 +71,7 @@ class Check {
 
 void check_collective(const Collective& of, const Group& group, const TensorView& in, const TensorView& out) {
   const Check check(name_of(of.kind), group);
-  const auto own = static_cast<std::size_t>(group.index);
+  const auto own = static_cast<std::size_t>(group.group_rank);
   check.contiguous("in", in);
   check.contiguous("out", out);
   check.same_type(in, out);

@@ -26,7 +26,7 @@ std::string ranks_text(const Group& group) {
 Rendezvous::Rendezvous(std::string_view backend, int version, const Context& context)
     : context_(context), deadline_(context.deadline), protocol_(text("{} {}", backend, version)) {
   const std::string group_key = text("{}/{}", backend, context.group.id);
-  key_ = text("{}/{}", group_key, context.store.add(text("{}/joins/{}", group_key, context.group.index), 1));
+  key_ = text("{}/{}", group_key, context.store.add(text("{}/joins/{}", group_key, context.group.group_rank), 1));
 }
 
 std::string Rendezvous::rank_text(int member) const {
@@ -37,7 +37,7 @@ void Rendezvous::publish(std::initializer_list<std::string> values) {
   std::string entry = text("{}\n{}", protocol_, ranks_text(context_.group));
   for (const std::string& value : values) entry.append("\n").append(value);
   values_ = values.size();
-  context_.store.set(text("{}/entry {}", key_, context_.group.index), entry);
+  context_.store.set(text("{}/entry {}", key_, context_.group.group_rank), entry);
 }
 
 /// Returns false if the key does not exist within kPollInterval; rethrows other errors of the store.
@@ -76,7 +76,7 @@ Rendezvous::Entry Rendezvous::parse(int member, const std::string& value) const 
     lines.push_back(value.substr(begin, end - begin));
     begin = end + 1;
   }
-  const std::string own = rank_text(context_.group.index);
+  const std::string own = rank_text(context_.group.group_rank);
   if (lines[0] != protocol_)
     throw Error(text("{} has protocol \"{}\", {} has \"{}\"", rank_text(member), lines[0], own, protocol_), where(),
                 "use the same plugins on all ranks");
@@ -92,12 +92,12 @@ Rendezvous::Entry Rendezvous::parse(int member, const std::string& value) const 
 
 void Rendezvous::require_equal(const std::vector<Entry>& members, std::size_t at, std::string_view what,
                                std::string_view hint) const {
-  const std::string& own = members[static_cast<std::size_t>(context_.group.index)][at];
+  const std::string& own = members[static_cast<std::size_t>(context_.group.group_rank)][at];
   for (int member = 0; member < context_.group.size(); ++member) {
     const std::string& theirs = members[static_cast<std::size_t>(member)][at];
     if (theirs != own)
       throw Error(
-          text("{} has {} {}, {} has {}", rank_text(member), what, theirs, rank_text(context_.group.index), own),
+          text("{} has {} {}, {} has {}", rank_text(member), what, theirs, rank_text(context_.group.group_rank), own),
           where(), std::string(hint));
   }
 }
@@ -116,7 +116,7 @@ std::string Rendezvous::get(std::string_view name) {
 }
 
 void Rendezvous::reach(std::string_view name) {
-  context_.store.add(text("{}/{} {}", key_, name, context_.group.index), 1);
+  context_.store.add(text("{}/{} {}", key_, name, context_.group.group_rank), 1);
 }
 
 std::string Rendezvous::missing(std::string_view name) {
@@ -150,7 +150,7 @@ void Rendezvous::check() {
 
 void Rendezvous::publish_failure(std::string_view why) noexcept {
   try {
-    context_.store.set(key_ + "/why", text("{} could not join: {}", rank_text(context_.group.index), why));
+    context_.store.set(key_ + "/why", text("{} could not join: {}", rank_text(context_.group.group_rank), why));
     context_.store.add(key_ + "/failures", 1);
   } catch (const std::exception&) { // the store is gone, so no member waits there
     return;

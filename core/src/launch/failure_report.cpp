@@ -122,7 +122,7 @@ std::string to_text(const FailureFacts& facts) {
     out += "\n  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s";
   }
   int shown = 0, hidden = 0;
-  for (int rank = 0; rank < facts.layout.world(); ++rank) {
+  for (int rank = 0; rank < facts.layout.world_size(); ++rank) {
     if (rank == failure.rank) continue;
     if (shown++ < kShown) {
       out += text("\n  rank {}: {}", rank, where(facts, rank));

@@ -42,7 +42,7 @@ class LocalRanks {
       : training_(training),
         layout_(train::layout_of(training.run)),
         store_(training.store ? *training.store : own_store_),
-        results_(static_cast<std::size_t>(layout_.world())),
+        results_(static_cast<std::size_t>(layout_.world_size())),
         observed_(results_.size()),
         statuses_(results_.size()),
         watchdog_({.stall_timeout_s = training.run.train.stall_timeout_s,
@@ -52,9 +52,9 @@ class LocalRanks {
                    .has_all_ranks = true}) {}
 
   std::optional<train::LoopResult> train() {
-    for (int rank = 0; rank < layout_.world(); ++rank) not_ready_.insert(rank);
+    for (int rank = 0; rank < layout_.world_size(); ++rank) not_ready_.insert(rank);
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < layout_.world(); ++rank) {
+    for (int rank = 0; rank < layout_.world_size(); ++rank) {
       try {
         threads.emplace_back([this, rank] { run(rank); });
       } catch (const std::system_error& error) {
@@ -82,7 +82,7 @@ class LocalRanks {
     train::RankOptions options = training_.options ? training_.options(number) : train::RankOptions{};
     options.threads = training_.placement.threads_per_rank();
     options.local_rank = number;
-    options.local_ranks = layout_.world();
+    options.local_ranks = layout_.world_size();
     options.plugins_created = [this] { fault_guard_.install(); };
     const RankTraining rank{training_.run,
                             layout_,
@@ -251,7 +251,7 @@ class LocalRanks {
   /// Until all ranks are ready, or one has ended.
   void report_start(int started) {
     report::StartState state;
-    state.joined = state.world = layout_.world();
+    state.joined = state.world = layout_.world_size();
     std::unique_lock lock(starting_);
     const auto is_over = [&] { return static_cast<int>(not_ready_.size()) == state.world - started || ended_ > 0; };
     while (!changed_.wait_for(lock, kEvery, is_over)) {
@@ -305,13 +305,13 @@ class LocalRanks {
 
   train::LoopResult finish(int number, const train::LoopResult& own) {
     const std::string key = "launch/end";
-    if (store_.add(key, 1) == layout_.world()) store_.set(key, "");
+    if (store_.add(key, 1) == layout_.world_size()) store_.set(key, "");
     try {
       store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
     } catch (const Error&) {
       if (abort_.raised()) throw;
       throw Error(text("{} of {} ranks finished; rank {} timed out waiting for the others", store_.add(key, 0),
-                       layout_.world(), number),
+                       layout_.world_size(), number),
                   {}, "train.stall_timeout_s limits the time without progress");
     }
     return own;

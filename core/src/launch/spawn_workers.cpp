@@ -47,20 +47,21 @@ class LocalProcesses {
       : training_(training),
         layout_(train::layout_of(training.run)),
         token_(control::JobToken::make()),
-        server_({training.run.launch.interface, training.run.launch.port, layout_.world(), token_,
+        server_({training.run.launch.interface, training.run.launch.port, layout_.world_size(), token_,
                  training.run.train.stall_timeout_s}),
-        tracker_(server_, layout_.world(),
+        tracker_(server_, layout_.world_size(),
                  {training.starting, [this](const std::string& line) { training_.log.warn("{}", line); }}) {
     if (training.text) text_.emplace(*training.text);
   }
 
   std::optional<train::LoopResult> train() {
-    os::raise_open_file_limit(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
+    os::raise_open_file_limit(2 * static_cast<rlim_t>(layout_.world_size()) +
+                              kOtherFiles); // else Child reports an error
     start_deadline_.emplace(deadline_in(training_.run.launch.start_timeout_s));
     const StartBackends backends(training_.run, layout_, training_.log);
     server_.start();
-    for (int rank = 0; rank < layout_.world(); ++rank) {
-      std::vector<os::Variable> of_rank = rank_variables(server_.address(), token_, rank, layout_.world());
+    for (int rank = 0; rank < layout_.world_size(); ++rank) {
+      std::vector<os::Variable> of_rank = rank_variables(server_.address(), token_, rank, layout_.world_size());
       std::ranges::move(backends.variables(rank), std::back_inserter(of_rank));
       children_.emplace_back(training_.arguments, of_rank);
       tracker_.look();

@@ -33,7 +33,7 @@ StartBackends::StartBackends(const std::vector<const config::PluginChoice*>& cho
                nullptr};
     of.start = find_extension<ProcessStart>(*of.backend);
     if (!of.start) continue;
-    plugin::guarded_call(choice->name, "serve", [&] { of.start->serve(layout.world()); });
+    plugin::guarded_call(choice->name, "serve", [&] { of.start->serve(layout.world_size()); });
     serving_.push_back(std::move(of));
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 /// "pipeline 0, data 1, tensor 0, step 118, 0F3"; without coordinates if there is only one rank.
 std::string location(const Layout& layout, int number, const std::string& where) {
-  if (layout.world() == 1) return where;
+  if (layout.world_size() == 1) return where;
   const std::string rank = layout.describe(number);
   return where.empty() ? rank : rank + ", " + where;
 }

@@ -38,7 +38,7 @@ Layout Layout::ptd(int pipeline, int tensor, int data) {
                  {std::string(kPipelineAxis), pipeline, Divides::layers}});
 }
 
-int Layout::world() const {
+int Layout::world_size() const {
   int product = 1;
   for (const Axis& axis : axes_) product *= axis.size;
   return product;
@@ -52,7 +52,7 @@ int Layout::size(std::string_view axis) const {
 }
 
 std::vector<int> Layout::coordinates(int rank) const {
-  TRIAX_REQUIRE(rank >= 0 && rank < world(), "rank {} is outside a world of {}", rank, world());
+  TRIAX_REQUIRE(rank >= 0 && rank < world_size(), "rank {} is outside a world of {}", rank, world_size());
   std::vector<int> out;
   for (const Axis& axis : axes_) {
     out.push_back(rank % axis.size);
@@ -63,7 +63,7 @@ std::vector<int> Layout::coordinates(int rank) const {
 
 /// Without the list of coordinates(): layers ask in each pass, which may not allocate.
 int Layout::coordinate(int rank, std::string_view axis) const {
-  TRIAX_REQUIRE(rank >= 0 && rank < world(), "rank {} is outside a world of {}", rank, world());
+  TRIAX_REQUIRE(rank >= 0 && rank < world_size(), "rank {} is outside a world of {}", rank, world_size());
   for (const Axis& each : axes_) {
     if (each.name == axis) return rank % each.size;
     rank /= each.size;
@@ -101,7 +101,7 @@ Group Layout::group(int rank, std::span<const std::string> axes) const {
   Group group{product_name(names.empty() ? axes : names), {}, {}, 0};
   for (;;) { // counts the coordinates up, the first axis fastest
     const int member = rank_of(at);
-    if (member == rank) group.index = group.size();
+    if (member == rank) group.group_rank = group.size();
     group.ranks.push_back(member);
     std::size_t next = 0;
     while (next < which.size() && ++at[which[next]] == axes_[which[next]].size) at[which[next++]] = 0;
@@ -111,7 +111,7 @@ Group Layout::group(int rank, std::span<const std::string> axes) const {
   return group;
 }
 
-int Layout::index(int rank, std::span<const std::string> axes) const {
+int Layout::group_rank(int rank, std::span<const std::string> axes) const {
   const std::vector<int> at = coordinates(rank);
   int index = 0;
   for (std::size_t i = axes_.size(); i-- > 0;)
@@ -145,7 +145,7 @@ std::string Layout::describe(int rank) const {
 
 Group Layout::world_group(int rank) const {
   Group group{"world", "world", {}, rank};
-  for (int i = 0; i < world(); ++i) group.ranks.push_back(i);
+  for (int i = 0; i < world_size(); ++i) group.ranks.push_back(i);
   return group;
 }
 

@@ -19,9 +19,10 @@ class LossHead final : public DescribedLayer {
         normed_(parts_.add(StashSpec{"normed", stream_shape(), context.compute,
                                      context.sequence_parallel ? Life::forward_only : Life::forward_to_weight})),
         loss_(parts_, context, kTokenTable, options.hidden, options.init),
-        logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(context.max_rows) *
-                      static_cast<double>(options.hidden) *
-                      static_cast<double>(vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
+        logits_flops_(
+            2.0 * static_cast<double>(context.micro) * static_cast<double>(context.max_rows) *
+            static_cast<double>(options.hidden) *
+            static_cast<double>(vocab_range(context.vocab, context.tensor_size(), context.tensor_rank()).valid)) {
     inputs_ = {stream(Life::forward_to_input), data("targets", Life::forward_to_input)};
     outputs_ = {{"loss", {context.micro}, DType::f64, Life::forward_only, false, -1}};
   }

@@ -23,9 +23,9 @@ inline TensorView view_or_empty(Views views, int index) {
 inline int add_of_all_rows(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t width,
                            Life life) {
   if (!context.sequence_parallel) return -1;
-  TRIAX_REQUIRE(context.max_rows > 0 && context.max_rows % context.tensor() == 0,
+  TRIAX_REQUIRE(context.max_rows > 0 && context.max_rows % context.tensor_size() == 0,
                 "{}: {} positions (LayerContext::max_rows) cannot be divided over {} tensor ranks", name,
-                context.max_rows, context.tensor());
+                context.max_rows, context.tensor_size());
   return parts.add(StashSpec{std::move(name), {context.max_rows, context.micro, width}, context.compute, life});
 }
 
@@ -58,7 +58,7 @@ inline DType statistics_of(DType compute) {
 inline ParamSpec split_by_vocabulary(std::string name, std::int64_t hidden, Init init, const VocabRange& range,
                                      const LayerContext& context) {
   ParamSpec spec = replicated(std::move(name), {context.vocab, hidden}, init, true);
-  if (context.tensor() == 1 && range.stored == context.vocab) return spec; // nothing split, nothing padded
+  if (context.tensor_size() == 1 && range.stored == context.vocab) return spec; // nothing split, nothing padded
   spec.cuts = {{std::string(kTensorAxis), 0, range.begin, range.begin + range.valid}};
   spec.local = {range.stored, hidden};
   return spec;

@@ -11,7 +11,7 @@ namespace {
 
 /// A parameter whose gradient is a sum over the rows of this rank: positions, or heads.
 ParamSpec of_rows(ParamSpec spec, const LayerContext& context, const NormOptions& options) {
-  const bool has_part = context.sequence_parallel || (options.heads > 0 && context.tensor() > 1);
+  const bool has_part = context.sequence_parallel || (options.heads > 0 && context.tensor_size() > 1);
   if (has_part) spec.partial = {std::string(kTensorAxis)};
   return spec;
 }

@@ -46,7 +46,7 @@ ParamSpec replicated(std::string name, const Shape& shape, Init init, bool decay
 
 ParamSpec split_along(int dim, std::string name, const Shape& global, Init init, bool decay,
                       const LayerContext& context) {
-  const int tensor = context.tensor();
+  const int tensor = context.tensor_size();
   if (tensor == 1) return replicated(std::move(name), global, init, decay);
   TRIAX_REQUIRE(dim >= 0 && dim < global.rank(), "{} {} has no dimension {}", name, to_text(global), dim);
   if (global[dim] % tensor != 0) {
@@ -56,7 +56,7 @@ ParamSpec split_along(int dim, std::string name, const Shape& global, Init init,
   }
   ParamSpec spec = replicated(std::move(name), global, init, decay);
   spec.local[dim] = global[dim] / tensor;
-  const std::int64_t begin = context.tensor_index() * spec.local[dim];
+  const std::int64_t begin = context.tensor_rank() * spec.local[dim];
   spec.cuts = {{std::string(kTensorAxis), dim, begin, begin + spec.local[dim]}};
   return spec;
 }

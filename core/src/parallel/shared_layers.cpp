@@ -53,7 +53,7 @@ std::unique_ptr<Layer> make_token_embedding(const LayerContext& context, const V
 
 Refusals shared_layer_refusals(const ModelRequest& request, const Layout& layout, std::string_view plugin,
                                std::int64_t sequence, std::int64_t heads) {
-  const std::int64_t tensor = layout.tensor();
+  const std::int64_t tensor = layout.tensor_size();
   Refusals out;
   if (request.sequence_parallel && sequence % tensor != 0)
     out.add(make_refusal(ErrorCode::kNotDivisible, {"model.sequence", "parallel.tensor", "parallel.sequence"},
@@ -63,7 +63,7 @@ Refusals shared_layer_refusals(const ModelRequest& request, const Layout& layout
                 .with_hint("leave parallel.sequence out, or use sequence {}",
                            nearest_values(sequence, sequence + tensor, [&](auto s) { return s % tensor == 0; })));
   const auto all_have_tokens = [&](int t) { return vocab_range(request.vocab, t, t - 1).valid > 0; };
-  if (!all_have_tokens(layout.tensor()))
+  if (!all_have_tokens(layout.tensor_size()))
     out.add(make_refusal(ErrorCode::kOutOfRange, {"model.vocab", "parallel.tensor"},
                          "model.vocab = {} over parallel.tensor = {} leaves a tensor rank without tokens",
                          request.vocab, tensor)

@@ -25,7 +25,7 @@ void multiply(const LayerCall& call, const TensorView& logits, const TensorView&
 
 VocabEmbedding::VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
                                Init init)
-    : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())) {
+    : range_(vocab_range(context.vocab, context.tensor_size(), context.tensor_rank())) {
   table_ = parts.add(parallel::split_by_vocabulary(name, hidden, init, range_, context));
   all_y_ = parallel::add_of_all_rows(parts, context, name + ".y", hidden, Life::forward_only);
   all_dy_ = parallel::add_of_all_rows(parts, context, name + ".dy", hidden, Life::input_to_weight);
@@ -50,7 +50,7 @@ void VocabEmbedding::backward_weight(const LayerCall& call, const TensorView& to
 
 VocabCrossEntropy::VocabCrossEntropy(LayerParts& parts, const LayerContext& context, std::string name,
                                      std::int64_t hidden, Init init)
-    : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())), tensor_(context.tensor()) {
+    : range_(vocab_range(context.vocab, context.tensor_size(), context.tensor_rank())), tensor_(context.tensor_size()) {
   weight_ = parts.add(parallel::split_by_vocabulary(name, hidden, init, range_, context));
   const Shape rows{context.max_rows, context.micro};
   const DType statistic = parallel::statistics_of(context.compute);
@@ -113,8 +113,8 @@ void VocabCrossEntropy::backward_weight(const LayerCall& call, const TensorView&
 VocabLogits::VocabLogits(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
                          Init init)
     : vocab_(context.vocab),
-      tensor_(context.tensor()),
-      range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())) {
+      tensor_(context.tensor_size()),
+      range_(vocab_range(context.vocab, context.tensor_size(), context.tensor_rank())) {
   TRIAX_REQUIRE(!context.sequence_parallel, "{}: logits of divided positions (sequence parallelism)", name);
   weight_ = parts.add(parallel::split_by_vocabulary(std::move(name), hidden, init, range_, context));
   const Shape part{context.max_rows, context.micro, range_.stored};

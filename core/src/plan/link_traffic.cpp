@@ -31,7 +31,7 @@ int member_of(const Layout& layout, int rank, Axes axes, int index) {
 train::Preflight planned(const config::RunConfig& run, const Layout& layout, Log& log) {
   const train::RankPlugins plugins(run, layout, 0, 1, log);
   const train::Programs programs = train::lower_programs(run, layout, plugins, plugins.rows());
-  std::vector<int> ranks(static_cast<std::size_t>(layout.pipeline()));
+  std::vector<int> ranks(static_cast<std::size_t>(layout.pipeline_size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return train::plan_under(run, train::choose_placement(run), log, programs, ranks, train::PlannedRanks::all);
 }
@@ -47,9 +47,9 @@ ByLink sent_by(const Layout& layout, int rank, int planned, const executor::Axis
     const LinkKind kind = peer / devices == rank / devices ? LinkKind::node : LinkKind::network;
     out[static_cast<std::size_t>(kind)] += bytes;
   };
-  const int member = layout.index(rank, plan.axes), members = static_cast<int>(plan.of_member.size());
+  const int member = layout.group_rank(rank, plan.axes), members = static_cast<int>(plan.of_member.size());
   std::uint64_t in_collectives = plan.of_member[static_cast<std::size_t>(member)].bytes_out;
-  if (member == layout.index(planned, plan.axes))
+  if (member == layout.group_rank(planned, plan.axes))
     for (const auto& [index, bytes] : plan.sent) {
       TRIAX_REQUIRE(bytes <= in_collectives, "the plan of rank {} sends {} bytes in transfers, and {} in all", planned,
                     bytes, in_collectives);

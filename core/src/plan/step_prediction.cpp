@@ -91,12 +91,12 @@ class StepCost {
 
   /// The ranks of a stage are t * d apart from those of the next.
   cost::LinkTime link_time(int stage) const {
-    const int stride = layout_.tensor() * layout_.data(), devices = cluster_.node.devices;
+    const int stride = layout_.tensor_size() * layout_.data_size(), devices = cluster_.node.devices;
     const bool crosses = rank_of(stage) * stride / devices != rank_of(stage + 1) * stride / devices;
     const executor::StageLayers& of = split_.at(static_cast<std::size_t>(stage));
     const bool scattered = train::boundaries(run_) == schedule::Boundaries::scattered;
     return cost::link_time(cluster_, code_, layer(of.first + of.count - 1).boundary_bytes,
-                           scattered ? layout_.tensor() : 1, crosses);
+                           scattered ? layout_.tensor_size() : 1, crosses);
   }
 
   void add_pipeline(StepPrediction& out) const {
@@ -123,10 +123,10 @@ class StepCost {
   }
 
   double reduction_s(double parameters, double last_backward_s) const {
-    const int data = layout_.data();
+    const int data = layout_.data_size();
     if (data == 1) return 0;
     const double reduction = collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * parameters,
-                                                  cost::placed(data, layout_.tensor(), cluster_.node.devices));
+                                                  cost::placed(data, layout_.tensor_size(), cluster_.node.devices));
     if (code_.overlaps_reduction) return std::max(0.0, reduction - last_backward_s);
     return reduction + operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
   }
@@ -142,7 +142,7 @@ class StepCost {
         if (spec.name == tie.param_a)
           out +=
               collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * static_cast<double>(spec.local.elements()),
-                                   cost::placed(2, layout_.tensor() * layout_.data(), cluster_.node.devices));
+                                   cost::placed(2, layout_.tensor_size() * layout_.data_size(), cluster_.node.devices));
     }
     return out;
   }
@@ -214,7 +214,7 @@ Refusals check_prediction(const config::RunConfig& run, Log& log) {
         .with_hint("use a smaller parallel.pipeline");
   const train::RankPlugins plugins(run, layout, 0, 1, log);
   train::Placement placement;
-  placement.ranks = layout.world();
+  placement.ranks = layout.world_size();
   placement.ranks_are_threads = true;
   Refusals out = plugins.refusals(layout, placement, false);
   out.add(executor::check_split(plugins.model(), shape.stages(), run.parallel.split));

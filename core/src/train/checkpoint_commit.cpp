@@ -153,9 +153,9 @@ std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t save) 
     ~Awaiting() { flag = false; }
   } const awaiting(awaits_others_);
   std::vector<std::string> out;
-  for (int rank = 1; rank < layout_.world(); ++rank)
+  for (int rank = 1; rank < layout_.world_size(); ++rank)
     out.push_back(store_.get(key_of(save, rank), deadline_in(kNoDeadline)));
-  for (int rank = 1; rank < layout_.world(); ++rank)
+  for (int rank = 1; rank < layout_.world_size(); ++rank)
     store_.set(key_of(save, rank), ""); // releases the memory of the server
   store_.set(folder_key(save), "");
   return out;

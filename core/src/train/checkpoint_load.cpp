@@ -20,7 +20,7 @@ CheckpointLoad::CheckpointLoad(const config::RunConfig& run, const Layout& layou
 checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, bool weights_only) {
   rank_.finish(); // offloaded state may still be written
   TensorReader reader(folder);
-  const VerifiedShare share{static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world()),
+  const VerifiedShare share{static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world_size()),
                             weights_only ? executor::kMasterName : ""};
   load_verified(folder, share, rank_.device().abort_flag(), [&] {
     for (const KeptTensor& tensor : kept_)

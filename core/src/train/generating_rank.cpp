@@ -117,7 +117,7 @@ GeneratingRank::~GeneratingRank() = default;
 void GeneratingRank::load(const std::filesystem::path& checkpoint) {
   Impl& rank = *impl_;
   checkpoint::TensorReader reader(checkpoint);
-  const VerifiedShare share{static_cast<std::size_t>(rank.number), static_cast<std::size_t>(rank.layout.world()),
+  const VerifiedShare share{static_cast<std::size_t>(rank.number), static_cast<std::size_t>(rank.layout.world_size()),
                             checkpoint::kMasterState};
   load_verified(checkpoint, share, rank.device->abort_flag(), [&] {
     rank.state.load(*rank.device, *rank.stream,

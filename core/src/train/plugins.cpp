@@ -55,11 +55,12 @@ Refusals reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement&
   if (placement.ranks_are_threads && ranks == CommTraits::Ranks::one_per_process)
     return make_refusal(ErrorCode::kUnsupported, {},
                         "it requires one process per rank, but the {} ranks of this run are threads of one process",
-                        layout.world())
+                        layout.world_size())
         .with_hint("use comm-local, or another communicator for threads of one process");
   if (!placement.ranks_are_threads && ranks == CommTraits::Ranks::same_process)
     return make_refusal(ErrorCode::kUnsupported, {},
-                        "it joins threads of one process, but the {} ranks of this run are processes", layout.world())
+                        "it joins threads of one process, but the {} ranks of this run are processes",
+                        layout.world_size())
         .with_hint("use a communicator for processes");
   return {};
 }
@@ -277,7 +278,7 @@ Refusals RankPlugins::model_refusals(const Layout& layout) const {
     return model_->supports({.vocab = run_.vocab,
                              .micro = run_.batch.micro,
                              .compute = run_.train.compute,
-                             .sequence_parallel = run_.parallel.sequence && layout.tensor() > 1,
+                             .sequence_parallel = run_.parallel.sequence && layout.tensor_size() > 1,
                              .recompute = run_.memory.recompute.any("full"),
                              .purpose = run_.generate ? Purpose::generate : Purpose::train},
                             layout);

@@ -156,7 +156,7 @@ class Check {
     if (planned_ == PlannedRanks::of_most_memory)
       return ranks_of_most_memory(programs, layers_of_stages(),
                                   layer_kinds(model, layer_context(run_, model, layout_, 0)), run_.memory);
-    std::vector<int> out(static_cast<std::size_t>(layout_.pipeline()));
+    std::vector<int> out(static_cast<std::size_t>(layout_.pipeline_size()));
     std::iota(out.begin(), out.end(), 0);
     return out;
   }
@@ -178,7 +178,7 @@ class Check {
   bool has_own_parts(int rank, std::span<const int> stages) const {
     const int tensor = layout_.coordinate(rank, kTensorAxis);
     if (tensor == 0) return true;
-    if (tensor + 1 != layout_.tensor()) return false;
+    if (tensor + 1 != layout_.tensor_size()) return false;
     const int first = layout_.group(rank, layout_.axes_dividing({Divides::tensors})).ranks.front();
     const Model& model = plugins_->model();
     return !have_equal_layers(model, layers_of_stages(), stages, layer_context(run_, model, layout_, first),
@@ -191,7 +191,7 @@ class Check {
                                  "kernels.plugin \"{}\" does not compute, so it has no text", run_.kernels.name)
                         .with_hint("use another kernel set, such as --set kernels.plugin=kernels-cpu"));
     out_.positions = plugins_->model().info().sequence;
-    for (int rank = 0; rank < layout_.world(); ++rank) {
+    for (int rank = 0; rank < layout_.world_size(); ++rank) {
       const plugin::CallScope call(text("{} or {}", run_.model.name, run_.kernels.name),
                                    text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
       const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
@@ -306,7 +306,7 @@ class Check {
   std::vector<report::GroupTraffic> traffic_of(const executor::Plan& plan, int rank) const {
     std::vector<report::GroupTraffic> out;
     for (const executor::AxisPlan& of : plan.communication) {
-      const int member = layout_.index(rank, of.axes);
+      const int member = layout_.group_rank(rank, of.axes);
       const CommStats& stats = of.of_member.at(static_cast<std::size_t>(member));
       out.push_back({of.axis, run_.comm.at(of.axes.back()).name, stats.ops, stats.bytes_out, stats.bytes_in});
     }
@@ -341,7 +341,7 @@ class Check {
   void ask_devices() {
     if (!plugins_) return; // could not be created; already reported
     for (int local = devices_.first; local < devices_.first + devices_.count; ++local) {
-      const double bytes = placement_.ranks == layout_.world() ? bytes_of(local) : 0;
+      const double bytes = placement_.ranks == layout_.world_size() ? bytes_of(local) : 0;
       const Refusals answer = plugins_->device_available({local, placement_.ranks, bytes});
       if (!answer.empty()) return refuse(answer);
     }

@@ -63,7 +63,7 @@ std::string RankGroups::waiting_for(ActionId action) const {
     const Group& group = communicator->group();
     std::string others;
     for (int member = 0; member < group.size(); ++member) {
-      if (member == group.index) continue;
+      if (member == group.group_rank) continue;
       others += text("{}{}", others.empty() ? (group.size() > 2 ? "ranks " : "rank ") : ", ",
                      group.ranks[static_cast<std::size_t>(member)]);
     }

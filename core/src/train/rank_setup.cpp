@@ -20,7 +20,7 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
 
 /// Tensor ranks that divide what recomputed blocks keep. With sequence parallelism they have parts already.
 int kept_parts(const config::RunConfig& run, const LayerContext& context) {
-  return run.memory.partition_activations && !context.sequence_parallel ? context.tensor() : 1;
+  return run.memory.partition_activations && !context.sequence_parallel ? context.tensor_size() : 1;
 }
 
 /// Blocks of a group of the rank's stages with the automatic number. It depends on the rank's stages only: tensor ranks
@@ -49,7 +49,7 @@ std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run,
   for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
     const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
     out.push_back({run.memory.recomputes(stage), group == 0 ? automatic : group, kept_parts(run, context),
-                   context.tensor_index()});
+                   context.tensor_rank()});
   }
   return out;
 }
@@ -95,7 +95,7 @@ LayerContext layer_context(const config::RunConfig& run, const Model& model, con
           .vocab = run.vocab,
           .compute = run.train.compute,
           .seed = run.train.seed,
-          .sequence_parallel = run.parallel.sequence && layout.tensor() > 1,
+          .sequence_parallel = run.parallel.sequence && layout.tensor_size() > 1,
           .sequence = sequence,
           .max_rows = sequence};
 }
@@ -215,7 +215,7 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
   if (run.evaluates) traits.state.clear(); // it does not step
   const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
-                                   samples.index};
+                                   samples.group_rank};
   split_ = split_of(run, model);
   const LayerContext context = layer_context(run, model, layout, rank);
   const bool offloads = run.memory.offload == "disk" && !run.evaluates;

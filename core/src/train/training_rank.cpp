@@ -84,7 +84,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
 
   void start() {
     call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });
-    if (layout.world() > 1)
+    if (layout.world_size() > 1)
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
@@ -137,7 +137,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     std::string origin;
     try {
       origin = noting_failure([&] {
-        return nonfinite_origin({*walker, *device, *stream, step, plugins.model().count(), number, layout.world(),
+        return nonfinite_origin({*walker, *device, *stream, step, plugins.model().count(), number, layout.world_size(),
                                  *agreement, store, key, wait_timeout_s()});
       });
     } catch (...) { // must not hide what it should explain
@@ -235,7 +235,7 @@ StepResult Rank::step(const executor::Request& request) {
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.trace && number == rank.trace->step() &&
-      !rank.trace->write(rank.run_folder->now(), rank.number, rank.layout.world(), rank.log))
+      !rank.trace->write(rank.run_folder->now(), rank.number, rank.layout.world_size(), rank.log))
     ++rank.missing_timelines;
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
   result.request = outcome.request;

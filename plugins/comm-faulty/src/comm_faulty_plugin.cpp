@@ -60,9 +60,9 @@ class FaultyBackend final : public CommBackend {
     if (options_.fault == Fault::refuse)
       out.add(make_refusal(ErrorCode::kUnsupported, {}, "fault = \"refuse\" refuses every run")
                   .with_hint("choose another fault"));
-    if (options_.rank >= layout_.world())
+    if (options_.rank >= layout_.world_size())
       out.add(make_refusal(ErrorCode::kOutOfRange, {}, "rank = {}: the run has {} ranks, counted from 0", options_.rank,
-                           layout_.world())
+                           layout_.world_size())
                   .with_hint("choose one of them, or -1 for all"));
     if (options_.fault == Fault::corrupt && request.device != DeviceKind::host)
       out.add(make_refusal(ErrorCode::kUnsupported, {}, "fault = \"corrupt\" changes host memory; the device is {}",

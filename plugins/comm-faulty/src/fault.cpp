@@ -63,10 +63,10 @@ FaultOptions FaultOptions::read(const Options& options) {
 InjectionPlan::InjectionPlan(const FaultOptions& options, const Group& group)
     : options_(options),
       is_here_(options.fault != Fault::none && options.selects(group) &&
-               options.selects(group.ranks[static_cast<std::size_t>(group.index)])),
+               options.selects(group.ranks[static_cast<std::size_t>(group.group_rank)])),
       key_(philox_key(options.seed, RandomPurpose::test)),
       group_(hash_of(group.id)),
-      rank_(static_cast<std::uint32_t>(group.ranks[static_cast<std::size_t>(group.index)])) {}
+      rank_(static_cast<std::uint32_t>(group.ranks[static_cast<std::size_t>(group.group_rank)])) {}
 
 Injection InjectionPlan::next(bool receives) noexcept {
   Injection out{.post = ++posts_};

@@ -76,8 +76,8 @@ FaultyCommunicator::~FaultyCommunicator() {
     if (hold->is_queued()) hold->keep_alive(pool_);
   for (const auto& flip : pool_->flips) {
     if (!flip->is_queued()) continue;
-    const auto rank = group().ranks[static_cast<std::size_t>(index())];
-    flip->fail(text("rank {} left group {} before its calls were complete", rank, group().id));
+    const int left = group().ranks[static_cast<std::size_t>(rank())];
+    flip->fail(text("rank {} left group {} before its calls were complete", left, group().id));
     flip->keep_alive(pool_);
   }
 }
@@ -93,7 +93,7 @@ void FaultyCommunicator::progress() noexcept {
 
 Work FaultyCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
                                        Stream& stream, ActionId action) {
-  const TensorView received = received_in(collective, out, index());
+  const TensorView received = received_in(collective, out, rank());
   const Injection injection = plan_.next(has_bytes(received));
   return inject(injection, name_of(collective.kind), received, stream, action,
                 [&] { return inner_->post(collective, in, out, stream, action); });

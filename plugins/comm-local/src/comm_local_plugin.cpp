@@ -63,7 +63,7 @@ class LocalBackend final : public CommBackend {
     return rendezvous.run([&] {
       rendezvous.publish({std::to_string(getpid()), process_token(), next_number()});
       const std::vector<Rendezvous::Entry> members = rendezvous.collect();
-      check_process(members, rendezvous, group.index);
+      check_process(members, rendezvous, group.group_rank);
       const std::string key = text("{} {}", rendezvous.key(), members.front()[Value::number]);
       std::shared_ptr<GroupState> state = GroupState::shared(key, group);
       // Until all members have the state, none may leave: the state would be lost with the last of those who have it.

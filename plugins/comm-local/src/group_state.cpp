@@ -27,7 +27,7 @@ Edge& GroupState::edge(int from, int to, int channel) {
 }
 
 void GroupState::leave_early(int member) noexcept {
-  abort(text("rank {} left group {} before its calls were complete", rank(member), id_));
+  abort(text("rank {} left group {} before its calls were complete", world_rank(member), id_));
   while (!quiet()) sched_yield(); // a peer may be in the middle of a copy; it starts no new one
 }
 

@@ -56,7 +56,7 @@ class GroupState {
   static std::shared_ptr<GroupState> shared(const std::string& key, const Group& group);
 
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
-  int rank(int member) const noexcept { return ranks_[static_cast<std::size_t>(member)]; }
+  int world_rank(int member) const noexcept { return ranks_[static_cast<std::size_t>(member)]; }
   const std::string& id() const noexcept { return id_; }
 
   Entry& entry(int member, std::uint64_t sequence) noexcept { return at(member).entries[sequence % kInFlight]; }

@@ -39,8 +39,8 @@ class Call : public HostTask {
     if (condition()) return true;
     if (!group_state_.left(peer)) return false;
     if (condition()) return true; // the peer may have made it true just before it left
-    group_state_.abort(text("rank {} left group {} while rank {} waits for it", group_state_.rank(peer),
-                            group_state_.id(), group_state_.rank(member_)));
+    group_state_.abort(text("rank {} left group {} while rank {} waits for it", group_state_.world_rank(peer),
+                            group_state_.id(), group_state_.world_rank(member_)));
     return false;
   }
 

@@ -85,7 +85,8 @@ bool CollectiveCall::agrees(int peer) noexcept {
   if (theirs == collective_) return true;
   group_state_.abort(text(
       "group {}: {} on rank {} does not match {} on rank {}: members must post the same collectives in the same order",
-      group_state_.id(), to_text(collective_), group_state_.rank(member_), to_text(theirs), group_state_.rank(peer)));
+      group_state_.id(), to_text(collective_), group_state_.world_rank(member_), to_text(theirs),
+      group_state_.world_rank(peer)));
   return false;
 }
 

@@ -26,7 +26,7 @@ LocalCommunicator::LocalCommunicator(const Group& group, std::shared_ptr<GroupSt
 
 template <class Some>
 void LocalCommunicator::add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(group_state_, index()));
+  for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(group_state_, rank()));
   reserve(0);
 }
 
@@ -41,10 +41,10 @@ LocalCommunicator::~LocalCommunicator() {
   bool queued = false;
   for_queued([&](Call&) { queued = true; });
   if (!queued) {
-    group_state_.leave(index());
+    group_state_.leave(rank());
     return;
   }
-  group_state_.leave_early(index());
+  group_state_.leave_early(rank());
   for_queued([&](Call& call) { call.keep_alive(pool_); });
 }
 
@@ -71,7 +71,7 @@ void LocalCommunicator::progress() noexcept {
 }
 
 void LocalCommunicator::abort(std::string_view why) noexcept {
-  group_state_.abort(text("rank {} aborted group {}: {}", group_state_.rank(index()), group_state_.id(), why));
+  group_state_.abort(text("rank {} aborted group {}: {}", group_state_.world_rank(rank()), group_state_.id(), why));
 }
 
 Work LocalCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
@@ -107,7 +107,7 @@ LocalCommunicator::Port& LocalCommunicator::port(const Transfer& transfer) {
     }
   }
   const bool send = transfer.direction == Direction::send;
-  Edge& edge = group_state_.edge(send ? index() : transfer.peer, send ? transfer.peer : index(), transfer.channel);
+  Edge& edge = group_state_.edge(send ? rank() : transfer.peer, send ? transfer.peer : rank(), transfer.channel);
   return ports_.emplace_back(Port{transfer.direction, transfer.peer, transfer.channel, &edge, 0});
 }
 
@@ -115,16 +115,16 @@ void LocalCommunicator::barrier(Deadline deadline) {
   const auto location = [&] { return text("barrier of group {}", group_state_.id()); };
   if (group_state_.aborted()) throw Error(group_state_.reason(), location());
   WaitDeadline until(deadline);
-  const std::uint64_t turn = group_state_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
+  const std::uint64_t turn = group_state_.barriers(rank()).fetch_add(1, std::memory_order_acq_rel) + 1;
   for (int peer = 0; peer < size(); ++peer) {
     const auto here = [&] { return group_state_.barriers(peer).load(std::memory_order_acquire) >= turn; };
     while (!here()) {
       if (group_state_.aborted()) throw Error(group_state_.reason(), location());
       device_.abort_flag().check();
       if (group_state_.left(peer) && !here())
-        throw Error(text("rank {} has left", group_state_.rank(peer)), location());
+        throw Error(text("rank {} has left", group_state_.world_rank(peer)), location());
       if (until.passed()) {
-        throw Error(text("timed out waiting for rank {}", group_state_.rank(peer)), location(),
+        throw Error(text("timed out waiting for rank {}", group_state_.world_rank(peer)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!device_.progress()) sched_yield();

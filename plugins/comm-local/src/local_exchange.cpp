@@ -57,8 +57,9 @@ bool Exchange::fits(const PendingTransfer& pending, const Edge::Send& send) noex
   const TensorView& view = pending.transfer.view;
   if (send.elements == view.elements() && send.dtype == view.dtype()) return true;
   group_state_.abort(text("group {}, channel {}: rank {} sends {} {} where rank {} receives {} {}", group_state_.id(),
-                          pending.transfer.channel, group_state_.rank(pending.transfer.peer), send.elements,
-                          name_of(send.dtype), group_state_.rank(member_), view.elements(), name_of(view.dtype())));
+                          pending.transfer.channel, group_state_.world_rank(pending.transfer.peer), send.elements,
+                          name_of(send.dtype), group_state_.world_rank(member_), view.elements(),
+                          name_of(view.dtype())));
   return false;
 }
 

@@ -26,7 +26,7 @@ class MpiBackend final : public CommBackend, public ProcessStart {
  public:
   explicit MpiBackend(const PluginContext& context)
       : log_(context.log),
-        world_(context.layout.world()),
+        world_(context.layout.world_size()),
         polls_(context.options.text("wait") == "spin" ? kSpinPolls : 0),
         staging_bytes_(static_cast<std::size_t>(context.options.integer("staging_bytes"))) {}
 

@@ -234,7 +234,7 @@ TEST(Jobs, OfOneMachineDoNotDisturbEachOther) {
   triax::test::fill_tiny_folder(folder, kTables);
   const triax::test::Outcome out = triax::test::run(
       folder.path(),
-      "compare run.toml --same --rounds 4 --block-s 0 --set train.steps=60 --set comm.plugin=comm-mpi --set "
+      "compare run.toml --same --rounds 4 --turn-ms 0 --set train.steps=60 --set comm.plugin=comm-mpi --set "
       "parallel.pipeline=2",
       "2>&1");
   EXPECT_EQ(out.status, 0) << out.text;

@@ -36,8 +36,8 @@ void GroupStatus::announce_left(const Posted& posted) {
   std::string value = text("{}", posted.collectives);
   for (std::size_t peer = 0; peer < posted.sends.size(); ++peer)
     value += text(" {} {}", posted.sends[peer], posted.receives[peer]);
-  store_.set(member_key("left with", group_.index), value);
-  store_.add(member_key("left", group_.index), 1);
+  store_.set(member_key("left with", group_.group_rank), value);
+  store_.add(member_key("left", group_.group_rank), 1);
   store_.add(key_ + "/changes", 1);
 }
 
@@ -46,7 +46,7 @@ bool GroupStatus::changed() {
   if (now == seen_) return false;
   seen_ = now;
   for (int member = 0; member < group_.size(); ++member)
-    if (member != group_.index && !left_[static_cast<std::size_t>(member)]) read_left(member);
+    if (member != group_.group_rank && !left_[static_cast<std::size_t>(member)]) read_left(member);
   return true;
 }
 
@@ -66,7 +66,7 @@ std::optional<std::string> GroupStatus::aborted() {
 
 void GroupStatus::barrier(std::uint64_t turn, Deadline deadline, const std::function<void()>& check) {
   const std::string open = text("{}/barrier {}", key_, turn);
-  store_.add(member_key("barriers", group_.index), 1);
+  store_.add(member_key("barriers", group_.group_rank), 1);
   if (store_.add(open + "/arrived", 1) == group_.size()) store_.set(open, "");
   WaitDeadline until(deadline);
   while (true) {

@@ -112,7 +112,7 @@ void Bootstrap::agree_on_gpus(const std::vector<Rendezvous::Entry>& peers) const
 
 ncclUniqueId Bootstrap::unique_id() {
   ncclUniqueId id;
-  if (group_.index == 0) {
+  if (group_.group_rank == 0) {
     check(api_, api_.get_unique_id(&id), "ncclGetUniqueId", rendezvous_.where());
     rendezvous_.set("NCCL's unique id", std::string_view(id.internal, sizeof id.internal));
     return id;
@@ -128,7 +128,7 @@ void Bootstrap::make_group(GroupHandles& handles) {
   const ncclUniqueId id = unique_id();
   handles.group = std::make_unique<Handle>(api_, rendezvous_.where());
   rendezvous_.reach(kBegun);
-  handles.group->begin(id, group_.size(), group_.index, config_of());
+  handles.group->begin(id, group_.size(), group_.group_rank, config_of());
   handles.group->wait_until_complete("ncclCommInitRankConfig", [this] { poll("ncclCommInitRankConfig"); });
 }
 
@@ -137,14 +137,14 @@ void Bootstrap::make_edges(GroupHandles& handles) {
   ncclConfig_t config = config_of();
   config.maxCTAs = kEdgeCtas;
   for (const std::vector<Edge>& round : rounds_of_edges(group_.size())) {
-    const int own = edge_of(round, group_.index);
+    const int own = edge_of(round, group_.group_rank);
     const Edge edge = own < 0 ? Edge{} : round[static_cast<std::size_t>(own)];
     auto part = std::make_unique<Handle>(api_, own < 0 ? rendezvous_.where()
                                                        : text("{}, the edge from {} to {}", rendezvous_.where(),
                                                               rank_text(edge.from), rank_text(edge.to)));
     const auto keep_polling = [this] { poll("ncclCommSplit"); };
     try {
-      handles.group->begin_split(*part, own, group_.index == edge.from ? kSender : kReceiver, config);
+      handles.group->begin_split(*part, own, group_.group_rank == edge.from ? kSender : kReceiver, config);
       handles.group->wait_until_complete("ncclCommSplit", keep_polling);
       if (own < 0) continue;
       part->wait_until_complete("ncclCommSplit", keep_polling);
@@ -181,7 +181,7 @@ void Bootstrap::warm_up_neighbours(Handle& group, std::byte* data, Stream& strea
       [&](ncclComm_t comm) {
         ncclResult_t result = ncclSuccess;
         std::byte* in = data;
-        for (const int peer : neighbours(group_.size(), group_.index)) {
+        for (const int peer : neighbours(group_.size(), group_.group_rank)) {
           in += Arena::kAlignment;
           if (goes_on(result)) result = api_.send(data, 1, ncclUint8, peer, comm, native);
           if (goes_on(result)) result = api_.recv(in, 1, ncclUint8, peer, comm, native);
@@ -196,8 +196,9 @@ void Bootstrap::warm_up_edge(const GroupHandles::EdgeHandle& one, std::byte* dat
   one.handle->launch_set(
       native,
       [&](ncclComm_t comm) {
-        return one.edge.from == group_.index ? api_.send(data, 1, ncclUint8, kReceiver, comm, native)
-                                             : api_.recv(data + Arena::kAlignment, 1, ncclUint8, kSender, comm, native);
+        return one.edge.from == group_.group_rank
+                   ? api_.send(data, 1, ncclUint8, kReceiver, comm, native)
+                   : api_.recv(data + Arena::kAlignment, 1, ncclUint8, kSender, comm, native);
       },
       [this] { poll("connecting the edges"); });
 }

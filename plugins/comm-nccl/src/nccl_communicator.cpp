@@ -88,7 +88,7 @@ NcclCommunicator::~NcclCommunicator() {
   device_.remove_source(*this);
   try {
     if (!ended() && busy())
-      end(text("{} left group {} before its calls were complete", rank_text(index()), group().id), true);
+      end(text("{} left group {} before its calls were complete", rank_text(rank()), group().id), true);
     if (!ended()) group_status_.announce_left(posted_);
   } catch (const std::exception&) { // the store is gone, so no member needs the message
   }
@@ -124,7 +124,7 @@ std::string NcclCommunicator::rank_text(int member) const {
 std::string NcclCommunicator::others_text() const {
   std::string list;
   for (int member = 0; member < size(); ++member)
-    if (member != index())
+    if (member != rank())
       list += (list.empty() ? "" : ", ") + std::to_string(group().ranks[static_cast<std::size_t>(member)]);
   return list;
 }
@@ -229,7 +229,7 @@ const GroupHandles::EdgeHandle* NcclCommunicator::edge_of_all(std::span<const Tr
   const Transfer& first = transfers.front();
   for (const Transfer& other : transfers)
     if (other.peer != first.peer || other.direction != first.direction) return nullptr;
-  const Edge along = first.direction == Direction::send ? Edge{index(), first.peer} : Edge{first.peer, index()};
+  const Edge along = first.direction == Direction::send ? Edge{rank(), first.peer} : Edge{first.peer, rank()};
   const auto found = std::ranges::find(handles_.edges, along, &GroupHandles::EdgeHandle::edge);
   return found == handles_.edges.end() ? nullptr : &*found;
 }
@@ -250,7 +250,7 @@ Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& 
   }
   if (bytes.out + bytes.in == 0) return posted(bytes, stream, action);
   if (const GroupHandles::EdgeHandle* edge = edge_of_all(transfers)) {
-    const int peer = edge->edge.from == index() ? kReceiver : kSender;
+    const int peer = edge->edge.from == rank() ? kReceiver : kSender;
     return post_set(*edge->handle, bytes, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
       ncclResult_t result = ncclSuccess;
       for (const Transfer& one : transfers)
@@ -283,7 +283,7 @@ void NcclCommunicator::barrier(Deadline deadline) {
 // The end of the group, and its message to the other members.
 
 void NcclCommunicator::abort(std::string_view why) noexcept {
-  end(text("{} aborted group {}: {}", rank_text(index()), group().id, why), true);
+  end(text("{} aborted group {}: {}", rank_text(rank()), group().id, why), true);
 }
 
 void NcclCommunicator::end(const std::string& reason, bool announce) noexcept {
@@ -327,7 +327,7 @@ void NcclCommunicator::look_for_errors() {
     std::string why;
     const ncclResult_t state = handle.state(why);
     if (state == ncclSuccess || state == ncclInProgress) return;
-    end(text("{}: NCCL failed on {}, in a group with rank {}: {}; {}", handle.name(), rank_text(index()), others_text(),
+    end(text("{}: NCCL failed on {}, in a group with rank {}: {}; {}", handle.name(), rank_text(rank()), others_text(),
              why, hint_for(state)),
         true);
   });
@@ -339,12 +339,12 @@ void NcclCommunicator::poll_status() {
   for (int member = 0; member < size(); ++member) {
     const std::optional<Posted>& left = group_status_.left()[static_cast<std::size_t>(member)];
     if (!left || !waits_for(member, *left)) continue;
-    return end(text("{} left group {} while {} waits for it", rank_text(member), group().id, rank_text(index())), true);
+    return end(text("{} left group {} while {} waits for it", rank_text(member), group().id, rank_text(rank())), true);
   }
 }
 
 bool NcclCommunicator::waits_for(int member, const Posted& theirs) const {
-  const auto peer = static_cast<std::size_t>(member), own = static_cast<std::size_t>(index());
+  const auto peer = static_cast<std::size_t>(member), own = static_cast<std::size_t>(rank());
   return posted_.collectives > theirs.collectives || posted_.sends[peer] > theirs.receives[own] ||
          posted_.receives[peer] > theirs.sends[own];
 }

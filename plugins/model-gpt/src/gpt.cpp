@@ -41,7 +41,8 @@ class Gpt final : public Model, public HfMapping, public TrainingOptions {
   }
 
   Refusals supports(const ModelRequest& request, const Layout& layout) const override {
-    const std::int64_t heads = sizes_.heads, hidden = sizes_.hidden, inner = sizes_.inner, tensor = layout.tensor();
+    const std::int64_t heads = sizes_.heads, hidden = sizes_.hidden, inner = sizes_.inner,
+                       tensor = layout.tensor_size();
     Refusals out;
     if (hidden % heads != 0)
       out.add(

@@ -80,7 +80,7 @@ class Block final : public GptLayer {
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
   const double b = static_cast<double>(context.micro), s = static_cast<double>(context.max_rows),
-               h = static_cast<double>(sizes.hidden), f = static_cast<double>(sizes.inner), t = context.tensor();
+               h = static_cast<double>(sizes.hidden), f = static_cast<double>(sizes.inner), t = context.tensor_size();
   const double linears = 4 * b * s * h * (2 * h + f) / t; // 2 * (3h + h + f + f) h per token
   const double scores = 4 * b * s * s * h / t; // q k^T and p v; twice that for the input gradient, none for weights
   return {linears + scores, linears + 2 * scores, linears};
@@ -89,8 +89,8 @@ Cost block_cost(const Sizes& sizes, const LayerContext& context) {
 Block::Block(const Sizes& sizes, const LayerContext& context, int index)
     : GptLayer(sizes, context, index, "block " + std::to_string(index - 1)),
       compute_(context.compute),
-      heads_(sizes.heads / context.tensor()),
-      head0_(heads_ * context.tensor_index()),
+      heads_(sizes.heads / context.tensor_size()),
+      head0_(heads_ * context.tensor_rank()),
       norm1_(parts_, context, "attention.norm", sizes.norm_options()),
       qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = weight_init()}),
       projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden,
@@ -99,7 +99,7 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       up_(parts_, context, "mlp.up", sizes.hidden, sizes.inner, {.init = weight_init(), .act = Activation::gelu_tanh}),
       down_(parts_, context, "mlp.down", sizes.inner, sizes.hidden, {.init = residual_init(sizes.layers)}),
       cost_(block_cost(sizes, context)) {
-  const std::int64_t local = sizes.hidden / context.tensor(), inner = sizes.inner / context.tensor();
+  const std::int64_t local = sizes.hidden / context.tensor_size(), inner = sizes.inner / context.tensor_size();
   // With sequence parallelism, the input gradient gathers for the weight gradient what the linears have parts of.
   const Life to_products = context.sequence_parallel ? Life::forward_to_input : Life::forward_to_weight;
   const Life of_products = context.sequence_parallel ? Life::input_only : Life::input_to_weight;

@@ -11,9 +11,9 @@ std::vector<Norm> head_norms(LayerParts& parts, const LayerContext& context, con
   std::vector<Norm> out;
   if (!sizes.qk_norm) return out;
   NormOptions options{.kind = NormKind::rms, .width = sizes.head_size, .eps = sizes.norm_eps};
-  options.heads = sizes.heads / context.tensor();
+  options.heads = sizes.heads / context.tensor_size();
   out.emplace_back(parts, context, "attention.q_norm", options);
-  options.heads = sizes.kv_heads / context.tensor();
+  options.heads = sizes.kv_heads / context.tensor_size();
   out.emplace_back(parts, context, "attention.k_norm", options);
   return out;
 }
@@ -23,7 +23,7 @@ std::vector<Norm> head_norms(LayerParts& parts, const LayerContext& context, con
 Attention::Attention(LayerParts& parts, const LayerContext& context, const Sizes& sizes)
     : micro_(context.micro),
       group_(sizes.group()),
-      kv_heads_(sizes.kv_heads / context.tensor()),
+      kv_heads_(sizes.kv_heads / context.tensor_size()),
       head_size_(sizes.head_size),
       rope_theta_(sizes.rope_theta),
       rope_scaling_(sizes.rope_scaling),

@@ -48,7 +48,7 @@ Cost block_cost(const Sizes& sizes, const LayerContext& context) {
   const double b = static_cast<double>(context.micro), s = static_cast<double>(context.max_rows),
                h = static_cast<double>(sizes.hidden), f = static_cast<double>(sizes.inner),
                d = static_cast<double>(sizes.head_size), a = static_cast<double>(sizes.heads),
-               k = static_cast<double>(sizes.kv_heads), t = context.tensor();
+               k = static_cast<double>(sizes.kv_heads), t = context.tensor_size();
   const double linears = 2 * b * s * h * (2 * d * (a + k) + 3 * f) / t; // q, k, v, projection; gate, up, down
   const double scores = 4 * b * s * s * a * d / t; // q k^T and p v; twice that for the input gradient
   return {linears + scores, linears + 2 * scores, linears};
@@ -64,7 +64,7 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       down_(parts_, context, "mlp.down", sizes.inner, sizes.hidden,
             {.init = residual_init(sizes.layers), .bias = false}),
       cost_(block_cost(sizes, context)) {
-  const std::int64_t inner = sizes.inner / context.tensor();
+  const std::int64_t inner = sizes.inner / context.tensor_size();
   const bool gathers = context.sequence_parallel; // then the linears keep what the weight gradient reads
   middle_ = add_stream("middle", Life::forward_to_input);
   before_silu_ = add_columns("mlp.before_silu", 2 * inner, Life::forward_to_input);

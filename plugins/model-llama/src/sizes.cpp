@@ -92,7 +92,7 @@ Refusals size_refusals(const Options& options, const ModelRequest& request, cons
   const Sizes sizes = sizes_of(options);
   Refusals out;
   refuse_heads(options, sizes, out);
-  refuse_tensor_ranks(options, sizes, layout.tensor(), out);
+  refuse_tensor_ranks(options, sizes, layout.tensor_size(), out);
   const RopeScaling& scaling = sizes.rope_scaling;
   if (scaling.low_freq_factor >= scaling.high_freq_factor)
     out.add(make_refusal(ErrorCode::kOutOfRange, {"model.rope_low_freq_factor", "model.rope_high_freq_factor"},

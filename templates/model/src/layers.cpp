@@ -20,14 +20,14 @@ class Block final : public DescribedLayer {
   Block(const Sizes& sizes, const LayerContext& context, int index)
       : DescribedLayer(context, index, "block " + std::to_string(index - 1), sizes.hidden),
         sizes_(sizes),
-        heads_(sizes.heads / context.tensor()),
+        heads_(sizes.heads / context.tensor_size()),
         norm_(parts_, context, "norm", {.width = sizes.hidden}),
         qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, {.init = kWeightInit}),
         projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden, {.init = kWeightInit}),
         up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden,
             {.init = kWeightInit, .act = Activation::gelu_tanh}),
         down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, {.init = kWeightInit}) {
-    const std::int64_t h = sizes.hidden, part = h / context.tensor();
+    const std::int64_t h = sizes.hidden, part = h / context.tensor_size();
     normed_ = add("normed", h, Life::forward_to_weight);
     heads_in_ = add("attention.qkv", 3 * part, Life::forward_to_input);
     lse_ = parts_.add(StashSpec{"attention.lse",
@@ -50,7 +50,7 @@ class Block final : public DescribedLayer {
 
   Cost cost() const override {
     const double b = static_cast<double>(context_.micro), s = static_cast<double>(context_.max_rows),
-                 h = static_cast<double>(sizes_.hidden), t = context_.tensor();
+                 h = static_cast<double>(sizes_.hidden), t = context_.tensor_size();
     const double linears = 24 * b * s * h * h / t; // 2 * (3 + 1 + 4 + 4) h^2 per token
     const double scores = 4 * b * s * s * h / t;   // q k^T and p v; twice that for the input gradient
     return {linears + scores, linears + 2 * scores, linears};

@@ -32,7 +32,7 @@ class ParallelGpt final : public Model {
 
   // Called before training starts. All reasons at once, so that none hides another.
   Refusals supports(const ModelRequest& request, const Layout& layout) const override {
-    const int tensor = layout.tensor();
+    const int tensor = layout.tensor_size();
     Refusals out;
     if (sizes_.hidden % (2 * sizes_.heads) != 0)
       out.add(make_refusal(ErrorCode::kNotDivisible, {"model.hidden", "model.heads"},

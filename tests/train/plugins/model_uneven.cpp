@@ -14,7 +14,7 @@ class Uneven final : public Layer {
  public:
   Uneven(std::string how, const LayerContext& context, std::int64_t sequence)
       : how_(std::move(how)),
-        is_second_(context.tensor_index() == 1),
+        is_second_(context.tensor_rank() == 1),
         inputs_{{"tokens", {sequence, context.micro}, DType::i32}, {"targets", {sequence, context.micro}, DType::i32}},
         outputs_{{"loss", {context.micro}, DType::f64}} {
     if (how_ != "partial") return;

@@ -16,7 +16,7 @@ void expect_all_calls_fail(Rank& rank, Communicator& comm, std::string_view part
   const TensorView view = rank.tensor(DType::f32, {4 * n}), small = rank.tensor(DType::f32, {4});
   const TensorView other = rank.tensor(DType::f32, {4 * n});
   Stream& stream = rank.stream();
-  const Transfer one = send((comm.index() + 1) % n, view);
+  const Transfer one = send((comm.rank() + 1) % n, view);
   const auto expect = [&](const char* name, const auto& post) {
     Work work;
     const std::string thrown = error_of([&] { work = post(); });
@@ -36,12 +36,12 @@ void fails_pending_and_later_calls(const CommunicatorSubject& subject, Report& r
   in_group(subject, 3, report, [](Rank& rank, Communicator& comm) {
     constexpr std::string_view kReason = "rank 2 aborted group tensor.0: it ran out of paper";
     const TensorView view = rank.tensor(DType::f32, {100});
-    if (comm.index() == 2) {
+    if (comm.rank() == 2) {
       for (const char* posted : {"posted 0", "posted 1"}) rank.store().get(posted, rank.long_deadline());
       comm.abort("it ran out of paper");
     } else {
       const Work pending = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 31);
-      rank.store().set(text("posted {}", comm.index()), "");
+      rank.store().set(text("posted {}", comm.rank()), "");
       rank.expect_error("the all_reduce of action 31", [&] { rank.wait(pending); }, {"action 31", kReason});
     }
     expect_all_calls_fail(rank, comm, kReason);
@@ -52,8 +52,8 @@ void fails_pending_and_later_calls(const CommunicatorSubject& subject, Report& r
 void posts_do_not_throw(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     rank.barrier("joined");
-    if (comm.index() == 0) comm.abort("enough");
-    if (comm.index() == 0) expect_all_calls_fail(rank, comm, "enough");
+    if (comm.rank() == 0) comm.abort("enough");
+    if (comm.rank() == 0) expect_all_calls_fail(rank, comm, "enough");
     rank.barrier("end");
   });
 }
@@ -61,7 +61,7 @@ void posts_do_not_throw(const CommunicatorSubject& subject, Report& report) {
 void from_any_thread(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {8});
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       rank.store().get("rank 0 waits", rank.long_deadline());
       std::thread([&] { comm.abort("the watchdog"); }).join();
       rank.barrier("end");
@@ -79,7 +79,7 @@ void from_any_thread(const CommunicatorSubject& subject, Report& report) {
 void unblocks_its_own_member(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {8});
-    if (comm.index() == 0) {
+    if (comm.rank() == 0) {
       const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
       rank.progress(10);
       std::thread watchdog([&] { comm.abort("it takes too long"); });
@@ -92,7 +92,7 @@ void unblocks_its_own_member(const CommunicatorSubject& subject, Report& report)
 
 void keeps_the_first_reason(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
-    if (comm.index() == 0) {
+    if (comm.rank() == 0) {
       comm.abort("the first reason");
       comm.abort("the second reason");
     }
@@ -117,7 +117,7 @@ void does_not_count(const CommunicatorSubject& subject, Report& report) {
     comm.all_gather(half, view, stream);
     comm.all_to_all(view, other, stream);
     comm.broadcast(view, 0, stream);
-    const Transfer one = send(1 - comm.index(), view);
+    const Transfer one = send(1 - comm.rank(), view);
     comm.exchange({&one, 1}, stream);
     const CommStats& now = comm.stats();
     rank.expect(now.ops == before.ops && now.bytes_out == before.bytes_out && now.bytes_in == before.bytes_in,
@@ -135,7 +135,7 @@ void fails_calls_out_of_turn(const CommunicatorSubject& subject, Report& report)
     const Event closed = never.arm();
     rank.stream().wait(closed);
     const Work held = comm.all_reduce(view, view, Reduce::sum, rank.stream());
-    const Transfer one = comm.index() == 0 ? send(1, moved) : receive(0, moved);
+    const Transfer one = comm.rank() == 0 ? send(1, moved) : receive(0, moved);
     const Work exchanged = comm.exchange({&one, 1}, rank.stream());
     rank.barrier("posted");
     comm.abort("enough");
@@ -165,7 +165,7 @@ void mismatch_of_collectives(const CommunicatorSubject& subject, Report& report)
   };
   for (const Mismatch& mismatch : kMismatches) {
     in_group(subject, 2, report, [&mismatch](Rank& rank, Communicator& comm) {
-      const bool odd = comm.index() == 1;
+      const bool odd = comm.rank() == 1;
       const TensorView view =
           rank.tensor(odd ? mismatch.dtype : DType::f32, {odd ? mismatch.elements : std::int64_t{8}});
       const Collective own{odd ? mismatch.kind : Kind::all_reduce, view.dtype(), odd ? mismatch.reduce : Reduce::sum, 0,
@@ -184,7 +184,7 @@ void mismatch_of_roots(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {8});
     rank.expect_error("broadcasts from different roots",
-                      [&] { rank.wait(comm.broadcast(view, comm.index(), rank.stream())); },
+                      [&] { rank.wait(comm.broadcast(view, comm.rank(), rank.stream())); },
                       {"broadcast", "rank 0", "rank 1"});
     rank.barrier("end");
   });
@@ -206,13 +206,13 @@ void mismatch_of_transfers(const CommunicatorSubject& subject, Report& report) {
       mismatches.push_back({more == 0 ? DType::i32 : DType::f32, kSent + more, first});
   for (const TransferMismatch& mismatch : mismatches) {
     in_group(subject, 2, report, [mismatch](Rank& rank, Communicator& comm) {
-      const bool sends = comm.index() == 0;
+      const bool sends = comm.rank() == 0;
       const TensorView view = rank.tensor(sends ? DType::f32 : mismatch.dtype, {sends ? kSent : mismatch.elements});
       const Transfer one = sends ? send(1, view, 4) : receive(0, view, 4);
       const std::string received = text("{} {}", mismatch.elements, name_of(mismatch.dtype));
-      if (comm.index() != mismatch.first) rank.store().get("posted", rank.long_deadline());
+      if (comm.rank() != mismatch.first) rank.store().get("posted", rank.long_deadline());
       const Work work = comm.exchange({&one, 1}, rank.stream());
-      if (comm.index() == mismatch.first) {
+      if (comm.rank() == mismatch.first) {
         rank.progress(20); // of a transport that sends or announces at once
         rank.store().set("posted", "");
       }

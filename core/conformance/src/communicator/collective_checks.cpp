@@ -24,12 +24,12 @@ template <class T>
 void all_reduce_of(Rank& rank, Communicator& comm, std::int64_t elements, Reduce reduce, Values values) {
   const DType dtype = dtype_of<T>();
   const std::string what = call_text("all_reduce", dtype, elements, reduce, comm.size());
-  const TensorView in = rank.tensor(dtype, {elements}, input_of<T>(comm.index(), elements, values));
+  const TensorView in = rank.tensor(dtype, {elements}, input_of<T>(comm.rank(), elements, values));
   const TensorView out = rank.tensor(dtype, {elements});
   const std::vector<T> expected = reduced<T>(comm.size(), elements, reduce, values);
   rank.wait(comm.all_reduce(in, out, reduce, rank.stream()));
   expect_elements(rank, what, out, expected);
-  expect_elements(rank, what + ", its `in` afterwards", in, input_of<T>(comm.index(), elements, values));
+  expect_elements(rank, what + ", its `in` afterwards", in, input_of<T>(comm.rank(), elements, values));
   rank.wait(comm.all_reduce(in, in, reduce, rank.stream()));
   expect_elements(rank, what + ", in place", in, expected);
 }
@@ -70,14 +70,14 @@ void reduce_scatter_of(Rank& rank, Communicator& comm, std::int64_t part, Reduce
   const DType dtype = dtype_of<T>();
   const std::int64_t elements = part * comm.size();
   const std::string what = call_text("reduce_scatter", dtype, elements, reduce, comm.size());
-  const TensorView in = rank.tensor(dtype, {elements}, input_of<T>(comm.index(), elements, values));
+  const TensorView in = rank.tensor(dtype, {elements}, input_of<T>(comm.rank(), elements, values));
   const TensorView out = rank.tensor(dtype, {part});
   const std::vector<T> all = reduced<T>(comm.size(), elements, reduce, values);
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(part * comm.index());
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(part * comm.rank());
   const std::vector<T> expected(begin, begin + static_cast<std::ptrdiff_t>(part));
   rank.wait(comm.reduce_scatter(in, out, reduce, rank.stream()));
   expect_elements(rank, what, out, expected);
-  const TensorView place = in.slice(0, part * comm.index(), part * (comm.index() + 1));
+  const TensorView place = in.slice(0, part * comm.rank(), part * (comm.rank() + 1));
   rank.wait(comm.reduce_scatter(in, place, reduce, rank.stream()));
   expect_elements(rank, what + ", in place", place, expected);
 }
@@ -114,11 +114,11 @@ void same_bits_on_all_members(const CommunicatorSubject& subject, Report& report
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
     for (const std::int64_t elements : {1, 1501, 60'001}) {
       const TensorView view = rank.tensor(DType::f32, {elements});
-      rank.put(view, input_of<float>(comm.index(), elements, Values::rounded));
+      rank.put(view, input_of<float>(comm.rank(), elements, Values::rounded));
       rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
       const std::string own = digest_of(rank.bytes(view));
       const auto key = [&](int member) { return text("bits of {} on {}", elements, member); };
-      rank.store().set(key(comm.index()), own);
+      rank.store().set(key(comm.rank()), own);
       rank.expect(rank.store().get(key(0), rank.long_deadline()) == own,
                   "all_reduce of {} f32 (sum) in a group of {}: the bits differ from those of rank 0", elements,
                   comm.size());
@@ -133,10 +133,10 @@ void same_bits_in_repeats(const CommunicatorSubject& subject, Report& report) {
     for (const std::int64_t elements : {257, 60'001}) {
       const TensorView in = rank.tensor(DType::f32, {elements}), out = rank.tensor(DType::f32, {elements});
       const TensorView beside = rank.tensor(DType::f32, {1000});
-      rank.put(in, input_of<float>(comm.index(), elements, Values::rounded));
+      rank.put(in, input_of<float>(comm.rank(), elements, Values::rounded));
       std::vector<std::byte> first;
       for (int repeat = 0; repeat < 12; ++repeat) {
-        if (repeat % 3 == comm.index() % 3) rank.progress(20);
+        if (repeat % 3 == comm.rank() % 3) rank.progress(20);
         const Work extra = comm.all_reduce(beside, beside, Reduce::max, *other);
         rank.wait(comm.all_reduce(in, out, Reduce::sum, rank.stream()));
         rank.wait(extra);

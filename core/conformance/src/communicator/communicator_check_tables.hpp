@@ -52,7 +52,7 @@ inline Transfer receive(int peer, const TensorView& view, int channel = 0) {
 /// Exchanges one number on both edges between members 0 and 1 of a group of two: a library may connect them now.
 inline void connect(Rank& rank, Communicator& comm) {
   const TensorView out = number(rank, 0), in = number(rank, 0);
-  const Transfer set[] = {send(1 - comm.index(), out), receive(1 - comm.index(), in)};
+  const Transfer set[] = {send(1 - comm.rank(), out), receive(1 - comm.rank(), in)};
   rank.wait(comm.exchange(set, rank.stream()));
 }
 

@@ -49,7 +49,7 @@ void bytes_of_calls(const CommunicatorSubject& subject, Report& report) {
                  kBytes * others);
     calls.expect("all_gather", comm.all_gather(small, big, stream), kBytes * others, kBytes * others);
     calls.expect("all_to_all", comm.all_to_all(big, big2, stream), kBytes * others, kBytes * others);
-    const bool is_root = comm.index() == 0;
+    const bool is_root = comm.rank() == 0;
     calls.expect("broadcast", comm.broadcast(small, 0, stream), is_root ? kBytes * others : 0, is_root ? 0 : kBytes);
     calls.expect("all_reduce without elements", comm.all_reduce(none, none, Reduce::sum, stream), 0, 0);
   });
@@ -57,7 +57,7 @@ void bytes_of_calls(const CommunicatorSubject& subject, Report& report) {
 
 void bytes_of_transfers(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
-    const int n = comm.size(), next = (comm.index() + 1) % n, before = (comm.index() + n - 1) % n;
+    const int n = comm.size(), next = (comm.rank() + 1) % n, before = (comm.rank() + n - 1) % n;
     const TensorView out = rank.tensor(DType::f32, {3}), in = rank.tensor(DType::f32, {3});
     const Transfer set[] = {send(next, out), receive(before, in)};
     Stream& stream = rank.stream();
@@ -65,11 +65,11 @@ void bytes_of_transfers(const CommunicatorSubject& subject, Report& report) {
     calls.expect("an exchange of 3 f32 both ways", comm.exchange(set, stream), 12, 12);
     calls.expect("an exchange without transfers", comm.exchange({}, stream), 0, 0);
     const Transfer sent = send(1, out), received = receive(0, in);
-    const auto own = comm.index() == 0   ? std::span<const Transfer>(&sent, 1)
-                     : comm.index() == 1 ? std::span<const Transfer>(&received, 1)
-                                         : std::span<const Transfer>();
-    calls.expect("a send from member 0 to member 1", comm.exchange(own, stream), comm.index() == 0 ? 12 : 0,
-                 comm.index() == 1 ? 12 : 0);
+    const auto own = comm.rank() == 0   ? std::span<const Transfer>(&sent, 1)
+                     : comm.rank() == 1 ? std::span<const Transfer>(&received, 1)
+                                        : std::span<const Transfer>();
+    calls.expect("a send from member 0 to member 1", comm.exchange(own, stream), comm.rank() == 0 ? 12 : 0,
+                 comm.rank() == 1 ? 12 : 0);
   });
 }
 

@@ -55,9 +55,9 @@ void without_a_group(const CommunicatorSubject& subject, Report& report) {
 
 void size_and_index(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
-    rank.expect(comm.size() == rank.layout().world() && comm.index() == rank.index(),
-                "join() of rank {} of {} gives a communicator of member {} of {}", rank.index(), rank.layout().world(),
-                comm.index(), comm.size());
+    rank.expect(comm.size() == rank.layout().world_size() && comm.rank() == rank.index(),
+                "join() of rank {} of {} gives a communicator of member {} of {}", rank.index(),
+                rank.layout().world_size(), comm.rank(), comm.size());
     rank.expect(comm.group().id == "tensor.0", "group().id is {}, must be tensor.0", comm.group().id);
     comm.barrier(rank.deadline());
   });

@@ -16,7 +16,7 @@ namespace {
 
 void leaving_is_reported(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
-    if (comm.index() == 1) return; // the communicator ends with the rank
+    if (comm.rank() == 1) return; // the communicator ends with the rank
     const TensorView view = rank.tensor(DType::f32, {4});
     rank.expect_error("a call that waits for a member which has left",
                       [&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); },
@@ -27,7 +27,7 @@ void leaving_is_reported(const CommunicatorSubject& subject, Report& report) {
 void leaving_with_calls_is_reported(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {4});
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       comm.all_reduce(view, view, Reduce::sum, rank.stream()); // never waited for
       rank.store().get("both have joined", rank.long_deadline());
       return;
@@ -91,7 +91,7 @@ void peer_is_killed(const CommunicatorSubject& subject, Report& report) {
     rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
     rank.barrier("all connections exist"); // and no member is still in that call when another one aborts
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       rank.store().set("killed", "");
       rank.die();
     }
@@ -120,7 +120,7 @@ void barrier_waits_for_all(const CommunicatorSubject& subject, Report& report) {
 
 void barrier_names_missing_ranks(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
-    if (comm.index() == 1)
+    if (comm.rank() == 1)
       rank.expect_error("a barrier without rank 0", [&] { comm.barrier(deadline_in(0.02)); }, {"tensor.0", "rank 0"});
     rank.barrier("end");
   });
@@ -130,7 +130,7 @@ void barrier_names_missing_ranks(const CommunicatorSubject& subject, Report& rep
 void barrier_ends_with_its_rank(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     constexpr std::chrono::milliseconds kMeanwhile{20};
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       std::thread watchdog([&rank, kMeanwhile] {
         std::this_thread::sleep_for(kMeanwhile);
         rank.device().abort_flag().raise("the watchdog ended the rank");
@@ -149,7 +149,7 @@ void barrier_does_not_count_stops(const CommunicatorSubject& subject, Report& re
       std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       rank.store().set("continued", "");
     });
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       rank.device().add_source(source);
       const std::string error = error_of([&] { comm.barrier(deadline_in(1.2)); });
       rank.device().remove_source(source);

@@ -24,13 +24,13 @@ void all_gather_of(Rank& rank, Communicator& comm, std::int64_t part) {
   std::vector<T> expected;
   for (int member = 0; member < comm.size(); ++member)
     for (const T value : input_of<T>(member, part)) expected.push_back(value);
-  const TensorView in = rank.tensor(dtype, {part}, input_of<T>(comm.index(), part));
+  const TensorView in = rank.tensor(dtype, {part}, input_of<T>(comm.rank(), part));
   const TensorView out = rank.tensor(dtype, {part * comm.size()});
   rank.wait(comm.all_gather(in, out, rank.stream()));
   expect_elements(rank, what, out, expected);
   const TensorView whole = rank.tensor(dtype, {part * comm.size()});
-  const TensorView own = whole.slice(0, part * comm.index(), part * (comm.index() + 1));
-  rank.put(own, input_of<T>(comm.index(), part));
+  const TensorView own = whole.slice(0, part * comm.rank(), part * (comm.rank() + 1));
+  rank.put(own, input_of<T>(comm.rank(), part));
   rank.wait(comm.all_gather(own, whole, rank.stream()));
   expect_elements(rank, what + ", in place", whole, expected);
 }
@@ -51,8 +51,8 @@ void all_to_all_of(Rank& rank, Communicator& comm, std::int64_t part) {
   std::vector<T> expected;
   for (int member = 0; member < comm.size(); ++member)
     for (std::int64_t i = 0; i < part; ++i)
-      expected.push_back(value_of<T>(member, part * comm.index() + i, Values::exact));
-  const TensorView in = rank.tensor(dtype, {elements}, input_of<T>(comm.index(), elements));
+      expected.push_back(value_of<T>(member, part * comm.rank() + i, Values::exact));
+  const TensorView in = rank.tensor(dtype, {elements}, input_of<T>(comm.rank(), elements));
   const TensorView out = rank.tensor(dtype, {elements});
   rank.wait(comm.all_to_all(in, out, rank.stream()));
   expect_elements(rank, movement_text("all_to_all", dtype, elements, comm.size()), out, expected);
@@ -70,7 +70,7 @@ void all_to_all(const CommunicatorSubject& subject, Report& report) {
 template <class T>
 void broadcast_of(Rank& rank, Communicator& comm, std::int64_t elements, int root) {
   const DType dtype = dtype_of<T>();
-  const TensorView view = rank.tensor(dtype, {elements}, input_of<T>(comm.index(), elements));
+  const TensorView view = rank.tensor(dtype, {elements}, input_of<T>(comm.rank(), elements));
   rank.wait(comm.broadcast(view, root, rank.stream()));
   expect_elements(rank, text("{} from member {}", movement_text("broadcast", dtype, elements, comm.size()), root), view,
                   input_of<T>(root, elements));
@@ -96,7 +96,7 @@ void without_elements(const CommunicatorSubject& subject, Report& report) {
     rank.wait(comm.all_gather(none, none, stream));
     rank.wait(comm.all_to_all(none, none, stream));
     rank.wait(comm.broadcast(none, comm.size() - 1, stream));
-    const int next = (comm.index() + 1) % comm.size(), before = (comm.index() + comm.size() - 1) % comm.size();
+    const int next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
     const Transfer set[] = {send(next, none), receive(before, none)};
     rank.wait(comm.exchange(set, stream));
     const TensorView sum = number(rank, 1);

@@ -33,11 +33,11 @@ void without_the_peer(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     connect(rank, comm);
     const TensorView view = rank.tensor(DType::f32, {300'000}), sent = rank.tensor(DType::f32, {300'000});
-    const Transfer one = comm.index() == 0 ? send(1, sent) : receive(0, sent);
-    if (comm.index() == 1) rank.store().get("rank 0 has posted", rank.long_deadline());
+    const Transfer one = comm.rank() == 0 ? send(1, sent) : receive(0, sent);
+    if (comm.rank() == 1) rank.store().get("rank 0 has posted", rank.long_deadline());
     const Work sum = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     const Work moved = comm.exchange({&one, 1}, rank.stream());
-    if (comm.index() == 0) rank.store().set("rank 0 has posted", "");
+    if (comm.rank() == 0) rank.store().set("rank 0 has posted", "");
     rank.wait(sum);
     rank.wait(moved);
   });
@@ -87,7 +87,7 @@ void many_in_flight(const CommunicatorSubject& subject, Report& report) {
     std::vector<Work> works;
     for (int i = 0; i < 100; ++i) {
       views.push_back(rank.tensor(DType::i32, {5}));
-      rank.device().fill(views.back(), i + comm.index(), rank.stream());
+      rank.device().fill(views.back(), i + comm.rank(), rank.stream());
     }
     other->wait(rank.stream().record());
     for (int i = 0; i < 100; ++i) {
@@ -114,7 +114,7 @@ void match_by_posts(const CommunicatorSubject& subject, Report& report) {
     const std::unique_ptr<Stream> held = rank.device().make_stream("held");
     HostEvent blocker;
     const Event open = blocker.arm();
-    if (comm.index() == 0) held->wait(open);
+    if (comm.rank() == 0) held->wait(open);
     const TensorView a = number(rank, 1), b = number(rank, 10);
     const Work work_a = comm.all_reduce(a, a, Reduce::sum, *held);
     const Work work_b = comm.all_reduce(b, b, Reduce::sum, rank.stream());
@@ -132,11 +132,11 @@ void match_by_posts(const CommunicatorSubject& subject, Report& report) {
 /// Member 1 waits in the store, where it runs no progress loop.
 void without_third_members(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 3, report, [](Rank& rank, Communicator& comm) {
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       rank.store().get("the others are done", rank.long_deadline());
       return;
     }
-    const int peer = 2 - comm.index();
+    const int peer = 2 - comm.rank();
     const TensorView out = rank.tensor(DType::f32, {300'000}), in = rank.tensor(DType::f32, {300'000});
     const Transfer set[] = {send(peer, out), receive(peer, in)};
     for (int repeat = 0; repeat < 3; ++repeat) rank.wait(comm.exchange(set, rank.stream()));
@@ -148,9 +148,9 @@ void without_third_members(const CommunicatorSubject& subject, Report& report) {
 void while_the_peer_computes(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {1 << 20});
-    const Transfer one = comm.index() == 0 ? send(1, view) : receive(0, view);
+    const Transfer one = comm.rank() == 0 ? send(1, view) : receive(0, view);
     const Work work = comm.exchange({&one, 1}, rank.stream());
-    if (comm.index() == 1) {
+    if (comm.rank() == 1) {
       const Deadline until = rank.deadline();
       while (!work.event.fired() && Clock::now() < until) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -194,7 +194,7 @@ struct StepBuffers {
 
   void run(Rank& rank, Communicator& comm) const {
     Stream& stream = rank.stream();
-    const int next = (comm.index() + 1) % comm.size(), before = (comm.index() + comm.size() - 1) % comm.size();
+    const int next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
     const Transfer set[] = {send(next, large), receive(before, other)};
     rank.wait(comm.exchange(set, stream));
     rank.wait(comm.all_reduce(large, large, Reduce::sum, stream));

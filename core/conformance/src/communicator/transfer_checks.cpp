@@ -16,14 +16,14 @@ constexpr std::int64_t kLargeView = (5 << 18) + 1; // elements: over 5 MiB, abov
 
 /// The transfer of this member on the edge from member 0 to member 1.
 Transfer on_edge(Communicator& comm, const TensorView& view, int channel = 0) {
-  return comm.index() == 0 ? send(1, view, channel) : receive(0, view, channel);
+  return comm.rank() == 0 ? send(1, view, channel) : receive(0, view, channel);
 }
 
 void a_cycle_completes(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
-    const int n = comm.size(), next = (comm.index() + 1) % n, before = (comm.index() + n - 1) % n;
+    const int n = comm.size(), next = (comm.rank() + 1) % n, before = (comm.rank() + n - 1) % n;
     for (const std::int64_t elements : {std::int64_t{1}, kLargeView}) {
-      const TensorView out = rank.tensor(DType::i32, {elements}, input_of<std::int32_t>(comm.index(), elements));
+      const TensorView out = rank.tensor(DType::i32, {elements}, input_of<std::int32_t>(comm.rank(), elements));
       const TensorView in = rank.tensor(DType::i32, {elements});
       const Transfer set[] = {send(next, out), receive(before, in)};
       rank.wait(comm.exchange(set, rank.stream()));
@@ -42,7 +42,7 @@ void sends_match_receives_in_order(const CommunicatorSubject& subject, Report& r
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     std::vector<TensorView> views;
     std::vector<Work> works;
-    for (int i = 0; i < kTransfers; ++i) views.push_back(number(rank, comm.index() == 0 ? i : -1));
+    for (int i = 0; i < kTransfers; ++i) views.push_back(number(rank, comm.rank() == 0 ? i : -1));
     for (const TensorView& view : views) {
       const Transfer one = on_edge(comm, view);
       works.push_back(comm.exchange({&one, 1}, rank.stream()));
@@ -60,7 +60,7 @@ void order_is_that_of_posts(const CommunicatorSubject& subject, Report& report) 
     const std::unique_ptr<Stream> held = rank.device().make_stream("held");
     HostEvent blocker;
     held->wait(blocker.arm()); // its call is posted first, and its turn comes last
-    const bool sends = comm.index() == 0;
+    const bool sends = comm.rank() == 0;
     const TensorView a = number(rank, sends ? 1 : -1), b = number(rank, sends ? 2 : -1);
     const Transfer first = on_edge(comm, a), second = on_edge(comm, b);
     const Work work_a = comm.exchange({&first, 1}, *held);
@@ -79,7 +79,7 @@ void channels_do_not_wait(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     const std::unique_ptr<Stream> other = rank.device().make_stream("other");
     for (const std::int64_t elements : {std::int64_t{1}, kLargeView}) {
-      const bool sends = comm.index() == 0;
+      const bool sends = comm.rank() == 0;
       const auto make = [&](int value) {
         const TensorView view = rank.tensor(DType::i32, {elements});
         rank.put(view, std::vector<std::int32_t>(static_cast<std::size_t>(elements), sends ? value : -1));
@@ -107,7 +107,7 @@ void channels_match_themselves(const CommunicatorSubject& subject, Report& repor
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
     std::vector<TensorView> views;
     std::vector<Transfer> set;
-    const bool sends = comm.index() == 0;
+    const bool sends = comm.rank() == 0;
     for (int channel = 0; channel < 8; ++channel) views.push_back(number(rank, sends ? 100 + channel : -1));
     // Tagged backends match by channel, whatever the order within the set.
     for (int i = 0; i < 8; ++i) {
@@ -124,11 +124,11 @@ void channels_match_themselves(const CommunicatorSubject& subject, Report& repor
 
 void every_type_and_size(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 2, report, [](Rank& rank, Communicator& comm) {
-    const int peer = 1 - comm.index();
+    const int peer = 1 - comm.rank();
     for (const DType dtype : kAllTypes)
       with_type(dtype, [&]<class T>(T) {
         for (const std::int64_t elements : {0, 1, 999, 20'003}) {
-          const TensorView out = rank.tensor(dtype, {elements}, input_of<T>(comm.index(), elements));
+          const TensorView out = rank.tensor(dtype, {elements}, input_of<T>(comm.rank(), elements));
           const TensorView in = rank.tensor(dtype, {elements});
           const Transfer set[] = {receive(peer, in), send(peer, out)};
           rank.wait(comm.exchange(set, rank.stream()));
@@ -142,9 +142,9 @@ void every_type_and_size(const CommunicatorSubject& subject, Report& report) {
 void beside_collectives(const CommunicatorSubject& subject, Report& report) {
   in_group(subject, 3, report, [](Rank& rank, Communicator& comm) {
     const TensorView sum = number(rank, 0), out = number(rank, 0), in = number(rank, 0);
-    const int next = (comm.index() + 1) % 3, before = (comm.index() + 2) % 3;
+    const int next = (comm.rank() + 1) % 3, before = (comm.rank() + 2) % 3;
     for (int step = 0; step < 200; ++step) {
-      rank.device().fill(out, 100 * step + comm.index(), rank.stream());
+      rank.device().fill(out, 100 * step + comm.rank(), rank.stream());
       rank.device().fill(sum, step, rank.stream());
       const Transfer set[] = {send(next, out), receive(before, in)};
       const Work exchanged = comm.exchange(set, rank.stream());
@@ -163,11 +163,11 @@ void buffered_sends_complete_alone(const CommunicatorSubject& subject, Report& r
   in_group(subject, 2, report, [bytes](Rank& rank, Communicator& comm) {
     for (const std::int64_t size : {std::int64_t{1}, bytes}) {
       const TensorView view = rank.tensor(DType::u8, {size});
-      if (comm.index() == 0) rank.put(view, input_of<std::uint8_t>(0, size));
+      if (comm.rank() == 0) rank.put(view, input_of<std::uint8_t>(0, size));
       const Transfer one = on_edge(comm, view);
-      if (comm.index() == 0) rank.wait(comm.exchange({&one, 1}, rank.stream()));
+      if (comm.rank() == 0) rank.wait(comm.exchange({&one, 1}, rank.stream()));
       rank.barrier("sent");
-      if (comm.index() == 1) {
+      if (comm.rank() == 1) {
         rank.wait(comm.exchange({&one, 1}, rank.stream()));
         expect_elements(rank, text("a buffered send of {} bytes", size), view, input_of<std::uint8_t>(0, size));
       }
@@ -182,12 +182,12 @@ void sends_complete_with_receives(const CommunicatorSubject& subject, Report& re
     connect(rank, comm);
     for (const std::int64_t elements : {std::int64_t{1}, kLargeView}) {
       const TensorView view = rank.tensor(DType::i32, {elements});
-      if (comm.index() == 0) rank.put(view, input_of<std::int32_t>(0, elements));
+      if (comm.rank() == 0) rank.put(view, input_of<std::int32_t>(0, elements));
       const Transfer one = on_edge(comm, view);
       Work work;
-      if (comm.index() == 0) work = comm.exchange({&one, 1}, rank.stream());
+      if (comm.rank() == 0) work = comm.exchange({&one, 1}, rank.stream());
       rank.barrier("posted the send");
-      if (comm.index() == 1) work = comm.exchange({&one, 1}, rank.stream());
+      if (comm.rank() == 1) work = comm.exchange({&one, 1}, rank.stream());
       rank.wait(work);
       expect_elements(rank, text("a transfer of {} i32", elements), view, input_of<std::int32_t>(0, elements));
     }
@@ -201,11 +201,11 @@ void sent_views_may_be_overwritten(const CommunicatorSubject& subject, Report& r
     connect(rank, comm);
     for (const std::int64_t elements : {std::int64_t{1}, std::int64_t{3000}, kLargeView}) {
       const TensorView view = rank.tensor(DType::i32, {elements});
-      if (comm.index() == 0) rank.put(view, input_of<std::int32_t>(0, elements));
+      if (comm.rank() == 0) rank.put(view, input_of<std::int32_t>(0, elements));
       const Transfer one = on_edge(comm, view);
-      if (comm.index() == 1) std::this_thread::sleep_for(kMeanwhile);
+      if (comm.rank() == 1) std::this_thread::sleep_for(kMeanwhile);
       rank.wait(comm.exchange({&one, 1}, rank.stream()));
-      if (comm.index() == 0) {
+      if (comm.rank() == 0) {
         rank.put(view, std::vector<std::int32_t>(static_cast<std::size_t>(elements), -1));
       } else {
         expect_elements(rank, text("a transfer of {} i32, whose view the sender overwrites after its event", elements),
