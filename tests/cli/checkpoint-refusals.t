@@ -24,20 +24,20 @@
   [2]
   $ triax checkpoint list ''
   the name of a checkpoint or run is empty
-    name a folder step-N, a run's folder or its TOML file
+    name a run's folder, its TOML file, or a folder of checkpoints
   [2]
   $ triax checkpoint show nothing
   nothing: does not exist
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   [2]
   $ triax checkpoint show nothing --json
   nothing: does not exist
-    name a folder step-N, a run's folder or its TOML file
-  {"errors":[{"code":"not-found","keys":["CHECKPOINT"],"file":"nothing","line":null,"column":null,"message":"does not exist","hint":"name a folder step-N, a run's folder or its TOML file"}]}
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
+  {"errors":[{"code":"not-found","keys":["CHECKPOINT"],"file":"nothing","line":null,"column":null,"message":"does not exist","hint":"name a checkpoint folder (step-N), a run's folder, or its TOML file"}]}
   [2]
   $ triax checkpoint show text.txt
   text.txt: is not a checkpoint
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   [2]
   $ triax checkpoint list $(at 8)
   run/checkpoints/step-00000008: is a checkpoint, not a run
@@ -51,7 +51,7 @@
   $ mkdir nothing-saved
   $ triax checkpoint list nothing-saved
   no complete checkpoint in nothing-saved
-    name a folder step-N, a run's folder or its TOML file
+    name a run's folder, its TOML file, or a folder of checkpoints
   [2]
   $ triax checkpoint verify empty/checkpoints/step-00000002
   empty/checkpoints/step-00000002: has no manifest.json: the checkpoint is not complete

@@ -50,7 +50,7 @@ One that was copied in part is named, and not used:
   $ cp -r run part
   $ mkdir part/checkpoints/step-00000012
   $ triax checkpoint list part | tail -n 2
-  step-00000012 has no manifest.json: it is not complete, and not used
+  step-00000012: incomplete, not used (no manifest.json)
   newest: step 8 (checksums not verified; triax checkpoint verify RUN)
   $ triax checkpoint list part --json | grep -o '"incomplete.*'
   "incomplete":["part/checkpoints/step-00000012"]}
@@ -229,7 +229,7 @@ Checkpoints that cannot be compared:
   [2]
   $ triax checkpoint diff run nothing
   nothing: does not exist
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   [2]
 
 ## convert

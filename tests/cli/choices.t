@@ -150,7 +150,7 @@ The end token must be in the vocabulary:
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": 1, "endings": ["b", "c"], "label": 0}' | refused
-  broken.jsonl:1: context is not a string
+  broken.jsonl:1: context must be a string, got 1
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": "a", "label": 0}' | refused
@@ -158,7 +158,7 @@ The end token must be in the vocabulary:
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": "a", "endings": "b", "label": 0}' | refused
-  broken.jsonl:1: endings is not a list
+  broken.jsonl:1: endings must be a list, got "b"
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": "a", "endings": [], "label": 0}' | refused
@@ -166,7 +166,7 @@ The end token must be in the vocabulary:
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": "a", "endings": ["b", 2], "label": 0}' | refused
-  broken.jsonl:1: endings[1] is not a string
+  broken.jsonl:1: endings[1] must be a string, got 2
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": "a", "endings": ["b", ""], "label": 0}' | refused
@@ -178,7 +178,7 @@ The end token must be in the vocabulary:
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ echo '{"context": "a", "endings": ["b", "c"], "label": "0"}' | refused
-  broken.jsonl:1: label is not an integer
+  broken.jsonl:1: label must be an integer, got "0"
     write {"context": "...", "endings": ["...", "..."], "label": 0} in each line
   [2]
   $ { echo '{"context": "a", "endings": ["b", "c"], "label": 2}'; echo '{"context": "a", "endings": ["b", "c"], "label": -1}'; } | refused

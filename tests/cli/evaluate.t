@@ -113,7 +113,7 @@ A kernel set that models time has no loss:
 
   $ triax evaluate run.toml --checkpoint run/checkpoints/step-00000007
   --checkpoint: run/checkpoints/step-00000007: does not exist
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   [2]
   $ triax evaluate run.toml --data gone
   --data gone: {folder}/gone.bin does not exist

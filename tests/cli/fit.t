@@ -152,7 +152,7 @@ As JSON:
       "bytes": 1554176,
       "rank": 0,
       "fits": false,
-      "bubble": null
+      "mean_bubble": null
     },
     "plans": [
       {
@@ -166,7 +166,7 @@ As JSON:
         "bytes": 1424384,
         "rank": 0,
         "fits": false,
-        "bubble": null
+        "mean_bubble": null
       },
       {
         "settings": {
@@ -179,7 +179,7 @@ As JSON:
         "bytes": 1098496,
         "rank": 0,
         "fits": true,
-        "bubble": null
+        "mean_bubble": null
       }
     ],
     "changes": {

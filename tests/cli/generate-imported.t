@@ -41,7 +41,7 @@ Other models split text by other patterns, which are not in these files:
 
   $ cp -r $reference/llama-scaled other; chmod -R u+w other; mv model/vocab.json model/merges.txt other
   $ import other --prompt "the ab"
-  the tokenizer is not known: {folder}/other has neither tokenizer.json nor GPT-2's vocab.json and merges.txt
+  no tokenizer found: {folder}/other has neither tokenizer.json nor GPT-2's vocab.json and merges.txt
     name it: --tokenizer byte, or the path of a tokenizer.json
   [2]
   $ cp $reference/byte_pairs.json model/tokenizer.json

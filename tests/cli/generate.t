@@ -114,7 +114,7 @@ Without the training data, the tokenizer must be named:
 
   $ mkdir away && mv text.* away
   $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6
-  the tokenizer is not known: {folder}/run/checkpoints/step-00000150/hf has neither tokenizer.json nor GPT-2's vocab.json and merges.txt, and {folder}/text.json does not exist
+  no tokenizer found: {folder}/run/checkpoints/step-00000150/hf has neither tokenizer.json nor GPT-2's vocab.json and merges.txt, and {folder}/text.json does not exist
     name it: --tokenizer byte, or the path of a tokenizer.json
   [2]
   $ triax generate run.toml --prompt "1 12 13 " --max-tokens 6 --tokenizer byte 2> /dev/null
@@ -309,11 +309,11 @@ Its refusals are those of the import, and nothing is left either:
   [2]
   $ triax generate gone --prompt a
   gone: does not exist
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   [2]
   $ triax generate gone --prompt a --json
   gone: does not exist
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   {
     "file": "gone",
     "outcome": "refused",
@@ -328,7 +328,7 @@ Its refusals are those of the import, and nothing is left either:
         "line": null,
         "column": null,
         "message": "does not exist",
-        "hint": "name a folder step-N, a run's folder or its TOML file"
+        "hint": "name a checkpoint folder (step-N), a run's folder, or its TOML file"
       }
     ]
   }

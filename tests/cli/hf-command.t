@@ -127,7 +127,7 @@
   [2]
   $ triax export hf text.txt x
   text.txt: is not a checkpoint
-    name a folder step-N, a run's folder or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file
   [2]
   $ triax export hf odd x --dtype i8
   triax: --dtype must be f32, bf16, f16 or f64, got "i8"

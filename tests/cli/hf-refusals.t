@@ -86,7 +86,7 @@ Only one architecture can be meant:
     keep the one whose weights the folder has
   [2]
   $ faulty; config '{"architectures": "GPT2LMHeadModel"}'; import
-  bad/config.json: architectures is not a list of names
+  bad/config.json: architectures must be a list of strings that are not empty, got "GPT2LMHeadModel"
     the file was damaged, or is not of a model: download the folder again
   [2]
   $ faulty; config '{"architectures": [], "model_type": "mamba"}'; import
@@ -94,7 +94,7 @@ Only one architecture can be meant:
     known: GPT2LMHeadModel (model-gpt), LlamaForCausalLM (model-llama), MistralForCausalLM (model-llama), Qwen2ForCausalLM (model-llama), Qwen3ForCausalLM (model-llama)
   [2]
   $ faulty; config '{"model_type": ["gpt2"]}'; import
-  bad/config.json: model_type is not a name
+  bad/config.json: model_type must be a string, got ["gpt2"]
     the file was damaged, or is not of a model: download the folder again
   [2]
 

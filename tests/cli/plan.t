@@ -248,7 +248,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     write an allowed value, or leave --fix out
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 84.9999GB
-  no plan on 4 GPUs fits into 100 kB of each: the least is 367 kB, with parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
+  no plan on 4 GPUs fits in 100 kB per GPU; the smallest needs 367 kB: parallel.pipeline = 1, parallel.tensor = 4, parallel.data = 1, parallel.chunks = 1, parallel.sequence = false, batch.micro = 1, memory.recompute = "full", schedule.plugin = "sched-1f1b", optimizer.shard = "none"
     use more --gpus, a cluster with more memory per device or a smaller model
   [1]
   $ triax plan run.toml --cluster $cluster --gpus 4 --reserve 85GB

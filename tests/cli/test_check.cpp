@@ -63,6 +63,8 @@ TEST_F(Check, JsonHasTheSummaryOfEveryRun) {
   ASSERT_EQ(object["balance"]["stages"].size(), 24u);
   EXPECT_GT(object["balance"]["stages"][23]["forward_flops"], object["balance"]["stages"][1]["forward_flops"]);
   EXPECT_GT(object["balance"]["longer_than_even"], 0);
+  EXPECT_GT(object["balance"]["mean_bubble"], object["balance"]["mean_bubble_if_even"]);
+  EXPECT_GT(object["balance"]["mean_bubble_if_even"], 0);
   EXPECT_TRUE(nlohmann::json::parse(check("--json", "2>/dev/null").text)["memory"]["fits"].is_null());
 }
 

@@ -82,7 +82,7 @@ TEST(Boxes, LeaveOutPadding) {
   EXPECT_EQ(boxes[0].begin, (Shape{64, 0}));
   EXPECT_EQ(boxes[0].size, (Shape{6, 4}));
   EXPECT_THAT(test::error_of([&] { boxes_of(spec, 0, 25); }),
-              ::testing::HasSubstr("w has 24 elements here, not [0, 25)"));
+              ::testing::HasSubstr("w: elements [0, 25) are outside [0, 24)"));
   spec.cuts[0] = {"tensor", 0, 70, 70}; // a rank with padding only
   EXPECT_TRUE(boxes_of(spec, 0, 0).empty());
 }

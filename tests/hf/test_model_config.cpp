@@ -179,12 +179,16 @@ TEST_F(Config, RefusesTextsThatAreNoConfig) {
   EXPECT_THAT(error("[]"), HasSubstr("is not a JSON object"));
   EXPECT_THAT(error(R"({"a": 1, "a": 2})"), HasSubstr("has the key \"a\" twice"));
   EXPECT_THAT(error("{\"a\": " + std::string(100'000, '[')), HasSubstr("has too many lists in lists"));
-  EXPECT_THAT(error(R"({"architectures": "Llama"})"), HasSubstr("architectures is not a list of names"));
-  EXPECT_THAT(error(R"({"architectures": [3]})"), HasSubstr("architectures is not a list of names"));
-  EXPECT_THAT(error(R"({"architectures": ["Llama", ""]})"), HasSubstr("architectures is not a list of names"));
-  EXPECT_THAT(error(R"({"architectures": {}})"), HasSubstr("architectures is not a list of names"));
-  EXPECT_THAT(error(R"({"model_type": 3})"), HasSubstr("model_type is not a name"));
-  EXPECT_THAT(error(R"({"model_type": ["a"]})"), HasSubstr("model_type is not a name"));
+  EXPECT_THAT(error(R"({"architectures": "Llama"})"),
+              HasSubstr("architectures must be a list of strings that are not empty, got \"Llama\""));
+  EXPECT_THAT(error(R"({"architectures": [3]})"),
+              HasSubstr("architectures must be a list of strings that are not empty, got [3]"));
+  EXPECT_THAT(error(R"({"architectures": ["Llama", ""]})"),
+              HasSubstr("architectures must be a list of strings that are not empty, got [\"Llama\",\"\"]"));
+  EXPECT_THAT(error(R"({"architectures": {}})"),
+              HasSubstr("architectures must be a list of strings that are not empty, got {}"));
+  EXPECT_THAT(error(R"({"model_type": 3})"), HasSubstr("model_type must be a string, got 3"));
+  EXPECT_THAT(error(R"({"model_type": ["a"]})"), HasSubstr("model_type must be a string, got [\"a\"]"));
   EXPECT_THAT(error(R"({"a": NaN})"), HasSubstr("config.json: is not valid JSON at line 1, column 7"));
   EXPECT_THAT(error(R"({"a": 1} {})"), HasSubstr("config.json: is not valid JSON at line 1, column 10"));
   EXPECT_THAT(error(R"({"a": 99999999999999999999})"), HasSubstr("has an integer that does not fit into 64 bits"));

@@ -40,7 +40,7 @@ TEST_F(JobTest, BeforeItHasJoinedARankCanOnlyLeave) {
   EXPECT_THAT(error_of([&] { job.store(); }), HasSubstr("rank 0 has not joined its job"));
   EXPECT_THAT(error_of([&] { job.send("step", "1"); }), HasSubstr("rank 0 has not joined its job"));
   EXPECT_THAT(error_of([&] { job.finish(1); }), HasSubstr("rank 0 has not joined its job"));
-  EXPECT_THAT(error_of([&] { job.refusal({}); }), HasSubstr("rank 0 has not joined its job"));
+  EXPECT_THAT(error_of([&] { job.wait_for_start({}); }), HasSubstr("rank 0 has not joined its job"));
   job.leave();
 }
 
@@ -62,7 +62,7 @@ TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersGetTheReason) {
 TEST_F(JobTest, ARankThatIsLostBeforeTheStartIsNotLate) {
   job.enter();
   { Raw(job.server()->address(), hello_of(1, 2)); } // joins, and closes its connection
-  const std::string error = error_of([&] { job.refusal({}); });
+  const std::string error = error_of([&] { job.wait_for_start({}); });
   EXPECT_THAT(error, HasSubstr("rank 1 was lost: the connection was closed"));
   EXPECT_THAT(error, Not(HasSubstr("start_timeout_s")));
   job.leave();

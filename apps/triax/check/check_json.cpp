@@ -103,8 +103,8 @@ Json balance_json(const train::Balance& balance, const std::optional<config::Spl
   out["automatic_split"] =
       excess ? Json{{"slowest_above_mean", excess->automatic}, {"slowest_above_mean_if_even", excess->even}} : Json();
   out["longer_than_even"] = balance.step ? Json(balance.step->longer) : Json();
-  out["idle_rate"] = balance.step ? Json(balance.step->bubble) : Json();
-  out["even_idle_rate"] = balance.step ? Json(balance.step->even_bubble) : Json();
+  out["mean_bubble"] = balance.step ? Json(balance.step->bubble) : Json();
+  out["mean_bubble_if_even"] = balance.step ? Json(balance.step->even_bubble) : Json();
   return out;
 }
 

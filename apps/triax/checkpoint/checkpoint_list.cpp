@@ -66,8 +66,8 @@ std::string list_text(const train::RunCheckpoints& run, const std::vector<Listed
                                  : "";
   std::string incomplete;
   for (const std::filesystem::path& folder : run.incomplete)
-    incomplete += printable_line(text("{} has no {}: it is not complete, and not used", folder.filename().string(),
-                                      checkpoint::kManifestFile)) +
+    incomplete += printable_line(
+                      text("{}: incomplete, not used (no {})", folder.filename().string(), checkpoint::kManifestFile)) +
                   '\n';
   return printable_line(run.folder.string()) + '\n' + table(cells) + incomplete + newest;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a flag's value, whose messages name what is allowed and what was written. CLI11's own do only the one or
-// the other. --help shows the allowed values as CLI11 does.
+// Validators whose messages give the allowed values and the value passed; CLI11's give only one of these. --help shows
+// the allowed values as CLI11 does.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ CLI::Validator integer_in(long long least, long long most);
 /// "--turn-ms must be a number in [0, 10000], got "nan"".
 CLI::Validator number_in(double least, double most);
 
-/// "--data must not be empty": most likely a variable of a shell that is not set.
+/// "--data must not be empty": usually an unset shell variable.
 CLI::Validator not_empty();
 
 /// "--path must be a folder that exists, got "plugin"".

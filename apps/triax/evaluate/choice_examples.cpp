@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.hpp"
 #include "os/text_input.hpp"
 #include "triax/error.hpp"
 
@@ -52,6 +53,11 @@ ChoiceJson parse_line(std::string_view line, std::optional<std::string>& repeate
   return ChoiceJson::parse(line, check_key, false);
 }
 
+std::string not_of(const std::string& key, const char* type, const ChoiceJson& value) {
+  const std::string json = value.dump(-1, ' ', false, ChoiceJson::error_handler_t::replace);
+  return text("{} must be {}, got {}", key, type, shortened(printable(json)));
+}
+
 class ChoiceReader {
  public:
   ChoiceReader(const fs::path& file, std::vector<config::Diagnostic>& refusals) : file_(file), refusals_(refusals) {}
@@ -93,7 +99,7 @@ class ChoiceReader {
 
   bool read_context(const ChoiceJson& json, ChoiceExample& out) {
     if (!json.contains("context")) return refuse("has no key \"context\""), false;
-    if (!json["context"].is_string()) return refuse("context is not a string"), false;
+    if (!json["context"].is_string()) return refuse(not_of("context", "a string", json["context"])), false;
     out.context = json["context"].get<std::string>();
     return true;
   }
@@ -101,10 +107,10 @@ class ChoiceReader {
   bool read_endings(const ChoiceJson& json, ChoiceExample& out) {
     if (!json.contains("endings")) return refuse("has no key \"endings\""), false;
     const ChoiceJson& endings = json["endings"];
-    if (!endings.is_array()) return refuse("endings is not a list"), false;
+    if (!endings.is_array()) return refuse(not_of("endings", "a list", endings)), false;
     if (endings.empty()) return refuse("endings is empty"), false;
     for (std::size_t i = 0; i < endings.size(); ++i) {
-      if (!endings[i].is_string()) return refuse(text("endings[{}] is not a string", i)), false;
+      if (!endings[i].is_string()) return refuse(not_of(text("endings[{}]", i), "a string", endings[i])), false;
       out.endings.push_back(endings[i].get<std::string>());
       if (out.endings.back().empty()) return refuse(text("endings[{}] is empty", i)), false;
     }
@@ -118,7 +124,7 @@ class ChoiceReader {
       return out.endings.size() == 1;
     }
     const ChoiceJson& label = json["label"];
-    if (!label.is_number_integer()) return refuse("label is not an integer"), false;
+    if (!label.is_number_integer()) return refuse(not_of("label", "an integer", label)), false;
     const auto most = static_cast<std::int64_t>(out.endings.size()) - 1;
     if (label.is_number_unsigned() ? label.get<std::uint64_t>() > static_cast<std::uint64_t>(most) : true) {
       refuse(text("label must be in [0, {}], got {}", most, label.dump()), "it is the number of the right ending");

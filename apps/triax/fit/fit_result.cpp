@@ -55,7 +55,7 @@ Json plan_json(const FitResult& result, const train::MemoryPlan& plan) {
           {"bytes", plan.bytes},
           {"rank", plan.rank},
           {"fits", result.fits(plan)},
-          {"bubble", plan.bubble ? Json(*plan.bubble) : Json()}};
+          {"mean_bubble", plan.bubble ? Json(*plan.bubble) : Json()}};
 }
 
 } // namespace

@@ -61,7 +61,7 @@ data::TextTokenizer tokenizer_of(const TokenizerSource& source, const data::Toke
   const DataTokenizer of_data = find_data_tokenizer(source.manifest, source.checkpoint);
   if (!of_data.corpus.empty()) return data::open_text_tokenizer_of(of_data.corpus);
   const std::string looked = of_data.missing.empty() ? std::string() : text(", and {} does not exist", of_data.missing);
-  throw Error(text("the tokenizer is not known: {} has neither tokenizer.json nor GPT-2's vocab.json and merges.txt{}",
+  throw Error(text("no tokenizer found: {} has neither tokenizer.json nor GPT-2's vocab.json and merges.txt{}",
                    source.model_folder, looked),
               {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
 }

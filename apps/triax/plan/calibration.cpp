@@ -49,7 +49,7 @@ constexpr int kMicro = 2;
 constexpr std::int64_t kVocab = 512;
 constexpr const char* kMeasuredCollectives[] = {"all_reduce", "all_gather", "reduce_scatter"};
 constexpr const char* kTransfers = "exchange";
-// Standard deviations of the errors that the model has, as fractions: of an operation in a loop, a collective, a step.
+// Standard deviation of the relative model error: operation, collective, step.
 constexpr double kOperationWidth = 0.3, kCollectiveWidth = 0.3, kStepWidth = 0.1;
 
 Constant prior(double value, double width) {
@@ -110,7 +110,7 @@ class Calibration {
                       width});
   }
 
-  /// Calls `read` with the result of triax bench. `table`: of the plugin's options in --set.
+  /// Calls `read` with the result of triax bench. `table`: TOML table of the plugin's options, as --set names it.
   void bench(const std::string& what, std::vector<std::string> arguments, const std::string& table,
              const config::PluginChoice& plugin, const std::function<void(const CalibrationJson&)>& read) {
     const std::filesystem::path file = folder_ / "bench.json";
@@ -125,7 +125,7 @@ class Calibration {
       std::ifstream in(file);
       read(CalibrationJson::parse(in));
     } catch (const CalibrationJson::exception& error) {
-      throw Error(text("not a result of triax bench, for the measurement of {}: {}", what, error.what()), file.string(),
+      throw Error(text("cannot parse the triax bench result of {}: {}", what, error.what()), file.string(),
                   "check that its folder has free space, or set TMPDIR to another folder, and measure again");
     }
   }
@@ -163,7 +163,7 @@ class Calibration {
       (computes ? flops : bytes) =
           std::max(computes ? flops : bytes, of.at(computes ? "flops" : "bytes").get<double>() / mean_s);
     }
-    // The largest rates of all: shares of them are at most 1.
+    // The maximum over all operations, so that efficiencies are at most 1.
     constexpr double kRateWidth = 0.05;
     const bool is_16bit = bytes_of(run_.train.compute) == 2;
     cost::DeviceCosts& device = cluster_.device;
@@ -190,7 +190,7 @@ class Calibration {
                       : name == "all_gather" ? Collective::Kind::all_gather
                                              : Collective::Kind::reduce_scatter;
     for (const auto& measured : measured_sizes(name)) {
-      // The size of an all-gather is that of its output; the model's, of a member's part.
+      // bench reports the bytes of the output; the cost model takes those of one rank's input.
       const double bytes = kind == Collective::Kind::all_gather ? measured.first / 2 : measured.first;
       add_time(measured.second, kCollectiveWidth, [kind, bytes](const Cluster& cluster) {
         return cost::CollectiveCost(cluster).seconds(kind, bytes, cost::GroupShape{2, 1, 1});
@@ -256,14 +256,14 @@ class Calibration {
   std::vector<cost::MeasuredTime> times_;
 };
 
-/// A file that a calibration may replace: it does not exist, or a calibration wrote it.
-bool is_profile(const std::filesystem::path& file) {
+/// True if the file does not exist, or a calibration wrote it.
+bool can_replace(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return true;
   const cost::ClusterFile read = cost::read_cluster(file);
   return read.cluster && read.cluster->profile;
 }
 
-/// The cluster file has constants of one communicator.
+/// Refuses axes with different communicators: a cluster file has the constants of one.
 Refusals check_axes(const config::RunConfig& run) {
   const config::PluginChoice& tensor = run.comm.at(std::string(kTensorAxis));
   for (const auto& [axis, choice] : run.comm) {
@@ -289,7 +289,7 @@ Refusals check_calibration(const CalibrationArguments& arguments, const config::
   if (const std::string wrong = output_file_error(arguments.output); !wrong.empty())
     out.add(make_refusal(ErrorCode::kNotWritable, {"--calibrate"}, "--calibrate: {}", wrong)
                 .with_hint("name a file in a folder that exists and that you can write to"));
-  else if (!is_profile(arguments.output))
+  else if (!can_replace(arguments.output))
     out.add(make_refusal(ErrorCode::kConflict, {"--calibrate"}, "--calibrate: {} exists and has no [profile]",
                          arguments.output)
                 .with_hint("name another file, or remove this one"));

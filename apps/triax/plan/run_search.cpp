@@ -151,7 +151,7 @@ Refusals all_refused(const SearchReport& report, const std::string& next) {
 Refusals nothing_fits(const SearchReport& report) {
   const plan::SearchRequest& request = report.request;
   return make_refusal(ErrorCode::kOutOfMemory, {"--gpus"},
-                      "no plan on {} fits into {} of each: the least is {}, with {}",
+                      "no plan on {} fits in {} per GPU; the smallest needs {}: {}",
                       report::counted_text(request.space.ranks, "GPU"), report::bytes_text(request.memory_limit),
                       report::bytes_text(report.least->evaluation.bytes), settings_text(request, *report.least))
       .with_hint("use more --gpus, a cluster with more memory per device{}",

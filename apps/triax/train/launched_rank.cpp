@@ -35,7 +35,7 @@ int LaunchedRank::run() {
 int LaunchedRank::run(launch::Job& job, os::StopSignals& signals) {
   try {
     job.enter();
-    if (const std::optional<std::string> refusal = job.refusal({refused_, keys()})) {
+    if (const std::optional<std::string> refusal = job.wait_for_start({refused_, keys()})) {
       refuse_start(*refusal);
       job.leave();
       return kRefused;

@@ -24,7 +24,7 @@ class JobRank {
   ProcessEnd run() {
     try {
       job_.enter();
-      if (const std::optional<std::string> refusal = job_.refusal({request_.refused, request_.keys})) {
+      if (const std::optional<std::string> refusal = job_.wait_for_start({request_.refused, request_.keys})) {
         if (!refusal->empty()) request_.print(*refusal);
         leave();
         return ProcessEnd::refused;
@@ -66,7 +66,7 @@ class JobRank {
 
   /// Triax's launcher prints the failure itself.
   void print_first(std::string_view why) {
-    if (!ours_ && job_.fails_first()) request_.print(text("rank {}: {}", request_.environment.rank, why));
+    if (!ours_ && job_.is_first_failure()) request_.print(text("rank {}: {}", request_.environment.rank, why));
   }
 
   /// The process of the server prints what no rank could.

@@ -24,7 +24,7 @@ class Splitter {
  public:
   explicit Splitter(const ParamSpec& spec) : stored_(stored_box(spec)), part_(stored_) {}
 
-  /// Elements [first, first + count) of the rows that dimension `dim` and those after it form.
+  /// Boxes of elements [first, first + count) of the flattened dimensions `dim` and above.
   void split(int dim, std::int64_t first, std::int64_t count) {
     std::int64_t row = 1; // elements of one index of `dim`
     for (int inner = dim + 1; inner < stored_.size.rank(); ++inner) row *= stored_.size[inner];
@@ -64,8 +64,8 @@ class Splitter {
 
 std::vector<Box> boxes_of(const ParamSpec& spec, std::int64_t first, std::int64_t count) {
   const std::int64_t all = stored_box(spec).size.elements();
-  TRIAX_REQUIRE(first >= 0 && count >= 0 && first + count <= all, "{} has {} elements here, not [{}, {})", spec.name,
-                all, first, first + count);
+  TRIAX_REQUIRE(first >= 0 && count >= 0 && first + count <= all, "{}: elements [{}, {}) are outside [0, {})",
+                spec.name, first, first + count, all);
   Splitter splitter(spec);
   splitter.split(0, first, count);
   return splitter.take();

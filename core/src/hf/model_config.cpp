@@ -239,16 +239,20 @@ void put(Json& out, const std::string& key, const Json& value) {
 ModelConfig read_model_config(const std::filesystem::path& folder) {
   ModelConfig out{folder / kConfigFile, {}, {}, {}};
   Json json = read_json_file(out.file, kMaxConfigBytes);
-  const auto fail = [&](const char* why) { throw Error(why, out.file.string(), kDamagedFile); };
+  const auto fail = [&](const char* form, const Json& value) {
+    throw Error(text("{}, got {}", form, shown_json(value.dump(-1, ' ', false, Json::error_handler_t::replace))),
+                out.file.string(), kDamagedFile);
+  };
   if (const auto names = json.find("architectures"); names != json.end() && !names->is_null()) {
-    if (!names->is_array()) fail("architectures is not a list of names");
+    constexpr const char* kForm = "architectures must be a list of strings that are not empty";
+    if (!names->is_array()) fail(kForm, *names);
     for (const Json& name : *names) {
-      if (!name.is_string() || name.get_ref<const std::string&>().empty()) fail("architectures is not a list of names");
+      if (!name.is_string() || name.get_ref<const std::string&>().empty()) fail(kForm, *names);
       out.architectures.push_back(name.get<std::string>());
     }
   }
   if (const auto type = json.find("model_type"); type != json.end() && !type->is_null()) {
-    if (!type->is_string()) fail("model_type is not a name");
+    if (!type->is_string()) fail("model_type must be a string", *type);
     out.model_type = type->get<std::string>();
   }
   json.erase("architectures");

@@ -110,7 +110,7 @@ void ModelTensors::add_shards(const fs::path& index) {
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map) shards.insert(shard);
   if (shards.size() > kMaxShards)
-    throw Error(text("names {} shards, and at most {} are read", shards.size(), kMaxShards), index.string(),
+    throw Error(text("lists {} shards; the maximum is {}", shards.size(), kMaxShards), index.string(),
                 "save the model with larger shards");
   os::raise_open_file_limit(shards.size() + kOtherFiles);
   for (const std::string& shard : shards) {

@@ -143,7 +143,7 @@ control::Client& Job::client() const {
   return *client_;
 }
 
-std::optional<std::string> Job::refusal(const Candidate& candidate) {
+std::optional<std::string> Job::wait_for_start(const Candidate& candidate) {
   const bool is_rank_0 = request_.environment.rank == 0;
   const auto agreed = [&]() -> std::optional<std::string> {
     if (is_rank_0) {
@@ -244,7 +244,7 @@ void Job::report_before_end() {
   if (before_end_) before_end_();
 }
 
-bool Job::fails_first() {
+bool Job::is_first_failure() {
   tracking_ = {};
   bool answered = false;
   try {

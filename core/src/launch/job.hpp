@@ -4,8 +4,8 @@
 //
 // Threads: the rank's main thread. Ownership: owns server and connection; borrows environment, signals and the observed
 // rank. Order: abort(), server(), observe() and leave() are always allowed, the other functions only after enter().
-// Blocking: enter() waits for the server, refusal() and finish() for all ranks, leave() for some seconds. Errors: Error
-// with the address or file, or the missing ranks.
+// Blocking: enter() waits for the server, wait_for_start() and finish() for all ranks, leave() for some seconds.
+// Errors: Error with the address or file, or the missing ranks.
 #pragma once
 
 #include <functional>
@@ -30,14 +30,14 @@ namespace triax::launch {
 struct JobRequest {
   const Environment& environment;
   config::LaunchKeys launch;
-  double stall_timeout_s = 600; // longest silence of the server and of ranks
+  double stall_timeout_s = 600; // a server or rank without a heartbeat for this long is lost
   StartReports start = {}; // in the rank that runs the server; called on a thread of the Job until all ranks are ready
   std::string_view start_timeout_name = "launch.start_timeout_s"; // how messages name launch.start_timeout_s
 };
 
-/// The contribution of a rank to the decision whether the job starts.
+/// A rank's vote on whether the job starts.
 struct Candidate {
-  std::string refused;                     // its errors against the run; empty if there are none
+  std::string refused;                     // why this rank cannot start the run; empty if it can
   std::map<std::string, std::string> keys; // configuration values that must be equal on all ranks
 };
 
@@ -52,9 +52,9 @@ class Job {
 
   /// Connects to the server. Waits for it up to launch.start_timeout_s.
   void enter();
-  /// Waits until all ranks have joined. Returns nothing if all ranks can start. Else returns what this rank must
-  /// report, which is empty if another rank reports it. A rank whose keys differ from rank 0's cannot start.
-  std::optional<std::string> refusal(const Candidate& candidate);
+  /// Waits until all ranks have joined. Returns nullopt if the job starts, else the text that this rank reports (empty
+  /// if another rank reports it). A rank whose keys differ from rank 0's cannot start.
+  std::optional<std::string> wait_for_start(const Candidate& candidate);
 
   Store& store() { return client(); }
   control::JobAbort& abort() { return abort_; }
@@ -68,10 +68,10 @@ class Job {
   void set_before_end(std::function<void()> report);
   void send(std::string_view topic, std::string_view text) { client().send(topic, text); }
   void count(std::string_view key, std::int64_t amount) { client().count(key, amount); }
-  /// Whether this is the first rank that asks. A later failure is most likely a consequence of the first, so a later
-  /// rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank counts as
-  /// first if the flag is still not set.
-  bool fails_first();
+  /// True if this rank is the first that reports a failure. A later failure is most likely a consequence of the first,
+  /// so a later rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank
+  /// counts as first if the flag is still not set.
+  bool is_first_failure();
   /// Waits until all ranks have finished training.
   void finish(double timeout_s);
   /// After this, the end of this process does not count as a failure. The rank that runs the server leaves last: it

@@ -145,7 +145,7 @@ class OneTraining {
     const control::RankProgress progress = observed_.progress();
     if (of_.failed) of_.failed({of_.number, false, error.what(), progress.is_stuck});
     const Error located(error.message(), location(of_.layout, of_.number, error.where()), error.hint());
-    const bool first = !of_.fails_first || of_.fails_first();
+    const bool first = !of_.is_first_failure || of_.is_first_failure();
     if (of_.abort.raise(of_.number, error.what()) && first) {
       of_.log.error("{}", located.what());
     } else {

@@ -41,7 +41,7 @@ struct RankTraining {
   std::function<void(const control::Failure&)> failed = {};
   /// Called on a failure before the flag is set: returns whether no rank of another process has failed before. Empty:
   /// yes.
-  std::function<bool()> fails_first = {};
+  std::function<bool()> is_first_failure = {};
   /// Called on the rank's thread if it fails after `steps` steps, before other ranks learn of it: waits until rank 0
   /// has recorded them or records them even if it fails, for at most kRecordGrace. May be empty.
   std::function<void(std::int64_t steps)> await_record = {};

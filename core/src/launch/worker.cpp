@@ -69,7 +69,7 @@ class OneRank {
                                                           [this](const ObservedRank* rank) { observe(rank); },
                                                           [this] { made(); },
                                                           {},
-                                                          [this] { return of_.job.fails_first(); },
+                                                          [this] { return of_.job.is_first_failure(); },
                                                           [this](std::int64_t steps) { await_record(steps); },
                                                           of_.text ? &text_ : nullptr});
     of_.job.set_before_end({});

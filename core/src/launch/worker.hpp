@@ -17,7 +17,7 @@ namespace triax::launch {
 struct ProcessRank {
   const config::RunConfig& run;
   const Environment& environment;
-  Job& job; // all ranks have passed Job::refusal()
+  Job& job; // all ranks have passed Job::wait_for_start()
   int threads = 1;
   Log& log;
   const os::StopSignals& signals;

@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhatToName = "name a folder step-N, a run's folder or its TOML file";
+constexpr const char* kNameCheckpoint = "name a checkpoint folder (step-N), a run's folder, or its TOML file";
+constexpr const char* kNameRun = "name a run's folder, its TOML file, or a folder of checkpoints";
 
 bool is_folder(const fs::path& path) {
   std::error_code unreadable;
@@ -43,23 +44,23 @@ fs::path begins_with(const fs::path& run) {
   return is_folder(run) ? fs::path() : fs::path(load_keys(run).checkpoint.from);
 }
 
-fs::path folder_of_checkpoints(const fs::path& run) {
-  if (run.empty())
-    throw CheckpointError(ErrorCode::kMissing, "the name of a checkpoint or run is empty", {}, kWhatToName);
+/// `hint`: which paths may be named.
+fs::path folder_of_checkpoints(const fs::path& run, const char* hint) {
+  if (run.empty()) throw CheckpointError(ErrorCode::kMissing, "the name of a checkpoint or run is empty", {}, hint);
   std::error_code unknown;
   const fs::file_status status = fs::status(run, unknown);
   if (status.type() == fs::file_type::not_found)
-    throw CheckpointError(ErrorCode::kNotFound, "does not exist", run.string(), kWhatToName);
+    throw CheckpointError(ErrorCode::kNotFound, "does not exist", run.string(), hint);
   if (status.type() != fs::file_type::directory) {
     if (run.extension() == ".toml") return load_keys(run).checkpoints();
-    throw CheckpointError(ErrorCode::kNotReadable, "is not a checkpoint", run.string(), kWhatToName);
+    throw CheckpointError(ErrorCode::kNotReadable, "is not a checkpoint", run.string(), hint);
   }
   const fs::path inside = run / config::kCheckpointFolder;
   return is_folder(inside) ? inside : run;
 }
 
 /// Also if there are none.
-RunCheckpoints search_checkpoints(const fs::path& named) {
+RunCheckpoints search_checkpoints(const fs::path& named, const char* hint) {
   const bool is_step = checkpoint::step_of(named.filename().string()).has_value();
   if (is_folder(named) && is_step && !is_checkpoint(named))
     throw CheckpointError(ErrorCode::kNotReadable,
@@ -68,17 +69,18 @@ RunCheckpoints search_checkpoints(const fs::path& named) {
   if (is_folder(named) && is_checkpoint(named))
     throw CheckpointError(ErrorCode::kNotReadable, "is a checkpoint, not a run", named.string(),
                           "triax checkpoint show describes it");
-  RunCheckpoints out{folder_of_checkpoints(named), {}, {}};
+  RunCheckpoints out{folder_of_checkpoints(named, hint), {}, {}};
   out.found = checkpoint::checkpoints_in(out.folder);
   out.incomplete = checkpoint::incomplete_in(out.folder);
   return out;
 }
 
-/// `more`: a next step beside that of every run.
-[[noreturn]] void refuse_none(const fs::path& folder, const fs::path& named, const std::string& more) {
+/// `hint`: which paths may be named; `more`: a next step beside that of every run.
+[[noreturn]] void refuse_none(const fs::path& folder, const fs::path& named, const char* hint,
+                              const std::string& more) {
   throw CheckpointError(
       ErrorCode::kNotFound, text("no complete checkpoint in {}", folder), {},
-      folder == named ? kWhatToName
+      folder == named ? hint
                       : "a run saves one at its end, when it is stopped, and every checkpoint.every steps" + more);
 }
 
@@ -86,18 +88,19 @@ RunCheckpoints search_checkpoints(const fs::path& named) {
 
 RunCheckpoints find_checkpoints(const fs::path& run) {
   const fs::path named = without_slash(run);
-  RunCheckpoints out = search_checkpoints(named);
-  if (out.found.empty()) refuse_none(out.folder, named, {});
+  RunCheckpoints out = search_checkpoints(named, kNameRun);
+  if (out.found.empty()) refuse_none(out.folder, named, kNameRun, {});
   return out;
 }
 
 fs::path find_checkpoint(const fs::path& path) {
   fs::path named = without_slash(path);
   if (is_folder(named) && is_checkpoint(named)) return named;
-  const RunCheckpoints all = search_checkpoints(named);
+  const RunCheckpoints all = search_checkpoints(named, kNameCheckpoint);
   if (!all.found.empty()) return all.found.back().folder;
   const fs::path from = begins_with(named);
-  refuse_none(all.folder, named, from.empty() ? "" : text("; name {} for the weights that it begins with", from));
+  refuse_none(all.folder, named, kNameCheckpoint,
+              from.empty() ? "" : text("; name {} for the weights that it begins with", from));
 }
 
 } // namespace triax::train

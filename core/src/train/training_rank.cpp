@@ -143,8 +143,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     } catch (...) { // must not hide what it should explain
       if (device->abort_flag().raised()) throw;
       const Error error = caught_error();
-      throw Error(text("{}; where first is not known: {}", nonfinite.message(), error.what()), nonfinite.where(),
-                  nonfinite.hint());
+      throw Error(text("{}; cannot find the first operation that gave it: {}", nonfinite.message(), error.what()),
+                  nonfinite.where(), nonfinite.hint());
     }
     return Error(text("{}; {}", nonfinite.message(), origin), nonfinite.where(), nonfinite.hint());
   }

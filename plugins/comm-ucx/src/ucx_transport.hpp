@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // UCX of one rank: a context, one worker, and one endpoint per peer.
 //
-// Threads: the rank's main thread only; UCX's thread mode is "single". Blocking: the destructor, for a bounded time, so
-// that sent messages leave. Errors: the constructor and connect() throw.
+// Threads: the rank's main thread only; UCX's thread mode is "single". Blocking: the destructor, for a bounded time, to
+// flush pending sends. Errors: the constructor and connect() throw.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -24,7 +24,7 @@ namespace triax::comm_ucx {
 
 class UcxTransport final : public p2p::Transport {
  public:
-  /// Checks that UCX can be opened here with these settings; `direct`: and that it transfers device memory itself.
+  /// Checks that UCX can be opened here with these settings; if `direct`, also that UCX can transfer device memory.
   static Refusals supports(const Settings& settings, bool direct);
 
   /// `settings` must outlive it.

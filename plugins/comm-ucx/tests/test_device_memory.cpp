@@ -142,7 +142,7 @@ TEST(Lengths, ThatDifferAreReported) {
   }
 }
 
-/// The peer never posts: when the calls have failed, copies and UCX operations are over, and memory may be freed.
+/// The peer never posts: when the calls have failed, copies and UCX operations are complete, and memory may be freed.
 TEST(Abort, InTheMiddleOfALargeCallLeavesNothingBehind) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     run_ranks(
@@ -183,7 +183,7 @@ class Lines final : public Log {
   std::vector<std::string> lines_;
 };
 
-TEST(Log, SaysOnceHowMemoryGoes) {
+TEST(Log, ReportsTheTransferPathOnce) {
   Lines log;
   Communication communication = under_test();
   communication.log = &log;
@@ -195,7 +195,7 @@ TEST(Log, SaysOnceHowMemoryGoes) {
                                                         : "through pinned host memory")));
 }
 
-TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
+TEST(Refusal, DirectWithoutCudaSupportInUcx) {
   Communication communication = on_devices(1);
   communication.options.set("device_memory", std::string("direct"));
   const auto words =

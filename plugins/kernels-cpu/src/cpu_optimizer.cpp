@@ -14,7 +14,7 @@ const StepScalars& scalars_of(const StepScalars* scalars, Op op) {
   if (!scalars)
     throw Error(text("{}: the scalars of the step are missing", name_of(op)), {}, "set `scalars` of its arguments");
   if (scalars->skip == 0 && scalars->step < 1)
-    throw Error(text("{}: step {} is given; steps count from 1", name_of(op), scalars->step));
+    throw Error(text("{}: step must be at least 1, got {}", name_of(op), scalars->step));
   return *scalars;
 }
 

@@ -15,7 +15,7 @@ namespace {
 const StepScalars& scalars_of_step(const StepScalars* scalars, Op op) {
   TRIAX_REQUIRE(scalars != nullptr, "{}: the scalars of the step are missing; set `scalars` of its arguments",
                 name_of(op));
-  TRIAX_REQUIRE(scalars->skip != 0 || scalars->step >= 1, "{}: step {} is given; steps count from 1", name_of(op),
+  TRIAX_REQUIRE(scalars->skip != 0 || scalars->step >= 1, "{}: step must be at least 1, got {}", name_of(op),
                 scalars->step);
   return *scalars;
 }
