@@ -208,6 +208,21 @@ TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
   }
 }
 
+/// The launcher is stopped before the first step ends, so it learns of the step and of the signal together.
+TEST_F(TrainProcesses, AFirstStepThatEndsWithASignalIsReported) {
+  for (int turn = 0; turn < 4; ++turn) {
+    std::filesystem::remove(work_ / "run/metrics.jsonl");
+    TrainProcess job = start({"train.steps=1000000", "kernels.plugin=kernels-sim", "kernels.op_us=2000"});
+    while (!std::filesystem::exists(work_ / "run/metrics.jsonl") && !job.ended()) ::usleep(1000);
+    send_signal(job.pid(), SIGSTOP);
+    while (!has_stepped() && !job.ended()) ::usleep(5000);
+    send_signal(job.pid(), SIGTERM);
+    send_signal(job.pid(), SIGCONT);
+    EXPECT_EQ(job.wait(), 128 + SIGTERM) << "nothing is saved without arithmetic";
+    EXPECT_THAT(job.err(), HasSubstr("stopped by SIGTERM after step "));
+  }
+}
+
 TEST_F(TrainProcesses, RefuseARunThatIsNotAFile) {
   TrainProcess job(work_.path(), "triax", {"train", "/dev/stdin"});
   EXPECT_EQ(job.wait(), 2);

@@ -28,8 +28,9 @@ namespace {
 
 using control::RankStatus;
 
-constexpr std::chrono::milliseconds kEvery{100};     // how often a start is looked at
-constexpr std::chrono::milliseconds kStopGrace{500}; // for ranks to end after a signal during the start
+constexpr std::chrono::milliseconds kEvery{100};          // how often a start is looked at
+constexpr std::chrono::milliseconds kFirstStepGrace{250}; // for the report of a first step that has ended
+constexpr std::chrono::milliseconds kStopGrace{500};      // for ranks to end after a signal during the start
 
 // Next steps after the end of the process by one of its threads.
 constexpr const char* kDefectOfPlugin = "this is a defect of the plugin: report it to its author";
@@ -281,6 +282,8 @@ class LocalRanks {
   /// On a signal before the first step has ended: there is no step to stop after, and the first may take long.
   void stop_at_start() {
     if (training_.signals.caught() == 0 || has_step_ || abort_.raised()) return;
+    if (!signalled_at_) signalled_at_ = Clock::now();
+    if (Clock::now() - *signalled_at_ < kFirstStepGrace) return;
     stopped_at_start_ = true;
     watchdog_.expect_end();
     stopped_at_ = Clock::now();
@@ -344,7 +347,8 @@ class LocalRanks {
   std::atomic<std::int64_t> last_step_{0}; // also of earlier starts
   std::atomic<bool> has_step_{false};      // of this start
   std::atomic<bool> stopped_at_start_{false};
-  Clock::time_point stopped_at_;              // of the caller's thread
+  std::optional<Clock::time_point> signalled_at_; // of the caller's thread, like the next
+  Clock::time_point stopped_at_;
   std::mutex mutex_;                          // protects the members below
   std::vector<const ObservedRank*> observed_; // by rank; null: not in training
   std::vector<RankStatus> statuses_;          // by rank, at the time of the failure

@@ -36,6 +36,8 @@ constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::s
 constexpr int kPollMs = 50;
 constexpr std::chrono::steady_clock::duration kSignalGrace =
     std::chrono::milliseconds(500); // for this process to receive a signal that a terminal sends to all processes
+constexpr std::chrono::steady_clock::duration kFirstStepGrace =
+    std::chrono::milliseconds(250); // for the message of a first step that has ended
 // UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known;
 // comm-mpi removes its own.
 constexpr std::string_view kUcxFiles = "ucx_shm_posix_";
@@ -122,10 +124,14 @@ class LocalProcesses {
 
   void pass_signal() {
     const int signal = training_.signals.caught();
-    if (signal == 0 || signal_passed_ || failed()) return; // ranks of a failed job end anyway
-    signal_passed_ = true;
-    stopped_at_start_ = !result_.has_step() && !(text_ && text_->has_begun()); // there is no step to stop after
-    if (!stopped_at_start_) return server_.stop(signal);
+    if (signal == 0 || stopped_at_start_ || failed()) return; // ranks of a failed job end anyway
+    const auto now = std::chrono::steady_clock::now();
+    if (!signal_passed_at_) {
+      signal_passed_at_ = now;
+      server_.stop(signal);
+    }
+    if (result_.has_step() || (text_ && text_->has_begun()) || now - *signal_passed_at_ < kFirstStepGrace) return;
+    stopped_at_start_ = true; // there is no step to stop after, and the first may take long
     std::vector<pid_t> pids;
     for (os::Child& child : children_)
       if (!child.ended()) pids.push_back(child.pid());
@@ -223,8 +229,8 @@ class LocalProcesses {
   JobResult result_;
   std::optional<TextReceiver> text_;         // of a run that generates
   std::vector<RankSignal> signals_of_ranks_; // that are not logged yet
-  bool signal_passed_ = false, stopped_at_start_ = false;
-  bool killed_the_lost_ = false;
+  bool stopped_at_start_ = false, killed_the_lost_ = false;
+  std::optional<std::chrono::steady_clock::time_point> signal_passed_at_;
   std::optional<std::chrono::steady_clock::time_point> failed_at_;
 };
 
