@@ -22,6 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kDiskHint = "its file system or disk has failed: the kernel's messages may say why (dmesg)";
+
 /// Opens a new file, and changes `path` to its name.
 int open_new(fs::path& path) {
   std::string name = path.string() + ".XXXXXX";
@@ -41,7 +43,7 @@ fs::path existing_folder(const fs::path& folder) {
 
 ScratchFile::ScratchFile(const fs::path& folder, const std::string& name, std::uint64_t bytes, std::string hint)
     : path_(folder / name), hint_(std::move(hint)), descriptor_(open_new(path_)) {
-  if (!descriptor_) fail("cannot be created", 0, errno);
+  if (!descriptor_) fail("cannot be created", 0, errno, hint_);
   ::unlink(path_.c_str());
   if (bytes > 0) allocate(bytes);
 }
@@ -54,19 +56,19 @@ void ScratchFile::allocate(std::uint64_t bytes) const {
   } while (error == EINTR);
   if (error == EOPNOTSUPP || error == ENOSYS)
     error = ::ftruncate(descriptor_.number(), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  if (error != 0) fail(text("cannot have {} bytes", bytes), 0, error);
+  if (error != 0) fail(text("cannot have {} bytes", bytes), 0, error, hint_);
 }
 
-void ScratchFile::fail(const std::string& what, std::uint64_t offset, int error) const {
+void ScratchFile::fail(const std::string& what, std::uint64_t offset, int error, const std::string& hint) const {
   throw Error(text("{}: {}", what, error == 0 ? "the file has ended" : errno_text(error)),
-              text("{}, byte {}", path_.string(), offset), write_hint(error, hint_));
+              text("{}, byte {}", path_.string(), offset), write_hint(error, hint));
 }
 
 void ScratchFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   while (!to.empty()) {
     const ssize_t got = ::pread(descriptor_.number(), to.data(), to.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail("cannot be read", offset, got < 0 ? errno : 0);
+    if (got <= 0) fail("cannot be read", offset, got < 0 ? errno : 0, kDiskHint);
     to = to.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }
@@ -76,7 +78,7 @@ void ScratchFile::write(std::uint64_t offset, std::span<const std::byte> from) c
   while (!from.empty()) {
     const ssize_t put = ::pwrite(descriptor_.number(), from.data(), from.size(), static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) fail("cannot be written", offset, put < 0 ? errno : ENOSPC);
+    if (put <= 0) fail("cannot be written", offset, put < 0 ? errno : ENOSPC, hint_);
     from = from.subspan(static_cast<std::size_t>(put));
     offset += static_cast<std::uint64_t>(put);
   }

@@ -18,7 +18,7 @@ namespace triax::os {
 class ScratchFile {
  public:
   /// Creates a file of `bytes` zeros, "NAME.XXXXXX" in an existing folder, and removes its name. Throws Error if the
-  /// file system has no space for it. `hint`: the next step after an error.
+  /// file system has no space for it. `hint`: the next step if it cannot be created or written.
   ScratchFile(const std::filesystem::path& folder, const std::string& name, std::uint64_t bytes, std::string hint);
 
   const std::filesystem::path& path() const { return path_; }
@@ -27,7 +27,7 @@ class ScratchFile {
 
  private:
   void allocate(std::uint64_t bytes) const;
-  [[noreturn]] void fail(const std::string& what, std::uint64_t offset, int error) const;
+  [[noreturn]] void fail(const std::string& what, std::uint64_t offset, int error, const std::string& hint) const;
 
   std::filesystem::path path_; // that it was created with
   std::string hint_;

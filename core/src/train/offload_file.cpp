@@ -60,7 +60,14 @@ Refusals check_offload_folder(const config::RunConfig& run, const Preflight& pre
     return make_refusal(ErrorCode::kNotWritable, {"memory.offload", key}, "{} = \"{}\" cannot be written: {}", key,
                         folder.string(), problem)
         .with_hint("choose another folder with {}", key);
-  const std::uint64_t there = os::free_bytes(folder);
+  std::uint64_t there = 0;
+  try {
+    there = os::free_bytes(folder);
+  } catch (const Error& error) {
+    return make_refusal(ErrorCode::kNotWritable, {"memory.offload", key}, "{} = \"{}\": {}", key, folder.string(),
+                        error.what())
+        .with_hint("choose another folder with {}", key);
+  }
   if (needed <= there) return {};
   return make_refusal(ErrorCode::kOutOfMemory, {"memory.offload", key},
                       "memory.offload = \"disk\" needs {} for the files of {} in {} = \"{}\", which has {} free",
