@@ -83,7 +83,7 @@ std::string error_of_rank_1(const std::string& lines) {
   os::StopSignals signals{null_log()};
   Job rank_1{{environment, keys, control::test::kLong}, signals};
   rank_1.enter();
-  const std::string error = error_of([&] { rank_1.refusal({{}, {{"train.steps", "3"}}}); });
+  const std::string error = error_of([&] { rank_1.wait_for_start({{}, {{"train.steps", "3"}}}); });
   rank_1.leave();
   return error;
 }

@@ -6,6 +6,7 @@
 // so that they do not hide the failure itself.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -22,6 +23,8 @@ inline constexpr std::string_view kLauncher = "launcher", kJobServer = "job serv
 
 inline constexpr int kFailedStatus = 1;  // exit status of a process whose run failed
 inline constexpr int kRefusedStatus = 2; // of one that has refused it
+/// After a signal during the start: a first step that has ended is reported within this time.
+inline constexpr std::chrono::milliseconds kFirstStepGrace{250};
 
 /// Called once with the rank that failed first, and why; the rank is -1 if the job server was lost. `status`: the exit
 /// status of this process, 128 + n if signal n ends it. Any thread. If a rank is stuck, called just before the process

@@ -28,9 +28,8 @@ namespace {
 
 using control::RankStatus;
 
-constexpr std::chrono::milliseconds kEvery{100};          // how often a start is looked at
-constexpr std::chrono::milliseconds kFirstStepGrace{250}; // for the report of a first step that has ended
-constexpr std::chrono::milliseconds kStopGrace{500};      // for ranks to end after a signal during the start
+constexpr std::chrono::milliseconds kEvery{100};     // how often a start is looked at
+constexpr std::chrono::milliseconds kStopGrace{500}; // for ranks to end after a signal during the start
 
 // Next steps after the end of the process by one of its threads.
 constexpr const char* kDefectOfPlugin = "this is a defect of the plugin: report it to its author";

@@ -36,8 +36,6 @@ constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::s
 constexpr int kPollMs = 50;
 constexpr std::chrono::steady_clock::duration kSignalGrace =
     std::chrono::milliseconds(500); // for this process to receive a signal that a terminal sends to all processes
-constexpr std::chrono::steady_clock::duration kFirstStepGrace =
-    std::chrono::milliseconds(250); // for the message of a first step that has ended
 // UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known;
 // comm-mpi removes its own.
 constexpr std::string_view kUcxFiles = "ucx_shm_posix_";
