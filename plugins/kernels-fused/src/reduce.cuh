@@ -18,6 +18,8 @@ struct Sum {
     return a + b;
   }
 };
+/// Drops a NaN in b: it reaches the result through the sum of exponentials. Not fmaxf, which prefers +0 to -0: a
+/// maximum of 0 has the sign of the first.
 struct Max {
   __device__ __forceinline__ float operator()(float a, float b) const { return a < b ? b : a; }
 };
@@ -37,7 +39,7 @@ struct ExpSum {
 /// The ExpSum of the x of both (Milakov & Gimelshein 2018, section 3.1).
 struct MergeExpSums {
   __device__ __forceinline__ ExpSum operator()(ExpSum a, ExpSum b) const {
-    const float max = a.max < b.max ? b.max : a.max;
+    const float max = Max{}(a.max, b.max);
     if (max == -INFINITY) return {max, a.sum + b.sum}; // no x, or only -infinity
     return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
   }
@@ -45,7 +47,7 @@ struct MergeExpSums {
 
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, unsigned distance) {
-  return __shfl_xor_sync(kAllLanes, value, distance);
+  return __shfl_xor_sync(kFullMask, value, distance);
 }
 __device__ __forceinline__ SumPair shuffle_xor(SumPair value, unsigned distance) {
   return {shuffle_xor(value.first, distance), shuffle_xor(value.second, distance)};
@@ -55,7 +57,7 @@ __device__ __forceinline__ ExpSum shuffle_xor(ExpSum value, unsigned distance) {
 }
 template <class T>
 __device__ __forceinline__ T broadcast_lane0(T value) {
-  return __shfl_sync(kAllLanes, value, 0);
+  return __shfl_sync(kFullMask, value, 0);
 }
 __device__ __forceinline__ SumPair broadcast_lane0(SumPair value) {
   return {broadcast_lane0(value.first), broadcast_lane0(value.second)};
@@ -99,6 +101,7 @@ class RowReduce {
   template <class T, class Op>
   __device__ __forceinline__ T over_warps(T value, Op op) {
     constexpr unsigned kWarps = kThreads / kWarpSize;
+    // bytes: a __shared__ variable cannot have the initializers of ExpSum and SumPair
     __shared__ alignas(T) std::byte memory[2 * kWarps * sizeof(T)];
     T* of_warp = reinterpret_cast<T*>(memory) + buffer_ * kWarps;
     buffer_ ^= 1u;
