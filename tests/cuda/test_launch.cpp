@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kPast32Bits = (std::int64_t{1} << 33) + 7;
 
 TEST(Launch, EveryElementIsTakenOnce) {
-  const std::int64_t wide = std::int64_t{kMaxBlocks} * kThreads;
+  const std::int64_t wide = std::int64_t{kMaxBlocks} * kBlockSize;
   for (const std::int64_t count : {std::int64_t{1}, std::int64_t{255}, std::int64_t{256}, std::int64_t{257},
                                    std::int64_t{10007}, wide - 1, wide, wide + 1, 2 * wide + 3}) {
     const Grid grid = grid_of_elements(count);
@@ -44,7 +44,7 @@ TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
   const GridStride last = stride_of_thread(grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads);
   EXPECT_EQ(first.first, 0);
   EXPECT_EQ(last.first, first.step - 1);
-  EXPECT_EQ(first.step, std::int64_t{kMaxBlocks} * kThreads);
+  EXPECT_EQ(first.step, std::int64_t{kMaxBlocks} * kBlockSize);
   // Also with CUDA's largest grid.
   const GridStride huge = stride_of_thread(2147483646u, 1023u, 2147483647u, 1024u);
   EXPECT_EQ(huge.first, std::int64_t{2147483647} * 1024 - 1);
@@ -52,10 +52,10 @@ TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
 }
 
 TEST(Launch, ABlockForEachRowAsFarAsTheyGo) {
-  EXPECT_EQ(grid_of_rows(1).blocks, 1u);
-  EXPECT_EQ(grid_of_rows(4097).blocks, 4097u);
-  EXPECT_EQ(grid_of_rows(kPast32Bits).blocks, kMaxBlocks);
-  EXPECT_EQ(grid_of_rows(5).threads, kThreads);
+  EXPECT_EQ(grid_of_blocks(1).blocks, 1u);
+  EXPECT_EQ(grid_of_blocks(4097).blocks, 4097u);
+  EXPECT_EQ(grid_of_blocks(kPast32Bits).blocks, kMaxBlocks);
+  EXPECT_EQ(grid_of_blocks(5).threads, kBlockSize);
 }
 
 TEST(Launch, PartsCoverEverythingAndAreNotMoreThanAskedFor) {

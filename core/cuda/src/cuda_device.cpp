@@ -46,7 +46,8 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     return text("{} (GPU {} of this machine), compute capability {}.{}, {}; streams wait for the host{}",
                 properties.name, gpu_, properties.major, properties.minor,
                 scaled_text(static_cast<double>(properties.totalGlobalMem), "B"),
-                flags_.usable() ? " by stream memory operations" : ": the host delays launches");
+                flags_.usable() ? text(" by stream memory operations (up to {} streams)", flags_.max_streams())
+                                : ": the host delays launches");
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {

@@ -30,11 +30,13 @@ CudaStream::CudaStream(std::string name, Device& device, HostFlags& flags)
       events_(this->name()),
       queue_(this->name(), device) {
   if (flags_.usable()) flag_ = flags_.allocate();
+  flags_.add_stream();
 }
 
 CudaStream::~CudaStream() {
   queue_.drop();
   if (flag_) flag_.set(queue_.last());
+  flags_.remove_stream();
   cudaStreamDestroy(native_); // work on it continues
 }
 

@@ -11,7 +11,8 @@
 // The amount of work behind a wait is limited: a native stream holds about a thousand entries. A call for one more
 // entry would block this thread, which is the only one that sets the flag. So admitted() runs the progress loop if
 // there is much work behind the wait, and always if flags are not supported or must not be waited for
-// (triax/lazy_load_guard.hpp). The destructor sets the flag, so that work on the GPU can finish.
+// (triax/lazy_load_guard.hpp; more streams than hardware queues). The destructor sets the flag, so that work on the GPU
+// can finish.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -50,7 +51,7 @@ class CudaStream final : public Stream {
   void on_begin(const char* label) noexcept override;
   void on_end() noexcept override;
   /// Whether work may be enqueued before preceding host work is done.
-  bool uses_flag() const noexcept { return flag_ && !flags_.resting(); }
+  bool uses_flag() const noexcept { return flag_ && flags_.may_wait(); }
   device::HostQueue& host_work();
   Event work_before();
   void hold_back();

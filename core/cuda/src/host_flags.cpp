@@ -2,7 +2,9 @@
 #include "host_flags.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "cuda_memory.hpp"
 #include "triax/cuda/cuda_check.hpp"
@@ -16,6 +18,33 @@ namespace {
 constexpr std::size_t kPage = 64 * 1024;
 constexpr std::size_t kApart = 64;     // bytes between flags: one cache line each
 constexpr unsigned kDriverApi = 12000; // the CUDA version whose signature of cuStreamWaitValue32 this code uses
+constexpr int kLibraryStreams = 2;     // of cuBLAS and NCCL, which the device does not know
+
+/// The GPU's hardware queues. CUDA reads the variable when it creates the context.
+int hardware_queues() {
+  constexpr int kDefault = 8, kMaxQueues = 32;
+  const char* given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  const long queues = given ? std::strtol(given, nullptr, 0) : kDefault;
+  return queues >= 1 && queues <= kMaxQueues ? static_cast<int>(queues) : kDefault;
+}
+
+int attribute(cudaDeviceAttr name) {
+  int gpu = 0, value = 0;
+  TRIAX_CUDA(cudaGetDevice(&gpu));
+  TRIAX_CUDA(cudaDeviceGetAttribute(&value, name, gpu));
+  return value;
+}
+
+/// Flags of waits behind which work sees what network cards wrote before; none if no wait ensures that. Work that is
+/// enqueued when the writes are complete sees them on every GPU.
+std::optional<unsigned> flags_of_waits() {
+  if (attribute(cudaDevAttrGPUDirectRDMASupported) == 0 ||
+      attribute(cudaDevAttrGPUDirectRDMAWritesOrdering) >= cudaGPUDirectRDMAWritesOrderingOwner)
+    return CU_STREAM_WAIT_VALUE_GEQ;
+  if ((attribute(cudaDevAttrGPUDirectRDMAFlushWritesOptions) & cudaFlushGPUDirectRDMAWritesOptionMemOps) != 0)
+    return CU_STREAM_WAIT_VALUE_GEQ | CU_STREAM_WAIT_VALUE_FLUSH;
+  return std::nullopt;
+}
 
 } // namespace
 
@@ -23,8 +52,12 @@ void HostFlag::set(std::uint32_t number) noexcept {
   std::atomic_ref<std::uint32_t>(*host_).store(number, std::memory_order_release);
 }
 
-HostFlags::HostFlags(bool wanted) {
+HostFlags::HostFlags(bool wanted) : max_streams_(hardware_queues() - kLibraryStreams) {
   if (!wanted || launch_blocking()) return; // a launch behind a wait for a flag would never return
+  if (max_streams_ < 1) return;
+  const std::optional<unsigned> flags = flags_of_waits();
+  if (!flags) return;
+  flags_of_wait_ = *flags;
   void* found = nullptr;
   cudaDriverEntryPointQueryResult state{};
   const cudaError_t asked =
@@ -42,7 +75,7 @@ bool HostFlags::works(WaitValue wait) {
   const HostFlag flag = allocate();
   cudaStream_t stream = nullptr;
   TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const bool taken = wait(stream, flag.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // already reached
+  const bool taken = wait(stream, flag.device(), 0, flags_of_wait_) == CUDA_SUCCESS; // already reached
   const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
   cudaStreamDestroy(stream);
   if (!passed) cudaGetLastError(); // clears the error, so that the next launch check does not report it
@@ -63,7 +96,7 @@ HostFlag HostFlags::allocate() {
 }
 
 void HostFlags::add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream) {
-  const CUresult result = wait_(stream, flag.device(), number, CU_STREAM_WAIT_VALUE_GEQ);
+  const CUresult result = wait_(stream, flag.device(), number, flags_of_wait_);
   if (result == CUDA_SUCCESS) return;
   throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "host_flags.cpp",
               "nvidia-smi shows the state of the GPUs");

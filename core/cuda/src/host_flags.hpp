@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // HostFlags: numbers in pinned memory that streams wait for (cuStreamWaitValue32) and the host writes.
 //
+// Two things would make such a wait wrong. Work behind it may read what a network card wrote into the GPU's memory
+// (GPUDirect RDMA) before the host set the flag: where the GPU does not order these writes, the wait flushes them, or
+// there are no flags. And streams that share a hardware queue of the GPU wait for each other's flags, so ranks could
+// wait for each other in a cycle: no stream waits for a flag while there are more streams than queues.
+//
 // Ownership: HostFlags owns the memory of all flags as long as the device lives, even if their streams are destroyed,
 // because work on the GPU may still read it. Errors: allocate() and add_wait() throw Error.
 #pragma once
@@ -37,7 +42,12 @@ class HostFlags {
   bool usable() const noexcept { return wait_ != nullptr; }
   /// While `now` is true, no stream may wait for the host (triax/lazy_load_guard.hpp).
   void rest(bool now) noexcept { resting_ = now; }
-  bool resting() const noexcept { return resting_; }
+  /// The number of streams up to which they have a hardware queue each.
+  int max_streams() const noexcept { return max_streams_; }
+  void add_stream() noexcept { ++streams_; }
+  void remove_stream() noexcept { --streams_; }
+  /// Whether a stream may wait for its flag now.
+  bool may_wait() const noexcept { return !resting_ && streams_ <= max_streams_; }
   HostFlag allocate();
   /// Work that is enqueued later runs after the flag was set to `number` or a later number.
   void add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream);
@@ -47,8 +57,10 @@ class HostFlags {
   bool works(WaitValue wait);
 
   WaitValue wait_ = nullptr;
+  unsigned flags_of_wait_ = CU_STREAM_WAIT_VALUE_GEQ;
   std::vector<std::unique_ptr<Memory>> pages_;
   std::size_t used_ = 0; // bytes used of the last page
+  int max_streams_ = 0, streams_ = 0;
   bool resting_ = false;
 };
 

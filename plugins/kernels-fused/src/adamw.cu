@@ -18,7 +18,9 @@ template <bool kWhole, class W>
 __device__ __forceinline__ void store_working(void* working, std::int64_t element, const Floats<float>& p, int valid) {
   W* to = static_cast<W*>(working) + element;
   if constexpr (kWhole && cuda::kHalf<W>) {
-    store_words(to, {pair_from_floats<W>(p.values[0], p.values[1]), pair_from_floats<W>(p.values[2], p.values[3])});
+    const std::uint32_t words[2] = {pair_from_floats<W>(p.values[0], p.values[1]),
+                                    pair_from_floats<W>(p.values[2], p.values[3])};
+    store_words(to, words);
   } else if constexpr (kWhole) {
     store(to, p, valid, kWhole);
   } else {
@@ -59,6 +61,8 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
 }
 
 /// One block per part of a shard, one thread per vector of 16 bytes.
+///
+/// __grid_constant__: else indexing the table would copy it to local memory.
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     step_adamw(const __grid_constant__ AdamWTable table, std::int64_t parts) {
   __shared__ BiasCorrections correction;
@@ -98,7 +102,7 @@ void launch_adamw(Op op, std::span<const AdamW> shards, const OpContext& context
     AdamWTable table(first);
     shards = shards.subspan(table.add_group(shards, aligned_shard));
     if (table.parts() == 0) continue;
-    const cuda::Launch launch(op, cuda::grid_of_rows(table.parts()), context);
+    const cuda::Launch launch(op, cuda::grid_of_blocks(table.parts()), context);
     launch(step_adamw, table, table.parts());
   }
 }

@@ -23,7 +23,7 @@ void run_backward(const Attention& attention, const AttentionGradients& gradient
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
   launch_attention("attention_backward_delta", attention_backward_delta<T>,
-                   cuda::grid_of_rows(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.head_dim))), stream,
+                   cuda::grid_of_blocks(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.head_dim))), stream,
                    attention, gradients);
   with_configs<T>(size.head_dim, max_shared_bytes, [&]<class For>(For) {
     using Dq = typename For::BackwardDq;

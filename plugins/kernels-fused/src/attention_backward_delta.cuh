@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(kBlockSize)
     const std::int64_t query = position / size.samples, sample = position - query * size.samples;
     float sum = 0;
     if (i < rows) {
-      const T* o = head_of<T>(attention.o, sample, head) + query * attention.o.row;
-      const T* dout = head_of<T>(gradients.dout, sample, head) + query * gradients.dout.row;
+      const T* o = head_of<T>(attention.o, sample, head) + query * attention.o.row_stride;
+      const T* dout = head_of<T>(gradients.dout, sample, head) + query * gradients.dout.row_stride;
       for (int column = lane_of_row * kVec<T>; column < size.head_dim; column += lanes * kVec<T>) {
         const int valid = valid_elements<T>(size.head_dim, column);
         const Floats<T> x = load(o + column, valid, whole), y = load(dout + column, valid, whole);
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kBlockSize)
     }
 #pragma unroll
     for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
-      if (distance < lanes) sum += __shfl_xor_sync(kAllLanes, sum, distance);
+      if (distance < lanes) sum += __shfl_xor_sync(kFullMask, sum, distance);
     }
     if (i < rows && lane_of_row == 0) gradients.delta[(sample * size.heads + head) * size.queries + query] = sum;
   }

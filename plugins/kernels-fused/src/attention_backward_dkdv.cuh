@@ -18,8 +18,8 @@ template <class Config>
 __device__ __forceinline__ QueryPass query_pass(const Attention& attention, std::int64_t first_key,
                                                 std::int64_t visible) {
   const AttentionSizes& size = attention.size;
-  const std::int64_t from = first_seeing(attention.mask, first_key) / Config::kBlockN;
-  std::int64_t tiles = tiles_of(size.queries, Config::kBlockN) - from;
+  const std::int64_t from = first_seeing(attention.mask, first_key) / Config::kStreamedRows;
+  std::int64_t tiles = tiles_of(size.queries, Config::kStreamedRows) - from;
   if (tiles < 0 || first_key >= visible) tiles = 0;
   return {static_cast<int>(from), static_cast<int>(tiles), static_cast<int>(tiles * size.group())};
 }
@@ -32,13 +32,13 @@ __device__ __forceinline__ float2 statistics_of_lane(const float* statistics, in
 
 /// Replaces P (in scores) by dropout(P) without its scale, and dP = dout v^T (in dp_to_ds) by dS.
 template <class Config, bool kDrops>
-__device__ __forceinline__ void score_gradients(Fragment<Config::kMmaM, Config::kBlockN>& scores,
-                                                Fragment<Config::kMmaM, Config::kBlockN>& dp_to_ds,
+__device__ __forceinline__ void score_gradients(Fragment<Config::kMmaM, Config::kStreamedRows>& scores,
+                                                Fragment<Config::kMmaM, Config::kStreamedRows>& dp_to_ds,
                                                 const float* statistics, const std::uint16_t* bits, int row,
                                                 float keep_scale) {
 #pragma unroll
-  for (int i = 0; i < Config::kMmaM * Config::kBlockN / 4; ++i) { // two rows of one column
-    const FragmentIndex upper{i / (Config::kBlockN / 4), i / 2 % (Config::kBlockN / 8), i % 2};
+  for (int i = 0; i < Config::kMmaM * Config::kStreamedRows / 4; ++i) { // two rows of one column
+    const FragmentIndex upper{i / (Config::kStreamedRows / 4), i / 2 % (Config::kStreamedRows / 8), i % 2};
     const int query = upper.column();
     const float2 delta = statistics_of_lane<Config>(statistics, upper.mma_n, 1);
     const float delta_of_query = upper.reg == 0 ? delta.x : delta.y;
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   const AttentionSizes& size = attention.size;
   const int part = static_cast<int>(blockIdx.x % Config::kParts) * Config::kPartDim;
   const TileCoordinates at =
-      tile_of_block(blockIdx.x / Config::kParts, tiles_of(size.keys, Config::kBlockM), size.key_heads, false);
-  const std::int64_t first = at.tile * Config::kBlockM;
-  const std::int64_t last = first + Config::kBlockM < size.keys ? first + Config::kBlockM : size.keys;
+      tile_of_block(blockIdx.x / Config::kParts, tiles_of(size.keys, Config::kResidentRows), size.key_heads, false);
+  const std::int64_t first = at.tile * Config::kResidentRows;
+  const std::int64_t end = first + Config::kResidentRows < size.keys ? first + Config::kResidentRows : size.keys;
   const std::int64_t visible = visible_keys(attention.mask, at.sample, size.keys);
   const QueryPass pass = query_pass<Config>(attention, first, visible);
   const bool drops = attention.drop.threshold != 0;
@@ -90,46 +90,49 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
       loaded_tile = 0;
       ++loaded_head;
     }
-    const std::int64_t head = loaded_head, begin = (pass.first_tile + loaded_tile) * Config::kBlockN;
+    const std::int64_t head = loaded_head, begin = (pass.first_tile + loaded_tile) * Config::kStreamedRows;
     const std::int64_t row_of_head = (at.sample * size.heads + head) * size.queries;
-    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 0), head_of<T>(attention.q, at.sample, head),
-                                       attention.q, begin, size.queries, size.head_dim);
-    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, at.sample, head),
-                                       gradients.dout, begin, size.queries, size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 0), head_of<T>(attention.q, at.sample, head),
+                                             attention.q, begin, size.queries, size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, at.sample, head),
+                                             gradients.dout, begin, size.queries, size.head_dim);
     load_statistics<Config>(Shared::statistics(stage), 0, attention.lse + row_of_head, begin, size.queries);
     load_statistics<Config>(Shared::statistics(stage), 1, gradients.delta + row_of_head, begin, size.queries);
     if (drops)
-      make_dropout_bits<Config, Config::kBlockN, Config::kBlockM>(Shared::streamed_bits(stage), attention, sample, head,
-                                                                  begin, first);
+      make_dropout_bits<Config, Config::kStreamedRows, Config::kResidentRows>(Shared::streamed_bits(stage), attention,
+                                                                              sample, head, begin, first);
   };
 
   const int row = warp_index() * Config::kWarpRows; // first row of the warp
   Fragment<Config::kMmaM, Config::kPartDim> dk{}, dv{};
   if (pass.steps > 0) {
-    load_tile<Config, Config::kBlockM>(Shared::resident(0), head_of<T>(attention.k, at.sample, at.head), attention.k,
-                                       first, last, size.head_dim);
-    load_tile<Config, Config::kBlockM>(Shared::resident(1), head_of<T>(attention.v, at.sample, at.head), attention.v,
-                                       first, last, size.head_dim);
+    load_tile<Config, Config::kResidentRows>(Shared::resident(0), head_of<T>(attention.k, at.sample, at.head),
+                                             attention.k, first, end, size.head_dim);
+    load_tile<Config, Config::kResidentRows>(Shared::resident(1), head_of<T>(attention.v, at.sample, at.head),
+                                             attention.v, first, end, size.head_dim);
     load_next_stage(0);
   }
   for (int step = 0; step < pass.steps; ++step) {
     cp_async_wait_all();
-    __syncthreads();
+    __syncthreads(); // this tile has arrived, and all threads have finished the previous one
     const int stage = step & 1;
     // loaded_tile is of this step until load_next_stage() below.
-    const std::int64_t begin = (pass.first_tile + loaded_tile) * Config::kBlockN;
+    const std::int64_t begin = (pass.first_tile + loaded_tile) * Config::kStreamedRows;
     if (step + 1 < pass.steps) load_next_stage(stage ^ 1);
     const float* statistics = Shared::statistics(stage);
-    Fragment<Config::kMmaM, Config::kBlockN> scores{}, dp_to_ds{};
+    Fragment<Config::kMmaM, Config::kStreamedRows> scores{}, dp_to_ds{};
     mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0));
-    for_each_element<Config::kMmaM, Config::kBlockN>([&](FragmentIndex i) {
+    // Columns past the last query have lse = delta = 0 and q = dout = 0: P is 1 there, but its products are 0. A query
+    // that sees no key has lse = -infinity, so P is infinite: the mask sets it to 0 before it is multiplied. In dq the
+    // mask follows the product, because P itself is not used there.
+    for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
       const float2 lse = statistics_of_lane<Config>(statistics, i.mma_n, 0);
       const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kLog2EOr1<T>;
       score = exp_or_exp2<T>(score * scale - lse_of_query);
     });
     const TileMask mask = tile_mask(attention.mask, begin, first, visible);
-    if (!mask.is_full(Config::kBlockM)) mask_scores<Config, true>(scores, mask, row, 0);
+    if (!mask.is_full(Config::kResidentRows)) mask_scores<Config, true>(scores, mask, row, 0);
     mma_abt<Config>(dp_to_ds, Shared::resident(1) + Config::offset(row, 0), Shared::streamed(stage, 1));
     if (drops) {
       score_gradients<Config, true>(scores, dp_to_ds, statistics, Shared::streamed_bits(stage), row,

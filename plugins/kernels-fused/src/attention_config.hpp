@@ -3,8 +3,9 @@
 //
 // Host threads: any. Kernels call these functions, too.
 //
-// A block has resident tiles of kBlockM rows (queries, or keys for their gradients), and iterates over the others,
-// which are streamed in tiles of kBlockN. Shared memory has two stages of these: one is used while the next is copied.
+// A block keeps resident tiles of kResidentRows rows (queries; in dkdv, keys), and iterates over the others, which are
+// streamed in tiles of kStreamedRows. These are not FlashAttention's M and N, which are always queries and keys. Shared
+// memory has two stages of streamed tiles: one is used while the next is copied.
 // Each warp works on kMmaM strips of 16 rows. Rows are padded by 16 bytes to an odd number of 16-byte vectors. So eight
 // consecutive rows, read at the same column by one instruction, are in different banks. The padding is not wasted: it
 // holds the dropout bits and the statistics of queries. So a block needs no more than the 99 KiB that GPUs of compute
@@ -25,26 +26,28 @@ namespace triax::kernels_fused {
 /// technical specifications).
 inline constexpr std::size_t kMinSharedLimit = 99 * 1024;
 
-/// kMinBlocks: resident blocks per SM for which nvcc limits registers (__launch_bounds__). Shared memory
-/// may allow fewer, as sm_80 does for the backward of fp32 heads of more than 96 elements. kParts: number of blocks
-/// that share the columns of a tile's results, if the registers of one block cannot hold them all.
-template <class Element, int kHeadDim_, int kBlockM_, int kBlockN_, int kWarps_, int kMinBlocks_, int kParts_ = 1>
+/// kMinBlocks: resident blocks per SM for which nvcc limits registers (__launch_bounds__). Shared memory may allow
+/// fewer: on sm_80 with heads of 97 to 128 elements, for the backward in fp32 and for dq in 16 bits. kParts: number of
+/// blocks that share the columns of a tile's results, if the registers of one block cannot hold them all.
+template <class Element, int kHeadDim_, int kResidentRows_, int kStreamedRows_, int kWarps_, int kMinBlocks_,
+          int kParts_ = 1>
 struct AttentionConfig {
   using T = Element;
-  static constexpr int kHeadDim = kHeadDim_, kBlockM = kBlockM_, kBlockN = kBlockN_, kWarps = kWarps_;
+  static constexpr int kHeadDim = kHeadDim_, kResidentRows = kResidentRows_, kStreamedRows = kStreamedRows_,
+                       kWarps = kWarps_;
   static constexpr int kMinBlocks = kMinBlocks_, kParts = kParts_;
   static constexpr int kThreads = static_cast<int>(kWarpSize) * kWarps;
-  static constexpr int kMmaM = kBlockM / kWarps / 16, kWarpRows = 16 * kMmaM;
+  static constexpr int kMmaM = kResidentRows / kWarps / 16, kWarpRows = 16 * kMmaM;
   static constexpr int kPartDim = kHeadDim / kParts;
   static constexpr int kStride = kHeadDim + kVec<T>;
-  static_assert(kMmaM * 16 * kWarps == kBlockM && kBlockN % 16 == 0 && kPartDim % 16 == 0);
+  static_assert(kMmaM * 16 * kWarps == kResidentRows && kStreamedRows % 16 == 0 && kPartDim % 16 == 0);
   static_assert(kHeadDim / kVec<T> % 2 == 0, "so that padding spreads the rows over the banks");
 
   TRIAX_HD static constexpr int offset(int row, int column) { return row * kStride + column; }
 
   // Offsets in shared memory, in bytes: resident tiles, then both stages of streamed tiles.
-  static constexpr std::size_t kResidentBytes = sizeof(T) * kBlockM * kStride;
-  static constexpr std::size_t kStreamedBytes = sizeof(T) * kBlockN * kStride;
+  static constexpr std::size_t kResidentBytes = sizeof(T) * kResidentRows * kStride;
+  static constexpr std::size_t kStreamedBytes = sizeof(T) * kStreamedRows * kStride;
   static_assert(kResidentBytes % 16 == 0 && kStreamedBytes % 16 == 0);
   /// The k-th of a stage's two streamed tiles.
   static constexpr std::size_t streamed(int resident_tiles, int stage, int k) {
@@ -52,32 +55,38 @@ struct AttentionConfig {
   }
   static constexpr std::size_t shared_bytes(int resident_tiles) { return streamed(resident_tiles, 2, 0); }
 
-  // In the padding of a row: eight 16-bit numbers of dropout bits, or four statistics.
+  // The padding of a row has 16 bytes. In dkdv, row r of streamed tile 1 (dout) holds the statistics of queries 2r and
+  // 2r + 1, as {lse, lse, delta, delta}: a lane's two columns are such a pair, so it reads a statistic of both as one
+  // float2. Row q of the tile whose rows are queries holds up to eight 16-bit numbers of dropout bits.
   static constexpr int kBitsStride = kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // to the next row
-  /// The offset of a statistic of query `query` of a streamed tile; k: 0 lse, 1 delta. Two queries share a row, as they
-  /// share a lane.
+  /// The offset of a statistic of query `query` of a streamed tile; k: 0 lse, 1 delta.
   TRIAX_HD static constexpr int statistic(int query, int k) {
     return (query >> 1) * (kStride * static_cast<int>(sizeof(T)) / 4) + 2 * k + (query & 1);
   }
-  static_assert(2 * kBlockN / kKeptTogether <= 8 && kBlockM / kKeptTogether <= 8, "both stages of a query's bits");
+  static_assert(2 * kStreamedRows / kKeptTogether <= 8 && kResidentRows / kKeptTogether <= 8,
+                "both stages of a query's bits");
 };
 
 /// The sizes for heads of up to kHeadDim elements: as large as registers allow without spilling.
 template <class T, int kHeadDim>
 struct ConfigsFor {
   static constexpr bool kTiny = kHeadDim <= 32, kNarrow = kHeadDim <= 64, kWide = kHeadDim > 128;
-  static constexpr int kBlockM = kNarrow ? 128 : 64;
+  static constexpr int kResidentRows = kNarrow ? 128 : 64;
   using Forward = AttentionConfig<T, kHeadDim, kWide ? 64 : 128, kNarrow ? 64 : 32, 4, kWide ? 1 : 2>;
-  using BackwardDq = AttentionConfig<T, kHeadDim, kBlockM, kWide ? 16 : 32, 4, kTiny ? 3 : kNarrow ? 2 : kWide ? 1 : 3>;
-  using BackwardDkdv = AttentionConfig<T, kHeadDim, kBlockM, kWide ? 16 : 32, 4, kWide ? 1 : 2, kWide ? 2 : 1>;
+  using BackwardDq = AttentionConfig<T, kHeadDim, kResidentRows, kWide ? 16 : 32, 4,
+                                     kTiny     ? 3
+                                     : kNarrow ? 2
+                                     : kWide   ? 1
+                                               : 3>;
+  using BackwardDkdv = AttentionConfig<T, kHeadDim, kResidentRows, kWide ? 16 : 32, 4, kWide ? 1 : 2, kWide ? 2 : 1>;
 };
 template <int kHeadDim>
 struct ConfigsFor<float, kHeadDim> {
   static constexpr bool kWide = kHeadDim > 128; // two tiles of 64 rows and their results do not fit
-  static constexpr int kBlockN = kHeadDim <= 64 ? 32 : 16;
-  using Forward = AttentionConfig<float, kHeadDim, 64, kBlockN, 4, kWide ? 1 : 2>;
+  static constexpr int kStreamedRows = kHeadDim <= 64 ? 32 : 16;
+  using Forward = AttentionConfig<float, kHeadDim, 64, kStreamedRows, 4, kWide ? 1 : 2>;
   using BackwardDq =
-      AttentionConfig<float, kHeadDim, kWide ? 32 : 64, kBlockN, kWide ? 2 : 4, kWide ? 1 : 2, kWide ? 2 : 1>;
+      AttentionConfig<float, kHeadDim, kWide ? 32 : 64, kStreamedRows, kWide ? 2 : 4, kWide ? 1 : 2, kWide ? 2 : 1>;
   using BackwardDkdv = BackwardDq;
 };
 
@@ -102,11 +111,13 @@ static_assert(kMaxShared<SmallConfigs> <= kMinSharedLimit);
 // One block per tile; none if a size is 0. attention_supported() refuses more than a grid has.
 template <class Config>
 unsigned query_blocks(const AttentionSizes& size) {
-  return static_cast<unsigned>(size.samples * size.heads * tiles_of(size.queries, Config::kBlockM) * Config::kParts);
+  return static_cast<unsigned>(size.samples * size.heads * tiles_of(size.queries, Config::kResidentRows) *
+                               Config::kParts);
 }
 template <class Config>
 unsigned key_blocks(const AttentionSizes& size) {
-  return static_cast<unsigned>(size.samples * size.key_heads * tiles_of(size.keys, Config::kBlockM) * Config::kParts);
+  return static_cast<unsigned>(size.samples * size.key_heads * tiles_of(size.keys, Config::kResidentRows) *
+                               Config::kParts);
 }
 
 /// Calls use(ConfigsFor<...>{}) with the sizes for heads of `head_dim` elements, in the shared memory that a block may

@@ -21,10 +21,10 @@ struct SoftmaxRows {
 
 /// Replaces scores by exp(score - largest so far), and rescales earlier sums when the largest score changes.
 template <class Config>
-__device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::kBlockN>& scores,
+__device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::kStreamedRows>& scores,
                                                Fragment<Config::kMmaM, Config::kHeadDim>& out,
                                                SoftmaxRows<Config>& rows, float scale) {
-  constexpr int kTiles = Config::kBlockN / 8;
+  constexpr int kTiles = Config::kStreamedRows / 8;
   constexpr float kLowest = -INFINITY;
   float rescale[Config::kMmaM][2], base[Config::kMmaM][2];
   bool changed = false;
@@ -34,15 +34,15 @@ __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::k
     float now = row_max;
 #pragma unroll
     for (int i = 0; i < 2 * kTiles; ++i) now = fmaxf(now, scores[row / 2][i / 2][row % 2 * 2 + i % 2]);
-    now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
-    now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
+    now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 1));
+    now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 2));
     base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
     rescale[row / 2][row % 2] =
         now == row_max ? 1.0f : exp_or_exp2<typename Config::T>(row_max * scale - base[row / 2][row % 2]);
     changed = changed || now != row_max;
     row_max = now;
   }
-  if (__any_sync(kAllLanes, changed)) { // else all factors are 1
+  if (__any_sync(kFullMask, changed)) { // else all factors are 1
 #pragma unroll
     for (int row = 0; row < 2 * Config::kMmaM; ++row) {
       rows.row_sum[row / 2][row % 2] *= rescale[row / 2][row % 2];
@@ -73,8 +73,8 @@ __device__ __forceinline__ void write_rows(const Attention& attention, const Til
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
     float row_sum = rows.row_sum[row / 2][row % 2];
-    row_sum += __shfl_xor_sync(kAllLanes, row_sum, 1);
-    row_sum += __shfl_xor_sync(kAllLanes, row_sum, 2);
+    row_sum += __shfl_xor_sync(kFullMask, row_sum, 1);
+    row_sum += __shfl_xor_sync(kFullMask, row_sum, 2);
     factors[row / 2][row % 2] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
     const std::int64_t query = first + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
@@ -103,13 +103,13 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
           *v = head_of<T>(attention.v, tile.at.sample, tile.key_head);
   const auto load_stage = [&](int index) {
     const int stage = index & 1;
-    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 0), k, attention.k, tile.first_key(index), tile.seen,
-                                       size.head_dim);
-    load_tile<Config, Config::kBlockN>(Shared::streamed(stage, 1), v, attention.v, tile.first_key(index), tile.seen,
-                                       size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 0), k, attention.k, tile.first_key(index),
+                                             tile.seen, size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 1), v, attention.v, tile.first_key(index),
+                                             tile.seen, size.head_dim);
     if (tile.drops)
-      make_dropout_bits<Config, Config::kBlockM, Config::kBlockN>(Shared::resident_bits(stage), attention, tile.sample,
-                                                                  tile.at.head, tile.first, tile.first_key(index));
+      make_dropout_bits<Config, Config::kResidentRows, Config::kStreamedRows>(
+          Shared::resident_bits(stage), attention, tile.sample, tile.at.head, tile.first, tile.first_key(index));
   };
 
   const int row = warp_index() * Config::kWarpRows; // first row of the warp
@@ -121,8 +121,8 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     rows.row_sum[i / 2][i % 2] = 0;
   }
   if (tile.tiles > 0) {
-    load_tile<Config, Config::kBlockM>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
-                                       attention.q, tile.first, tile.last, size.head_dim);
+    load_tile<Config, Config::kResidentRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
+                                             attention.q, tile.first, tile.end, size.head_dim);
     load_stage(0);
   }
   for (int index = 0; index < tile.tiles; ++index) {
@@ -130,10 +130,10 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
     if (index + 1 < tile.tiles) load_stage(index + 1);
     const int stage = index & 1;
-    Fragment<Config::kMmaM, Config::kBlockN> scores{};
+    Fragment<Config::kMmaM, Config::kStreamedRows> scores{};
     mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0), sign);
     const TileMask mask = tile.mask(attention, index);
-    if (!mask.is_full(Config::kBlockN)) mask_scores<Config>(scores, mask, row, -INFINITY);
+    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(scores, mask, row, -INFINITY);
     online_softmax<Config>(scores, out, rows, scale);
     if (tile.drops) drop_scores<Config>(scores, Shared::resident_bits(stage), row);
     mma_ab<Config>(out, scores, Shared::streamed(stage, 1));

@@ -22,7 +22,7 @@ inline constexpr std::int64_t kMaxGridBlocks = 0x7FFFFFFF;
 /// A [s, b, a, d] view: strides in elements.
 struct HeadView {
   void* data = nullptr;
-  std::int64_t row = 0, sample = 0, head = 0;
+  std::int64_t row_stride = 0, sample_stride = 0, head_stride = 0;
   bool vec16 = false; // every row is whole vectors of 16 bytes, at multiples of 16 bytes
   bool vec2 = false;  // every row is aligned for stores of two elements
 };
@@ -30,7 +30,7 @@ HeadView head_view(const TensorView& x);
 
 template <class T>
 TRIAX_HD inline T* head_of(const HeadView& x, std::int64_t sample, std::int64_t head) {
-  return static_cast<T*>(x.data) + sample * x.sample + head * x.head;
+  return static_cast<T*>(x.data) + sample * x.sample_stride + head * x.head_stride;
 }
 
 struct AttentionDrop {

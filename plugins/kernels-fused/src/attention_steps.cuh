@@ -29,9 +29,11 @@ __device__ __forceinline__ void for_each_element(Body body) {
   for (int i = 0; i < kMmaM * kN / 2; ++i) body(FragmentIndex{i / (kN / 2), i / 4 % (kN / 8), i % 4});
 }
 
+// uint4: ldmatrix and cp.async need multiples of 16 bytes. One type for all T, because nvcc merges the declarations of
+// all kernels.
 extern __shared__ uint4 attention_memory[];
 
-/// The block's shared memory: kResident tiles of kBlockM rows, and two stages of what is loaded for an
+/// The block's shared memory: kResident tiles of kResidentRows rows, and two stages of what is loaded for an
 /// iteration, at the offsets of AttentionConfig.
 template <class Config, int kResident>
 struct SharedMemory {
@@ -43,7 +45,8 @@ struct SharedMemory {
   // Dropout bits of queries, Config::kBitsStride apart, in the padding of the tile whose rows are queries: resident
   // tile 0 (forward and dq; both stages side by side), or streamed tile 0 of the stage (dk and dv).
   __device__ __forceinline__ static std::uint16_t* resident_bits(int stage) {
-    return reinterpret_cast<std::uint16_t*>(resident(0) + Config::kHeadDim) + stage * (Config::kBlockN / kKeptTogether);
+    return reinterpret_cast<std::uint16_t*>(resident(0) + Config::kHeadDim) +
+           stage * (Config::kStreamedRows / kKeptTogether);
   }
   __device__ __forceinline__ static std::uint16_t* streamed_bits(int stage) {
     return reinterpret_cast<std::uint16_t*>(streamed(stage, 0) + Config::kHeadDim);
@@ -60,10 +63,10 @@ struct SharedMemory {
   }
 };
 
-/// Loads rows [first, first + kRows) of a head into a tile. Rows from `end` on, and columns from `head_dim` on, are
-/// zeros.
+/// Loads rows [first, first + kRows) of a head, whose first row is at `rows`, into a tile. Rows from `end` on, and
+/// columns from `head_dim` on, are zeros.
 template <class Config, int kRows>
-__device__ __forceinline__ void load_tile(typename Config::T* tile, const typename Config::T* head,
+__device__ __forceinline__ void load_tile(typename Config::T* tile, const typename Config::T* rows,
                                           const HeadView& view, std::int64_t first, std::int64_t end, int head_dim) {
   using T = typename Config::T;
   constexpr int kVecsPerRow = Config::kHeadDim / kVec<T>, kSteps = kRows * kVecsPerRow / Config::kThreads;
@@ -71,36 +74,38 @@ __device__ __forceinline__ void load_tile(typename Config::T* tile, const typena
   if (view.vec16 && Config::kThreads % kVecsPerRow == 0) { // A thread copies one column of vectors, kApart rows apart.
     constexpr int kApart = Config::kThreads / kVecsPerRow;
     const int row = thread_index() / kVecsPerRow, column = thread_index() % kVecsPerRow * kVec<T>;
-    const int rows = end - first < kRows ? static_cast<int>(end - first) : kRows;
-    const int left = column < head_dim ? rows - row : 0;
-    const T* from = head + (first + row) * view.row + column; // rows past the end are not read
+    const int valid = end - first < kRows ? static_cast<int>(end - first) : kRows;
+    const int left = column < head_dim ? valid - row : 0;
+    const T* from = rows + (first + row) * view.row_stride + column;
     T* to = tile + Config::offset(row, column);
+    // A copy of 0 bytes reads nothing, so the address may be past the end (PTX cp.async, src-size).
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step, from += kApart * view.row)
+    for (int step = 0; step < kSteps; ++step, from += kApart * view.row_stride)
       cp_async_16(to + Config::offset(step * kApart, 0), from, step * kApart < left);
   } else if (view.vec16) {
 #pragma unroll 4
     for (int step = 0; step < kSteps; ++step) {
       const int i = step * Config::kThreads + thread_index(), row = i / kVecsPerRow, column = i % kVecsPerRow * kVec<T>;
       const bool there = first + row < end && column < head_dim;
-      cp_async_16(tile + Config::offset(row, column), there ? head + (first + row) * view.row + column : head, there);
+      cp_async_16(tile + Config::offset(row, column), there ? rows + (first + row) * view.row_stride + column : rows,
+                  there);
     }
   } else {
 #pragma unroll 1
     for (int i = thread_index(); i < kRows * Config::kHeadDim; i += Config::kThreads) {
       const int row = i / Config::kHeadDim, column = i % Config::kHeadDim;
       const bool there = first + row < end && column < head_dim;
-      tile[Config::offset(row, column)] = there ? head[(first + row) * view.row + column] : T{};
+      tile[Config::offset(row, column)] = there ? rows[(first + row) * view.row_stride + column] : T{};
     }
   }
 }
 
-/// Loads the k-th statistic of kBlockN queries from `first` on; zeros from `end` on.
+/// Loads the k-th statistic of kStreamedRows queries from `first` on; zeros from `end` on.
 template <class Config>
 __device__ __forceinline__ void load_statistics(float* to, int k, const float* from, std::int64_t first,
                                                 std::int64_t end) {
 #pragma unroll 1
-  for (int i = thread_index(); i < Config::kBlockN; i += Config::kThreads) {
+  for (int i = thread_index(); i < Config::kStreamedRows; i += Config::kThreads) {
     const bool there = first + i < end;
     cp_async_4(to + Config::statistic(i, k), there ? from + first + i : from, there);
   }
@@ -125,24 +130,27 @@ __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Att
 template <class Config>
 struct QueryTile {
   TileCoordinates at;
-  std::int64_t first, last, key_head; // queries [first, last)
-  std::int64_t visible, seen;         // keys of the sample; keys [0, seen) that the last query sees
+  std::int64_t first, end, key_head; // queries [first, end)
+  std::int64_t visible, seen;        // keys of the sample; keys [0, seen) that the last query sees
   int tiles;
   bool drops;
   std::uint32_t sample; // number of the sample, for dropout
 
   __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block)
-      : at(tile_of_block(block, tiles_of(attention.size.queries, Config::kBlockM), attention.size.heads, true)),
-        first(at.tile * Config::kBlockM),
-        last(first + Config::kBlockM < attention.size.queries ? first + Config::kBlockM : attention.size.queries),
+      : at(tile_of_block(block, tiles_of(attention.size.queries, Config::kResidentRows), attention.size.heads, true)),
+        first(at.tile * Config::kResidentRows),
+        end(first + Config::kResidentRows < attention.size.queries ? first + Config::kResidentRows
+                                                                   : attention.size.queries),
         key_head(at.head / attention.size.group()),
         visible(visible_keys(attention.mask, at.sample, attention.size.keys)),
-        seen(seen_by(attention.mask, last - 1, visible)),
-        tiles(static_cast<int>(tiles_of(seen, Config::kBlockN))),
+        seen(seen_by(attention.mask, end - 1, visible)),
+        tiles(static_cast<int>(tiles_of(seen, Config::kStreamedRows))),
         drops(attention.drop.threshold != 0),
         sample(drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u) {}
 
-  __device__ __forceinline__ std::int64_t first_key(int index) const { return std::int64_t{index} * Config::kBlockN; }
+  __device__ __forceinline__ std::int64_t first_key(int index) const {
+    return std::int64_t{index} * Config::kStreamedRows;
+  }
   __device__ __forceinline__ TileMask mask(const Attention& attention, int index) const {
     return tile_mask(attention.mask, first, first_key(index), visible);
   }
@@ -150,8 +158,8 @@ struct QueryTile {
 
 /// out += a b^T: a has the warp's rows, and b's rows are the columns of out. a is multiplied by `sign`, 1 or -1.
 template <class Config>
-__device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kBlockN>& out, const typename Config::T* a,
-                                        const typename Config::T* b, float sign = 1) {
+__device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kStreamedRows>& out,
+                                        const typename Config::T* a, const typename Config::T* b, float sign = 1) {
   using T = typename Config::T;
   const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
@@ -167,7 +175,7 @@ __device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kBlockN>
         x = make_float4(x.x * sign, x.y * sign, x.z * sign, x.w * sign);
       }
 #pragma unroll
-      for (int n = 0; n < Config::kBlockN / 8; ++n) {
+      for (int n = 0; n < Config::kStreamedRows / 8; ++n) {
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const auto y = *reinterpret_cast<const float4*>(b_rows + Config::offset(8 * n + odd, k));
@@ -197,7 +205,7 @@ __device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kBlockN>
         for (int reg = 0; reg < 4; ++reg) a_regs[mma_m][reg] ^= flip;
       }
 #pragma unroll
-      for (int n = 0; n < Config::kBlockN / 16; ++n) {
+      for (int n = 0; n < Config::kStreamedRows / 16; ++n) {
         std::uint32_t b_regs[4];
         ldmatrix(b_regs, b_rows + Config::offset(16 * n, k));
 #pragma unroll
@@ -213,17 +221,18 @@ __device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kBlockN>
 /// out += a b: the warp holds a in registers, and b's rows are a's columns. Uses kPartDim columns of b.
 template <class Config>
 __device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kPartDim>& out,
-                                       const Fragment<Config::kMmaM, Config::kBlockN>& a, const typename Config::T* b) {
+                                       const Fragment<Config::kMmaM, Config::kStreamedRows>& a,
+                                       const typename Config::T* b) {
   using T = typename Config::T;
   const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
 #pragma unroll
-    for (int k = 0; k < Config::kBlockN; ++k) { // in lane k % 8 / 2 of the four lanes that share a row
+    for (int k = 0; k < Config::kStreamedRows; ++k) { // in lane k % 8 / 2 of the four lanes that share a row
       const int from = lane / 4 * 4 + k % 8 / 2;
       float a_regs[2 * Config::kMmaM];
 #pragma unroll
       for (int row = 0; row < 2 * Config::kMmaM; ++row)
-        a_regs[row] = __shfl_sync(kAllLanes, a[row / 2][k / 8][row % 2 * 2 + k % 2], from);
+        a_regs[row] = __shfl_sync(kFullMask, a[row / 2][k / 8][row % 2 * 2 + k % 2], from);
 #pragma unroll
       for (int n = 0; n < Config::kPartDim / 8; ++n) {
         const auto b_regs = *reinterpret_cast<const float2*>(b + Config::offset(k, 8 * n + lane % 4 * 2));
@@ -237,7 +246,7 @@ __device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kPartDim>
   } else {
     const T* b_rows = b + Config::offset(lane % 16, lane / 16 * 8);
 #pragma unroll
-    for (int k = 0; k < Config::kBlockN / 16; ++k) { // two tiles of 8 columns are one operand of 16
+    for (int k = 0; k < Config::kStreamedRows / 16; ++k) { // two tiles of 8 columns are one operand of 16
       std::uint32_t a_regs[Config::kMmaM][4];
 #pragma unroll
       for (int mma_m = 0; mma_m < Config::kMmaM; ++mma_m) {
@@ -273,7 +282,7 @@ __device__ __forceinline__ void store_pair(T* to, float low, float high) {
 /// them to what is there.
 template <class Config>
 __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Config::kPartDim>& fragment,
-                                               const float (&factors)[Config::kMmaM][2], typename Config::T* head,
+                                               const float (&factors)[Config::kMmaM][2], typename Config::T* rows,
                                                const HeadView& view, std::int64_t first, std::int64_t end, int column,
                                                int head_dim, bool adds = false) {
   using T = typename Config::T;
@@ -281,7 +290,7 @@ __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Con
   for (int i = 0; i < 2 * Config::kMmaM; ++i) {
     const std::int64_t row = first + 8 * i + lane_index() / 4;
     if (row >= end) continue;
-    T* to = head + row * view.row;
+    T* to = rows + row * view.row_stride;
 #pragma unroll
     for (int n = 0; n < Config::kPartDim / 8; ++n) {
       const int even = column + 8 * n + lane_index() % 4 * 2;
@@ -304,20 +313,20 @@ __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Con
 /// Sets hidden scores to `value`. The rows of the fragment are queries from `row` on, its columns are keys; or the
 /// reverse, if kRowsAreKeys.
 template <class Config, bool kRowsAreKeys = false>
-__device__ __forceinline__ void mask_scores(Fragment<Config::kMmaM, Config::kBlockN>& scores, const TileMask& mask,
-                                            int row, float value) {
-  for_each_element<Config::kMmaM, Config::kBlockN>([&](FragmentIndex i) {
+__device__ __forceinline__ void mask_scores(Fragment<Config::kMmaM, Config::kStreamedRows>& scores,
+                                            const TileMask& mask, int row, float value) {
+  for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
     const bool seen = kRowsAreKeys ? mask.sees(i.column(), row + i.row()) : mask.sees(row + i.row(), i.column());
     if (!seen) scores[i.mma_m][i.mma_n][i.reg] = value;
   });
 }
 /// Sets dropped scores to 0. bits: those of make_dropout_bits().
 template <class Config>
-__device__ __forceinline__ void drop_scores(Fragment<Config::kMmaM, Config::kBlockN>& scores, const std::uint16_t* bits,
-                                            int row) {
+__device__ __forceinline__ void drop_scores(Fragment<Config::kMmaM, Config::kStreamedRows>& scores,
+                                            const std::uint16_t* bits, int row) {
 #pragma unroll
-  for (int i = 0; i < Config::kMmaM * Config::kBlockN / 4; ++i) { // two columns of one row
-    const FragmentIndex even{i / (Config::kBlockN / 4), i / 2 % (Config::kBlockN / 8), i % 2 * 2};
+  for (int i = 0; i < Config::kMmaM * Config::kStreamedRows / 4; ++i) { // two columns of one row
+    const FragmentIndex even{i / (Config::kStreamedRows / 4), i / 2 % (Config::kStreamedRows / 8), i % 2 * 2};
     const int kept = bits[(row + even.row()) * Config::kBitsStride + even.mma_n / 2] >> (even.column() % kKeptTogether);
     if (!(kept & 1)) scores[even.mma_m][even.mma_n][even.reg] = 0;
     if (!(kept & 2)) scores[even.mma_m][even.mma_n][even.reg + 1] = 0;

@@ -141,7 +141,7 @@ template <class T>
 void launch_sums(Op op, float* plain, float* normed, const ColumnTerms<T>& terms, const OpContext& context) {
   const std::int64_t tiles = (terms.n + kTile<T> - 1) / kTile<T>;
   const cuda::Parts parts = parts_of_rows(terms.rows);
-  const cuda::Launch launch(op, cuda::grid_of_rows(tiles * parts.count), context);
+  const cuda::Launch launch(op, cuda::grid_of_blocks(tiles * parts.count), context);
   launch(sum_columns<T>, plain, normed, terms, tiles, parts);
 }
 

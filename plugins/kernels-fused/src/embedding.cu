@@ -15,7 +15,8 @@ namespace triax::kernels_fused {
 
 namespace {
 
-/// The table's rows, of h elements, of tokens from `begin` on.
+/// Rows of the table, of h elements: row i is that of token begin + i, for i < valid. Other tokens belong to other
+/// ranks, or are padding.
 template <class T>
 struct Table {
   T* rows;
@@ -206,7 +207,7 @@ __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, co
 const Key* sort_keys(const TensorView& tokens, std::int64_t count, const OpContext& context) {
   const int length = count < kTile ? static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(count))) : kTile;
   auto *sorted = reinterpret_cast<Key*>(context.scratch.data()), *other = sorted + count;
-  const cuda::Launch launch(Op::embed_bwd, cuda::grid_of_rows((count + length - 1) / length), context);
+  const cuda::Launch launch(Op::embed_bwd, cuda::grid_of_blocks((count + length - 1) / length), context);
   launch(sort_tiles, sorted, tokens.as<const std::int32_t>(), count, length);
   for (std::int64_t run = length; run < count; run *= kRuns) {
     launch_items(Op::embed_bwd, context, count, merge_runs, other, sorted, count, run);

@@ -35,6 +35,7 @@ __global__ void __launch_bounds__(kBlockSize) gelu_backward(T* dx, const T* dy, 
   }
 }
 
+/// One thread per vector of 16 bytes, in a grid-stride loop.
 template <class T>
 __global__ void __launch_bounds__(kBlockSize) add_vecs(T* y, const T* a, const T* b, FlatVecs<T> flat) {
   const cuda::GridStride stride = cuda::grid_stride();

@@ -11,7 +11,7 @@ namespace {
 /// Rows x [rows, n] as the input of a norm, like ResidualRows, with nothing to add or to store.
 template <class T>
 struct PlainRows {
-  static constexpr int kLoaded = 1, kInFlight = 8, kMinBlocks = 4;
+  static constexpr int kLoaded = 1, kInFlight = 8, kMinBlocks = 4; // 64 registers a thread
   const T* x;
   std::int64_t n;
 
@@ -86,8 +86,8 @@ class CenteredRow {
     const auto left = in_32_bits<Mapping>(n - first);
 #pragma unroll
     for (int number = 0; number < Mapping::kVecs; ++number) {
-      if (Mapping::kFull || number * kStride<T, Mapping> < left)
-        use(first + number * kStride<T, Mapping>, floats_[number]);
+      if (Mapping::kFull || number * kVecStride<T, Mapping> < left)
+        use(first + number * kVecStride<T, Mapping>, floats_[number]);
     }
   }
 
@@ -169,7 +169,7 @@ __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, cons
 /// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and row_mean is null. residual: may be
 /// null.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
+__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks)) // 80 or 128 registers a thread
     norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* row_mean,
                         const float* row_rstd, std::int64_t rows, std::int64_t n) {
   RowReduce<Mapping::kThreads> reduce;

@@ -127,8 +127,8 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
   if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
   // Aligned to 16 bytes and not to 32, so that the heuristic assumes no more.
-  alignas(32) static std::byte target[32];
-  set_pointers(plan.product, shape, target + 16, target + 16);
+  alignas(32) static std::byte placeholder[32];
+  set_pointers(plan.product, shape, placeholder + 16, placeholder + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
   plan.b = layout(shape.in, shape.ldb(), shape.transpose_b ? shape.k : shape.n);
   plan.d = layout(shape.out, shape.m, shape.n);
@@ -159,6 +159,7 @@ bool LtProducts::prepare(const ProductShape& shape) {
 
 void LtProducts::run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream) {
   const Plan& plan = *find(product.shape);
+  // The descriptor holds the pointers of this call: cublasLtMatmul() reads it before it returns, also during capture.
   set_pointers(plan.product, product.shape, product.dbias ? product.dbias : product.bias, product.gelu_aux);
   const float alpha = 1, beta = product.shape.accumulates ? 1 : 0;
   TRIAX_LT(cublasLtMatmul(handle_, plan.product, &alpha, product.a, plan.a, product.b, plan.b, &beta, product.d, plan.d,

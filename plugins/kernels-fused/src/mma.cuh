@@ -6,6 +6,8 @@
 //
 // ldmatrix and mma are .aligned: all lanes of a warp must execute the same instruction together. So they are asm
 // volatile, although they only compute values: the compiler must not move them to where lanes have diverged.
+// ldmatrix also reads memory that the compiler does not see: volatile keeps it after __syncthreads(), and no store of
+// the thread to the elements that it reads lies between.
 #pragma once
 
 #include <cstdint>

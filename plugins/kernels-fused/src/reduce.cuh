@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernel_sizes.hpp"
 
@@ -18,6 +19,8 @@ struct Sum {
     return a + b;
   }
 };
+/// Drops a NaN in b: it reaches the result through the sum of exponentials. Not fmaxf, which prefers +0 to -0: a
+/// maximum of 0 has the sign of the first.
 struct Max {
   __device__ __forceinline__ float operator()(float a, float b) const { return a < b ? b : a; }
 };
@@ -37,7 +40,7 @@ struct ExpSum {
 /// The ExpSum of the x of both (Milakov & Gimelshein 2018, section 3.1).
 struct MergeExpSums {
   __device__ __forceinline__ ExpSum operator()(ExpSum a, ExpSum b) const {
-    const float max = a.max < b.max ? b.max : a.max;
+    const float max = Max{}(a.max, b.max);
     if (max == -INFINITY) return {max, a.sum + b.sum}; // no x, or only -infinity
     return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
   }
@@ -45,7 +48,7 @@ struct MergeExpSums {
 
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, unsigned distance) {
-  return __shfl_xor_sync(kAllLanes, value, distance);
+  return __shfl_xor_sync(kFullMask, value, distance);
 }
 __device__ __forceinline__ SumPair shuffle_xor(SumPair value, unsigned distance) {
   return {shuffle_xor(value.first, distance), shuffle_xor(value.second, distance)};
@@ -55,7 +58,7 @@ __device__ __forceinline__ ExpSum shuffle_xor(ExpSum value, unsigned distance) {
 }
 template <class T>
 __device__ __forceinline__ T broadcast_lane0(T value) {
-  return __shfl_sync(kAllLanes, value, 0);
+  return __shfl_sync(kFullMask, value, 0);
 }
 __device__ __forceinline__ SumPair broadcast_lane0(SumPair value) {
   return {broadcast_lane0(value.first), broadcast_lane0(value.second)};
@@ -68,7 +71,12 @@ template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op) {
 #pragma unroll
   for (unsigned distance = kWarpSize / 2; distance > 0; distance /= 2) value = op(value, shuffle_xor(value, distance));
-  return broadcast_lane0(value); // op(a, b) and op(b, a) may differ in bits
+  if constexpr (std::is_same_v<Op, Sum>) {
+    return value; // a + b and b + a have the same bits, and so all lanes
+  } else {
+    // Max of 0 and -0 depends on their order. So does MergeExpSums: nvcc contracts one of its products into an fma.
+    return broadcast_lane0(value);
+  }
 }
 
 /// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
@@ -99,6 +107,7 @@ class RowReduce {
   template <class T, class Op>
   __device__ __forceinline__ T over_warps(T value, Op op) {
     constexpr unsigned kWarps = kThreads / kWarpSize;
+    // bytes: a __shared__ variable cannot have the initializers of ExpSum and SumPair
     __shared__ alignas(T) std::byte memory[2 * kWarps * sizeof(T)];
     T* of_warp = reinterpret_cast<T*>(memory) + buffer_ * kWarps;
     buffer_ ^= 1u;

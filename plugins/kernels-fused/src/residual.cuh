@@ -9,31 +9,31 @@
 
 namespace triax::kernels_fused {
 
-/// Bit i: element `column` + i of a row is dropped, for `count` elements. Computes each block of random words once.
+/// Bit i: element `column` + i of a row is dropped, for `count` elements. Computes each Philox block once.
 __device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std::int64_t row, std::int64_t column,
                                                  int count) {
   const cuda::DropIndex index = cuda::drop_index(drop, row, column);
   const auto sample = static_cast<std::uint32_t>(drop.samples[index.sample]);
   const auto first = static_cast<std::uint64_t>(index.element), end = first + static_cast<std::uint64_t>(count);
   unsigned bits = 0;
-  for (std::uint64_t block = first / 4 * 4; block < end; block += 4) {
-    const PhiloxBlock words = philox_at(drop.key, block, drop.site, sample);
+  for (std::uint64_t philox_block = first / 4 * 4; philox_block < end; philox_block += 4) {
+    const PhiloxBlock words = philox_at(drop.key, philox_block, drop.site, sample);
 #pragma unroll
     for (unsigned word = 0; word < 4; ++word) {
-      const std::uint64_t element = block + word;
+      const std::uint64_t element = philox_block + word;
       if (element >= first && element < end && words[word] < drop.threshold) bits |= 1u << (element - first);
     }
   }
   return bits;
 }
 
-/// Whether every row starts with a new block of random words, so that each block belongs to one vector, and row numbers
-/// fit in 32 bits.
-inline bool rows_start_blocks(const cuda::DropPlan& drop, std::int64_t rows) {
+/// Whether every row starts with a new Philox block, so that each of them belongs to one vector, and row numbers fit in
+/// 32 bits.
+inline bool rows_start_philox_blocks(const cuda::DropPlan& drop, std::int64_t rows) {
   return !drop.scores && drop.width % 4 == 0 && drop.column0 % 4 == 0 && rows <= 0xFFFFFFFF && drop.batch <= 0xFFFFFFFF;
 }
 
-/// The values that the dropped elements of a row share, where rows_start_blocks().
+/// The values that the dropped elements of a row share, where rows_start_philox_blocks().
 struct DropRow {
   std::uint64_t first = 0; // number of the row's first element in its sample
   std::uint32_t sample = 0;
@@ -48,12 +48,12 @@ __device__ __forceinline__ DropRow drop_row(const cuda::DropPlan& drop, std::int
 template <class T>
 __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& drop, DropRow row, std::int64_t column) {
 #pragma unroll
-  for (int block = 0; block < kVec<T>; block += 4) {
-    const std::uint64_t element = row.first + static_cast<std::uint64_t>(column) + static_cast<unsigned>(block);
+  for (int philox_block = 0; philox_block < kVec<T>; philox_block += 4) {
+    const std::uint64_t element = row.first + static_cast<std::uint64_t>(column) + static_cast<unsigned>(philox_block);
     const PhiloxBlock words = philox_at(drop.key, element, drop.site, row.sample);
 #pragma unroll
     for (int word = 0; word < 4; ++word)
-      x.values[block + word] = words[word] < drop.threshold ? 0.0f : x.values[block + word] * drop.scale;
+      x.values[philox_block + word] = words[word] < drop.threshold ? 0.0f : x.values[philox_block + word] * drop.scale;
   }
 }
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
 /// returns it, rounded; reload() reads y again.
 template <class T>
 struct ResidualRows {
-  static constexpr int kLoaded = 2, kInFlight = 4, kMinBlocks = 3;
+  static constexpr int kLoaded = 2, kInFlight = 4, kMinBlocks = 3; // 80 registers a thread
   T* y;
   const T *x, *bias, *residual; // bias, residual: may be null
   cuda::DropPlan drop;
@@ -124,7 +124,7 @@ ResidualRows<T> residual_rows(const BiasDropoutAdd& args) {
 /// Whether rows can be processed in whole vectors: in memory, and in the numbers of their random words.
 template <class T>
 bool aligned_rows(const ResidualRows<T>& input, std::int64_t rows, std::initializer_list<const TensorView*> views) {
-  return aligned_rows<T>(input.n, views) && (!input.drops || rows_start_blocks(input.drop, rows));
+  return aligned_rows<T>(input.n, views) && (!input.drops || rows_start_philox_blocks(input.drop, rows));
 }
 
 } // namespace triax::kernels_fused

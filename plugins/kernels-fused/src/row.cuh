@@ -48,8 +48,8 @@ void dispatch_row_mapping(std::int64_t n, bool aligned, Body body) {
   body(RowMapping<kBlockSize, 0>{});
 }
 
-/// Calls body(row) for each row of the calling thread. In a separate function, what the body declares is new for each
-/// row: nvcc would carry the registers of a row from one iteration of a loop to the next.
+/// Calls body(row) for each row of the calling thread. Declare a row's arrays inside `body`: in front of the loop, they
+/// would be live from one row to the next, and nvcc would keep registers for them.
 template <class Mapping, class Body>
 __device__ __forceinline__ void for_each_row(std::int64_t rows, Body body) {
   constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
@@ -67,7 +67,7 @@ void launch_rows(cuda::LaunchSite site, const OpContext& context, std::int64_t r
                  const Args&... args) {
   if (rows == 0) return;
   constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  cuda::Launch(site, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
+  cuda::Launch(site, cuda::grid_of_blocks((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
 }
 
 /// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
@@ -78,7 +78,7 @@ __device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t column)
 
 /// Elements from one vector of a thread to its next.
 template <class T, class Mapping>
-inline constexpr int kStride = static_cast<int>(Mapping::kThreads) * kVec<T>;
+inline constexpr int kVecStride = static_cast<int>(Mapping::kThreads) * kVec<T>;
 
 /// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
 /// the registers.
@@ -124,21 +124,21 @@ __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use)
     decltype(load(begin)) loaded[kBatch]{};
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (Mapping::kFull || i * kStride<T, Mapping> < left) loaded[i] = load(begin + i * kStride<T, Mapping>);
+      if (Mapping::kFull || i * kVecStride<T, Mapping> < left) loaded[i] = load(begin + i * kVecStride<T, Mapping>);
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (Mapping::kFull || i * kStride<T, Mapping> < left)
-        use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kStride<T, Mapping>, kept_in_type(loaded[i]));
+      if (Mapping::kFull || i * kVecStride<T, Mapping> < left)
+        use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kVecStride<T, Mapping>, kept_in_type(loaded[i]));
     }
   };
   const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
   if constexpr (Mapping::kVecs > 0) {
 #pragma unroll
     for (int number = 0; number < Mapping::kVecs; number += kBatch)
-      load_then_use(number, first + number * kStride<T, Mapping>);
+      load_then_use(number, first + number * kVecStride<T, Mapping>);
   } else {
-    for (std::int64_t begin = first; begin < n; begin += kBatch * kStride<T, Mapping>) load_then_use(0, begin);
+    for (std::int64_t begin = first; begin < n; begin += kBatch * kVecStride<T, Mapping>) load_then_use(0, begin);
   }
 }
 
@@ -149,7 +149,7 @@ class RowRegisters {
   __device__ __forceinline__ void put(int number, const Vecs<T, kRows>& vecs) {
     if constexpr (Mapping::kVecs > 0) vecs_[number] = vecs;
   }
-  /// use(column, vecs) for each vector of the thread, in order: what was put, or load(column) if nothing is kept.
+  /// use(column, vecs) for each vector of the thread, in order: the kept vectors, or load(column) again.
   template <class Load, class Use>
   __device__ __forceinline__ void for_each(std::int64_t n, Load load, Use use) const {
     if constexpr (Mapping::kVecs > 0) {
@@ -157,8 +157,8 @@ class RowRegisters {
       const auto left = in_32_bits<Mapping>(n - first);
 #pragma unroll
       for (int number = 0; number < Mapping::kVecs; ++number) {
-        if (Mapping::kFull || number * kStride<T, Mapping> < left)
-          use(first + number * kStride<T, Mapping>, kept_in_type(vecs_[number]));
+        if (Mapping::kFull || number * kVecStride<T, Mapping> < left)
+          use(first + number * kVecStride<T, Mapping>, kept_in_type(vecs_[number]));
       }
     } else {
       for_each_vec<T, Mapping>(n, load,

@@ -61,11 +61,11 @@ void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& conte
     const FlatVecs<T> flat = flat_vecs<T>(args.x.elements(), {&args.x});
     const cuda::Parts parts = parts_of_squares<T>(flat.count);
     if (parts.count > 0) {
-      cuda::Launch(Op::sum_squares, cuda::grid_of_rows(parts.count), context)(
+      cuda::Launch(Op::sum_squares, cuda::grid_of_blocks(parts.count), context)(
           partial_sums_of_squares<T>, parts.count == 1 ? out : partials, args.x.as<const T>(), flat, parts);
     }
     if (parts.count != 1)
-      cuda::Launch(Op::sum_squares, cuda::grid_of_rows(1), context)(reduce_partials, out, partials, parts.count);
+      cuda::Launch(Op::sum_squares, cuda::grid_of_blocks(1), context)(reduce_partials, out, partials, parts.count);
   });
 }
 

@@ -106,11 +106,11 @@ template <class Config>
 void expect_in_padding() {
   const int padding = Config::kStride - Config::kHeadDim;
   std::set<int> statistics;
-  for (int query = 0; query < Config::kBlockN; ++query) {
+  for (int query = 0; query < Config::kStreamedRows; ++query) {
     for (const int k : {0, 1}) {
       const int at = Config::statistic(query, k),
                 stride = Config::kStride * static_cast<int>(sizeof(typename Config::T)) / 4;
-      EXPECT_TRUE(at % stride < 4 && at / stride < Config::kBlockN);
+      EXPECT_TRUE(at % stride < 4 && at / stride < Config::kStreamedRows);
       EXPECT_TRUE(statistics.insert(at).second);
     }
   }
@@ -143,9 +143,9 @@ TEST(AttentionPlan, TilesFitIntoSharedMemoryAndItsBanks) {
 TEST(AttentionPlan, SmallTilesHaveTheSameOrderOfSums) {
   const auto expect_same_order = []<class Small, class Large>(Small, Large) {
     EXPECT_EQ(Small::kHeadDim, Large::kHeadDim);
-    EXPECT_EQ(Small::kBlockN, Large::kBlockN);
+    EXPECT_EQ(Small::kStreamedRows, Large::kStreamedRows);
     EXPECT_EQ(Small::kPartDim, Large::kPartDim);
-    EXPECT_LE(Small::kBlockM, Large::kBlockM);
+    EXPECT_LE(Small::kResidentRows, Large::kResidentRows);
   };
   using Large = ConfigsFor<float, kMaxHeadDim>;
   expect_same_order(SmallConfigs::Forward{}, Large::Forward{});
@@ -163,7 +163,7 @@ TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
   EXPECT_FALSE(view(0, {2, 2, 2, 16}, {68, 32, 16, 1}).vec16) << "rows at 8 bytes";
   EXPECT_FALSE(view(0, {2, 2, 2, 12}, {64, 32, 16, 1}).vec16) << "a row ends within a vector";
   EXPECT_TRUE(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).vec16) << "of one sample, the stride is never used";
-  EXPECT_EQ(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).sample, 0);
+  EXPECT_EQ(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).sample_stride, 0);
   EXPECT_TRUE(view(2, {2, 2, 2, 5}, {66, 32, 16, 1}).vec2);
   EXPECT_FALSE(view(1, {2, 2, 2, 5}, {66, 32, 16, 1}).vec2);
   EXPECT_FALSE(view(2, {2, 2, 2, 5}, {65, 32, 16, 1}).vec2);

@@ -68,6 +68,7 @@ TEST_F(RuntimeSettingsDeathTest, InvalidOnesEndAProgramBeforeItRuns) {
               "^\\[gpu stand-in\\] TRIAX_GPU_MEMORY: ");
   EXPECT_EXIT(start_with("TRIAX_GPU_HOST", "avx"), ::testing::ExitedWithCode(2), "TRIAX_GPU_HOST: \"avx\" must be");
   EXPECT_EXIT(start_with("TRIAX_GPU_SHARED_MEMORY", "228K"), ::testing::ExitedWithCode(2), "a size from 48K to 227K");
+  EXPECT_EXIT(start_with("TRIAX_GPU_RDMA_WRITES", "1"), ::testing::ExitedWithCode(2), "must be ordered, flushed-by-w");
   EXPECT_EXIT(start_with("TRIAX_GPU_PRODUCTS", "0"), ::testing::ExitedWithCode(2), "must be computed or zero");
   EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0"), ::testing::ExitedWithCode(2), "must be a number of seconds");
   EXPECT_EXIT(start_with("TRIAX_GPU_NCCL_REPORT_S", "0.5"), ::testing::ExitedWithCode(0), "");
@@ -269,6 +270,54 @@ TEST_F(RuntimeSettingsDeathTest, ADriverCanLackWaitsForValues) {
         cudaDriverEntryPointQueryResult state{};
         cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000, cudaEnableDefault, &state);
         std::exit(require({found == nullptr, state == cudaDriverEntryPointSymbolNotFound}));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+// In the process of a death test: the ordering, the options to flush, and whether a wait with a flush is accepted.
+struct RdmaOfDevice {
+  int ordering = -1, options = -1;
+  CUresult result = CUDA_ERROR_UNKNOWN;
+};
+RdmaOfDevice rdma_of_device(const char* writes) {
+  setenv("TRIAX_GPU_RDMA_WRITES", writes, 1);
+  RdmaOfDevice rdma;
+  cudaDeviceGetAttribute(&rdma.ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, 0);
+  cudaDeviceGetAttribute(&rdma.options, cudaDevAttrGPUDirectRDMAFlushWritesOptions, 0);
+  void *found = nullptr, *pinned = nullptr;
+  cudaDriverEntryPointQueryResult state{};
+  cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000, cudaEnableDefault, &state);
+  cudaHostAlloc(&pinned, sizeof(std::uint32_t), cudaHostAllocDefault);
+  *static_cast<std::uint32_t*>(pinned) = 1;
+  rdma.result = reinterpret_cast<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>(found)(
+      nullptr, reinterpret_cast<CUdeviceptr>(pinned), 1, CU_STREAM_WAIT_VALUE_GEQ | CU_STREAM_WAIT_VALUE_FLUSH);
+  return rdma;
+}
+
+TEST_F(RuntimeSettingsDeathTest, WritesOfNetworkCardsAreOrderedOrFlushed) {
+  EXPECT_EXIT(
+      {
+        const RdmaOfDevice rdma = rdma_of_device("ordered");
+        std::exit(
+            require({rdma.ordering == cudaGPUDirectRDMAWritesOrderingOwner,
+                     rdma.options == cudaFlushGPUDirectRDMAWritesOptionHost, rdma.result == CUDA_ERROR_NOT_SUPPORTED}));
+      },
+      ::testing::ExitedWithCode(0), "CU_STREAM_WAIT_VALUE_FLUSH needs a device whose waits flush");
+  EXPECT_EXIT(
+      {
+        const RdmaOfDevice rdma = rdma_of_device("flushed-by-waits");
+        std::exit(require(
+            {rdma.ordering == cudaGPUDirectRDMAWritesOrderingNone,
+             rdma.options == (cudaFlushGPUDirectRDMAWritesOptionHost | cudaFlushGPUDirectRDMAWritesOptionMemOps),
+             rdma.result == CUDA_SUCCESS, cudaDeviceSynchronize() == cudaSuccess}));
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        const RdmaOfDevice rdma = rdma_of_device("flushed-by-host");
+        std::exit(
+            require({rdma.ordering == cudaGPUDirectRDMAWritesOrderingNone,
+                     rdma.options == cudaFlushGPUDirectRDMAWritesOptionHost, rdma.result == CUDA_ERROR_NOT_SUPPORTED}));
       },
       ::testing::ExitedWithCode(0), "");
 }

@@ -35,7 +35,6 @@ Queries queries_of(const TensorView& x) {
   return {x.size(0) * x.size(1) * x.size(2), x.size(2), x.size(0)};
 }
 
-constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr int kWarpSize = 32;
 
 /// One warp per query of a head.
@@ -50,7 +49,7 @@ __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const 
     const T* y = o.row(queries.position(i), queries.sample(i), queries.head(i));
     float sum = 0;
     for (std::int64_t j = lane; j < d; j += kWarpSize) sum += value_of(x[j]) * value_of(y[j]);
-    for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
+    for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kFullMask, sum, distance);
     if (lane == 0) delta[i] = sum;
   }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and maxima over the threads of a block, in an order that never changes.
 //
-// All threads of a block of kThreads call these together, and all get the result. Inside a warp the halves swap and add
-// (each pair adds the same two numbers, so all lanes hold the same bits); the warps' results are added in their order.
+// All threads of a block of kBlockSize call these together, and all get the result. Inside a warp the halves swap and
+// add (each pair adds the same two numbers, so all lanes hold the same bits); the warps' results are added in their
+// order.
 #pragma once
 
 #include "triax/cuda/launch.hpp"
@@ -21,9 +22,9 @@ struct Larger {
 
 template <class T, class Op>
 __device__ T block_reduce(T value, Op op) {
-  constexpr unsigned kWarps = kThreads / 32;
+  constexpr unsigned kWarps = kBlockSize / 32;
   __shared__ T of_warp[kWarps];
-  for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(kFullMask, value, distance));
   __syncthreads(); // the call before may still be reading
   if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
   __syncthreads();

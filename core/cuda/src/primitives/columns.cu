@@ -9,7 +9,7 @@ namespace triax::cuda {
 namespace {
 
 constexpr unsigned kColumns = 32;                      // of a block: one load of a warp
-constexpr unsigned kWarps = kThreads / kColumns;       // rows that a block takes at a time
+constexpr unsigned kWarps = kBlockSize / kColumns;     // rows that a block takes at a time
 constexpr std::int64_t kMinRows = 64, kMaxParts = 128; // a part's rows; parts
 
 Parts parts_of_rows(std::int64_t rows) {
@@ -84,7 +84,7 @@ template <class Term>
 void launch_sums(Op op, float* first, float* second, const Term& term, std::int64_t rows, std::int64_t n,
                  const OpContext& context) {
   const Parts parts = parts_of_rows(rows);
-  const Launch launch(op, grid_of_rows((n + kColumns - 1) / kColumns * parts.count), context);
+  const Launch launch(op, grid_of_blocks((n + kColumns - 1) / kColumns * parts.count), context);
   launch(partial_sums<Term>, first, second, term, rows, n, parts);
 }
 

@@ -46,7 +46,7 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
 /// One block. All threads load squares into shared memory; thread 0 adds them in the order of `order`.
 __global__ void control_step(const double* squares, const std::int32_t* order, std::int64_t count, const double* losses,
                              std::int64_t samples, StepScalars* scalars, double clip_grad, LossScaling scaling) {
-  __shared__ double loaded[kThreads];
+  __shared__ double loaded[kBlockSize];
   double sum = 0;
   for (std::int64_t begin = 0; begin < count; begin += blockDim.x) {
     const std::int64_t i = begin + threadIdx.x;

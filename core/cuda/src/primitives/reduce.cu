@@ -58,7 +58,7 @@ void launch_sum(Op op, To* to, const Term& term, std::int64_t count, bool added,
   const Parts parts = parts_of_elements(count);
   auto* partials = reinterpret_cast<Sum*>(context.scratch.data());
   if (parts.count > 0) {
-    const Launch launch(op, grid_of_rows(parts.count), context);
+    const Launch launch(op, grid_of_blocks(parts.count), context);
     launch(partial_sums<Term>, partials, term, count, parts);
   }
   const Launch launch(op, Grid{}, context);

@@ -21,29 +21,29 @@ __global__ void embedding_forward(T* y, const T* table, const std::int32_t* toke
   }
 }
 
-/// One block per position and kThreads columns of that token's row of dtable. For a repeated token, the block
+/// One block per position and kBlockSize columns of that token's row of dtable. For a repeated token, the block
 /// of its first occurrence adds all occurrences in order, so the summation order is fixed and no two blocks write the
 /// same element.
 template <class To, class T>
 __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
                          std::int64_t h, std::int64_t positions) {
-  constexpr unsigned kWarps = kThreads / 32;
-  __shared__ unsigned found[kWarps]; // a bit for each of the next kThreads positions
-  const std::int64_t tiles = (h + kThreads - 1) / kThreads;
+  constexpr unsigned kWarps = kBlockSize / 32;
+  __shared__ unsigned found[kWarps]; // a bit for each of the next kBlockSize positions
+  const std::int64_t tiles = (h + kBlockSize - 1) / kBlockSize;
   for (std::int64_t item = blockIdx.x; item < positions * tiles; item += gridDim.x) {
-    const std::int64_t position = item / tiles, column = item % tiles * kThreads + threadIdx.x;
+    const std::int64_t position = item / tiles, column = item % tiles * kBlockSize + threadIdx.x;
     const std::int32_t token = tokens[position];
     const std::int64_t row = token - begin;
     if (row < 0 || row >= valid) continue;
     bool before = false;
-    for (std::int64_t other = threadIdx.x; other < position && !before; other += kThreads)
+    for (std::int64_t other = threadIdx.x; other < position && !before; other += kBlockSize)
       before = tokens[other] == token;
     if (__syncthreads_or(before)) continue;
 
     float sum = column < h ? value_of(dtable[row * h + column]) : 0.0f;
-    for (std::int64_t from = position; from < positions; from += kThreads) {
+    for (std::int64_t from = position; from < positions; from += kBlockSize) {
       const std::int64_t other = from + threadIdx.x;
-      const unsigned here = __ballot_sync(0xFFFFFFFFu, other < positions && tokens[other] == token);
+      const unsigned here = __ballot_sync(kFullMask, other < positions && tokens[other] == token);
       __syncthreads(); // found is still being read
       if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = here;
       __syncthreads();
@@ -96,22 +96,22 @@ __global__ void sum_exponentials(float* row_sum, float* row_target, const T* log
   }
 }
 
-/// One block per sample: the threads compute kThreads terms in parallel; thread 0 adds them in row order. Rows are
+/// One block per sample: the threads compute kBlockSize terms in parallel; thread 0 adds them in row order. Rows are
 /// [positions, samples].
 __global__ void sum_losses(double* loss_out, const float* row_sum, const float* row_target, std::int64_t rows,
                            std::int64_t samples) {
-  __shared__ double terms[kThreads];
+  __shared__ double terms[kBlockSize];
   for (std::int64_t sample = blockIdx.x; sample < samples; sample += gridDim.x) {
     const std::int64_t positions = rows / samples;
     double loss = 0;
-    for (std::int64_t from = 0; from < positions; from += kThreads) {
+    for (std::int64_t from = 0; from < positions; from += kBlockSize) {
       const std::int64_t position = from + threadIdx.x, row = position * samples + sample;
       __syncthreads(); // the terms before may still be read
       if (position < positions)
         terms[threadIdx.x] = log(static_cast<double>(row_sum[row])) - static_cast<double>(row_target[row]);
       __syncthreads();
       if (threadIdx.x != 0) continue;
-      for (std::int64_t i = 0; i < kThreads && from + i < positions; ++i) loss += terms[i];
+      for (std::int64_t i = 0; i < kBlockSize && from + i < positions; ++i) loss += terms[i];
     }
     if (threadIdx.x == 0) loss_out[sample] = loss;
   }
@@ -147,7 +147,7 @@ void Primitives::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
 void Primitives::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
   const std::int64_t positions = rows_of(args.dy), h = args.dy.size(-1);
   if (positions == 0) return;
-  const Launch launch(Op::embed_bwd, grid_of_rows(positions * ((h + kThreads - 1) / kThreads)), context);
+  const Launch launch(Op::embed_bwd, grid_of_blocks(positions * ((h + kBlockSize - 1) / kBlockSize)), context);
   by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
     launch(add_rows<To, T>, args.dtable.as<To>(), args.dy.as<const T>(), args.tokens.as<const std::int32_t>(),
            args.begin, args.valid, h, positions);
@@ -171,7 +171,7 @@ void Primitives::do_xent_sums(const XentSums& args, const OpContext& context) {
 void Primitives::do_xent_loss(const XentLoss& args, const OpContext& context) {
   const std::int64_t samples = args.loss.elements();
   if (samples == 0) return;
-  const Launch launch(Op::xent_loss, grid_of_rows(samples), context);
+  const Launch launch(Op::xent_loss, grid_of_blocks(samples), context);
   launch(sum_losses, args.loss.as<double>(), args.sum_exp.as<const float>(), args.target_logit.as<const float>(),
          args.sum_exp.elements(), samples);
 }

@@ -20,6 +20,17 @@ void require_device(int number) {
                                               std::to_string(device_count()) + " (TRIAX_GPU_DEVICES)");
 }
 
+int rdma_ordering() {
+  return settings().rdma_writes == RdmaWrites::kOrdered ? cudaGPUDirectRDMAWritesOrderingOwner
+                                                        : cudaGPUDirectRDMAWritesOrderingNone;
+}
+
+unsigned rdma_flush_options() {
+  unsigned options = cudaFlushGPUDirectRDMAWritesOptionHost;
+  if (settings().rdma_writes == RdmaWrites::kFlushedByWaits) options |= cudaFlushGPUDirectRDMAWritesOptionMemOps;
+  return options;
+}
+
 void fill_properties(cudaDeviceProp& p, int number) {
   require_device(number);
   p = {};
@@ -45,6 +56,9 @@ void fill_properties(cudaDeviceProp& p, int number) {
   p.unifiedAddressing = p.canMapHostMemory = p.concurrentKernels = 1;
   p.asyncEngineCount = 2;
   p.pciBusID = number;
+  p.gpuDirectRDMASupported = 1;
+  p.gpuDirectRDMAWritesOrdering = rdma_ordering();
+  p.gpuDirectRDMAFlushWritesOptions = rdma_flush_options();
 }
 
 int attribute_of(cudaDeviceAttr attribute) {
@@ -65,6 +79,12 @@ int attribute_of(cudaDeviceAttr attribute) {
       return kMajor;
     case cudaDevAttrComputeCapabilityMinor:
       return kMinor;
+    case cudaDevAttrGPUDirectRDMASupported:
+      return 1;
+    case cudaDevAttrGPUDirectRDMAWritesOrdering:
+      return rdma_ordering();
+    case cudaDevAttrGPUDirectRDMAFlushWritesOptions:
+      return static_cast<int>(rdma_flush_options());
     default:
       throw CallError(cudaErrorNotSupported,
                       "the stand-in does not know device attribute " + std::to_string(attribute));

@@ -53,8 +53,14 @@ CUresult result_of(cudaError_t error) {
 
 CUresult wait_value(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned flags) {
   return result_of(call("cuStreamWaitValue32", Check::kSticky, [&] {
-    if (flags > CU_STREAM_WAIT_VALUE_NOR) {
+    const unsigned condition = flags & ~static_cast<unsigned>(CU_STREAM_WAIT_VALUE_FLUSH);
+    const bool flushes = condition != flags;
+    if (condition > CU_STREAM_WAIT_VALUE_NOR) {
       throw CallError(cudaErrorNotSupported, "the stand-in does not know flags " + std::to_string(flags));
+    }
+    if (flushes && settings().rdma_writes != RdmaWrites::kFlushedByWaits) {
+      throw CallError(cudaErrorNotSupported,
+                      "CU_STREAM_WAIT_VALUE_FLUSH needs a device whose waits flush (TRIAX_GPU_RDMA_WRITES)");
     }
     if (address % sizeof(std::uint32_t) != 0) {
       throw CallError(cudaErrorInvalidValue, "the address is not a multiple of 4");
@@ -66,7 +72,11 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, cuuint32_t value, unsi
     } catch (const StreamError& e) {
       throw CallError(cudaErrorInvalidValue, e.what());
     }
-    submit(*stream, wait_for_value(device, address, value, flags));
+    if (settings().log) {
+      report("GPU " + std::to_string(device) + ", " + stream->name() + ": waits for a value" +
+             (flushes ? ", then flushes writes of network cards" : ""));
+    }
+    submit(*stream, wait_for_value(device, address, value, condition));
   }));
 }
 

@@ -34,6 +34,13 @@ bool parse_products(std::string_view text) {
   throw std::invalid_argument("\"" + std::string(text) + "\" must be computed or zero");
 }
 
+RdmaWrites parse_rdma_writes(std::string_view text) {
+  if (text == "ordered") return RdmaWrites::kOrdered;
+  if (text == "flushed-by-waits") return RdmaWrites::kFlushedByWaits;
+  if (text == "flushed-by-host") return RdmaWrites::kFlushedByHost;
+  throw std::invalid_argument("\"" + std::string(text) + "\" must be ordered, flushed-by-waits or flushed-by-host");
+}
+
 // From the default of each GPU, 48 KiB, to the most that one has (compute capability 9.0).
 std::size_t parse_shared_bytes(std::string_view text) {
   const std::size_t bytes = parse_bytes(text);
@@ -75,6 +82,7 @@ Settings read_all() {
   read("TRIAX_GPU_FAIL", [&](auto text) { s.failures = parse_failures(text); });
   read("TRIAX_GPU_LOG", [&](auto text) { s.log = parse_switch(text); });
   read("TRIAX_GPU_WAIT_VALUES", [&](auto text) { s.wait_values = parse_switch(text); });
+  read("TRIAX_GPU_RDMA_WRITES", [&](auto text) { s.rdma_writes = parse_rdma_writes(text); });
   read("TRIAX_GPU_COUNTS", [&](auto text) { s.counts = parse_switch(text); });
   read("TRIAX_GPU_PROFILE", [&](auto text) { s.profile_file = text; });
   read("TRIAX_GPU_PRODUCTS", [&](auto text) { s.zero_products = parse_products(text); });

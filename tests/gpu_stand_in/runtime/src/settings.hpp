@@ -18,14 +18,22 @@ struct PlannedFailure {
   std::optional<int> device;
 };
 
+// How work of a GPU gets to see what a network card wrote into its memory (GPUDirect RDMA).
+enum class RdmaWrites {
+  kOrdered,        // work that runs later sees it
+  kFlushedByWaits, // after a wait with CU_STREAM_WAIT_VALUE_FLUSH
+  kFlushedByHost,  // after a flush by the host, or if the work is enqueued later
+};
+
 struct Settings {
   int devices = 1;
   std::size_t memory_bytes = std::size_t{8} << 30;   // of each device
   std::size_t shared_bytes = std::size_t{163} << 10; // that a block may have with cudaFuncSetAttribute
   std::uint64_t seed = 0;
   std::vector<PlannedFailure> failures;
-  bool log = false;           // each launch and copy
-  bool wait_values = true;    // cuStreamWaitValue32 is there
+  bool log = false;        // each launch and copy
+  bool wait_values = true; // cuStreamWaitValue32 is there
+  RdmaWrites rdma_writes = RdmaWrites::kOrdered;
   bool counts = false;        // print totals at exit
   std::string profile_file;   // counts of each kernel at exit, as lines of JSON
   bool zero_products = false; // products write zeros

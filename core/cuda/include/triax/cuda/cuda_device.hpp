@@ -16,8 +16,11 @@
 //
 // Waiting for the host: if a stream has to wait for host work (a host event, a host task), the device enqueues a stream
 // memory operation (cuStreamWaitValue32): the GPU waits for a number in pinned memory, which the progress loop writes.
-// If the device or its driver does not support these operations, or CUDA_LAUNCH_BLOCKING is set, launch_stream()
-// instead runs the progress loop until the host work is done, and later work is enqueued after that.
+// launch_stream() instead runs the progress loop until the host work is done, and later work is enqueued after that, if
+// one of these is true: the device or its driver does not support these operations, or does not order or flush writes
+// of network cards into its memory; CUDA_LAUNCH_BLOCKING is set; or the device has more streams than hardware queues
+// (CUDA_DEVICE_MAX_CONNECTIONS, by default 8, of which two are left to libraries), whose streams would wait for each
+// other.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -13,27 +13,28 @@
 
 namespace triax::cuda {
 
-inline constexpr unsigned kThreads = 256;       // of a block of these grids
-inline constexpr unsigned kMaxBlocks = 1 << 16; // of a grid: more than any GPU runs at once
+inline constexpr unsigned kBlockSize = 256;        // threads of a block of these grids
+inline constexpr unsigned kMaxBlocks = 1 << 16;    // of a grid: more than any GPU runs at once
+inline constexpr unsigned kFullMask = 0xFFFFFFFFu; // all lanes of a warp
 
 /// A one-dimensional grid.
 struct Grid {
-  unsigned blocks = 1, threads = kThreads;
+  unsigned blocks = 1, threads = kBlockSize;
   std::size_t shared_bytes = 0; // dynamic shared memory of a block
 };
 
 /// One thread per element, up to the largest grid. Launch no kernel if `count` is 0.
 TRIAX_HD constexpr Grid grid_of_elements(std::int64_t count) {
-  const std::int64_t blocks = count / kThreads + (count % kThreads != 0 ? 1 : 0);
-  return {static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks), kThreads};
+  const std::int64_t blocks = count / kBlockSize + (count % kBlockSize != 0 ? 1 : 0);
+  return {static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks), kBlockSize};
 }
 
-/// One block per row, up to the largest grid. Launch no kernel if `count` is 0.
-TRIAX_HD constexpr Grid grid_of_rows(std::int64_t count) {
-  return {static_cast<unsigned>(count < kMaxBlocks ? count : kMaxBlocks), kThreads};
+/// One block per item, up to the largest grid. Launch no kernel if `count` is 0.
+TRIAX_HD constexpr Grid grid_of_blocks(std::int64_t count) {
+  return {static_cast<unsigned>(count < kMaxBlocks ? count : kMaxBlocks), kBlockSize};
 }
 
-/// Elements (or rows) of one thread, or one block: first, first + step, ...
+/// Elements (or items) of one thread, or one block: first, first + step, ...
 struct GridStride {
   std::int64_t first, step;
 };

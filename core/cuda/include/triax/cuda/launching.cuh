@@ -12,6 +12,7 @@
 #pragma once
 
 #include <source_location>
+#include <string_view>
 
 #include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/cuda_device.hpp"
@@ -21,10 +22,11 @@
 
 namespace triax::cuda {
 
-/// The operation of a launch, and the caller's file and line, for errors. An Op converts to it.
+/// The name of a launch, and the caller's file and line, for errors. An Op, and a string literal, convert to it.
 struct LaunchSite {
-  LaunchSite(Op of, std::source_location at = std::source_location::current()) : op(of), where(at) {}
-  Op op;
+  LaunchSite(Op op, std::source_location at = std::source_location::current()) : kernel(name_of(op)), where(at) {}
+  LaunchSite(const char* name, std::source_location at = std::source_location::current()) : kernel(name), where(at) {}
+  std::string_view kernel;
   std::source_location where;
 };
 
@@ -36,7 +38,7 @@ class Launch {
 
   template <class... Parameters, class... Args>
   void operator()(void (*kernel)(Parameters...), const Args&... args) const {
-    check_launch(name_of(site_.op), launch_kernel(kernel, grid_, stream_, args...), site_.where);
+    check_launch(site_.kernel, launch_kernel(kernel, grid_, stream_, args...), site_.where);
   }
 
  private:
@@ -59,7 +61,7 @@ template <class Body>
 void over_rows(LaunchSite site, const TensorView& view, const OpContext& context, Body body) {
   const std::int64_t rows = rows_of(view);
   if (rows == 0) return;
-  const Launch launch(site, grid_of_rows(rows), context);
+  const Launch launch(site, grid_of_blocks(rows), context);
   by_type(view.dtype(), [&](auto zero) { body(zero, launch, rows); });
 }
 

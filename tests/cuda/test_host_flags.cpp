@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// When streams wait for flags of the host, and when the host delays launches instead: hardware queues that streams
+// share, and writes of network cards that the GPU does not order.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "gpu.hpp"
+#include "support/gpu_stand_in.hpp"
+
+namespace triax::cuda {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kWaits = "by stream memory operations";
+
+/// Sets an environment variable, or unsets it, until the end of its scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// Whether work can be enqueued behind a wait for the host that has not ended. Else the host must end it first.
+bool enqueues_behind_the_host(Device& device, Stream& stream) {
+  HostEvent event;
+  stream.wait(event.arm());
+  device.set_default_timeout(0.02);
+  bool enqueued = true;
+  try {
+    launch_stream(stream);
+  } catch (const Error&) {
+    enqueued = false;
+  }
+  device.set_default_timeout(60);
+  event.fire();
+  stream.ready();
+  return enqueued;
+}
+
+/// A device of a process in which the GPU has so many hardware queues.
+std::unique_ptr<Device> device_with_queues(const char* queues) {
+  const Variable connections("CUDA_DEVICE_MAX_CONNECTIONS", queues);
+  return make_device({});
+}
+
+class HostFlags : public Gpu {
+ protected:
+  void SetUp() override {
+    Gpu::SetUp();
+    if (IsSkipped()) return;
+    if (device_with_queues("32")->description().find(kWaits) == std::string::npos)
+      GTEST_SKIP() << device->description();
+  }
+};
+using HostFlagsDeathTest = Gpu; // its processes may have no flags
+
+TEST_F(HostFlags, AreNotWaitedForByStreamsThatShareAQueue) {
+  const auto with_default = device_with_queues(nullptr); // 8, two of them for libraries
+  EXPECT_THAT(with_default->description(), HasSubstr("by stream memory operations (up to 6 streams)"));
+  std::vector<std::unique_ptr<Stream>> streams;
+  while (streams.size() < 6) {
+    streams.push_back(with_default->make_stream("one more"));
+    EXPECT_TRUE(enqueues_behind_the_host(*with_default, *streams.back())) << streams.size();
+  }
+  while (streams.size() < 9) {
+    streams.push_back(with_default->make_stream("one too many"));
+    EXPECT_FALSE(enqueues_behind_the_host(*with_default, *streams.back())) << streams.size();
+    EXPECT_FALSE(enqueues_behind_the_host(*with_default, *streams.front())) << "it may share a queue with others";
+  }
+  streams.resize(6);
+  EXPECT_TRUE(enqueues_behind_the_host(*with_default, *streams.front()));
+}
+
+TEST_F(HostFlags, AreForAsManyStreamsAsThereAreQueues) {
+  for (const char* one_or_two : {"1", "2"}) {
+    const auto few = device_with_queues(one_or_two);
+    EXPECT_THAT(few->description(), Not(HasSubstr(kWaits))) << one_or_two;
+    EXPECT_FALSE(enqueues_behind_the_host(*few, *few->make_stream("only"))) << one_or_two;
+  }
+  const auto most = device_with_queues("32");
+  std::vector<std::unique_ptr<Stream>> streams;
+  while (streams.size() < 30) streams.push_back(most->make_stream("one more"));
+  EXPECT_TRUE(enqueues_behind_the_host(*most, *streams.back()));
+  for (const char* invalid : {"", "0", "many", "33"}) {
+    EXPECT_THAT(device_with_queues(invalid)->description(), HasSubstr("(up to 6 streams)")) << invalid;
+  }
+}
+
+/// In the process of a death test, whose GPU has the variables of its parent: prints how its streams wait, and waits.
+[[noreturn]] void print_waits(Device& device) {
+  std::fprintf(stderr, "%s\n", device.description().c_str());
+  const auto stream = device.make_stream("other");
+  std::fprintf(stderr, "%s\n", enqueues_behind_the_host(device, *stream) ? "enqueues" : "does not enqueue");
+  std::exit(0);
+}
+
+TEST_F(HostFlagsDeathTest, SeeWritesOfNetworkCards) {
+  if (!test::is_gpu_stand_in(*device)) GTEST_SKIP() << "the order of writes is that of this GPU";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a new process, because the stand-in reads variables once
+  const Variable log("TRIAX_GPU_LOG", "1"), connections("CUDA_DEVICE_MAX_CONNECTIONS", nullptr);
+  const auto expect = [this](const char* writes, const std::string& printed) {
+    const Variable rdma("TRIAX_GPU_RDMA_WRITES", writes);
+    EXPECT_EXIT(print_waits(*device), testing::ExitedWithCode(0), printed);
+  };
+  expect("ordered", "waits for a value\nenqueues");
+  expect("flushed-by-waits", "waits for a value, then flushes writes of network cards\nenqueues");
+  expect("flushed-by-host", "the host delays launches\ndoes not enqueue");
+}
+
+} // namespace
+} // namespace triax::cuda
