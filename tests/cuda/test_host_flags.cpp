@@ -113,6 +113,7 @@ TEST_F(HostFlagsDeathTest, SeeWritesOfNetworkCards) {
   if (!test::is_gpu_stand_in(*device)) GTEST_SKIP() << "the order of writes is that of this GPU";
   testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a new process, because the stand-in reads variables once
   const Variable log("TRIAX_GPU_LOG", "1"), connections("CUDA_DEVICE_MAX_CONNECTIONS", nullptr);
+  const Variable wait_values("TRIAX_GPU_WAIT_VALUES", nullptr);
   const auto expect = [this](const char* writes, const std::string& printed) {
     const Variable rdma("TRIAX_GPU_RDMA_WRITES", writes);
     EXPECT_EXIT(print_waits(*device), testing::ExitedWithCode(0), printed);
