@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernel_sizes.hpp"
 
@@ -71,12 +70,9 @@ template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op) {
 #pragma unroll
   for (unsigned distance = kWarpSize / 2; distance > 0; distance /= 2) value = op(value, shuffle_xor(value, distance));
-  if constexpr (std::is_same_v<Op, Sum>) {
-    return value; // a + b and b + a have the same bits, and so all lanes
-  } else {
-    // Max of 0 and -0 depends on their order. So does MergeExpSums: nvcc contracts one of its products into an fma.
-    return broadcast_lane0(value);
-  }
+  // op(a, b) and op(b, a) may differ in bits: Max of 0 and -0, and MergeExpSums, of whose products nvcc contracts one
+  // into an fma. Sums do not.
+  return broadcast_lane0(value);
 }
 
 /// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
