@@ -16,11 +16,11 @@ namespace triax::app {
 namespace {
 
 /// Names that a user may mean: those of the program, and those of the GPU stand-in (docs/gpu.md).
-constexpr const char* kMeant[] = {"TRIAX_JOB_TOKEN",         "TRIAX_PLUGIN_PATH",       "TRIAX_GPU_COUNTS",
-                                  "TRIAX_GPU_DEVICES",       "TRIAX_GPU_FAIL",          "TRIAX_GPU_HOST",
-                                  "TRIAX_GPU_LOG",           "TRIAX_GPU_MEMORY",        "TRIAX_GPU_PRODUCTS",
-                                  "TRIAX_GPU_PROFILE",       "TRIAX_GPU_NCCL_REPORT_S", "TRIAX_GPU_SEED",
-                                  "TRIAX_GPU_SHARED_MEMORY", "TRIAX_GPU_THREADS",       "TRIAX_GPU_WAIT_VALUES"};
+constexpr const char* kMeant[] = {
+    "TRIAX_JOB_TOKEN",       "TRIAX_PLUGIN_PATH",       "TRIAX_GPU_COUNTS",        "TRIAX_GPU_DEVICES",
+    "TRIAX_GPU_FAIL",        "TRIAX_GPU_HOST",          "TRIAX_GPU_LOG",           "TRIAX_GPU_MEMORY",
+    "TRIAX_GPU_PRODUCTS",    "TRIAX_GPU_PROFILE",       "TRIAX_GPU_NCCL_REPORT_S", "TRIAX_GPU_SEED",
+    "TRIAX_GPU_RDMA_WRITES", "TRIAX_GPU_SHARED_MEMORY", "TRIAX_GPU_THREADS",       "TRIAX_GPU_WAIT_VALUES"};
 
 /// Variables of scripts and tests, which the programs that they start inherit.
 bool is_of_scripts(std::string_view name) {
