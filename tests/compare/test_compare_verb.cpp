@@ -152,8 +152,7 @@ TEST_F(Compare, SidesMayBeStartedAgainForEachTurn) {
   EXPECT_TRUE(out["losses"]["bit_equal"]);
   EXPECT_EQ(out["losses"]["steps"], 3 + out["measured_steps_per_turn"].get<int>() + 2) << "which each start repeats";
   EXPECT_EQ(out["a"]["turns"].size(), 8u);
-  EXPECT_TRUE(std::filesystem::exists(work_ / "runs/run-compare/b/start-9/metrics.jsonl"))
-      << "warm-up and eight turns";
+  EXPECT_TRUE(std::filesystem::exists(work_ / "runs/run-compare/b/start-9/metrics.jsonl")) << "warm-up and eight turns";
 }
 
 TEST_F(Compare, DifferentModelsAreComparedByTheirTimesOnly) {

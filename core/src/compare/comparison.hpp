@@ -60,8 +60,8 @@ struct SideResult {
 struct Compared {
   SideResult a, b;
   std::int64_t steps_per_turn = 0; // measured
-  std::int64_t steps_wanted = 0;    // in turns of Plan::turn_ms; more than steps_per_turn if train.steps is too small
-  std::vector<Round> rounds;        // step times in ms; fewer than planned if the comparison was stopped
+  std::int64_t steps_wanted = 0;   // in turns of Plan::turn_ms; more than steps_per_turn if train.steps is too small
+  std::vector<Round> rounds;       // step times in ms; fewer than planned if the comparison was stopped
   Ratio step_time;
   Agreement losses, grad_norms;
 };
