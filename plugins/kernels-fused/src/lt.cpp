@@ -127,8 +127,8 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
   if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
   // Aligned to 16 bytes and not to 32, so that the heuristic assumes no more.
-  alignas(32) static std::byte placeholder[32];
-  set_pointers(plan.product, shape, placeholder + 16, placeholder + 16);
+  alignas(32) static std::byte sample[32];
+  set_pointers(plan.product, shape, sample + 16, sample + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
   plan.b = layout(shape.in, shape.ldb(), shape.transpose_b ? shape.k : shape.n);
   plan.d = layout(shape.out, shape.m, shape.n);
