@@ -132,6 +132,8 @@ The result, without its figures:
   gradient norms: bit-equal in 27 steps
    A pipeline comm-local 14 # kB
    B pipeline comm-local 14 # kB
+  $ grep -cE '^note: train.steps = [0-9]+ allows 1 measured steps per turn; --turn-ms 200 needs [0-9]+$' out.txt
+  1
   $ tail -1 out.txt | grep -cE '^(No difference shown: a step of B takes|B is (faster|slower): its step takes) .* 4 rounds\)'
   1
   $ python3 "$SOURCE/tests/page/check-page" compare.html
