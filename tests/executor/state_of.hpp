@@ -42,7 +42,10 @@ class SampleRank {
     state = std::make_unique<executor::RankState>(request, training, evaluation);
   }
 
-  void allocate(std::uint64_t seed = 1) { state->allocate(*device, *stream, {}, seed, 1); }
+  void allocate(std::uint64_t seed = 1) {
+    state->allocate(*device, *stream, {});
+    state->draw_weights(*device, *stream, seed, 1);
+  }
 
   /// Runs every F, B, I and W of a program through the stages; model.notes records the calls.
   void walk(const schedule::Program& program) {

@@ -92,8 +92,10 @@ TEST_F(Evaluated, InSixteenBitsTheLossIsThatOfTraining) {
   for (const char* precision : {"\"bf16\"", "\"fp16\""}) {
     fs::remove_all(run_.folder() / "run");
     run_.keys["train.precision"] = precision;
-    const double trained = this->trained({1, 2, 1});
-    EXPECT_EQ(loss({2, 2, 1}), trained) << precision;
+    const double trained = this->trained({1, 1, 2});
+    EXPECT_EQ(loss({2, 1, 2}), trained) << precision;
+    for (const char* shard : {"\"states\"", "\"parameters\""})
+      EXPECT_EQ(loss({1, 1, 2, {{"optimizer.shard", shard}}}), trained) << precision << ' ' << shard;
   }
 }
 
@@ -105,8 +107,9 @@ TEST_F(Evaluated, TheOptimizerDoesNotMatter) {
   EXPECT_EQ(loss({1, 1, 2}), trained);
   fs::resize_file(checkpoint("run", 3) / "weights-00001.safetensors", 100);
   // One rank verifies the file while the other reads it: the first error ends both.
-  EXPECT_THAT(evaluate({1, 1, 2}), testing::Contains(testing::ContainsRegex(
-                                       "weights-00001.safetensors: (has 100 bytes, expected 10240|its header would have )")));
+  EXPECT_THAT(evaluate({1, 1, 2}),
+              testing::Contains(testing::ContainsRegex(
+                  "weights-00001.safetensors: (has 100 bytes, expected 10240|its header would have )")));
 }
 
 /// The last batch is not full: its first samples count.
@@ -143,7 +146,7 @@ TEST_F(Evaluated, NothingIsWritten) {
   EXPECT_EQ(listing(), before);
 }
 
-/// Neither the state of the optimizer nor what a backward reads.
+/// Neither gradients, nor the state of the optimizer, nor what a backward reads.
 TEST_F(Evaluated, NeedsLessMemoryThanTraining) {
   test::prepare_text(run_, std::string(400, 'a'));
   config::RunConfig config = this->config({2, 2, 1}, 0);
@@ -160,6 +163,8 @@ TEST_F(Evaluated, NeedsLessMemoryThanTraining) {
   const auto evaluates = memory();
   EXPECT_EQ(evaluates.at("weights"), trains.at("weights"));
   EXPECT_EQ(evaluates.at("optimizer state"), 0u);
+  EXPECT_GT(trains.at("gradients"), 0u);
+  EXPECT_EQ(evaluates.at("gradients"), 0u);
   EXPECT_LT(2 * evaluates.at("activations"), trains.at("activations"));
 }
 

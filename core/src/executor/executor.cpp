@@ -34,10 +34,11 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     recorder_ = find_extension<Recorder>(parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
   }
-  if (parts_.training.has(Kind::opt_step))
+  if (parts_.training.has(Kind::opt_step)) {
     call_plugin("prepare", typeid(parts_.optimizer), [&] { parts_.optimizer.prepare(parts_.state.shards()); });
-  for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
-    optimizer_calls_[stage->index()] = parts_.state.optimizer_calls(stage->index());
+    for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
+      optimizer_calls_[stage->index()] = parts_.state.optimizer_calls(stage->index());
+  }
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
   first.hysteresis = rules().hysteresis;

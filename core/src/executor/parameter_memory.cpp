@@ -125,7 +125,7 @@ void Parameters::assign_memory(RankMemory& memory) {
     for (std::size_t i = 0; i < states_; ++i)
       parameter.state.push_back(state_tensor(memory, {stored_elements(*parameter.spec)}));
   }
-  assign_gradients(memory);
+  if (has_gradients_) assign_gradients(memory);
 }
 
 /// Both sides of a tie in one stage read the same copy.

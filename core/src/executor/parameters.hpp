@@ -154,6 +154,8 @@ class Parameters {
   /// OffloadedState. Before assign_memory().
   void offload_state() { offloads_ = true; }
   bool offloads_master() const { return offloads_ && separate_working(); }
+  /// For a program without backwards: accumulators get no memory. Before assign_memory().
+  void leave_out_gradients() { has_gradients_ = false; }
 
   void assign_memory(RankMemory& memory);
   /// Weights only, without gradients and the optimizer's state.
@@ -260,6 +262,7 @@ class Parameters {
   std::vector<TensorView> weight_slots_; // of Pool::weights
   bool saves_weights_ = false;
   bool offloads_ = false;
+  bool has_gradients_ = true;
 };
 
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide

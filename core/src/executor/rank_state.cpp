@@ -45,6 +45,7 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
                                              request.context.layout, request.model.ties(), request.types,
                                              request.optimizer.state.size(), request.sharding);
   if (request.sharding == schedule::Sharding::parameters) share_weights();
+  if (!training.has(schedule::Kind::opt_step)) parameters_->leave_out_gradients();
   if (schedule::scatters_gradients(request.sharding) && training.has(schedule::Kind::reduce_grad)) {
     std::vector<StageAccumulator> accumulators;
     for (const std::unique_ptr<Stage>& stage : stages_.all())
@@ -100,14 +101,14 @@ void RankState::assign_memory(RankMemory& memory) {
   values_->assign_memory(batches_, memory);
 }
 
-void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads) {
-  {
-    const ActivityScope phase(ActivityScope::Kind::engine, "allocating memory");
-    RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
-    assign_memory(memory);
-    memory_ = std::move(memory);
-  }
+void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scratch) {
+  const ActivityScope phase(ActivityScope::Kind::engine, "allocating memory");
+  RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
+  assign_memory(memory);
+  memory_ = std::move(memory);
+}
 
+void RankState::draw_weights(Device& device, Stream& stream, std::uint64_t seed, int threads) {
   std::size_t largest = 0;
   for (const Parameter& parameter : parameters_->all()) largest = std::max(largest, parameter.accumulator.bytes());
   const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned);
@@ -115,7 +116,7 @@ void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scr
     const Parameter& parameter = parameters_->all()[i];
     const ActivityScope phase(ActivityScope::Kind::engine, "drawing the weights");
     const TensorView drawn(host->data(), master_, parameter.spec->local);
-    draw_weights(drawn, *parameter.spec, seed, threads);
+    executor::draw_weights(drawn, *parameter.spec, seed, threads);
     upload(parameter, drawn, device, stream);
     device.wait(stream.record(), Deadline::max()); // the next parameter uses the same host block
     if (parameters_->offloads_master()) write_master(i, drawn);

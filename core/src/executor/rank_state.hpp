@@ -3,7 +3,7 @@
 // without memory, planned, and then allocated once.
 //
 // Threads: the rank's main thread. Ownership: owns all of it; borrows plugin objects, which must outlive it. Blocking:
-// allocate() draws and copies the weights. Errors: Error if the model's layers do not fit together.
+// draw_weights() computes and copies the weights. Errors: Error if the model's layers do not fit together.
 #pragma once
 
 #include <memory>
@@ -41,8 +41,11 @@ class RankState {
   /// Runs one action of each kind of each stage as a dry run. Only before allocate().
   Plan plan(KernelSet& kernels, Optimizer& optimizer, const DryRunRequest& request);
 
-  /// Allocates, and draws the weights from `seed` on `threads` threads. After OffloadedState::open().
-  void allocate(Device& device, Stream& stream, const ScratchBytes& scratch, std::uint64_t seed, int threads);
+  /// All memory holds zeros.
+  void allocate(Device& device, Stream& stream, const ScratchBytes& scratch);
+  /// Draws the weights from `seed` on `threads` threads, and starts to offload the optimizer's state. After allocate()
+  /// and OffloadedState::open(). A rank that only evaluates has no memory for this: it loads the weights.
+  void draw_weights(Device& device, Stream& stream, std::uint64_t seed, int threads);
   Stage& stage(int index) { return stages_.at(index); }
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }

@@ -93,7 +93,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
     if (executor::OffloadedState* const offloaded = prepared.state->offloaded())
       offloaded->open(make_offload_file(run, number, offloaded->bytes()));
-    prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed, threads);
+    prepared.state->allocate(*device, *stream, plan.scratch);
+    if (!run.evaluates) prepared.state->draw_weights(*device, *stream, run.train.seed, threads);
     groups.register_memory(prepared.state->blocks());
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups.groups(),
