@@ -44,7 +44,7 @@ void Batches::read(HostSet& set, BatchSource& source, std::int64_t first, Device
   for (std::int64_t k = 0; k < shape_.microbatches; ++k) {
     const ActivityScope phase(ActivityScope::Kind::engine, "reading samples");
     const MicrobatchViews& views = set.views.each[static_cast<std::size_t>(k)];
-    const std::int64_t global = k * shape_.data_size + shape_.data_rank;
+    const std::int64_t global = k * shape_.sample_ranks + shape_.sample_rank;
     auto* numbers = views.samples.as<std::int64_t>();
     for (std::int64_t i = 0; i < shape_.micro; ++i) numbers[i] = first + global * shape_.micro + i;
     device.progress(); // other ranks may wait for transfers of the step that runs

@@ -21,9 +21,9 @@
 namespace triax::executor {
 
 struct BatchShape {
-  std::int64_t microbatches = 1, micro = 1, sequence = 1; // of this rank
-  int data_size = 1, data_rank = 0;
-  std::int64_t global() const { return microbatches * micro * data_size; } // samples per step
+  std::int64_t microbatches = 1, micro = 1, sequence = 1;                     // of this rank
+  int sample_ranks = 1, sample_rank = 0;                                      // of the axes that divide samples
+  std::int64_t global() const { return microbatches * micro * sample_ranks; } // samples per step
   std::int64_t tokens() const { return global() * sequence; }
 };
 

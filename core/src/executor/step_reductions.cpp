@@ -235,7 +235,7 @@ void StepReductions::decide(double clip_grad, const LossScaling& scaling, const 
 double StepReductions::loss_of(std::int64_t sample) const {
   const StepValues of(batch_);
   const std::int64_t microbatch = sample / batch_.micro;
-  const std::int64_t rank = microbatch % batch_.data_size, k = microbatch / batch_.data_size;
+  const std::int64_t rank = microbatch % batch_.sample_ranks, k = microbatch / batch_.sample_ranks;
   const auto* losses = of_last_stage(losses_.on_host).as<double>();
   double sum = 0;
   for (const std::int64_t member : members_of_[static_cast<std::size_t>(rank)])
@@ -264,7 +264,7 @@ std::string StepReductions::nonfinite_loss(std::int64_t first, std::int64_t coun
     if (std::isfinite(loss)) continue;
     const std::int64_t microbatch = sample / batch_.micro;
     return text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample,
-                microbatch / batch_.data_size, microbatch % batch_.data_size,
+                microbatch / batch_.sample_ranks, microbatch % batch_.sample_ranks,
                 std::isnan(loss) ? "not a number" : "infinite");
   }
   return {};

@@ -63,11 +63,13 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
     return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(std::string(axis)).traits(), largest)
                                  : schedule::Guarantee{};
   };
-  const schedule::Guarantee tensor = guarantee(kTensorAxis);
-  schedule::Guarantee reductions = tensor; // a gradient may be added over a tensor group
-  for (const Axis& axis : layout.axes())
-    if (axis.divides != Divides::layers) reductions = schedule::both(reductions, guarantee(axis.name));
-  return {guarantee(kPipelineAxis), reductions, tensor};
+  schedule::Guarantee passes, reductions; // a gradient may be added over any group of equal layers
+  for (const Axis& axis : layout.axes()) {
+    if (axis.divides == Divides::layers) continue;
+    reductions = schedule::both(reductions, guarantee(axis.name));
+    if (axis.divides != Divides::samples) passes = schedule::both(passes, guarantee(axis.name));
+  }
+  return {guarantee(kPipelineAxis), reductions, passes};
 }
 
 /// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.
