@@ -44,7 +44,7 @@ TEST(Phases, OfTwoRanks) {
   EXPECT_DOUBLE_EQ(out.forward, 2) << "4 of rank 0, mean over two ranks";
   EXPECT_DOUBLE_EQ(out.backward, 1.5) << "4 of rank 1 without its all_reduce";
   EXPECT_DOUBLE_EQ(out.exposed.at("tensor"), 0.5);
-  EXPECT_DOUBLE_EQ(out.bubble, 1.5) << "rank 1 waits from 1 until rank 0 sends at 4";
+  EXPECT_DOUBLE_EQ(out.stage_wait, 1.5) << "rank 1 waits from 1 until rank 0 sends at 4";
   EXPECT_DOUBLE_EQ(out.exposed.at("pipeline"), 0.5) << "the transfer from 4 to 5";
   EXPECT_DOUBLE_EQ(out.optimizer, 1);
   EXPECT_DOUBLE_EQ(out.step, 10);
@@ -55,7 +55,7 @@ TEST(Phases, AWaitThatBeginsAfterTheSendIsNoBubble) {
   std::vector<RankTimeline> ranks = two_ranks();
   ranks[0].calls[0].posted = 0.5;
   const Phases out = phases_of(ranks);
-  EXPECT_DOUBLE_EQ(out.bubble, 0);
+  EXPECT_DOUBLE_EQ(out.stage_wait, 0);
   EXPECT_DOUBLE_EQ(out.exposed.at("pipeline"), 2);
 }
 
@@ -63,7 +63,7 @@ TEST(Phases, MessagesBetweenTwoRanksArriveInOrder) {
   std::vector<RankTimeline> ranks = two_ranks();
   ranks[0].calls.insert(ranks[0].calls.begin(), {"send", "pipeline", "0SEND_F9", 1, 8, 2, 2.5, false});
   ranks[1].calls.insert(ranks[1].calls.begin(), {"receive", "pipeline", "1RECV_F9", 0, 8, 1, 1, false});
-  EXPECT_DOUBLE_EQ(phases_of(ranks).bubble, 1.5) << "the second receive is of the second send, at 4";
+  EXPECT_DOUBLE_EQ(phases_of(ranks).stage_wait, 1.5) << "the second receive is of the second send, at 4";
 }
 
 } // namespace

@@ -31,8 +31,12 @@ Json agreement_json(const compare::Agreement& of) {
 }
 
 Json phases_json(const compare::Phases& of) {
-  return {{"forward_ms", of.forward}, {"backward_ms", of.backward},   {"exposed_ms", of.exposed},
-          {"bubble_ms", of.bubble},   {"optimizer_ms", of.optimizer}, {"other_ms", of.other},
+  return {{"forward_ms", of.forward},
+          {"backward_ms", of.backward},
+          {"exposed_ms", of.exposed},
+          {"stage_wait_ms", of.stage_wait},
+          {"optimizer_ms", of.optimizer},
+          {"other_ms", of.other},
           {"step_ms", of.step}};
 }
 

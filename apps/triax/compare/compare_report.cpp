@@ -52,7 +52,7 @@ std::vector<PartRow> part_rows(const compare::Compared& compared) {
       const auto found = of.exposed.find(axis);
       return found == of.exposed.end() ? 0 : found->second;
     });
-  add("bubble", [](const Phases& of) { return of.bubble; });
+  add("stage wait", [](const Phases& of) { return of.stage_wait; });
   add("optimizer", [](const Phases& of) { return of.optimizer; });
   add("other", [](const Phases& of) { return of.other; });
   return out;

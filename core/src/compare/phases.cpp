@@ -56,9 +56,9 @@ void add_wait(std::span<const RankTimeline> ranks, const RankTimeline& rank, con
   if (!call) return; // part of `other`
   const double waited = wait.end - wait.start;
   const std::optional<double> sent = sent_at(ranks, rank, *call);
-  const double bubble = sent ? std::clamp(*sent - wait.start, 0.0, waited) : 0;
-  out.bubble += bubble;
-  out.exposed[call->axis] += waited - bubble;
+  const double not_sent = sent ? std::clamp(*sent - wait.start, 0.0, waited) : 0;
+  out.stage_wait += not_sent;
+  out.exposed[call->axis] += waited - not_sent;
 }
 
 Phases of_rank(std::span<const RankTimeline> ranks, const RankTimeline& rank) {
@@ -74,13 +74,13 @@ Phases of_rank(std::span<const RankTimeline> ranks, const RankTimeline& rank) {
 /// Adds `scale` times each part.
 void add(Phases& to, const Phases& of, double scale) {
   for (double Phases::*part :
-       {&Phases::forward, &Phases::backward, &Phases::optimizer, &Phases::bubble, &Phases::other, &Phases::step})
+       {&Phases::forward, &Phases::backward, &Phases::optimizer, &Phases::stage_wait, &Phases::other, &Phases::step})
     to.*part += scale * of.*part;
   for (const auto& [axis, waited] : of.exposed) to.exposed[axis] += scale * waited;
 }
 
 double sum(const Phases& of) {
-  double out = of.forward + of.backward + of.optimizer + of.bubble;
+  double out = of.forward + of.backward + of.optimizer + of.stage_wait;
   for (const auto& [axis, waited] : of.exposed) out += waited;
   return out;
 }

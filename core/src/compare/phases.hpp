@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the time of a step goes, from the timelines of all ranks: computation, communication that is not hidden behind
-// it, bubble.
+// it, waits for stages.
 //
 // Threads: pure functions. The ranks have one clock, that of this machine.
 #pragma once
@@ -19,9 +19,9 @@ struct Phases {
   double optimizer = 0;             // the norm and the update of the weights, without waits
   /// Waits for communication, by axis. Of a wait for a transfer between stages, the part after it was sent.
   std::map<std::string, double> exposed;
-  double bubble = 0; // waits for a transfer between stages that the other stage had not sent
-  double other = 0;  // between actions; the losses; waits at the end of the step
-  double step = 0;   // from the first rank's start to the last rank's end
+  double stage_wait = 0; // waits for a transfer between stages that the other stage had not sent
+  double other = 0;      // between actions; the losses; waits at the end of the step
+  double step = 0;       // from the first rank's start to the last rank's end
 };
 
 /// The phases of one step. `ranks`: all ranks of the run, by rank.
