@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Event files of TensorBoard: checksums, framing, messages, a file per start. tests/report/test-tensorboard reads one
+// Event files of TensorBoard: checksums, framing, messages, a file per start. tests/report/test_tensorboard reads one
 // with TensorBoard itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
