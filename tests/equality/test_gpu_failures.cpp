@@ -50,12 +50,16 @@ class Failures : public GpuRun {
     EXPECT_TRUE(fails(call, k)) << "no call failed";
   }
 
+  test::Outcome train(const std::string& failures, const std::string& run_folder) const {
+    return test::run_command(text("cd '{}' && TRIAX_GPU_FAIL={} timeout 100 '{}' {} 2>&1", folder().path().string(),
+                                  failures, (test::installation() / "bin/triax").string(),
+                                  train_arguments(keys_, run_folder)));
+  }
+
   /// False: the run has fewer calls, and is as without a failure.
   bool fails(const std::string& call, std::int64_t k) {
     const std::string run_folder = text("{}-{}", call, k);
-    const test::Outcome run = test::run_command(
-        text("cd '{}' && TRIAX_GPU_FAIL={}:{}@1 timeout 100 '{}' {} 2>&1", folder().path().string(), call, k,
-             (test::installation() / "bin/triax").string(), train_arguments(keys_, run_folder)));
+    const test::Outcome run = train(text("{}:{}@1", call, k), run_folder);
     SCOPED_TRACE(text("{} {} of rank 1 fails: exit status {}\n{}", call, k, run.status, run.text));
     if (run.status != 0) {
       expect_failure(run, run_folder);
@@ -99,6 +103,19 @@ TEST_F(Failures, OfAnyKernel) {
 }
 TEST_F(Failures, OfAnyCopy) {
   fail_each("copy", true);
+}
+/// Whatever copy fails while checkpoints are written, the run continues from a complete one, to the same end.
+TEST_F(Failures, OfACopyLoseNoCheckpoint) {
+  use(text("{} eval.every=0 eval.batches=0 train.steps=3 checkpoint.every=1", kKeys), 3);
+  int continued = 0;
+  for (std::int64_t k = 8; fails("copy", k); k += all_asked() ? 1 : k) {
+    const std::string run_folder = text("copy-{}", k);
+    if (std::filesystem::exists(folder() / run_folder / "checkpoints")) ++continued;
+    const test::Outcome run = train("", run_folder);
+    ASSERT_EQ(run.status, 0) << "copy " << k << "\n" << run.text;
+    EXPECT_EQ(records_in(run_folder), want_) << "copy " << k;
+  }
+  EXPECT_GT(continued, 1);
 }
 TEST_F(Failures, OfAnyLaunch) {
   fail_each("cudaLaunchKernel", true);
