@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/schedule_command.hpp"
 #include "support/golden.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
@@ -25,10 +26,6 @@ using Json = nlohmann::json;
 const std::filesystem::path kDocs = TRIAX_SOURCE_DIR "/docs";
 const char* const kShape = "--scheduler sched-zb-h1 --pipeline 3 --microbatches 6 ";
 const char* const kTimes = "--forward-ms 18.522 --input-ms 18.086 --weight-ms 9.337 --link-ms 0.601 ";
-
-Outcome schedule(const std::string& arguments, const std::string& streams = "2>&1") {
-  return run(".", "schedule " + arguments, streams);
-}
 
 int status_of(const std::string& command) {
   const int status = std::system(command.c_str());

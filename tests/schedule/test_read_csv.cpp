@@ -11,12 +11,14 @@
 #include "csv/program_csv.hpp"
 #include "csv/read_csv.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
 #include "schedule/verify.hpp"
 #include "support/loaded_scheduler.hpp"
 
 namespace {
 using namespace triax;
 using namespace triax::schedule;
+using test::reasons;
 using test::row_texts;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -24,13 +26,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr Assumptions kMin = everywhere(kMinGuarantee);
-
-std::vector<std::string> reasons(const std::vector<schedule::Violation>& refusals) {
-  std::vector<std::string> out;
-  out.reserve(refusals.size());
-  for (const schedule::Violation& refusal : refusals) out.push_back(refusal.reason());
-  return out;
-}
 
 struct Made {
   const char* scheduler;

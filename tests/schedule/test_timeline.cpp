@@ -49,16 +49,16 @@ TEST(Timeline, HasThePassesAloneWhenTheyRun) {
   EXPECT_EQ(timeline.stage_map, StageMap({0, 1}));
 }
 
-struct Shown {
+struct Simulated {
   const char* scheduler;
   PipelineShape shape;
 };
 
 TEST(Timeline, AgreesWithTheSimulator) {
-  for (const Shown& of :
-       {Shown{"sched-gpipe", {4, 1, 8}}, Shown{"sched-1f1b", {5, 1, 7}}, Shown{"sched-interleaved", {4, 3, 8}},
-        Shown{"sched-breadth-first", {3, 2, 5}}, Shown{"sched-zb-h1", {4, 1, 9}}, Shown{"sched-zb-h2", {4, 1, 9}},
-        Shown{"sched-zb-v", {3, 2, 7}}}) {
+  for (const Simulated& of :
+       {Simulated{"sched-gpipe", {4, 1, 8}}, Simulated{"sched-1f1b", {5, 1, 7}},
+        Simulated{"sched-interleaved", {4, 3, 8}}, Simulated{"sched-breadth-first", {3, 2, 5}},
+        Simulated{"sched-zb-h1", {4, 1, 9}}, Simulated{"sched-zb-h2", {4, 1, 9}}, Simulated{"sched-zb-v", {3, 2, 7}}}) {
     SCOPED_TRACE(of.scheduler);
     const test::LoadedScheduler scheduler(of.scheduler);
     const auto [simulation, timeline] = plan(scheduler->rows(of.shape), of.shape, {1.1, 1.3, 0.7}, 0.2);

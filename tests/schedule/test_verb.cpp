@@ -8,6 +8,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "schedule/schedule_command.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
@@ -18,10 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using testing::HasSubstr;
-
-Outcome schedule(const std::string& arguments, const std::string& streams = "2>&1") {
-  return run(".", "schedule " + arguments, streams);
-}
 
 TEST(ScheduleVerb, DrawsATableThatFitsAPage) {
   const Outcome outcome = schedule("--scheduler sched-1f1b --pipeline 4 --microbatches 8");
