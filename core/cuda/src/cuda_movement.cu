@@ -11,10 +11,10 @@ namespace {
 
 /// Four elements, loaded at once.
 template <class T>
-struct alignas(4 * sizeof(T)) Pack {
-  T of[4];
+struct alignas(4 * sizeof(T)) Vec4 {
+  T values[4];
 };
-constexpr std::int64_t kPack = 4;
+constexpr std::int64_t kVec = 4;
 
 /// One thread per element, in a grid-stride loop.
 ///
@@ -31,25 +31,25 @@ __global__ void transform_strided(To* to, Strided to_at, const From* from, Strid
 
 /// One thread per four elements, in a grid-stride loop.
 ///
-/// The same for contiguous, aligned views: in packs of four, then the remaining elements. Copied and Converted ignore
+/// The same for contiguous, aligned views: in vectors of four, then the remaining elements. Copied and Converted ignore
 /// their first argument, so nvcc removes the load of `to`.
 template <class To, class From, class Body>
 __global__ void transform_contiguous(To* to, const From* from, std::int64_t count, Body body) {
   const GridStride stride = grid_stride();
-  const std::int64_t packs = count / kPack;
-  for (std::int64_t i = stride.first; i < packs; i += stride.step) {
-    Pack<To> out = reinterpret_cast<const Pack<To>*>(to)[i];
-    const Pack<From> in = reinterpret_cast<const Pack<From>*>(from)[i];
-    for (int j = 0; j < kPack; ++j) out.of[j] = body(out.of[j], in.of[j]);
-    reinterpret_cast<Pack<To>*>(to)[i] = out;
+  const std::int64_t vecs = count / kVec;
+  for (std::int64_t i = stride.first; i < vecs; i += stride.step) {
+    Vec4<To> out = reinterpret_cast<const Vec4<To>*>(to)[i];
+    const Vec4<From> in = reinterpret_cast<const Vec4<From>*>(from)[i];
+    for (int j = 0; j < kVec; ++j) out.values[j] = body(out.values[j], in.values[j]);
+    reinterpret_cast<Vec4<To>*>(to)[i] = out;
   }
-  const std::int64_t rest = packs * kPack + stride.first;
+  const std::int64_t rest = vecs * kVec + stride.first;
   if (rest < count) to[rest] = body(to[rest], from[rest]); // fewer elements than threads of the grid
 }
 
 template <class T>
-bool packable(const T* data) {
-  return reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack<T>) == 0;
+bool is_aligned(const T* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % sizeof(Vec4<T>) == 0;
 }
 
 template <class To, class From, class Body>
@@ -57,8 +57,8 @@ cudaError_t transform(const TensorView& to, const TensorView& from, cudaStream_t
   const std::int64_t count = to.elements();
   To* out = to.as<To>();
   const From* in = from.as<const From>();
-  if (to.contiguous() && from.contiguous() && packable(out) && packable(in)) {
-    const Grid grid = grid_of_elements((count + kPack - 1) / kPack);
+  if (to.contiguous() && from.contiguous() && is_aligned(out) && is_aligned(in)) {
+    const Grid grid = grid_of_elements((count + kVec - 1) / kVec);
     return launch_kernel(transform_contiguous<To, From, Body>, grid, stream, out, in, count, body);
   }
   return launch_kernel(transform_strided<To, From, Body>, grid_of_elements(count), stream, out, strided(to), in,

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
   // [.][element of a vector][vector]. Lanes write in different banks, and with this pitch they also read 32 elements
   // that follow each other from different banks.
   constexpr int kPitch = kWarpSize + kWarpSize / kVec<T>;
-  __shared__ float of_warps[kWarpsOfBlock][2 * kVec<T>][kPitch];
+  __shared__ float warp_sums[kWarpsOfBlock][2 * kVec<T>][kPitch];
   const unsigned lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
     const std::int64_t part = item / tiles, tile_begin = item % tiles * kTile<T>;
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     __syncthreads(); // the previous item's sums have been read
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      of_warps[warp][i][lane] = sums.plain.values[i];
-      of_warps[warp][kVec<T> + i][lane] = sums.normed.values[i];
+      warp_sums[warp][i][lane] = sums.plain.values[i];
+      warp_sums[warp][kVec<T> + i][lane] = sums.normed.values[i];
     }
     __syncthreads();
     const std::int64_t left = terms.n - tile_begin;
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       float of_plain = 0, of_normed = 0;
 #pragma unroll
       for (unsigned other = 0; other < kWarpsOfBlock; ++other) {
-        of_plain += of_warps[other][one % kVec<T>][one / kVec<T>];
-        of_normed += of_warps[other][kVec<T> + one % kVec<T>][one / kVec<T>];
+        of_plain += warp_sums[other][one % kVec<T>][one / kVec<T>];
+        of_normed += warp_sums[other][kVec<T> + one % kVec<T>][one / kVec<T>];
       }
       if (plain) plain[part * terms.n + tile_begin + one] = of_plain;
       if (normed) normed[part * terms.n + tile_begin + one] = of_normed;

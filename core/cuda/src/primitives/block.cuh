@@ -10,35 +10,35 @@
 
 namespace triax::cuda {
 
-struct Plus {
+struct Sum {
   template <class T>
   __device__ T operator()(T a, T b) const {
     return a + b;
   }
 };
-struct Larger {
+struct Max {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };
 
 template <class T, class Op>
 __device__ T block_reduce(T value, Op op) {
   constexpr unsigned kWarps = kBlockSize / 32;
-  __shared__ T of_warp[kWarps];
+  __shared__ T warp_values[kWarps];
   for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(kFullMask, value, distance));
   __syncthreads(); // the call before may still be reading
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+  if (threadIdx.x % 32 == 0) warp_values[threadIdx.x / 32] = value;
   __syncthreads();
-  T all = of_warp[0];
-  for (unsigned warp = 1; warp < kWarps; ++warp) all = op(all, of_warp[warp]);
+  T all = warp_values[0];
+  for (unsigned warp = 1; warp < kWarps; ++warp) all = op(all, warp_values[warp]);
   return all;
 }
 
 template <class T>
 __device__ T block_sum(T value) {
-  return block_reduce(value, Plus{});
+  return block_reduce(value, Sum{});
 }
 __device__ inline float block_max(float value) {
-  return block_reduce(value, Larger{});
+  return block_reduce(value, Max{});
 }
 
 } // namespace triax::cuda

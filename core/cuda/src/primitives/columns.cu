@@ -32,8 +32,8 @@ struct Norm {
   std::int64_t n;
   __device__ float2 operator()(std::int64_t row, std::int64_t column) const {
     const float g = value_of(dy[row * n + column]);
-    const float away = value_of(x[row * n + column]) - (mean ? mean[row] : 0.0f);
-    return {g * away * rstd[row], g};
+    const float centered = value_of(x[row * n + column]) - (mean ? mean[row] : 0.0f);
+    return {g * centered * rstd[row], g};
   }
 };
 
@@ -42,7 +42,7 @@ struct Norm {
 /// first, second [parts, n]; second may be null.
 template <class Term>
 __global__ void partial_sums(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {
-  __shared__ float2 of_warp[kWarps][kColumns];
+  __shared__ float2 warp_sums[kWarps][kColumns];
   const unsigned warp = threadIdx.x / kColumns, lane = threadIdx.x % kColumns;
   const std::int64_t tiles = (n + kColumns - 1) / kColumns;
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
@@ -57,12 +57,12 @@ __global__ void partial_sums(float* first, float* second, Term term, std::int64_
       }
     }
     __syncthreads(); // of the item before
-    of_warp[warp][lane] = sum;
+    warp_sums[warp][lane] = sum;
     __syncthreads();
     if (warp != 0 || column >= n) continue;
     for (unsigned other = 1; other < kWarps; ++other) {
-      sum.x += of_warp[other][lane].x;
-      sum.y += of_warp[other][lane].y;
+      sum.x += warp_sums[other][lane].x;
+      sum.y += warp_sums[other][lane].y;
     }
     first[part * n + column] = sum.x;
     if (second) second[part * n + column] = sum.y;

@@ -22,8 +22,8 @@ __global__ void norm_forward(T* y, const T* x, const T* weight, const T* bias, f
       mean = block_sum(mean) / static_cast<float>(n);
     }
     for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) {
-      const float away = value_of(in[j]) - mean;
-      square += away * away;
+      const float centered = value_of(in[j]) - mean;
+      square += centered * centered;
     }
     const float rstd = 1 / sqrtf(block_sum(square) / static_cast<float>(n) + eps);
     for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) {
