@@ -163,23 +163,28 @@ TEST_F(Failures, OfTheOptimizerInTheLastStep) {
   EXPECT_THAT(run.text, HasSubstr(" error rank 0: step 2"));
 }
 
-/// A rank is killed while the others wait for it in NCCL.
+/// A rank is killed while the others wait for it in a communicator.
 TEST_F(Failures, OfAKilledRank) {
-  test::write_file(folder() / "kill-a-rank.sh",
-                   text("cd '{}'\n'{}' {} > out 2>&1 & launcher=$!\n"
-                        "while [ ! -s killed/metrics.jsonl ]; do sleep 0.02; done\n"
-                        "kill -9 $(pgrep -P $launcher | tail -1)\nwait $launcher\n",
-                        folder().path().string(), (test::installation() / "bin/triax").string(),
-                        train_arguments("parallel.pipeline=2 parallel.tensor=2 train.steps=100000 eval.every=0 "
-                                        "eval.batches=0 schedule.plugin=sched-1f1b",
-                                        "killed")));
-  const test::Outcome run = test::run_command(text("timeout 100 sh '{}'", (folder() / "kill-a-rank.sh").string()));
-  const std::string output = test::read_file(folder() / "out");
-  EXPECT_EQ(run.status, 1) << output;
-  EXPECT_THAT(output, ContainsRegex("rank [0-3]( |:).*killed by signal 9"));
-  const nlohmann::json failure = nlohmann::json::parse(test::read_file(folder() / "killed" / "failure.json"));
-  EXPECT_THAT(output, HasSubstr(text("rank {}", failure.at("rank").get<int>())));
-  EXPECT_FALSE(records_in("killed").empty());
+  for (const std::string comm : {"comm-nccl", "comm-ucx"}) {
+    SCOPED_TRACE(comm);
+    test::write_file(folder() / "kill-a-rank.sh",
+                     text("cd '{}'\n'{}' {} > out 2>&1 & launcher=$!\n"
+                          "while [ ! -s {}/metrics.jsonl ]; do sleep 0.02; done\n"
+                          "kill -9 $(pgrep -P $launcher | tail -1)\nwait $launcher\n",
+                          folder().path().string(), (test::installation() / "bin/triax").string(),
+                          train_arguments(text("parallel.pipeline=2 parallel.tensor=2 train.steps=100000 eval.every=0 "
+                                               "eval.batches=0 schedule.plugin=sched-1f1b comm.plugin={}",
+                                               comm),
+                                          comm),
+                          comm));
+    const test::Outcome run = test::run_command(text("timeout 100 sh '{}'", (folder() / "kill-a-rank.sh").string()));
+    const std::string output = test::read_file(folder() / "out");
+    EXPECT_EQ(run.status, 1) << output;
+    EXPECT_THAT(output, ContainsRegex("rank [0-3]( |:).*killed by signal 9"));
+    const nlohmann::json failure = nlohmann::json::parse(test::read_file(folder() / comm / "failure.json"));
+    EXPECT_THAT(output, HasSubstr(text("rank {}", failure.at("rank").get<int>())));
+    EXPECT_FALSE(records_in(comm).empty());
+  }
 }
 
 } // namespace
