@@ -33,7 +33,7 @@ A signal ends the running check, which has no result:
   $ sed -E 's/[0-9]+ of [0-9]+/# of #/' err
   stopped by SIGTERM after # of # checks
 
-What cannot run is refused:
+Unsupported requests:
 
   $ triax plugins test sched-gpipe --processes --ranks 4
   --processes has no effect on a scheduler
