@@ -83,7 +83,7 @@ def figures():
                [Series("1B", "", {str(b): config(GPT_1B, 1, 1, 1, b, b) for b in (1, 2, 4, 8, 16)})],
                note="The paper gives no batch: one microbatch per step is assumed."),
         Figure(8, "Estimate of equation 1 with the times of Figure 7, (p, t) = (8, 8)", DERIVED, "microbatch b",
-               "throughput, b = 1 is 1", by_batch((128, 512), lambda batch: {}), 2, ".2f",
+               "throughput, normalized to b = 1", by_batch((128, 512), lambda batch: {}), 2, ".2f",
                "Equation 1, (B / b + p - 1) (t_f + t_b), with the predicted times of Figure 7."),
         Figure(10, "Weak and strong scaling of Table 2", HELD_OUT, "GPUs", FLOPS,
                [Series("175B", r"ptd.*17[45]", {str(96 * d): config(GPT_175B, 12, 8, d, 1536) for d in (4, 8, 16)}),

@@ -107,8 +107,8 @@ const std::vector<ManualText>& manual_texts() {
         {"", "triax train gpt2.toml"}}},
       {"triax export",
        {"Writes the weights of a checkpoint as a folder that AutoModelForCausalLM.from_pretrained() loads, with the "
-        "tokenizer files that came with the model. The folder is written under a temporary name, and renamed when "
-        "complete."},
+        "tokenizer of the training data, or of the imported model. The folder is written under a temporary name, and "
+        "renamed when complete."},
        {{"Export the newest checkpoint of a run in bf16:", "triax export hf run.toml my-model --dtype bf16"}}},
       {"triax schedule",
        {"The schedule is that of a run, of a scheduler and a shape, or of a CSV file. It is verified over all ranks "

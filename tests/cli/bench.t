@@ -305,3 +305,12 @@ As one JSON object:
   none.toml: does not exist
     correct the path
   [2]
+
+An error of the run has its position, in JSON too:
+
+  $ sed 's/^heads = .*/heads = "two"/' base.toml > odd.toml
+  $ triax bench kernels odd.toml --plugin kernels-cpu --json
+  odd.toml:5:9: model.heads = "two" is not an integer
+    write an integer (1..1000000)
+  {"errors":[{"code":"wrong-type","keys":["model.heads"],"file":"odd.toml","line":5,"column":9,"message":"model.heads = \"two\" is not an integer","hint":"write an integer (1..1000000)"}]}
+  [2]

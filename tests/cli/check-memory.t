@@ -10,6 +10,8 @@
   --memory 100KiB: rank 0 needs 1.1 MB, 996 kB too much; largest: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
     use memory.recompute = "full", a smaller batch.micro, optimizer.shard = "states", or a larger parallel.tensor or parallel.pipeline; "triax fit RUN.toml --memory 100KiB", with the same --set, lists what fits
   [2]
+  $ triax check base.toml --no-device --memory 100KiB --json 2> /dev/null | tr -d ' \n' | grep -o '"keys":\[[^]]*]'
+  "keys":["--memory"]
   $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
   --memory 100KiB: rank 0 needs 872 kB, 770 kB too much; largest: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
     use optimizer.shard = "states", which shards optimizer state over the data ranks, or a larger parallel.tensor or parallel.pipeline, which divide weights and gradients too; "triax fit RUN.toml --memory 100KiB", with the same --set, lists what fits

@@ -288,6 +288,25 @@ Control characters of a file are escaped:
     correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
+With --json, an error has its code, its keys, and the file, line and column of the first key:
+
+  $ sed 's/^heads = .*/heads = 3/' base.toml > run.toml
+  $ triax check run.toml --json 2> /dev/null | sed -n '/"errors"/,/^  ]/p'
+    "errors": [
+      {
+        "code": "not-divisible",
+        "keys": [
+          "model.hidden",
+          "model.heads"
+        ],
+        "file": "run.toml",
+        "line": 4,
+        "column": 10,
+        "message": "model.hidden = 32 is not divisible by model.heads = 3: each head has hidden / heads columns",
+        "hint": "use hidden 30 or 33, or heads 2 or 4"
+      }
+    ],
+
 ## Input and output
 
 A run can come through a pipe:

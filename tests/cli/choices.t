@@ -227,11 +227,13 @@ The end token must be in the vocabulary:
     "errors": [
       {
         "code": "invalid-value",
-        "keys": [],
+        "keys": [
+          "--choices"
+        ],
         "file": "broken.jsonl",
         "line": 1,
-        "column": 0,
-        "message": "broken.jsonl:1: endings is empty",
+        "column": null,
+        "message": "endings is empty",
         "hint": "write {\"context\": \"...\", \"endings\": [\"...\", \"...\"], \"label\": 0} in each line"
       }
     ]

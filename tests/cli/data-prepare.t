@@ -24,7 +24,7 @@ A validation file of an earlier run is kept and reported:
   $ $prepare --output made/parts --separator % --force > /dev/null
   note: made/parts-validation.bin existed before and was not changed; the new files may contain its documents too
 
-Files are not replaced unless that is said:
+Without --force, files are not replaced:
 
   $ $prepare --output made/plain
   made/plain.bin: already exists
@@ -39,13 +39,13 @@ Files are not replaced unless that is said:
 
 ## Refusals and failures
 
-All that can be refused is refused at once, and nothing is written:
+All errors are reported together, and nothing is written:
 
   $ triax data prepare --input text missing text --output made/no --tokenizer bpe
   --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe
-  missing: does not exist
-    --input needs text files; correct the path
-  text: is given twice
+  --input: missing does not exist
+    correct the path
+  --input lists text twice
   [2]
   $ triax data prepare --output made/no --tokenizer byte
   triax: --input is required
@@ -62,7 +62,7 @@ No document is left for validation:
 With `--json`, errors are one object on stdout:
 
   $ triax data prepare --input text missing --output made/no --tokenizer bpe --json 2> /dev/null
-  {"errors":[{"code":"invalid-value","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: does not exist","hint":"--input needs text files; correct the path"}]}
+  {"errors":[{"code":"invalid-value","keys":["--tokenizer"],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":["--input"],"file":null,"line":null,"column":null,"message":"--input: missing does not exist","hint":"correct the path"}]}
   [2]
   $ $prepare --output made/no --validation-fraction 0.1 --json 2> /dev/null
   {"problem":"--validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty\n  use another fraction, or cut the text into documents with --separator"}

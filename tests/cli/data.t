@@ -56,7 +56,7 @@ An index that was cut off:
   > path = "mine"
   > END
   $ triax check run.toml
-  run.toml:3:8: data.path: {folder}/mine.idx: is 40 bytes long, which does not match 1 sequences and 2 document indices
+  run.toml:3:8: data.path: {folder}/mine.idx: has 40 bytes, expected 62 for 1 sequence and 2 document indices
     it is truncated or damaged: copy it or prepare it again
   [2]
 
@@ -99,7 +99,7 @@ A broken file of the tokenizer:
   > path = "mine"
   > END
   $ triax check run.toml
-  run.toml:3:8: data.path: {folder}/mine.json: is not valid JSON: it ends too early, after 35 bytes
+  run.toml:3:8: data.path: {folder}/mine.json: is not valid JSON: unexpected end of file at byte 36
     prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
     or set model.vocab, for token files of another program
   [2]
@@ -171,9 +171,9 @@ All mistakes are reported at once, before anything is written:
   --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bite
   --validation-fraction must be in [0, 1), got 1.5
     use for example 0.05, which puts every twentieth document into the validation dataset
-  nothing.txt: does not exist
-    --input needs text files; correct the path
-  .: is a folder; an input is a text file
+  --input: nothing.txt does not exist
+    correct the path
+  --input: . is a folder; an input is a text file
     name its files: --input ./*
   text.bin: already exists
     add --force to replace it

@@ -136,6 +136,8 @@ With sched-breadth-first and many chunks, `gradients` saves memory:
 
 As JSON:
 
+  $ triax fit base.toml --memory 1kB --json 2> /dev/null | tr -d ' \n' | grep -o '"keys":\[[^]]*]'
+  "keys":["--memory"]
   $ triax fit base.toml --memory 1100kB --set batch.micro=4 --json
   {
     "file": "base.toml",

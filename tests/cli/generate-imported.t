@@ -87,7 +87,7 @@ It must be in the vocabulary:
     write the id of the token that ends a text, or null
   [2]
   $ echo '[' > model/generation_config.json; generated
-  {folder}/model/generation_config.json: is not valid JSON: it ends too early, after 2 bytes
+  {folder}/model/generation_config.json: is not valid JSON: unexpected end of file at byte 3
     restore it from the imported model
   [2]
   $ find temporary

@@ -231,15 +231,20 @@ Its refusals are those of the import, and nothing is left either:
     add --prompt TEXT, --file FILE, or - for standard input
   [2]
   $ triax generate run.toml --prompt a --file prompt.txt
-  --prompt, --file and - each give the prompt
+  --prompt, --file and - cannot be combined
     use one of them
   [2]
   $ triax generate run.toml something --prompt a
-  --prompt, --file and - each give the prompt
+  --prompt, --file and - cannot be combined
     use one of them
   unexpected argument: something
     write the prompt as --prompt TEXT, or - for standard input
   [2]
+  $ triax generate run.toml something --prompt a --json 2> /dev/null | tr -d ' \n' | grep -o '"keys":\[[^]]*]'
+  "keys":["--prompt","--file","-"]
+  "keys":["something"]
+  $ triax generate run.toml --prompt a --temperature 0 --top-k 2 --json 2> /dev/null | tr -d ' \n' | grep -o '"keys":\[[^]]*]'
+  "keys":["--top-k","--temperature"]
   $ triax generate run.toml --file none.txt
   none.txt: does not exist
     correct the path

@@ -49,7 +49,11 @@ The units of one run, and one that has no prediction:
     correct the path
   [2]
   $ echo id,unit > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:1: column set is missing; column layers is missing; column hidden is missing; column heads is missing; column seq is missing; column vocab is missing; column p is missing; column t is missing; column d is missing; column b is missing; column B is missing; column v is missing; column recompute is missing; column sp is missing; column sg is missing; column fused is missing; column code is missing; column ddp is missing
+  bad.csv:1: missing columns: set, layers, hidden, heads, seq, vocab, p, t, d, b, B, v, recompute, sp, sg, fused, code, ddp
+    begin with id,set,unit,layers,hidden,heads,seq,vocab,p,t,d,b,B,v,recompute,sp,sg,fused,code,ddp
+  [2]
+  $ sed '1s/,ddp/,hidden,colour/' runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
+  bad.csv:1: missing column: ddp; repeated column: hidden; unknown column: colour
     begin with id,set,unit,layers,hidden,heads,seq,vocab,p,t,d,b,B,v,recompute,sp,sg,fused,code,ddp
   [2]
   $ sed s/,2021,/,2020,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
@@ -59,7 +63,7 @@ The units of one run, and one that has no prediction:
   $ sed s/,12288,/,wide,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv --json
   bad.csv:2: hidden must be in [1, 1000000], got "wide"
     write a whole number
-  {"errors":[{"code":"invalid-value","keys":[],"file":null,"line":null,"column":null,"message":"bad.csv:2: hidden must be in [1, 1000000], got \"wide\"","hint":"write a whole number"}]}
+  {"errors":[{"code":"invalid-value","keys":["--predict"],"file":"bad.csv","line":2,"column":null,"message":"hidden must be in [1, 1000000], got \"wide\"","hint":"write a whole number"}]}
   [2]
   $ { cat runs.csv; tail -1 runs.csv; } > bad.csv; triax plan --cluster $cluster --predict bad.csv
   bad.csv:3: id "145b" is listed twice
@@ -69,28 +73,28 @@ The units of one run, and one that has no prediction:
 What the plugins of the run refuse:
 
   $ sed s/,2304,/,2303,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): B = 2303 is not divisible by d = 24 x b = 2: each data rank runs whole microbatches
+  bad.csv:2: 145b: B = 2303 is not divisible by d = 24 x b = 2: each data rank runs whole microbatches
     use B 2256 or 2304
   [2]
   $ sed s/,96,2048,/,100,2048,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): hidden = 12288 is not divisible by heads = 100: each head has hidden / heads columns
+  bad.csv:2: 145b: hidden = 12288 is not divisible by heads = 100: each head has hidden / heads columns
     use hidden 12200 or 12300, or heads 96 or 128
-  bad.csv:2 (145b): heads = 100 is not divisible by t = 8: each tensor rank has whole heads
+  bad.csv:2: 145b: heads = 100 is not divisible by t = 8: each tensor rank has whole heads
     use heads 96 or 128, or t 5 or 10
   [2]
   $ sed s/,8,8,24,2,2304,2,/,9,8,24,2,2304,2,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): m = 48 microbatches are not divisible by p = 9 pipeline ranks, as sched-interleaved requires
-    m = B / (d x b); make it 45 or 54, or schedule.group 48, or use sched-1f1b with v 1
+  bad.csv:2: 145b: m = 48 microbatches are not divisible by p = 9 pipeline ranks, as sched-interleaved requires
+    set B / (d x b) to 45 or 54, or use schedule.group 48, or sched-1f1b with v 1
   [2]
 
 Pipelines that are too long, and too many ranks:
 
   $ sed s/,8,8,24,2,2304,2,/,2048,8,1,1,16384,1,/\;s/,80,12288,/,4096,12288,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): p = 2048 with v = 1 is too large to predict: 20971520 passes of each direction are simulated, and at most 262144 can be
+  bad.csv:2: 145b: p = 2048 with v = 1 is too large to predict: 20971520 passes of each direction are simulated; the limit is 262144
     use a smaller p
   [2]
   $ sed s/,8,8,24,2,2304,2,/,8,8,65536,1,65536,1,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
-  bad.csv:2 (145b): a layout of 4194304 ranks is too large to predict; the limit is 1048576
+  bad.csv:2: 145b: a layout of 4194304 ranks is too large to predict; the limit is 1048576
     use smaller values of d, t or p
   [2]
 

@@ -290,7 +290,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     parallel.tensor is set by the plan
   [1]
   $ triax plan run.toml --cluster nope.toml --json 2> /dev/null
-  {"errors":[{"code":"not-found","keys":[],"file":"nope.toml","line":null,"column":null,"message":"does not exist","hint":"correct the path; examples are in clusters/"}]}
+  {"errors":[{"code":"not-found","keys":["--cluster"],"file":"nope.toml","line":null,"column":null,"message":"does not exist","hint":"correct the path; examples are in clusters/"}]}
   [2]
   $ echo '[cluster' > broken.toml
   $ triax plan run.toml --cluster broken.toml --json 2> /dev/null
@@ -301,13 +301,13 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     use --gpus 1048568 or 1048576, or another batch.global
   [2]
   $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2
-  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found; did you mean "sched-1f1b"?
+  --planner sched-1f1b: plugin "plan-sched-1f1b" was not found
     looked in: {plugins}
     installed planners: plan-sc21, plan-sweep
     correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
   $ triax plan run.toml --cluster $cluster --set parallel.data=65536 --set parallel.pipeline=65536 --set batch.global=65536
-  the run's layout has 4294967296 ranks, and at most 1048576 can be planned
+  the run's layout has 4294967296 ranks; the limit is 1048576
     name a number of GPUs with --gpus
   [2]
   $ triax plan run.toml --cluster $cluster --planner nobody --gpus 2

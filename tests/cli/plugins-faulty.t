@@ -57,7 +57,7 @@ A lost call never completes:
   [ RUN      ] AllReduce.WrapsIntegers
     rank #: timed out
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout
-    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced. (triax/communicator.hpp:#)
+    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but cannot be reduced. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.WrapsIntegers (# ms)
   [==========] 1 check ran (# ms)
   [  PASSED  ] 0 checks
@@ -210,7 +210,7 @@ Faults in faults, and a plugin in a folder of `--path`:
   [ RUN      ] AllReduce.WrapsIntegers
     rank 1: group tensor.0: injected fault: all_reduce is post 1, and the connection to a peer is lost
         comm-faulty injects it: to run without it, set fault = "none" in the table that names comm-faulty
-    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced. (triax/communicator.hpp:#)
+    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but cannot be reduced. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.WrapsIntegers (# ms)
   [==========] 1 check ran (# ms)
   [  PASSED  ] 0 checks

@@ -7,7 +7,7 @@ Times differ from run to run.
   $ times() { sed -E -e 's/\([0-9]+ ms\)/(# ms)/' -e 's/hpp:[0-9]+\)/hpp:#)/'; }
   $ planted="$BUILD/tests/conformance/plugins/kernels-planted.so"
 
-The checks, and the clauses that they prove:
+The checks, and the clauses that they test:
 
   $ triax plugins test kernels-cpu --list
   Request.IsAcceptedOrRefusedWithReasons [K1]

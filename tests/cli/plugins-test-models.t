@@ -85,7 +85,7 @@ A check that the model does not support is skipped:
   [  SKIPPED ] 1 check:
   [  SKIPPED ] Generating.TokensEqualAWholeCall [M27]
 
-What cannot run is refused:
+Unsupported requests:
 
   $ triax plugins test model-gpt --set model.hidden=18
   model-gpt: model.hidden = 18 is not divisible by model.heads = 4: each head has hidden / heads columns

@@ -33,7 +33,7 @@ A signal ends the running check, which has no result:
   $ sed -E 's/[0-9]+ of [0-9]+/# of #/' err
   stopped by SIGTERM after # of # checks
 
-What cannot run is refused:
+Unsupported requests:
 
   $ triax plugins test sched-gpipe --processes --ranks 4
   --processes has no effect on a scheduler
@@ -152,7 +152,7 @@ A collective that throws, and one that leaves out an element:
     rank 1: all_reduce of 1501 f32 (sum) in a group of 2, in place: element 1500 is -15, must be -27; 1 of 1501 elements are wrong
     rank 1: all_reduce of 20003 f32 (sum) in a group of 2: element 20002 is 0, must be 12; 1 of 20003 elements are wrong
     and 82 more
-    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced. (triax/communicator.hpp:#)
+    contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but cannot be reduced. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.IsExactForEveryTypeAndSize (# ms)
   [  PASSED  ] 0 checks
   [  FAILED  ] 1 check:
@@ -308,7 +308,7 @@ Failures that do not reach all calls of all members:
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
     rank 1: an exchange that its stream holds back must fail with "enough"; the error is "timed out
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
-    contract: [C32] After a failure, calls that their stream still holds back fail, too, without their turn. (triax/communicator.hpp:#)
+    contract: [C32] After a failure, queued calls also fail, before they reach the front of their stream. (triax/communicator.hpp:#)
   [  FAILED  ] Abort.FailsCallsOutOfTurn (# ms)
   [  PASSED  ] 0 checks
   [  FAILED  ] 1 check:

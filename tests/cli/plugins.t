@@ -261,6 +261,17 @@ A refusal that names no key:
   run.toml:3:10: schedule.plugin "described": rank 0 of 1, steps 3, log true
     change the run as the message says, or choose another schedule.plugin
   [2]
-  $ triax check run.toml --json 2> /dev/null | sed -n '/"errors"/,/]/p' | grep -E 'code|plugin|line'
+  $ triax check run.toml --json 2> /dev/null | sed -n '/"errors"/,/^  ]/p'
+    "errors": [
+      {
         "code": "unsupported",
+        "keys": [
           "schedule.plugin"
+        ],
+        "file": "run.toml",
+        "line": 3,
+        "column": 10,
+        "message": "schedule.plugin \"described\": rank 0 of 1, steps 3, log true",
+        "hint": "change the run as the message says, or choose another schedule.plugin"
+      }
+    ],

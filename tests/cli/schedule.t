@@ -132,7 +132,7 @@ Flags stand for keys, also in the next step; the default of a flag has no positi
   [2]
   $ triax schedule --scheduler sched-interleaved --pipeline 4 --microbatches 6 --chunks 2
   --microbatches: m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires
-    m = --microbatches; make it 4 or 8, or --set schedule.group=6, or use sched-1f1b with --chunks 1
+    set --microbatches to 4 or 8, or use --set schedule.group=6, or sched-1f1b with --chunks 1
   [2]
   $ triax schedule --scheduler sched-interleaved --pipeline 2 --microbatches 6 --chunks 2 --set schedule.group=7
   --set: schedule.group must be in [2, 6], from p to m microbatches, got 7
@@ -140,7 +140,7 @@ Flags stand for keys, also in the next step; the default of a flag has no positi
   [2]
   $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 6 --json 2> /dev/null \
   >   --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  {"errors":[{"code":"not-divisible","keys":["--microbatches","--pipeline"],"file":"--microbatches","line":null,"column":null,"message":"m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires","hint":"m = --microbatches; make it 4 or 8, or --set schedule.group=6, or use sched-1f1b with --chunks 1"},{"code":"unsupported","keys":["--chunks"],"file":null,"line":null,"column":null,"message":"--chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank","hint":"use --chunks 2, or sched-1f1b"}]}
+  {"errors":[{"code":"not-divisible","keys":["--microbatches","--pipeline"],"file":"--microbatches","line":null,"column":null,"message":"m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires","hint":"set --microbatches to 4 or 8, or use --set schedule.group=6, or sched-1f1b with --chunks 1"},{"code":"unsupported","keys":["--chunks"],"file":null,"line":null,"column":null,"message":"--chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank","hint":"use --chunks 2, or sched-1f1b"}]}
   [2]
 
 One chunk for a scheduler of several:
@@ -150,7 +150,7 @@ One chunk for a scheduler of several:
     batch.micro is set at base.toml:10:9
     parallel.data = 1 is derived
     parallel.pipeline is set at interleaved.toml:7:12
-    m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use sched-1f1b with parallel.chunks 1
+    set batch.global / (parallel.data x batch.micro) to 4 or 8, or use schedule.group 6, or sched-1f1b with parallel.chunks 1
   --set: parallel.chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank
     use parallel.chunks 2, or sched-1f1b
   [2]
@@ -162,7 +162,7 @@ Microbatches that a scheduler refuses:
     batch.micro is set at base.toml:10:9
     parallel.data = 1 is derived
     parallel.pipeline is set at interleaved.toml:7:12
-    m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use sched-1f1b with parallel.chunks 1
+    set batch.global / (parallel.data x batch.micro) to 4 or 8, or use schedule.group 6, or sched-1f1b with parallel.chunks 1
   [2]
 
 A run, and a shape beside it:

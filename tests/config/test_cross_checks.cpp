@@ -179,7 +179,7 @@ TEST(CrossChecks, ATokenizerFileIsCheckedAlsoIfTheVocabularyIsWritten) {
            {R"({"tokenizer": 5, "vocab": 257})", "key \"tokenizer\" is 5; it must be the name of a tokenizer"},
            {R"({"tokenizer": "byte", "vocab": 257, "end_of_document": {}})",
             "key \"end_of_document\" is {}; it must be an integer in [0, 256]"},
-           {"{", "is not valid JSON: it ends too early, after 1 byte"}}) {
+           {"{", "is not valid JSON: unexpected end of file at byte 2"}}) {
     space.write("text.json", content);
     EXPECT_THAT(refused(), ElementsAre(AllOf(HasSubstr("run.toml:6:8: data.path: text.json: " + wrong),
                                              HasSubstr("\n  or remove the file, because model.vocab is set"))));

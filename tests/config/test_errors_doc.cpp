@@ -31,7 +31,7 @@ begun, such as a file that cannot be written, is the string `problem` instead (e
 |---|---|
 | `code` | the kind of the error, one of the table below |
 | `keys` | the configuration keys, flags and arguments that the error depends on; may be empty |
-| `file`, `line`, `column` | location of the first key that is set in a file. `file` is the flag if a flag sets it (`--set`), or a file or folder that cannot be used; a value that does not exist is null |
+| `file`, `line`, `column` | location of the first key that is set in a file, or of an error in another file. `file` is the flag if a flag sets it (`--set`), or a file or folder that cannot be used; a value that does not exist is null |
 | `message` | what is wrong |
 | `hint` | what to do next; may be empty |
 

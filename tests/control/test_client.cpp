@@ -41,9 +41,10 @@ TEST(Client, TheDeadlineNamesTheKeyAndForgetsTheRequest) {
   const Job job(1);
   const auto rank = job.rank(0);
   EXPECT_EQ(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(0.01)); }),
-            "store: the key \"tensor.0/hub\" was not set before the deadline\n"
+            "store: timed out waiting for key \"tensor.0/hub\"\n"
             "  the rank that sets it may be slow or lost");
-  EXPECT_THAT(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(-1)); }), HasSubstr("before the deadline"));
+  EXPECT_THAT(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(-1)); }),
+              HasSubstr("timed out waiting for key"));
   rank->client.set("tensor.0/hub", "now");
   EXPECT_EQ(rank->client.get("tensor.0/hub", deadline_in(0)), "now");
 }

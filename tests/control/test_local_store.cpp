@@ -35,7 +35,7 @@ TEST(LocalStore, TheDeadlineNamesTheKey) {
     store.get("tensor.0/hub", deadline_in(0.01));
     FAIL() << "it found what nobody set";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "the key \"tensor.0/hub\" was not set before the deadline");
+    EXPECT_EQ(error.message(), "timed out waiting for key \"tensor.0/hub\"");
   }
 }
 

@@ -60,6 +60,13 @@ std::vector<std::string> reasons(const PrepareRequest& request) {
   return out;
 }
 
+/// The flags that the refusals lead with.
+std::vector<std::string> first_keys(const PrepareRequest& request) {
+  std::vector<std::string> out;
+  for (const Refusal& refusal : refusals(request)) out.push_back(refusal.keys.empty() ? "" : refusal.keys.front());
+  return out;
+}
+
 TEST(Prepare, EachInputIsADocumentInTheOrderGiven) {
   const TempFolder folder;
   const PrepareRequest request = request_of(folder, {"zwei\n", "eins"});
@@ -207,12 +214,15 @@ TEST(PrepareRefuses, AllAtOnce) {
   EXPECT_THAT(reasons(request),
               ElementsAre("--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe",
                           "--separator must be a line of text without a line break",
-                          "--validation-fraction must be in [0, 1), got 1", at + "/in0: is empty",
-                          at + "/missing: does not exist", at + ": is a folder; an input is a text file",
-                          at + "/./in1: is given twice, also as " + at + "/in1"));
+                          "--validation-fraction must be in [0, 1), got 1", "--input: " + at + "/in0 is empty",
+                          "--input: " + at + "/missing does not exist",
+                          "--input: " + at + " is a folder; an input is a text file",
+                          "--input lists " + at + "/./in1 twice, also as " + at + "/in1"));
+  EXPECT_THAT(first_keys(request), ElementsAre("--tokenizer", "--separator", "--validation-fraction", "--input",
+                                               "--input", "--input", "--input"));
   EXPECT_EQ(refusals(request).front().code, ErrorCode::kInvalidValue);
   request.inputs.clear();
-  EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
+  EXPECT_THAT(reasons(request), ::testing::Contains("--input names no file"));
 }
 
 TEST(PrepareRefuses, InputsThatAreNotFiles) {
@@ -220,8 +230,9 @@ TEST(PrepareRefuses, InputsThatAreNotFiles) {
   PrepareRequest request = request_of(folder, {"text"});
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   request.inputs = {folder / "pipe", "/dev/zero"};
-  EXPECT_THAT(reasons(request), ElementsAre((folder / "pipe").string() + ": is a pipe; an input is a text file",
-                                            "/dev/zero: is a device; an input is a text file"));
+  EXPECT_THAT(reasons(request),
+              ElementsAre("--input: " + (folder / "pipe").string() + " is a pipe; an input is a text file",
+                          "--input: /dev/zero is a device; an input is a text file"));
   EXPECT_EQ(refusals(request).front().hint, "write its output to a file first");
 }
 

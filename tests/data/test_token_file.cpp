@@ -198,8 +198,9 @@ INSTANTIATE_TEST_SUITE_P(
                "pointer of sequence 1 is 1048576, but the sequences before it end at byte 6"},
         Broken{"negative_pointer", [](auto& i) { i.pointers[0] = -6; }, "pointer of sequence 0 is -6"},
         Broken{"many_sequences", [](auto& i) { i.sequence_count = ~0ull; },
-               "which does not match 18446744073709551615 sequences and 3 document indices"},
-        Broken{"one_sequence_more", [](auto& i) { i.sequence_count = 3; }, "3 sequences and 3 document indices"},
+               "has 82 bytes, too few for 18446744073709551615 sequences and 3 document indices"},
+        Broken{"one_sequence_more", [](auto& i) { i.sequence_count = 3; },
+               "has 82 bytes, expected 94 for 3 sequences and 3 document indices"},
         Broken{"many_documents", [](auto& i) { i.document_count = 1ull << 61; },
                "2305843009213693952 document indices"},
         Broken{"first_document", [](auto& i) { i.documents[0] = 1; }, "document index 0 is 1: it must be 0"},
@@ -216,10 +217,10 @@ TEST(TokenFile, RefusesFilesThatWereCutOff) {
   const std::string index = read_file(folder / "d.idx");
   for (std::size_t length = 0; length < index.size(); ++length) {
     write_file(folder / "d.idx", index.substr(0, length));
-    EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.idx: is " + std::to_string(length) + " bytes long")) << length;
+    EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.idx: has " + std::to_string(length) + " bytes")) << length;
   }
   write_file(folder / "d.idx", index + "xy");
-  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.idx: is 64 bytes long"));
+  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.idx: has 64 bytes, expected 62 for 1 sequence"));
   write_file(folder / "d.idx", index);
   for (const std::size_t length : {0, 1, 5}) {
     write_file(folder / "d.bin", std::string(length, '\0'));

@@ -26,7 +26,7 @@ std::string info_failure(const TempFolder& folder, const std::string& content) {
 TEST(TokenizerInfo, ExplainsInvalidFiles) {
   const TempFolder folder;
   EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte", "vocab": 257, "more": 1})"), "(accepted)");
-  EXPECT_THAT(info_failure(folder, "{"), HasSubstr("is not valid JSON: it ends too early, after 1 byte"));
+  EXPECT_THAT(info_failure(folder, "{"), HasSubstr("is not valid JSON: unexpected end of file at byte 2"));
   EXPECT_EQ(info_failure(folder, "[1e999]"), "is not valid JSON: a number in it is out of range");
   EXPECT_EQ(info_failure(folder, "[]"), "has no key \"tokenizer\": the name of a tokenizer");
   EXPECT_EQ(info_failure(folder, R"({"tokenizer": 5})"), "key \"tokenizer\" is 5; it must be the name of a tokenizer");

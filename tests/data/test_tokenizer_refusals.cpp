@@ -40,7 +40,7 @@ std::string refusal_with(const std::string& pointer, const std::string& value) {
 }
 
 TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
-  EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: it ends too early, after 1 byte");
+  EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: unexpected end of file at byte 2");
   EXPECT_EQ(refusal_of("[]"), "t.json: is []: it must be an object");
   EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"");
   EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')), "t.json: is nested more than 100 levels deep");

@@ -88,12 +88,16 @@ TEST(TrainTokenizer, RefusesAllAtOnce) {
   request.inputs = {folder / "none"};
   request.output = folder.path();
   const std::string at = folder.path().string();
-  EXPECT_THAT(
-      reasons(request),
-      ElementsAre("--vocab must be in [259, 16777216], got 256", "--min-count must be at least 1, got 0",
-                  "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
-                  "--separator must be a line of text without a line break", "--threads must be in [1, 1024], got 0",
-                  at + "/none: does not exist", "--output " + at + ": is a folder; the tokenizer is a file"));
+  EXPECT_THAT(reasons(request),
+              ElementsAre("--vocab must be in [259, 16777216], got 256", "--min-count must be at least 1, got 0",
+                          "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
+                          "--separator must be a line of text without a line break",
+                          "--threads must be in [1, 1024], got 0", "--input: " + at + "/none does not exist",
+                          "--output " + at + ": is a folder; the tokenizer is a file"));
+  std::vector<std::string> keys;
+  for (const Refusal& refusal : refusals(request)) keys.insert(keys.end(), refusal.keys.begin(), refusal.keys.end());
+  EXPECT_THAT(keys, ElementsAre("--vocab", "--min-count", "--special-token", "--special-token", "--separator",
+                                "--threads", "--input", "--output"));
   request = request_of(folder);
   write_file(request.output, "mine");
   EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("made.json: already exists")));

@@ -87,6 +87,23 @@ TEST_F(Search, ReportsTheSearchedFoldersAndTheNearestName) {
   }
 }
 
+TEST_F(Search, SuggestsNoPluginOfAnotherKind) {
+  touch("a", "sched-1f1b.so");
+  touch("a", "plan-sc21.so");
+  touch("a", "unusual.so");
+  const auto failure = [this](const char* name) {
+    try {
+      find(name, {{scratch_ / "a", ""}});
+      return std::string("it was found");
+    } catch (const Error& error) {
+      return error.message();
+    }
+  };
+  EXPECT_EQ(failure("plan-sched-1f1b"), "plugin \"plan-sched-1f1b\" was not found");
+  EXPECT_EQ(failure("plan-sc22"), "plugin \"plan-sc22\" was not found; did you mean \"plan-sc21\"?");
+  EXPECT_EQ(failure("unusuall"), "plugin \"unusuall\" was not found; did you mean \"unusual\"?");
+}
+
 TEST_F(Search, ABrokenFileIsFoundAllTheSame) {
   const fs::path broken = touch("a", "sched-broken.so");
   EXPECT_EQ(find("sched-broken", {{scratch_ / "a", ""}}).file, broken);

@@ -71,7 +71,7 @@ int measure_as_rank(const CommArguments& arguments, const launch::Environment& e
   bench::RankMode mode;
   if (!ours && requested.refusals.empty())
     mode = bench::choose_rank_mode(requested.plan, requested.kernels_choice(), true, requested.refusals);
-  // One rank of each machine, because the free memory is different in each message.
+  // Only local rank 0 checks: ranks would report different free memory.
   if (!ours && environment.local_rank == 0 && requested.refusals.empty() && mode.device == DeviceKind::host)
     requested.refusals.add(bench::check_memory(requested.plan, environment.local_world, os::this_machine().free_bytes));
   const bool is_reporter = !ours && environment.rank == 0;

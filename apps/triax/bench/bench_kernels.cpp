@@ -40,24 +40,22 @@ DType compute_type(const std::string& precision) {
 }
 
 /// The shapes of a run; a flag overrides them.
-void read_run(const KernelsArguments& arguments, bench::KernelPlan& plan, Refusals& refusals) {
-  const std::string& file = arguments.run;
+std::vector<config::Diagnostic> read_run(const KernelsArguments& arguments, bench::KernelPlan& plan) {
   std::vector<config::Override> overrides;
   if (arguments.vocab) overrides.push_back({"model.vocab", triax::to_text(*arguments.vocab), "--vocab"});
-  const config::LoadResult loaded = config::load(file, overrides, std::nullopt, config::Purpose::plan);
-  for (const config::Diagnostic& error : loaded.refusals) refusals.add({error.refusal.code, {}, error.text, {}});
-  if (!loaded.run) return;
+  const config::LoadResult loaded = config::load(arguments.run, overrides, std::nullopt, config::Purpose::plan);
+  if (!loaded.run) return loaded.refusals;
   const Options& model = loaded.run->model.options;
   for (const char* key : {"hidden", "heads", "sequence", "dropout"})
-    if (!model.has(key)) {
-      refusals.add(make_refusal(ErrorCode::kUnsupported, {}, "{}: model.plugin \"{}\" has no option \"{}\"", file,
-                                loaded.run->model.name, key)
-                       .with_hint("leave RUN.toml out, and give the shapes as flags"));
-      return;
-    }
+    if (!model.has(key))
+      return {config::diagnose(make_refusal(ErrorCode::kUnsupported, {"model.plugin"},
+                                            "model.plugin \"{}\" has no option \"{}\"", loaded.run->model.name, key)
+                                   .with_hint("leave RUN.toml out, and give the shapes as flags"),
+                               loaded.values)};
   plan.shapes = {model.integer("hidden"), model.integer("heads"), model.integer("sequence"),
                  loaded.run->batch.micro, loaded.run->vocab,      model.number("dropout")};
   plan.compute = loaded.run->train.compute;
+  return {};
 }
 
 void read_flags(const KernelsArguments& arguments, bench::KernelPlan& plan) {
@@ -76,14 +74,16 @@ void read_flags(const KernelsArguments& arguments, bench::KernelPlan& plan) {
 
 int bench_kernels(const KernelsArguments& arguments) {
   bench::KernelPlan plan = arguments.plan;
-  Refusals refusals;
-  if (!arguments.run.empty()) read_run(arguments, plan, refusals);
+  std::vector<config::Diagnostic> errors;
+  if (!arguments.run.empty()) errors = read_run(arguments, plan);
   read_flags(arguments, plan);
   plan.may_be_equal = arguments.sides.same;
+  Refusals refusals;
   plan.sides = load_sides(arguments.sides, kKernelWords, plugin::FirstLoad::probed, refusals);
-  if (refusals.empty()) refusals.add(bench::check(plan, os::this_machine().free_bytes));
-  if (refusals.empty()) check_output(arguments.sides.output, refusals);
-  if (!refusals.empty()) return refuse(refusals, arguments.sides.json);
+  if (errors.empty() && refusals.empty()) refusals.add(bench::check(plan, os::this_machine().free_bytes));
+  if (errors.empty() && refusals.empty()) check_output(arguments.sides.output, refusals);
+  for (const config::Diagnostic& error : diagnostics_of(refusals)) errors.push_back(error);
+  if (!errors.empty()) return refuse(errors, arguments.sides.json);
   try {
     bench::KernelMeasurement measurement(plan);
     KernelsReport report(plan, measurement, arguments.sides);

@@ -17,7 +17,7 @@ void add_errors(Json& out, const std::vector<config::Diagnostic>& errors) {
                              {"keys", error.refusal.keys},
                              {"file", at.file.empty() ? Json() : Json(at.file)},
                              {"line", at.line == 0 ? Json() : Json(at.line)},
-                             {"column", at.line == 0 ? Json() : Json(at.column)},
+                             {"column", at.column == 0 ? Json() : Json(at.column)},
                              {"message", error.refusal.message},
                              {"hint", error.refusal.hint}});
   }

@@ -100,9 +100,10 @@ Refusals fits(const MemoryLimit& limit, const config::RunConfig& run, const trai
   std::vector<train::MemoryRow> parts = most.memory;
   std::ranges::stable_sort(parts, std::ranges::greater{}, &train::MemoryRow::bytes);
   const std::string more = above > 1 ? text("; {} ranks do not fit", above) : std::string();
-  return make_refusal(ErrorCode::kOutOfMemory, {}, "--memory {}: rank {} needs {}, {} too much; largest: {}{}",
-                      limit.written, most.ranks.front(), report::bytes_text(most.bytes()),
-                      report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
+  return make_refusal(ErrorCode::kOutOfMemory, {"--memory"},
+                      "--memory {}: rank {} needs {}, {} too much; largest: {}{}", limit.written, most.ranks.front(),
+                      report::bytes_text(most.bytes()), report::bytes_text(most.bytes() - limit.bytes),
+                      parts_text(parts), more)
       .with_hint("{}; \"triax fit RUN.toml --memory {}\", with the same --set, lists what fits",
                  remedy(run, most, parts.front().what), limit.written);
 }

@@ -22,11 +22,10 @@ using ChoiceJson = nlohmann::json;
 constexpr std::size_t kMaxShownLines = 20; // then the file is not of this form
 constexpr const char* kForm = R"(write {"context": "...", "endings": ["...", "..."], "label": 0} in each line)";
 
+/// `line` 0: the whole file.
 config::Diagnostic at_line(const fs::path& file, std::size_t line, const std::string& what, const std::string& hint) {
-  config::Diagnostic out = config::diagnostic(ErrorCode::kInvalidValue, text("{}:{}: {}", file, line, what), hint);
-  out.at.file = file.string();
-  out.at.line = static_cast<int>(line);
-  return out;
+  return config::located_diagnostic({.file = file.string(), .line = static_cast<int>(line)},
+                                    {ErrorCode::kInvalidValue, {"--choices"}, what, hint});
 }
 
 /// Removes white space of ASCII. Python's rstrip(), which lm-evaluation-harness uses, also removes that of Unicode.
@@ -71,8 +70,7 @@ class ChoiceReader {
       read_line(rest.substr(0, end));
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
     }
-    if (examples_.empty() && refusals_.empty())
-      refusals_.push_back(config::diagnostic(ErrorCode::kInvalidValue, text("{}: has no line", file_), kForm));
+    if (examples_.empty() && refusals_.empty()) refusals_.push_back(at_line(file_, 0, "has no line", kForm));
     return std::move(examples_);
   }
 

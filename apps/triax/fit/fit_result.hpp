@@ -24,7 +24,7 @@ struct FitResult {
 struct FitChange {
   std::string table, key, value; // "memory", "recompute", "\"full\""
 };
-/// From what is written to the best, which must be there. None if the run fits as it is written.
+/// Keys to change from the run to the best setting; requires a best setting. None if the run fits as it is written.
 std::vector<FitChange> changes_of(const FitResult& result);
 
 /// "parallel.sequence = true, ..."

@@ -29,9 +29,10 @@ struct FitArguments {
 
 Refusal nothing_fits(const FitResult& result) {
   const train::MemoryPlan& least = *std::ranges::min_element(result.search.plans, {}, &train::MemoryPlan::bytes);
-  return make_refusal(ErrorCode::kOutOfMemory, {}, "--memory {} ({}): no setting fits: rank {} needs {} with {}",
-                      result.limit.written, report::bytes_text(result.limit.bytes), least.rank,
-                      report::bytes_text(least.bytes), to_text(least.settings))
+  return make_refusal(ErrorCode::kOutOfMemory, {"--memory"},
+                      "--memory {} ({}): no setting fits: rank {} needs {} with {}", result.limit.written,
+                      report::bytes_text(result.limit.bytes), least.rank, report::bytes_text(least.bytes),
+                      to_text(least.settings))
       .with_hint(
           "use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state");
 }

@@ -70,14 +70,14 @@ std::vector<config::Diagnostic> conflicting_flags(const GenerateArguments& argum
   Refusals out;
   const int prompts = (arguments.prompt ? 1 : 0) + (arguments.file.empty() ? 0 : 1) + (arguments.input.empty() ? 0 : 1);
   if (prompts > 1)
-    out.add(make_refusal(ErrorCode::kConflict, {}, "--prompt, --file and - each give the prompt")
+    out.add(make_refusal(ErrorCode::kConflict, {"--prompt", "--file", "-"}, "--prompt, --file and - cannot be combined")
                 .with_hint("use one of them"));
   if (!arguments.input.empty() && arguments.input != "-")
-    out.add(make_refusal(ErrorCode::kInvalidValue, {}, "unexpected argument: {}", arguments.input)
+    out.add(make_refusal(ErrorCode::kInvalidValue, {arguments.input}, "unexpected argument: {}", arguments.input)
                 .with_hint("write the prompt as --prompt TEXT, or - for standard input"));
   const executor::SamplingOptions& sampling = arguments.sampling;
   const auto no_effect = [&out](const char* flag) {
-    out.add(make_refusal(ErrorCode::kConflict, {},
+    out.add(make_refusal(ErrorCode::kConflict, {flag, "--temperature"},
                          "{} has no effect with --temperature 0: the most probable token is "
                          "chosen",
                          flag)
@@ -89,8 +89,8 @@ std::vector<config::Diagnostic> conflicting_flags(const GenerateArguments& argum
     if (sampling.min_p > 0) no_effect("--min-p");
     if (arguments.has_seed) no_effect("--seed");
     if (arguments.samples > 1)
-      out.add(make_refusal(ErrorCode::kConflict, {}, "--samples {} with --temperature 0: all samples would be equal",
-                           arguments.samples)
+      out.add(make_refusal(ErrorCode::kConflict, {"--samples", "--temperature"},
+                           "--samples {} with --temperature 0: all samples would be equal", arguments.samples)
                   .with_hint("add --temperature 1, or leave --samples out"));
   }
   return out.empty() ? std::vector<config::Diagnostic>() : diagnostics_of(out);

@@ -118,8 +118,11 @@ std::vector<ReadRow> runs_of(const std::string& list, const std::vector<Predicte
     if (row.unit == "zero3") continue;
     const std::string shown = text("{}:{} ({})", list, row.line, row.id);
     const auto refuse_row = [&](const Refusal& refusal) {
-      errors.push_back(
-          config::diagnostic(refusal.code, Error(in_columns(refusal.message), shown, in_columns(refusal.hint))));
+      errors.push_back(config::located_diagnostic({.file = list, .line = row.line},
+                                                  {refusal.code,
+                                                   {"--predict"},
+                                                   text("{}: {}", row.id, in_columns(refusal.message)),
+                                                   in_columns(refusal.hint)}));
     };
     config::LoadResult loaded = config::load(config::TomlText{run_toml(row), shown, {}}, {}, {}, config::Purpose::plan,
                                              plugin::FirstLoad::direct);

@@ -41,7 +41,7 @@ int plan(const PlanArguments& arguments) {
   }
   if (arguments.search.cluster.empty()) require_nothing({required_text({"--cluster"})});
   if (arguments.search.file.empty() && arguments.list.empty()) require_nothing({"RUN.toml or --predict is required"});
-  const cost::ClusterFile file = cost::read_cluster(arguments.search.cluster);
+  const cost::ClusterFile file = cost::read_cluster(arguments.search.cluster, "--cluster");
   if (!file.cluster) return refuse(file.refusals, arguments.search.json);
   if (!arguments.list.empty())
     if (const Refusals stale = check_profile(*file.cluster, arguments.search.cluster, nullptr); !stale.empty())

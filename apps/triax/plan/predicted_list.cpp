@@ -84,7 +84,8 @@ class ListReader {
 
  private:
   void refuse(const std::string& message, const std::string& hint) {
-    errors_.push_back(config::diagnostic(ErrorCode::kInvalidValue, Error(message, text("{}:{}", shown_, line_), hint)));
+    errors_.push_back(config::located_diagnostic({.file = shown_, .line = line_},
+                                                 {ErrorCode::kInvalidValue, {"--predict"}, message, hint}));
   }
   static std::string header_text() {
     std::string out;
@@ -94,13 +95,21 @@ class ListReader {
 
   /// Whether the lines can be read with these columns.
   bool read_header(std::vector<std::string> names) {
+    std::vector<std::string> missing, repeated, unknown;
+    for (const Column& column : columns()) {
+      const auto count = std::ranges::count(names, column.name);
+      if (count == 0) missing.emplace_back(column.name);
+      if (count > 1) repeated.emplace_back(column.name);
+    }
+    for (const std::string& name : names)
+      if (std::ranges::find(columns(), name, &Column::name) == columns().end())
+        unknown.push_back(name.empty() ? "\"\"" : name);
     std::string wrong;
-    for (const Column& column : columns())
-      if (const auto count = std::ranges::count(names, column.name); count != 1)
-        wrong += (wrong.empty() ? "" : "; ") + (count == 0 ? text("column {} is missing", column.name)
-                                                           : text("column {} is listed {} times", column.name, count));
-    if (wrong.empty() && names.size() != columns().size())
-      wrong = text("{} columns instead of {}", names.size(), columns().size());
+    for (const auto& [kind, listed_names] :
+         {std::pair("missing", &missing), std::pair("repeated", &repeated), std::pair("unknown", &unknown)})
+      if (!listed_names->empty())
+        wrong += text("{}{} column{}: {}", wrong.empty() ? "" : "; ", kind, listed_names->size() == 1 ? "" : "s",
+                      listed(*listed_names));
     if (!wrong.empty()) refuse(wrong, header_text());
     header_ = std::move(names);
     return wrong.empty();

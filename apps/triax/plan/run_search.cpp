@@ -53,7 +53,7 @@ std::int64_t gpus_of(const config::RunConfig& run, const SearchArguments& argume
 
 Refusal too_many(std::int64_t gpus) {
   return make_refusal(ErrorCode::kTooLarge, {"parallel.data", "parallel.tensor", "parallel.pipeline"},
-                      "the run's layout has {} ranks, and at most {} can be planned", gpus, train::kMaxWorld)
+                      "the run's layout has {} ranks; the limit is {}", gpus, train::kMaxWorld)
       .with_hint("name a number of GPUs with --gpus");
 }
 
@@ -223,7 +223,7 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
 
 /// The plan is printed as a run that includes the file.
 Refusal pipe_refusal(const std::string& file) {
-  return make_refusal(ErrorCode::kInvalidValue, {},
+  return make_refusal(ErrorCode::kInvalidValue, {"RUN.toml"},
                       "RUN.toml must be a file, got the pipe {}: the printed plan includes it by path", file)
       .with_hint("write the run to a file");
 }
@@ -288,7 +288,7 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
     planner.emplace(arguments.planner, loaded.run->schedule.folders, *log);
   } catch (const Error& error) {
     const Error located("--planner " + arguments.planner + ": " + error.message(), error.where(), error.hint());
-    return refuse({config::diagnostic(ErrorCode::kUnknownPlugin, located)}, arguments.json);
+    return refuse(ErrorCode::kUnknownPlugin, located, "--planner", arguments.json);
   }
   SearchReport report = search(request, arguments, *planner, *log);
   report.set = set_keys(loaded, arguments);

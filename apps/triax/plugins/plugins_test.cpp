@@ -226,7 +226,7 @@ void add_plugins_test(CLI::App& plugins, int& status) {
   verb->add_option("--filter", arguments->run.filter, "checks to run, as GoogleTest's: 'Abort.*:*Rank*-*Large*' [*]")
       ->type_name("PATTERNS")
       ->check(not_empty());
-  verb->add_flag("--list", arguments->list, "lists the checks and the clauses that they prove");
+  verb->add_flag("--list", arguments->list, "lists the checks and the clauses that they test");
   add_settings(*verb, "--set", arguments->settings, "sets an option of the plugin", kAnyTable);
   verb->add_option("--kernels", arguments->kernels,
                    "kernel set that a model runs on, of the host [kernels-reference], or whose devices the ranks of a "

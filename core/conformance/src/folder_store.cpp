@@ -42,8 +42,7 @@ bool FolderStore::has(std::string_view key) const {
 std::string FolderStore::get(std::string_view key, Deadline deadline) {
   for (WaitDeadline until(deadline); !has(key); std::this_thread::sleep_for(std::chrono::milliseconds(1)))
     if (until.passed())
-      throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
-                  "the rank that sets it may be slow or lost");
+      throw Error(text("timed out waiting for key \"{}\"", key), "store", "the rank that sets it may be slow or lost");
   return content_of(file(key));
 }
 

@@ -68,7 +68,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
     device::check_movement("copy", to, from, true);
-    if (to.elements() > 0) copy_checked(to, from, own(stream).admitted());
+    if (to.elements() > 0) copy_checked(to, from, own(stream).native_for_enqueue());
   }
 
   void upload(const TensorView& to, const TensorView& host_from, Stream& stream) override {
@@ -90,7 +90,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     std::memcpy(bytes, &element, sizeof bytes);
     const bool alike =
         std::all_of(bytes, bytes + bytes_of(to.dtype()), [first](unsigned char byte) { return byte == first; });
-    const cudaStream_t native = own(stream).admitted();
+    const cudaStream_t native = own(stream).native_for_enqueue();
     if (alike && to.contiguous()) {
       TRIAX_CUDA(cudaMemsetAsync(to.data(), first, to.bytes(), native));
     } else {
@@ -101,13 +101,13 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   void convert(const TensorView& to, const TensorView& from, Stream& stream) override {
     device::check_movement("convert", to, from, false);
     if (to.elements() == 0) return;
-    const cudaStream_t native = own(stream).admitted();
+    const cudaStream_t native = own(stream).native_for_enqueue();
     to.dtype() == from.dtype() ? copy_checked(to, from, native) : launch_convert(to, from, native);
   }
 
   void add(const TensorView& to, const TensorView& from, Stream& stream) override {
     device::check_add(to, from);
-    if (to.elements() > 0) launch_add(to, from, own(stream).admitted());
+    if (to.elements() > 0) launch_add(to, from, own(stream).native_for_enqueue());
   }
 
   void begin_recording(Stream& stream) override {
@@ -120,14 +120,14 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     }
     recorded_ = &own(stream);
     // Relaxed mode: during capture, this thread still queries events of earlier steps, and other threads call CUDA.
-    const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeRelaxed);
+    const cudaError_t begun = cudaStreamBeginCapture(recorded_->native_for_enqueue(), cudaStreamCaptureModeRelaxed);
     if (begun != cudaSuccess) stop_recording();
     TRIAX_CUDA(begun);
   }
   std::unique_ptr<Recording> end_recording() override {
     TRIAX_REQUIRE(recorded_, "no recording has begun");
     cudaGraph_t captured = nullptr;
-    const cudaError_t ended = cudaStreamEndCapture(recorded_->admitted(), &captured);
+    const cudaError_t ended = cudaStreamEndCapture(recorded_->native_for_enqueue(), &captured);
     stop_recording();
     TRIAX_CUDA(ended);
     return std::make_unique<CudaRecording>(captured);
@@ -168,7 +168,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     const CopyPieces pieces(to, from);
     for (std::int64_t number = 0; number < pieces.count(); ++number) {
       const CopyPiece piece = pieces[number];
-      const cudaStream_t native = stream.admitted(); // each piece is a call
+      const cudaStream_t native = stream.native_for_enqueue(); // each piece is a call
       std::byte* piece_to = to.as<std::byte>() + piece.to;
       const std::byte* piece_from = from.as<const std::byte>() + piece.from;
       if (piece.rows == 1) {

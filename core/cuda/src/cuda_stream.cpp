@@ -44,7 +44,7 @@ void CudaStream::wait(const Event& event) {
   if (event.fired() && !event.failure()) return;
   if (const auto* of_device = dynamic_cast<const DeviceEvent*>(event.state()); of_device && !event.failure()) {
     TRIAX_CUDA(cudaStreamWaitEvent(native_, of_device->native(), 0));
-    worked_ = true;
+    has_device_work_ = true;
     return;
   }
   host_work().wait(event);
@@ -63,7 +63,7 @@ void CudaStream::stop_recording() noexcept {
 Event CudaStream::record() {
   if (recording_) return events_.capture(native_);
   if (queue_.empty() || uses_flag()) {
-    hold_back();
+    wait_for_host_flag();
     return events_.record(native_, label_);
   }
   return host_work().mark(work_before());
@@ -76,12 +76,12 @@ void CudaStream::post(HostTask& task) {
 /// Fires when the device work that was enqueued since the last item is done. Work before that item needs no event,
 /// because queue items start in order.
 Event CudaStream::work_before() {
-  if (!worked_) return {};
-  worked_ = false;
+  if (!has_device_work_) return {};
+  has_device_work_ = false;
   return events_.record(native_, label_);
 }
 
-void CudaStream::hold_back() {
+void CudaStream::wait_for_host_flag() {
   if (queue_.empty() || held_ == queue_.last()) return;
   held_ = queue_.last();
   flags_.add_wait(flag_, held_, native_);
@@ -105,14 +105,14 @@ void CudaStream::ready() {
   queue_.progress_until(record());
 }
 
-cudaStream_t CudaStream::admitted() {
-  if (queue_.empty()) behind_ = 0;
-  if (!queue_.empty() && (!uses_flag() || ++behind_ > kMaxBehind)) {
+cudaStream_t CudaStream::native_for_enqueue() {
+  if (queue_.empty()) calls_behind_wait_ = 0;
+  if (!queue_.empty() && (!uses_flag() || ++calls_behind_wait_ > kMaxBehind)) {
     pass_host_work();
   } else {
-    hold_back();
+    wait_for_host_flag();
   }
-  worked_ = true;
+  has_device_work_ = true;
   return native_;
 }
 
@@ -132,7 +132,7 @@ void CudaStream::on_end() noexcept {
 cudaStream_t launch_stream(Stream& stream) {
   auto* own = dynamic_cast<CudaStream*>(&stream);
   TRIAX_REQUIRE(own, "stream \"{}\" is not one of a CUDA device", stream.name());
-  return own->admitted();
+  return own->native_for_enqueue();
 }
 
 } // namespace triax::cuda

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream of the CUDA device: a native stream, and a host-side queue.
 //
-// Threads: the rank's main thread; current() any. Blocking: ready() and pass_host_work(); admitted() if it calls
-// pass_host_work().
+// Threads: the rank's main thread; current() any. Blocking: ready() and pass_host_work(); native_for_enqueue() if it
+// calls pass_host_work().
 //
 // Device work and events of this device are enqueued directly on the native stream. An item of the host-side queue (a
 // wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
 // that was enqueued before it is done. Device work that is enqueued after an item must wait for the item. It waits for
 // a host flag (host_flags.hpp), a number that the GPU waits for; one wait serves all items that precede the work.
 // The amount of work behind a wait is limited: a native stream holds about a thousand entries. A call for one more
-// entry would block this thread, which is the only one that sets the flag. So admitted() runs the progress loop if
-// there is much work behind the wait, and always if flags are not supported or must not be waited for
+// entry would block this thread, which is the only one that sets the flag. So native_for_enqueue() runs the progress
+// loop if there is much work behind the wait, and always if flags are not supported or must not be waited for
 // (triax/lazy_load_guard.hpp; more streams than hardware queues). The destructor sets the flag, so that work on the GPU
 // can finish.
 #pragma once
@@ -40,7 +40,7 @@ class CudaStream final : public Stream {
 
   /// Returns the native stream when work may be enqueued on it: after a wait for the flag, or after the host work is
   /// done.
-  cudaStream_t admitted();
+  cudaStream_t native_for_enqueue();
   /// Between these calls, record() returns captured events.
   void start_recording();
   void stop_recording() noexcept;
@@ -54,16 +54,16 @@ class CudaStream final : public Stream {
   bool uses_flag() const noexcept { return flag_ && flags_.may_wait(); }
   device::HostQueue& host_work();
   Event work_before();
-  void hold_back();
+  void wait_for_host_flag();
 
   HostFlags& flags_;
   cudaStream_t native_ = nullptr;
   EventRing events_;
   device::HostQueue queue_;
   HostFlag flag_;
-  std::uint32_t held_ = 0; // number of the last item that the stream waits for
-  int behind_ = 0;         // calls whose work is behind the wait
-  bool worked_ = false;    // device work was enqueued since the last item
+  std::uint32_t held_ = 0;       // number of the last item that the stream waits for
+  int calls_behind_wait_ = 0;    // calls enqueued behind one host wait
+  bool has_device_work_ = false; // device work was enqueued since the last item
   bool recording_ = false;
   const char* label_ = nullptr; // label of the action begun last
 };

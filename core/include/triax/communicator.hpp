@@ -7,7 +7,7 @@
 //
 // Calls are posts: they never block and never complete inside the call. All views are contiguous. An edge is (peer,
 // channel), in one direction. The contract is the numbered clauses at the end of this header; `triax plugins test`
-// proves them, and docs/plugins/communicators.md explains them. In the contract, a rank runs its progress loop while it
+// tests them, and docs/plugins/communicators.md explains them. In the contract, a rank runs its progress loop while it
 // is in Device::wait(), Device::progress(), Stream::ready(), join() or barrier().
 #pragma once
 
@@ -245,7 +245,7 @@ class TRIAX_API CommBackend : public Extensible {
 // [C8] Later items of the stream begin when the call is complete. When an event fires, the buffers hold the result, and
 //      the communicator accesses them no more.
 // [C9] The k-th post of a collective by one member matches the k-th by the others, on whatever streams they are:
-//      posts are counted, not the order in which streams reach them.
+//      the order of posts counts, not of execution.
 // [C10] Any number of calls may be in flight.
 // [C11] A communicator adds itself to its device as a progress source, and removes itself. Calls advance while their
 //       members run the progress loop, and do not need the members that take no part in them.
@@ -262,7 +262,7 @@ class TRIAX_API CommBackend : public Extensible {
 // [C19] A call without elements completes as any other. Its views may have null data; all other views have data,
 //       because a dry run uses communicators of the engine.
 // [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added
-//       in fp32 and rounded once, if Reduction is rank_order. u8 moves, but is not reduced.
+//       in fp32 and rounded once, if Reduction is rank_order. u8 moves, but cannot be reduced.
 // [C21] Reduction::rank_order: a sum has the bits of ((x0 + x1) + x2) + ... in the order of the group.
 // [C22] Reduction::rank_order and fixed: repeated calls give equal bits, whatever else is in flight.
 //
@@ -290,7 +290,7 @@ class TRIAX_API CommBackend : public Extensible {
 // [C30] After abort(), all pending and later calls of all members fail soon with one text, that of the first abort:
 //       "rank 2 aborted group tensor.0: WHY". Any thread may call abort(), and it does not wait for other ranks.
 // [C31] A post after the failure of the group does not throw: it returns an event that fails. barrier() throws.
-// [C32] After a failure, calls that their stream still holds back fail, too, without their turn.
+// [C32] After a failure, queued calls also fail, before they reach the front of their stream.
 // [C33] Members that post different collectives, or transfers of different size or type, fail with a text that names
 //       both, as to_text(Collective) does ("all_reduce of 8 f32 (sum)") or by elements and type ("6 f32"), with their
 //       ranks ("rank 0"). A send that is complete before its receive is posted stays complete; its group fails. This

@@ -72,13 +72,10 @@ class TRIAX_API EventState {
   EventState(const EventState&) = delete;
   EventState& operator=(const EventState&) = delete;
   virtual ~EventState();
-  /// Where it fires: on the host, or on the device's streams.
   /// Whether generation `generation` has fired. Polls, does not block.
   virtual bool fired(std::uint64_t generation) noexcept = 0;
   /// Why that generation failed, or nullptr. Call it only after the generation has fired.
   virtual const char* failure(std::uint64_t generation) const noexcept = 0;
-
- private:
 };
 
 /// Handle of an event; copy it freely. A default-constructed Event is already complete.

@@ -11,7 +11,7 @@
 // may be f32 if the data is bf16 or f16. Accumulation: at least fp32 (fp64 in the reference kernel set).
 // "May be empty": a default TensorView is allowed. New fields are added at the end of a struct. (Default member
 // initialisers of {} let designated initialisers leave a field out without a warning.)
-// Ids in brackets are clauses of the contract of kernel sets (kernels.hpp), which the conformance suite proves. A new
+// Ids in brackets are clauses of the contract of kernel sets (kernels.hpp), which the conformance suite tests. A new
 // clause, of an operation or not, gets the next number that neither header has: ids are not moved.
 #pragma once
 

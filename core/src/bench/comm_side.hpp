@@ -55,7 +55,7 @@ class CommSide {
   /// One round of the progress loop, for waits that do not use the communicator.
   bool progress() { return device_->progress(); }
 
-  /// Fills the output with values that no result has. Of a broadcast, writes the root's data again.
+  /// Fills the output with values that no result has. For a broadcast, writes the root's data again.
   void clear_output();
   /// Throws Error with the first wrong element of the output.
   void check_output();

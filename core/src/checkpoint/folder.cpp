@@ -140,7 +140,7 @@ void remove_leftovers(const fs::path& dir) {
 
 namespace {
 
-/// At no time is there no complete checkpoint of the name. False: the file system cannot.
+/// Atomic: a complete checkpoint with this name always exists. False if the file system cannot.
 bool exchange(const fs::path& partial, const fs::path& folder) {
   return ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0;
 }

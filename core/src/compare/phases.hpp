@@ -17,7 +17,7 @@ namespace triax::compare {
 struct Phases {
   double forward = 0, backward = 0; // passes, without their waits for communication
   double optimizer = 0;             // the norm and the update of the weights, without waits
-  /// Waits for communication, by axis. Of a wait for a transfer between stages, the part after it was sent.
+  /// Waits for communication, by axis. For a transfer between stages, only the part of the wait after it was sent.
   std::map<std::string, double> exposed;
   double stage_wait = 0; // waits for a transfer between stages that the other stage had not sent
   double other = 0;      // between actions; the losses; waits at the end of the step

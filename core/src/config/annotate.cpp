@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds the positions of its keys to a refusal, so that modules and plugins can report errors without knowing files.
 #include <algorithm>
+#include <utility>
 
 #include "config/diagnostics.hpp"
 #include "triax/text.hpp"
@@ -69,17 +70,20 @@ Diagnostic diagnostic(ErrorCode code, const Error& error) {
   return {error.what(), {code, {}, where + error.message(), error.hint()}, {}};
 }
 
-Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key) {
-  Diagnostic out{{}, {code, {}, error.message(), error.hint()}, {error.where()}};
-  if (!key.empty()) out.refusal.keys.push_back(key);
+Diagnostic located_diagnostic(const Position& at, Refusal refusal) {
+  Diagnostic out{{}, std::move(refusal), at};
   out.text = to_text(out.refusal, out.at, {});
   return out;
 }
 
+Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key) {
+  Refusal refusal{code, {}, error.message(), error.hint()};
+  if (!key.empty()) refusal.keys.push_back(key);
+  return located_diagnostic({error.where()}, std::move(refusal));
+}
+
 Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint) {
-  Diagnostic out{{}, {code, {}, std::move(message), std::move(hint)}, {}};
-  out.text = to_text(out.refusal, {}, {});
-  return out;
+  return located_diagnostic({}, {code, {}, std::move(message), std::move(hint)});
 }
 
 } // namespace triax::config

@@ -108,6 +108,7 @@ void refuse_deep_nesting(const std::string& bytes, const std::string& shown, int
 
 std::string to_text(const Position& position) {
   if (position.line == 0) return position.file;
+  if (position.column == 0) return text("{}:{}", position.file, position.line);
   return text("{}:{}:{}", position.file, position.line, position.column);
 }
 

@@ -21,7 +21,7 @@ struct Position {
   int line = 0, column = 0;
 };
 
-std::string to_text(const Position& position); // "run.toml:5:9"
+std::string to_text(const Position& position); // "run.toml:5:9"; without a column "run.toml:5"
 
 /// A value as written; its key is not known yet.
 struct Written {

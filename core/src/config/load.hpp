@@ -85,6 +85,8 @@ Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& va
 /// Errors that concern no key.
 Diagnostic diagnostic(ErrorCode code, const Error& error);
 Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint = {});
+/// An error at a position in another file than the run's TOML.
+Diagnostic located_diagnostic(const Position& at, Refusal refusal);
 /// An error whose where() is a file, a folder or a flag. `key`: the flag or argument that names it; may be empty.
 Diagnostic file_diagnostic(ErrorCode code, const Error& error, const std::string& key = {});
 

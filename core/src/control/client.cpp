@@ -67,8 +67,7 @@ std::string Client::get(std::string_view key, Deadline deadline) {
   const std::string where = text("store, waiting for the key \"{}\"", key);
   Message answer = impl_->serving.call(make(Kind::get, key), deadline, where);
   if (answer.kind == Kind::value) return std::move(answer.value);
-  throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
-              "the rank that sets it may be slow or lost");
+  throw Error(text("timed out waiting for key \"{}\"", key), "store", "the rank that sets it may be slow or lost");
 }
 
 std::int64_t Client::add(std::string_view key, std::int64_t amount) {

@@ -284,14 +284,14 @@ ClusterFile parse_cluster(const std::string& toml, const std::string& shown) {
   }
 }
 
-ClusterFile read_cluster(const std::filesystem::path& file) {
+ClusterFile read_cluster(const std::filesystem::path& file, const std::string& key) {
   const std::string shown = file.string();
   try {
     return parse_cluster(config::read_text(file, shown), shown);
   } catch (const Error& error) { // cannot be read
     const ErrorCode code = config::code_of_unreadable(file);
     const std::string examples = code == ErrorCode::kNotFound ? "; examples are in clusters/" : "";
-    return {{}, {config::file_diagnostic(code, Error(error.message(), error.where(), error.hint() + examples))}};
+    return {{}, {config::file_diagnostic(code, Error(error.message(), error.where(), error.hint() + examples), key)}};
   }
 }
 

@@ -19,7 +19,8 @@ struct ClusterFile {
   std::vector<config::Diagnostic> refusals;
 };
 
-ClusterFile read_cluster(const std::filesystem::path& file);
+/// `key`: the flag or key that names the file, for errors; may be empty.
+ClusterFile read_cluster(const std::filesystem::path& file, const std::string& key = {});
 /// The same of a text; `shown` is how messages name it.
 ClusterFile parse_cluster(const std::string& toml, const std::string& shown);
 

@@ -46,19 +46,20 @@ void check_input(const fs::path& input, Refusals& out) {
   std::error_code failure;
   const fs::file_status status = fs::status(input, failure);
   if (!fs::exists(status)) {
-    out.add(make_refusal(ErrorCode::kNotFound, {}, "{}: does not exist", input)
-                .with_hint("--input needs text files; correct the path"));
+    out.add(make_refusal(ErrorCode::kNotFound, {"--input"}, "--input: {} does not exist", input)
+                .with_hint("correct the path"));
   } else if (fs::is_directory(status)) {
-    out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: is a folder; an input is a text file", input)
-                .with_hint("name its files: --input {}", input / "*"));
-  } else if (!fs::is_regular_file(status)) {
     out.add(
-        make_refusal(ErrorCode::kNotReadable, {}, "{}: is {}; an input is a text file", input, kind_text(status.type()))
-            .with_hint("write its output to a file first"));
+        make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input: {} is a folder; an input is a text file", input)
+            .with_hint("name its files: --input {}", input / "*"));
+  } else if (!fs::is_regular_file(status)) {
+    out.add(make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input: {} is {}; an input is a text file", input,
+                         kind_text(status.type()))
+                .with_hint("write its output to a file first"));
   } else if (::access(input.c_str(), R_OK) != 0) {
-    out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: cannot be read: {}", input, errno_text()));
+    out.add(make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input: {} cannot be read: {}", input, errno_text()));
   } else if (fs::file_size(input, failure) == 0 && !failure) {
-    out.add(make_refusal(ErrorCode::kMissing, {}, "{}: is empty", input));
+    out.add(make_refusal(ErrorCode::kMissing, {"--input"}, "--input: {} is empty", input));
   }
 }
 
@@ -102,7 +103,7 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
 } // namespace
 
 void check_inputs(const std::vector<fs::path>& inputs, Refusals& out) {
-  if (inputs.empty()) out.add(make_refusal(ErrorCode::kMissing, {}, "--input: names no file"));
+  if (inputs.empty()) out.add(make_refusal(ErrorCode::kMissing, {"--input"}, "--input names no file"));
   std::map<FileId, const fs::path*> known;
   for (const fs::path& input : inputs) {
     check_input(input, out);
@@ -110,7 +111,7 @@ void check_inputs(const std::vector<fs::path>& inputs, Refusals& out) {
     if (!id) continue;
     const auto [first, is_new] = known.emplace(*id, &input);
     if (is_new) continue;
-    out.add(make_refusal(ErrorCode::kDuplicate, {}, "{}: is given twice{}", input,
+    out.add(make_refusal(ErrorCode::kDuplicate, {"--input"}, "--input lists {} twice{}", input,
                          *first->second == input ? "" : ", also as " + first->second->string()));
   }
 }
@@ -118,7 +119,7 @@ void check_inputs(const std::vector<fs::path>& inputs, Refusals& out) {
 void check_output_folder(const fs::path& file, Refusals& out) {
   const std::string problem = os::why_not_writable(fs::absolute(file).parent_path());
   if (problem.empty()) return;
-  out.add(make_refusal(ErrorCode::kNotWritable, {}, "--output {}: cannot be written: {}", file, problem)
+  out.add(make_refusal(ErrorCode::kNotWritable, {"--output"}, "--output {}: cannot be written: {}", file, problem)
               .with_hint("choose another folder"));
 }
 
@@ -129,19 +130,21 @@ void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs
   const std::optional<FileId> id = id_of(file);
   for (const fs::path& input : inputs) {
     if (id && id == id_of(input))
-      out.add(make_refusal(ErrorCode::kAlreadyExists, {}, "{}: is an input and would be overwritten", input));
+      out.add(make_refusal(ErrorCode::kAlreadyExists, {"--output", "--input"},
+                           "{}: is an input and would be overwritten", input));
   }
   if (fs::is_directory(file, ignored)) {
-    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a folder, not a file", file));
+    out.add(make_refusal(ErrorCode::kNotWritable, {"--output"}, "{}: is a folder, not a file", file));
   } else if (fs::is_symlink(status)) {
-    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a symbolic link, which the file would replace", file)
+    out.add(make_refusal(ErrorCode::kNotWritable, {"--output"}, "{}: is a symbolic link, which the file would replace",
+                         file)
                 .with_hint("name its target, or remove the link"));
   } else if (!fs::is_regular_file(status)) {
-    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is {}, not a file", file, kind_text(status.type()))
+    out.add(make_refusal(ErrorCode::kNotWritable, {"--output"}, "{}: is {}, not a file", file, kind_text(status.type()))
                 .with_hint("name another file"));
   } else if (!force) {
     const bool left_over = file.extension() == ".partial";
-    out.add(make_refusal(ErrorCode::kAlreadyExists, {},
+    out.add(make_refusal(ErrorCode::kAlreadyExists, {"--output"},
                          left_over ? "{}: already exists: a stopped run left it, or another run is writing it"
                                    : "{}: already exists",
                          file)
@@ -151,13 +154,15 @@ void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs
 
 void check_separator(const std::string& separator, Refusals& out) {
   if (separator.empty() || separator.find_first_of("\r\n") != std::string::npos) {
-    out.add(make_refusal(ErrorCode::kMalformed, {}, "--separator must be a line of text without a line break"));
+    out.add(make_refusal(ErrorCode::kMalformed, {"--separator"},
+                         "--separator must be a line of text without a line break"));
   }
 }
 
 void check_threads(int threads, Refusals& out) {
   if (threads < 1 || threads > kMaxThreads) {
-    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--threads must be in [1, {}], got {}", kMaxThreads, threads));
+    out.add(make_refusal(ErrorCode::kOutOfRange, {"--threads"}, "--threads must be in [1, {}], got {}", kMaxThreads,
+                         threads));
   }
 }
 

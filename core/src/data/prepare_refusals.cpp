@@ -26,12 +26,12 @@ void check_outputs(const PrepareRequest& request, Refusals& out) {
   const fs::path& prefix = request.output;
   const std::string ending = prefix.extension().string();
   if (!prefix.has_filename()) {
-    out.add(make_refusal(ErrorCode::kInvalidValue, {}, "--output must be a prefix, got the folder {}", prefix)
+    out.add(make_refusal(ErrorCode::kInvalidValue, {"--output"}, "--output must be a prefix, got the folder {}", prefix)
                 .with_hint("for example --output {}", prefix / "corpus"));
     return;
   }
   if (ending == ".bin" || ending == ".idx" || ending == ".json") {
-    out.add(make_refusal(ErrorCode::kInvalidValue, {},
+    out.add(make_refusal(ErrorCode::kInvalidValue, {"--output"},
                          "--output must be a prefix, to which .bin, .idx and .json are added, got {}", prefix)
                 .with_hint("use --output {}", prefix.parent_path() / prefix.stem()));
     return;
@@ -44,9 +44,10 @@ void check_tokenizer(const PrepareRequest& request, Refusals& out) {
   try {
     end_of_document(request, *open_tokenizer(request.tokenizer));
   } catch (const Error& error) {
+    const std::string shown = Error(error.message(), error.where()).what();
     const bool is_of_flag = error.where().empty() || error.where().starts_with("--"); // otherwise of a file
-    out.add(make_refusal(is_of_flag ? ErrorCode::kInvalidValue : ErrorCode::kNotReadable, {}, "{}",
-                         Error(error.message(), error.where()).what())
+    const std::string flag = shown.starts_with("--") ? shown.substr(0, shown.find_first_of(" :")) : "--tokenizer";
+    out.add(make_refusal(is_of_flag ? ErrorCode::kInvalidValue : ErrorCode::kNotReadable, {flag}, "{}", shown)
                 .with_hint("{}", error.hint()));
   }
 }
@@ -58,8 +59,8 @@ Refusals refusals(const PrepareRequest& request) {
   check_tokenizer(request, out);
   if (request.separator) check_separator(*request.separator, out);
   if (!(request.validation_fraction >= 0 && request.validation_fraction < 1)) {
-    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--validation-fraction must be in [0, 1), got {}",
-                         request.validation_fraction)
+    out.add(make_refusal(ErrorCode::kOutOfRange, {"--validation-fraction"},
+                         "--validation-fraction must be in [0, 1), got {}", request.validation_fraction)
                 .with_hint("use for example 0.05, which puts every twentieth document into the validation dataset"));
   }
   check_threads(request.threads, out);

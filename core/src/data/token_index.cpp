@@ -65,7 +65,7 @@ class Reader {
 
   TokenIndex header() {
     if (bytes_ < kIndexHeaderBytes) {
-      fail(text("is {} bytes long; the header of an index alone has {}", bytes_, kIndexHeaderBytes), kCutOff);
+      fail(text("has {} bytes; the header of an index alone has {}", bytes_, kIndexHeaderBytes), kCutOff);
     }
     Header header{};
     read_(0, header);
@@ -144,8 +144,12 @@ class Reader {
       fail(text("has a mode for each of its {} sequences: a multimodal dataset", sequences_),
            "prepare a dataset of text only");
     }
-    fail(text("is {} bytes long, which does not match {} sequences and {} document indices", bytes_, sequences_,
-              documents_),
+    constexpr std::uint64_t kShown = std::uint64_t{1} << 58; // larger counts could overflow the size
+    const std::string expected = sequences_ < kShown && documents_ < kShown
+                                     ? text(", expected {}", kIndexHeaderBytes + 12 * sequences_ + 8 * documents_)
+                                     : std::string(", too few");
+    fail(text("has {} bytes{} for {} sequence{} and {} document {}", bytes_, expected, sequences_,
+              sequences_ == 1 ? "" : "s", documents_, documents_ == 1 ? "index" : "indices"),
          kCutOff);
   }
 

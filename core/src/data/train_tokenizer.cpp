@@ -79,10 +79,12 @@ void check_special_tokens(const TrainTokenizerRequest& request, Refusals& out) {
   const std::vector<std::string>& tokens = request.special_tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].empty() || ill_formed_at(tokens[i])) {
-      out.add(make_refusal(ErrorCode::kMissing, {}, "--special-token \"{}\": is empty or invalid UTF-8", tokens[i]));
+      out.add(make_refusal(ErrorCode::kMissing, {"--special-token"},
+                           "--special-token \"{}\": is empty or invalid UTF-8", tokens[i]));
     } else if (std::find(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens[i]) !=
                tokens.begin() + static_cast<std::ptrdiff_t>(i)) {
-      out.add(make_refusal(ErrorCode::kDuplicate, {}, "--special-token \"{}\": is given twice", tokens[i]));
+      out.add(make_refusal(ErrorCode::kDuplicate, {"--special-token"}, "--special-token \"{}\": is given twice",
+                           tokens[i]));
     }
   }
 }
@@ -93,7 +95,8 @@ void check_output(const TrainTokenizerRequest& request, Refusals& out) {
     check_output_folder(request.output, out);
     return check_output_file(request.output, request.inputs, request.force, out);
   }
-  out.add(make_refusal(ErrorCode::kNotWritable, {}, "--output {}: is a folder; the tokenizer is a file", request.output)
+  out.add(make_refusal(ErrorCode::kNotWritable, {"--output"}, "--output {}: is a folder; the tokenizer is a file",
+                       request.output)
               .with_hint("for example --output {}", request.output / "tokenizer.json"));
 }
 
@@ -103,12 +106,13 @@ Refusals refusals(const TrainTokenizerRequest& request) {
   Refusals out;
   const std::int64_t least = kBytes + static_cast<std::int64_t>(request.special_tokens.size());
   if (request.vocab < least || request.vocab > kMaxVocab) {
-    out.add(
-        make_refusal(ErrorCode::kOutOfRange, {}, "--vocab must be in [{}, {}], got {}", least, kMaxVocab, request.vocab)
-            .with_hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
+    out.add(make_refusal(ErrorCode::kOutOfRange, {"--vocab"}, "--vocab must be in [{}, {}], got {}", least, kMaxVocab,
+                         request.vocab)
+                .with_hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
   }
   if (request.min_count < 1)
-    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--min-count must be at least 1, got {}", request.min_count));
+    out.add(make_refusal(ErrorCode::kOutOfRange, {"--min-count"}, "--min-count must be at least 1, got {}",
+                         request.min_count));
   check_special_tokens(request, out);
   if (request.separator) check_separator(*request.separator, out);
   check_threads(request.threads, out);

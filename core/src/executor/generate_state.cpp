@@ -44,14 +44,14 @@ std::vector<std::int64_t> sizes_up_to(std::int64_t max_rows) {
   return out;
 }
 
-/// As many uses ahead as this rank has slots for: each stage is used once, in order. Other ranks may have another
+/// Gathers as far ahead as the rank has weight slots: each stage is used once, in order. Other ranks may have another
 /// number of slots, but only those of the same stages gather with this one.
 int prefetch_of(const TrainedStages& trained) {
   return std::max(trained.parameters.weight_slots() - 1, 0);
 }
 
-/// Forwards only. Without a training's stages there is one for each rank: chunks would shorten no pipeline without
-/// backwards. Stages run in their order, each for all microbatches.
+/// Forwards only. If the run has no training stages, each rank has one: chunks do not help without backwards. Stages
+/// run in their order, each for all microbatches.
 schedule::Program program_of(const GenerateRequest& request) {
   const int ranks = request.context.layout.size(kPipelineAxis);
   const TrainedStages* const trained = request.trained;

@@ -12,7 +12,7 @@
 
 namespace triax::executor {
 
-/// A part of what the rank updates of a parameter, with all of its offloaded tensors.
+/// A range of the rank's shard of one parameter, with all of its offloaded tensors.
 struct OffloadedPiece {
   std::size_t parameter = 0;         // index in Parameters::all()
   std::int64_t first = 0, count = 0; // elements of what the rank updates

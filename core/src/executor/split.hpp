@@ -44,14 +44,14 @@ struct StageRecompute {
   int parts = 1, part = 0;
 };
 
-/// With recomputation the blocks, else none.
+/// The range of blocks; empty without recomputation.
 LayerRange recomputed_layers(const Model& model, bool recompute);
 
 /// Checks that the tensor ranks can divide what recomputed blocks keep.
 Refusals check_partition(const Model& model, const LayerContext& context);
 
-/// Whether tensor ranks that divide kept inputs keep a part of this one. Of a sharded one, each has a part already;
-/// what the weight gradient reads stays whole.
+/// Whether each tensor rank keeps only its part of this input. False for sharded inputs and for inputs of the weight
+/// gradient.
 bool is_partitioned(const TensorSpec& input);
 
 } // namespace triax::executor

@@ -24,8 +24,7 @@ std::string LocalStore::get(std::string_view key, Deadline deadline) {
   for (WaitDeadline until(deadline); !there();) {
     if (aborted_) throw Error(why_, text("store, waiting for the key \"{}\"", key));
     if (until.passed()) {
-      throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
-                  "the rank that sets it may be slow or lost");
+      throw Error(text("timed out waiting for key \"{}\"", key), "store", "the rank that sets it may be slow or lost");
     }
     ++waiting_;
     changed_.wait_for(lock, until.slice());

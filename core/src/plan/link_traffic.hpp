@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes that the ranks of a run send in a training step over each axis and each kind of link, from the dry run of
-// preflight. By axis it is what triax check reports.
+// preflight. The totals per axis equal those of `triax check`.
 //
 // Ranks are on nodes in their order. A collective is a ring in the order of the members, as in the cost model: a member
 // sends to the next one, and the last to the first.

@@ -209,7 +209,7 @@ Refusals check_prediction(const config::RunConfig& run, Log& log) {
   if (simulated * shape.stages() > schedule::kMaxActions)
     return make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline", "parallel.chunks"},
                         "parallel.pipeline = {} with parallel.chunks = {} is too large to predict: {} passes of each "
-                        "direction are simulated, and at most {} can be",
+                        "direction are simulated; the limit is {}",
                         shape.pipeline, shape.chunks, simulated * shape.stages(), schedule::kMaxActions)
         .with_hint("use a smaller parallel.pipeline");
   const train::RankPlugins plugins(run, layout, 0, 1, log);

@@ -168,15 +168,19 @@ std::string add_folder_hint(FolderChoice choice) {
 Found find(std::string_view name, const std::vector<SearchFolder>& folders, std::string_view kind,
            FolderChoice choice) {
   if (std::optional<Found> found = try_find(name, folders)) return std::move(*found);
+  if (kind.empty()) kind = kind_of(name);
   std::vector<std::string> names;
   std::vector<std::string> looked_in;
   for (const SearchFolder& searched : folders) {
-    for (const fs::path& candidate : candidates(searched.folder)) names.push_back(candidate.stem().string());
+    for (const fs::path& candidate : candidates(searched.folder)) {
+      const std::string stem = candidate.stem().string();
+      const std::string_view other = kind_of(stem); // empty: the name does not say its kind
+      if (kind.empty() || other.empty() || other == kind) names.push_back(stem);
+    }
     looked_in.push_back(described(searched));
   }
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += text("{}\"{}\"", near.empty() ? "" : " or ", candidate);
-  if (kind.empty()) kind = kind_of(name);
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : text("; did you mean {}?", near)), {},
               text("looked in: {}\n  {}{}", listed_folders(looked_in),
                    kind.empty() ? "" : installed_text(kind, folders) + "\n  ", add_folder_hint(choice)));

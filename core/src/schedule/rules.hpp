@@ -53,10 +53,9 @@ enum class Boundaries : std::uint8_t { whole, scattered };
 /// The state that the ranks with equal parameters divide among them (Rajbhandari et al., "ZeRO", SC'20). none: nothing.
 /// states: the optimizer's state, and master weights beside working weights. Each rank updates its part, and
 /// GATHER_PARAM gathers the parts. gradients: reduced gradients too. REDUCE_GRAD scatters them to their owners, and
-/// another stage
-/// of the rank may then use the memory in which they were accumulated. parameters: working weights too. In place of
-/// GATHER_PARAM, UNSHARD gathers the weights of a stage before passes that read them, and RESHARD drops them after
-/// these.
+/// another stage of the rank may then use the memory in which they were accumulated. parameters: working weights too.
+/// In place of GATHER_PARAM, UNSHARD gathers the weights of a stage before passes that read them, and RESHARD drops
+/// them after these.
 enum class Sharding : std::uint8_t { none, states, gradients, parameters };
 
 /// Whether each rank gets the reduced gradients of its part only.

@@ -25,8 +25,8 @@ LayerContext layer_context(const config::RunConfig& run, const Model& model, con
 /// Empty without loss scaling.
 std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run);
 
-/// Errors in the split and in the rows of the scheduler. Of their violations, reports the first and the number of
-/// others.
+/// Errors in the split and in the rows of the scheduler. For violations of the rows, reports the first and the number
+/// of others.
 Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
 
 /// `given`, or the rows of the scheduler if it is null. Throws Error if check_schedule() has errors.

@@ -82,8 +82,8 @@ void MpiProcess::check(int world) const {
     throw Error("MPI cannot be used any more in this process: a group of comm-mpi was aborted", "comm-mpi",
                 "start a new process");
   if (size_ == world) return;
-  throw Error(size_ == 1 ? text("MPI has started this process alone, and the run has {} ranks", world)
-                         : text("MPI has started {} processes, and the run has {} ranks", size_, world),
+  throw Error(text("MPI started {} process{}, but the run has {} rank{}", size_, size_ == 1 ? "" : "es", world,
+                   world == 1 ? "" : "s"),
               "comm-mpi", kStartHint);
 }
 

@@ -90,7 +90,7 @@ TEST(Singletons, AreRefused) {
   ::unsetenv("OMPI_COMM_WORLD_SIZE");
   EXPECT_EQ(WEXITSTATUS(status), 3);
   EXPECT_THAT(triax::test::read_file(folder / "errors"),
-              HasSubstr("comm-mpi: MPI has started this process alone, and the run has 2 ranks\n"));
+              HasSubstr("comm-mpi: MPI started 1 process, but the run has 2 ranks\n"));
 }
 
 } // namespace

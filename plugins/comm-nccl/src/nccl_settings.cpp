@@ -90,11 +90,7 @@ class Reader {
   void of_another_program() {
     for (const char* name : {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT",
                              "TORCH_NCCL_BLOCKING_WAIT"})
-      if (given(name))
-        note(
-            text("{} in the environment is for PyTorch and has no effect here: errors are always checked, and "
-                 "train.stall_timeout_s limits waits",
-                 name));
+      if (given(name)) note(text("{} has no effect: only PyTorch reads it; train.stall_timeout_s limits waits", name));
   }
 
  private:

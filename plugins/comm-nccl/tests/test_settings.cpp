@@ -169,7 +169,7 @@ TEST_F(Environment, SlowerWaysAndOthersVariablesAreNoted) {
   EXPECT_THAT(with("NCCL_P2P_LEVEL", "NVL").notes, ElementsAre(HasSubstr("NCCL_P2P_LEVEL = NVL")));
   for (const char* name : {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT",
                            "TORCH_NCCL_BLOCKING_WAIT"})
-    EXPECT_THAT(with(name, "1").notes, ElementsAre(HasSubstr(text("{} in the environment is for PyTorch", name))));
+    EXPECT_THAT(with(name, "1").notes, ElementsAre(HasSubstr(text("{} has no effect: only PyTorch reads it", name))));
 }
 
 TEST_F(Environment, AHostIdIsNotedUnlessRanksShareAGpu) {

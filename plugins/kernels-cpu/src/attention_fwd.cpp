@@ -13,23 +13,23 @@ namespace {
 
 using namespace attention;
 
-constexpr std::int64_t kTogether = 4 * kQueries; // queries that share one packing of keys and values
+constexpr std::int64_t kQueriesPerItem = 4 * kQueries; // queries that share one packing of keys and values
 
 struct ForwardBuffers {
   ForwardBuffers(float* base, std::int64_t width) : buffers(base) {
     k = buffers.take(kKeys * width);
     v = buffers.take(kKeys * width);
-    q = buffers.take(kTogether * width);
-    o = buffers.take(kTogether * width);
+    q = buffers.take(kQueriesPerItem * width);
+    o = buffers.take(kQueriesPerItem * width);
     scores = buffers.take(kQueries * kKeys);
-    max = buffers.take(kTogether);
-    sum = buffers.take(kTogether);
+    max = buffers.take(kQueriesPerItem);
+    sum = buffers.take(kQueriesPerItem);
   }
   Buffers buffers;
   float *k, *v, *q, *o, *scores, *max, *sum;
 };
 
-/// One work item: up to kTogether queries of one head.
+/// One work item: up to kQueriesPerItem queries of one head.
 class Forward {
  public:
   Forward(const AttentionFwd& args, const Loops& loops, const DropStream& drop, const ForwardBuffers& to,
@@ -51,7 +51,7 @@ class Forward {
     std::fill_n(to_.max, queries_.count, -std::numeric_limits<float>::infinity());
     std::fill_n(to_.sum, queries_.count, 0.0f);
     std::fill_n(to_.o, queries_.count * size_.width, 0.0f);
-    const std::int64_t seen = seen_by(queries_.count - 1);
+    const std::int64_t seen = visible_keys(queries_.count - 1);
     for (std::int64_t index = 0; index < block_count(seen, kKeys); ++index) {
       const Range keys = block(seen, kKeys, index);
       pack(to_.k, k, keys.begin, keys.count);
@@ -64,12 +64,14 @@ class Forward {
 
  private:
   /// Number of keys that query i of the item attends to; does not decrease with i.
-  std::int64_t seen_by(std::int64_t i) const { return seen_keys(args_.mask, sample_, queries_.begin + i, size_.keys); }
+  std::int64_t visible_keys(std::int64_t i) const {
+    return seen_keys(args_.mask, sample_, queries_.begin + i, size_.keys);
+  }
 
   /// Adds these keys to the sums of these queries; `queries` counts within the item.
   void pass(const Range& queries, const Range& all) const {
     const std::int64_t d = size_.width;
-    const Range keys{all.begin, std::min(all.count, seen_by(queries.begin + queries.count - 1) - all.begin)};
+    const Range keys{all.begin, std::min(all.count, visible_keys(queries.begin + queries.count - 1) - all.begin)};
     if (keys.count <= 0) return;
     float* o = to_.o + queries.begin * d;
     multiply({to_.scores, to_.q + queries.begin * d, to_.k, keys.count, d, d, queries.count, keys.count, d, false, true,
@@ -80,7 +82,7 @@ class Forward {
 
   /// Replaces scores of one query by exp(score - running maximum); if the maximum grows, rescales the earlier sums.
   void row(std::int64_t i, float* scores, const Range& keys) const {
-    const std::int64_t seen = std::clamp<std::int64_t>(seen_by(i) - keys.begin, 0, keys.count);
+    const std::int64_t seen = std::clamp<std::int64_t>(visible_keys(i) - keys.begin, 0, keys.count);
     std::fill(scores + seen, scores + keys.count, 0.0f);
     if (seen == 0) return;
     const float before = to_.max[i], largest = std::max(before, loops_.row_max(scores, seen));
@@ -101,7 +103,7 @@ class Forward {
   void finish() const {
     float* lse = args_.lse.as<float>() + (sample_ * size_.heads + head_) * size_.queries + queries_.begin;
     for (std::int64_t i = 0; i < queries_.count; ++i) {
-      const bool seen = seen_by(i) > 0;
+      const bool seen = visible_keys(i) > 0;
       lse[i] = seen ? to_.max[i] + std::log(to_.sum[i]) : -std::numeric_limits<float>::infinity();
       if (seen) loops_.scale(to_.o + i * size_.width, 1.0f / to_.sum[i], size_.width);
     }
@@ -127,10 +129,10 @@ void CpuKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& con
   const Sizes size(args.q, args.k);
   const DropStream drop(args.drop);
   const std::size_t bytes = attention_scratch(args);
-  const std::int64_t chunks = block_count(size.queries, kTogether), units = size.samples * size.heads;
+  const std::int64_t chunks = block_count(size.queries, kQueriesPerItem), units = size.samples * size.heads;
   pool_->run(units * chunks, [&](std::int64_t item, int thread) {
     // The last queries attend to the most keys. They come first, so that no long item is left at the end.
-    const Range queries = block(size.queries, kTogether, chunks - 1 - item / units);
+    const Range queries = block(size.queries, kQueriesPerItem, chunks - 1 - item / units);
     const ForwardBuffers buffers(thread_scratch(context.scratch, thread, bytes), size.width);
     Forward(args, loops_, drop, buffers, item % units / size.heads, item % size.heads, queries).run();
   });

@@ -96,13 +96,12 @@ class Interleaved final : public Scheduler {
     const int p = shape.pipeline, m = shape.microbatches, below = m / p * p;
     if (m == below) return {};
     // One group of all m microbatches always fits; a smaller group may leave fewer than p to the last one.
-    const std::string groups = m < p ? std::string() : text(", or schedule.group {}", m);
+    const std::string groups = m < p ? std::string() : text("schedule.group {}, or ", m);
     return make_refusal(ErrorCode::kNotDivisible, {"batch.global", "batch.micro", "parallel.data", "parallel.pipeline"},
                         "m = {} microbatches are not divisible by p = {} pipeline ranks, as sched-interleaved requires",
                         m, p)
         .with_hint(
-            "m = batch.global / (parallel.data x batch.micro); make it {}{}{}, or use sched-1f1b with parallel.chunks "
-            "1",
+            "set batch.global / (parallel.data x batch.micro) to {}{}, or use {}sched-1f1b with parallel.chunks 1",
             below == 0 ? "" : text("{} or ", below), below + p, groups);
   }
 

@@ -55,12 +55,12 @@ TEST_F(Interleaved, RefusesMicrobatchesThatDoNotFillGroups) {
   EXPECT_EQ(six.front().message,
             "m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires");
   EXPECT_EQ(six.front().hint,
-            "m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use "
+            "set batch.global / (parallel.data x batch.micro) to 4 or 8, or use schedule.group 6, or "
             "sched-1f1b with parallel.chunks 1");
   const test::LoadedScheduler in_groups("sched-interleaved", {{"group", 6}});
   EXPECT_TRUE(in_groups->supports({4, 2, 6}).empty()) << "as the hint says";
   EXPECT_EQ(scheduler_->supports({4, 2, 3}).front().hint,
-            "m = batch.global / (parallel.data x batch.micro); make it 4, or use sched-1f1b with parallel.chunks 1");
+            "set batch.global / (parallel.data x batch.micro) to 4, or use sched-1f1b with parallel.chunks 1");
 }
 
 TEST_F(Interleaved, RefusesASingleChunk) {

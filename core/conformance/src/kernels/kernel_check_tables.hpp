@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of the kernel suite, and what their files share.
+// The tables of the kernel suite, and helpers that their source files share.
 #pragma once
 
 #include <functional>

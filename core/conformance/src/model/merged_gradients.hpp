@@ -18,7 +18,7 @@ class MergedGradients {
  public:
   /// Adds the results of a rank. Ranks that describe a parameter differently are an Error.
   void add(const ModelRun& run);
-  /// As far as they are added: what ranks must have in equal bits and have not; gradients of padding that are not 0.
+  /// Differences so far: values that must be bit-equal across ranks; gradients of padding that are not 0.
   /// @{
   const std::vector<std::string>& shared_differences() const { return shared_differences_; }
   const std::vector<std::string>& padding_differences() const { return padding_differences_; }

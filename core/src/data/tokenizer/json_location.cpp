@@ -112,10 +112,8 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
   } catch (const nlohmann::json::parse_error& error) { // the library's own text would not help the user
     if (bytes.empty()) throw Error("is empty", file.string(), hint);
     const bool cut = error.byte > bytes.size();
-    throw Error(
-        cut ? text("is not valid JSON: it ends too early, after {} byte{}", bytes.size(), bytes.size() == 1 ? "" : "s")
-            : text("is not valid JSON: error at byte {}", error.byte),
-        file.string(), hint);
+    throw Error(text("is not valid JSON: {} at byte {}", cut ? "unexpected end of file" : "error", error.byte),
+                file.string(), hint);
   } catch (const nlohmann::json::exception&) {
     throw Error("is not valid JSON: a number in it is out of range", file.string(), hint);
   }

@@ -26,7 +26,7 @@ namespace triax::conformance {
 /// A check of one plugin.
 struct Check {
   std::string name;                         // "AllReduce.AddsInRankOrder"
-  std::string clause;                       // the clause that it proves: "C12"
+  std::string clause;                       // the clause that it tests: "C12"
   std::function<std::string()> skip_reason; // empty text: it applies to the plugin and can run here
   std::function<void(Report&)> run;
 };
