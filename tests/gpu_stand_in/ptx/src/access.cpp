@@ -53,6 +53,7 @@ STAND_IN_INLINE void range(Warp& w, const Instruction& i, Space space, int lane,
     if constexpr (kLoad) {
       check_written(w, i, lane, address, bytes, kBytes);
       if (plain) check_global_read(w, i, lane, address, bytes, kBytes);
+      if (i.strong) observe_atomics(w, address, bytes);
     } else {
       if (plain) check_global_write(w, i, lane, address, bytes, kBytes, data);
       mark_written(w, address, bytes);
@@ -191,12 +192,14 @@ void transfer(Warp& w, const Instruction& i, std::uint32_t lanes, Staged& staged
   std::uint64_t addresses[kLanes];
   load_addresses(w, i, addresses);
   const Space space = resolve(w, i, addresses, lanes);
+  if (!kLoad && i.releases) release(*w.block);
   if (w.block->launch->profile)
     count_access(w, space, kLoad ? Access::kRead : Access::kWrite, addresses, lanes, kBytes);
   if (space == Space::kParam || space == Space::kLocal)
     unchecked<kLoad, kBytes>(w, i, space, addresses, lanes, staged);
   else
     checked<kLoad, kBytes>(w, i, space, addresses, lanes, staged);
+  if (kLoad && i.acquires) acquire(*w.block);
 }
 
 // Memory holds T; a lane of the register holds W.

@@ -14,6 +14,7 @@
 namespace triax::gpu_stand_in {
 
 struct Block;
+struct FenceLog;
 
 inline constexpr std::uint32_t kAllLanes = ~std::uint32_t{0};
 
@@ -104,10 +105,12 @@ struct Block {
   std::uint32_t old_tag = 0;     // of first_clock: ordered before all of the block; lower tags are of earlier blocks
   std::vector<Warp> warps, spare;
   BarrierState barriers[16];
-  // Tags of global memory: first of the launch, this block's, and one for "several blocks".
+  // Tags of global memory: first of the launch, this block's, and one for "several blocks"; see fences.hpp.
   std::uint32_t first_tag = 0, tag = 0, many_tag = 0;
-  std::atomic<std::uint8_t>* released = nullptr; // of each block of the launch: it made a fence
-  bool fenced = false;
+  std::uint32_t number = 0; // in the order of the grid
+  bool tag_used = false;
+  FenceLog* fences = nullptr;
+  std::uint64_t acquired = 0;              // number of the block's last fence; 0: none
   SectorSet read_sectors, written_sectors; // with Launch::profile, of all blocks that this thread runs
   std::byte* shared_at(std::uint32_t offset) { return reinterpret_cast<std::byte*>(shared.data()) + offset; }
 };

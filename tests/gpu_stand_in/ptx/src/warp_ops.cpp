@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions between lanes, fences and trap.
+#include "fence_order.hpp"
 #include "lanes.hpp"
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
@@ -99,10 +100,8 @@ void warp_barrier(Warp& w, const Instruction& i, U32 lanes) {
 }
 
 void fence(Warp& w, const Instruction& i, U32) {
-  if (i.sub) return; // .cta
-  Block& b = *w.block;
-  b.fenced = true;
-  b.released[b.tag - b.first_tag].store(1, std::memory_order_release);
+  if (i.releases) release(*w.block);
+  if (i.acquires) acquire(*w.block);
 }
 
 void trap(Warp& w, const Instruction& i, U32 lanes) {
