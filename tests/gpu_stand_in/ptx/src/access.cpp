@@ -105,7 +105,7 @@ STAND_IN_INLINE void repeat(std::byte* data, int from, std::uint32_t lanes) {
 }
 
 // Lanes whose addresses are not all adjacent and not all equal: ranges of lanes with adjacent addresses, and groups of
-// lanes that load from one address.
+// lanes that load from one address. After a bar.warp.sync of some lanes, each lane is looked at.
 template <bool kLoad, std::uint32_t kBytes>
 [[gnu::noinline]] void ranges(Warp& w, const Instruction& i, Space space, const std::uint64_t* a, std::uint32_t lanes,
                               std::byte* data) {
@@ -121,7 +121,7 @@ template <bool kLoad, std::uint32_t kBytes>
       continue;
     }
     std::uint32_t same = 1u << l;
-    if (kLoad && alone < 4) {
+    if (kLoad && alone < 4 && w.lane_order.empty()) {
       same = lanes_at(a, a[l], lanes);
       alone += std::has_single_bit(same);
     }
@@ -142,7 +142,7 @@ void checked(Warp& w, const Instruction& i, Space space, const std::uint64_t* a,
   }
   if (low_bits & (kBytes - 1)) misaligned<kBytes>(w, i, a, lanes);
   if (lanes == kAllLanes && apart == 0) return range<kLoad, kBytes>(w, i, space, 0, kLanes, a[0], false, staged.bytes);
-  if (kLoad && lanes == kAllLanes && unequal == 0) {
+  if (kLoad && lanes == kAllLanes && unequal == 0 && w.lane_order.empty()) {
     range<kLoad, kBytes>(w, i, space, 0, 1, a[0], true, staged.bytes);
     return repeat<kBytes>(staged.bytes, 0, kAllLanes & ~1u);
   }

@@ -132,6 +132,7 @@ void begin_warp(Block& b, Warp& w) {
   w.since = w.clock = ++b.clock;
   w.floor = b.first_clock;
   w.ordered.assign(b.warps.size(), b.first_clock);
+  w.lane_order.clear();
   w.counts = {};
   *reinterpret_cast<std::uint32_t*>(w.bases[Ref::kRegister] + w.code->carry) = 0;
   for (const auto& s : w.code->specials)

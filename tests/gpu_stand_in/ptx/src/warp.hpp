@@ -2,7 +2,7 @@
 // State of a warp and of its block while they run.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -61,9 +61,12 @@ struct Warp {
   std::vector<PendingCopy> copies;
   std::uint32_t groups[kLanes] = {}; // commits of each lane
   // Order of shared memory: the interval that this warp is in, and up to which intervals other warps are before it.
-  // Its lanes are ordered up to the begin of interval `since`, which is earlier than `clock` after a bar.arrive only.
+  // Its lanes are ordered up to the begin of interval `since`, which is earlier than `clock` after a bar.arrive or
+  // a bar.warp.sync of some lanes.
   std::uint32_t clock = 1, since = 1, floor = 0;
   std::vector<std::uint32_t> ordered;
+  // After a bar.warp.sync of some lanes: up to which interval lane x is before lane y, at [y][x].
+  std::vector<std::array<std::uint32_t, kLanes>> lane_order;
   // The range of global memory that was looked up last.
   MemoryRange range;
   std::uint64_t range_generation = 0;
