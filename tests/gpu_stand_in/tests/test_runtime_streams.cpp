@@ -231,6 +231,7 @@ TEST_F(RuntimeStreams, EventsMeasureTime) {
   std::uint32_t* blocker = allocate_pinned(1);
   const cudaStream_t stream = make_stream();
   ok(cudaEventRecord(begin, stream));
+  ok(cudaEventSynchronize(begin)); // before the wait below, however late the stream's thread runs
   hold(stream, blocker);
   ok(cudaEventRecord(end, stream));
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
