@@ -32,6 +32,15 @@ inline std::string warp_kernel(const std::string& body, const std::string& befor
          body + "\nret;\n}\n";
 }
 
+// A kernel of two pointers: %a is the first plus 4 bytes for each thread of the grid, %b likewise the second.
+inline std::string grid_kernel(const std::string& body) {
+  return ".visible .entry k(.param .u64 first, .param .u64 second)\n{\n.reg .b64 %a, %b, %x;\n.reg .b32 %r<8>;\n"
+         ".reg .f32 %f<4>;\n.reg .pred %p<4>;\nld.param.u64 %a, [first];\nld.param.u64 %b, [second];\n"
+         "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmad.lo.u32 %r3, %r1, %r2, %r0;\n"
+         "mul.wide.u32 %x, %r3, 4;\nadd.s64 %a, %a, %x;\nadd.s64 %b, %b, %x;\n" +
+         body + "\nret;\n}\n";
+}
+
 // One device and the kernels of one PTX text.
 class Machine {
  public:

@@ -172,14 +172,18 @@ class RuntimeTest : public ::testing::Test {
     return value;
   }
 
-  // Holds a stream until *blocker is 1.
-  static CUresult hold(cudaStream_t stream, std::uint32_t* blocker) {
+  // Holds a stream until *value meets the condition.
+  static CUresult wait_for_value(cudaStream_t stream, std::uint32_t* value, std::uint32_t operand, unsigned condition) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult state{};
     ok(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000, cudaEnableDefault, &state));
     EXPECT_EQ(state, cudaDriverEntryPointSuccess);
     const auto wait = reinterpret_cast<CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned)>(found);
-    return wait(stream, reinterpret_cast<CUdeviceptr>(blocker), 1, CU_STREAM_WAIT_VALUE_GEQ);
+    return wait(stream, reinterpret_cast<CUdeviceptr>(value), operand, condition);
+  }
+  // Holds a stream until *blocker is 1.
+  static CUresult hold(cudaStream_t stream, std::uint32_t* blocker) {
+    return wait_for_value(stream, blocker, 1, CU_STREAM_WAIT_VALUE_GEQ);
   }
   static void open(std::uint32_t* blocker) {
     std::atomic_ref<std::uint32_t>(*blocker).store(1, std::memory_order_release);

@@ -113,6 +113,13 @@ TEST(PtxBits, Fields) {
   EXPECT_EQ(evaluate("bfe.u32 $d, $1, $2, $3", "b32", {"b32", "b32", "b32"}, extract), (Bits{0x56, 0xF, 0, 8}));
   EXPECT_EQ(evaluate("bfe.s32 $d, $1, $2, $3", "b32", {"b32", "b32", "b32"}, extract),
             (Bits{0x56, 0xFFFFFFFF, 0, 0xFFFFFFF8}));
+  const std::vector<Row> wide = {
+      {0x123456789ABCDEF0, 36, 12, 0}, {0x00F0000000000000, 52, 4, 0}, {~0ull, 0, 0, 0},
+      {0x8000000000000000, 60, 16, 0}, {0x8000000000000000, 0, 64, 0}, {0x8000000000000000, 70, 4, 0}};
+  EXPECT_EQ(evaluate("bfe.u64 $d, $1, $2, $3", "b64", {"b64", "b32", "b32"}, wide),
+            (Bits{0x567, 0xF, 0, 8, 0x8000000000000000, 0}));
+  EXPECT_EQ(evaluate("bfe.s64 $d, $1, $2, $3", "b64", {"b64", "b32", "b32"}, wide),
+            (Bits{0x567, ~0ull, 0, ~7ull, 0x8000000000000000, ~0ull}));
 }
 
 TEST(PtxBits, Permutations) {
@@ -127,6 +134,10 @@ TEST(PtxBits, Permutations) {
             (Bits{0x22222211, 0x22222211}));
   EXPECT_EQ(evaluate("shf.r.clamp.b32 $d, $1, $2, $3", "b32", {"b32", "b32", "b32"}, funnel),
             (Bits{0x22111111, 0x22222222}));
+  EXPECT_EQ(evaluate("shf.l.clamp.b32 $d, $1, $2, $3", "b32", {"b32", "b32", "b32"}, funnel),
+            (Bits{0x22222211, 0x11111111}));
+  EXPECT_EQ(evaluate("shf.r.wrap.b32 $d, $1, $2, $3", "b32", {"b32", "b32", "b32"}, funnel),
+            (Bits{0x22111111, 0x22111111}));
 }
 
 } // namespace triax::test

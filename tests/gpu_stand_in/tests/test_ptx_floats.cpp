@@ -87,6 +87,10 @@ void check_arithmetic(const std::string& type) {
   check_modes<T>("rcp", type, 1, [](T a, T, T) { return 1 / a; });
 }
 
+float value_of(std::uint64_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
+
 float flushed(float x) {
   return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
 }
@@ -116,6 +120,8 @@ TEST(PtxFloats, FtzFlushesOperandsAndResults) {
                [](float a, float b, float c) { return flushed(std::fma(flushed(a), flushed(b), flushed(c))); });
   check<float>("sub.ftz.f32", 2, [](float a, float b, float) { return flushed(flushed(a) - flushed(b)); });
   check<float>("div.rn.ftz.f32", 2, [](float a, float b, float) { return flushed(flushed(a) / flushed(b)); });
+  check_modes<float>("sqrt", "ftz.f32", 1, [](float a, float, float) { return std::sqrt(flushed(a)); });
+  check_modes<float>("rcp", "ftz.f32", 1, [](float a, float, float) { return flushed(1 / flushed(a)); });
   const std::vector<Row> rows = {{bits(kTiny), bits(1.0f), 0, 0}, {bits(-kTiny), bits(-1.0f), 0, 0}};
   EXPECT_EQ(evaluate("min.ftz.f32 $d, $1, $2", "f32", {"f32", "f32"}, rows), (Bits{0, bits(-1.0f)}));
   EXPECT_EQ(evaluate("max.ftz.f32 $d, $1, $2", "f32", {"f32", "f32"}, rows), (Bits{bits(1.0f), bits(-0.0f)}));
@@ -163,25 +169,44 @@ TEST(PtxFloats, ApproximationsAreNear) {
   const struct {
     std::string op;
     std::function<double(double)> f;
-  } functions[] = {{"ex2.approx.ftz.f32", [](double x) { return std::exp2(x); }},
-                   {"lg2.approx.ftz.f32", [](double x) { return std::log2(x); }},
-                   {"rcp.approx.ftz.f32", [](double x) { return 1 / x; }},
-                   {"rsqrt.approx.ftz.f32", [](double x) { return 1 / std::sqrt(x); }},
-                   {"sqrt.approx.ftz.f32", [](double x) { return std::sqrt(x); }},
-                   {"sin.approx.ftz.f32", [](double x) { return std::sin(x); }},
-                   {"cos.approx.ftz.f32", [](double x) { return std::cos(x); }},
-                   {"tanh.approx.f32", [](double x) { return std::tanh(x); }}};
+    bool can_flush = true;
+  } functions[] = {
+      {"ex2", [](double x) { return std::exp2(x); }},  {"lg2", [](double x) { return std::log2(x); }},
+      {"rcp", [](double x) { return 1 / x; }},         {"rsqrt", [](double x) { return 1 / std::sqrt(x); }},
+      {"sqrt", [](double x) { return std::sqrt(x); }}, {"sin", [](double x) { return std::sin(x); }},
+      {"cos", [](double x) { return std::cos(x); }},   {"tanh", [](double x) { return std::tanh(x); }, false}};
   for (const auto& function : functions) {
-    const auto got = evaluate(function.op + " $d, $1", "f32", {"f32"}, rows);
-    for (std::size_t n = 0; n < rows.size(); ++n) {
-      const double expected = function.f(std::bit_cast<float>(static_cast<std::uint32_t>(rows[n][0])));
-      EXPECT_NEAR(std::bit_cast<float>(static_cast<std::uint32_t>(got[n])), expected, 2e-7 * std::abs(expected) + 1e-9)
-          << function.op << n;
+    for (const std::string how : {".approx.f32", ".approx.ftz.f32"}) {
+      if (!function.can_flush && how != ".approx.f32") continue;
+      const auto got = evaluate(function.op + how + " $d, $1", "f32", {"f32"}, rows);
+      for (std::size_t n = 0; n < rows.size(); ++n) {
+        const double expected = function.f(value_of(rows[n][0]));
+        EXPECT_NEAR(value_of(got[n]), expected, 2e-7 * std::abs(expected) + 1e-9) << function.op << how << n;
+      }
     }
   }
   EXPECT_EQ(evaluate("ex2.approx.ftz.f32 $d, $1", "f32", {"f32"},
                      {{bits(-kInf), 0, 0, 0}, {bits(-130.0f), 0, 0, 0}, {bits(kInf), 0, 0, 0}}),
             (Bits{0, 0, bits(kInf)}));
+}
+
+TEST(PtxFloats, ApproximationsKeepSubnormalNumbersWithoutFtz) {
+  const float small = std::ldexp(1.0f, -130), large = std::ldexp(1.0f, 127);
+  const struct {
+    std::string op;
+    float operand, result, flushed;
+  } cases[] = {{"ex2", -130, small, 0},
+               {"lg2", small, -130, -kInf},
+               {"rcp", large, std::ldexp(1.0f, -127), 0},
+               {"sqrt", small, std::ldexp(1.0f, -65), 0},
+               {"rsqrt", small, std::ldexp(1.0f, 65), kInf},
+               {"sin", -small, -small, -0.0f},
+               {"cos", small, 1, 1}};
+  for (const auto& each : cases) {
+    const std::vector<Row> row = {{bits(each.operand), 0, 0, 0}};
+    EXPECT_EQ(value_of(evaluate(each.op + ".approx.f32 $d, $1", "f32", {"f32"}, row)[0]), each.result) << each.op;
+    EXPECT_EQ(evaluate(each.op + ".approx.ftz.f32 $d, $1", "f32", {"f32"}, row)[0], bits(each.flushed)) << each.op;
+  }
 }
 
 TEST(PtxFloats, ApproximateQuotientsAreNear) {
@@ -191,9 +216,8 @@ TEST(PtxFloats, ApproximateQuotientsAreNear) {
   for (const std::string op : {"div.approx.f32", "div.approx.ftz.f32", "div.full.f32", "div.full.ftz.f32"}) {
     const auto got = evaluate(op + " $d, $1, $2", "f32", {"f32", "f32"}, rows);
     for (std::size_t n = 0; n < rows.size(); ++n) {
-      const auto value = [](std::uint64_t x) { return std::bit_cast<float>(static_cast<std::uint32_t>(x)); };
-      const double expected = double{value(rows[n][0])} / double{value(rows[n][1])};
-      EXPECT_NEAR(value(got[n]), expected, 2.4e-7 * std::abs(expected)) << op << n; // 2 ulp
+      const double expected = double{value_of(rows[n][0])} / double{value_of(rows[n][1])};
+      EXPECT_NEAR(value_of(got[n]), expected, 2.4e-7 * std::abs(expected)) << op << n; // 2 ulp
     }
   }
 }

@@ -12,21 +12,12 @@ using gsi::ErrorKind;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A kernel of two pointers: %a is the first plus 4 bytes for each thread of the grid, %b likewise the second.
-std::string kernel(const std::string& body) {
-  return ".visible .entry k(.param .u64 first, .param .u64 second)\n{\n.reg .b64 %a, %b, %x;\n.reg .b32 %r<8>;\n"
-         ".reg .f32 %f<4>;\n.reg .pred %p<4>;\nld.param.u64 %a, [first];\nld.param.u64 %b, [second];\n"
-         "mov.u32 %r0, %tid.x;\nmov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nmad.lo.u32 %r3, %r1, %r2, %r0;\n"
-         "mul.wide.u32 %x, %r3, 4;\nadd.s64 %a, %a, %x;\nadd.s64 %b, %b, %x;\n" +
-         body + "\nret;\n}\n";
-}
-
 const std::vector<std::uint32_t> kOnes(64, 1);
 
 } // namespace
 
 TEST(PtxMemoryChecks, ReadBehindTheEndOfAnAllocation) {
-  Machine m(kernel("ld.global.u32 %r4, [%a];\nst.global.u32 [%b], %r4;"));
+  Machine m(grid_kernel("ld.global.u32 %r4, [%a];\nst.global.u32 [%b], %r4;"));
   const auto in = m.buffer(std::vector<std::uint32_t>(63, 1), "input"), out = m.unwritten(256, "output");
   EXPECT_EQ(m.error_of("k", {1}, {63}, {in, out}), "");
   EXPECT_THAT(m.error_of("k", {1}, {64}, {in, out}),
@@ -36,7 +27,7 @@ TEST(PtxMemoryChecks, ReadBehindTheEndOfAnAllocation) {
 }
 
 TEST(PtxMemoryChecks, WriteBeforeAnAllocation) {
-  Machine m(kernel("st.global.u32 [%a+-4], %r0;"));
+  Machine m(grid_kernel("st.global.u32 [%a+-4], %r0;"));
   const auto out = m.unwritten(256, "output");
   EXPECT_EQ(m.error_of("k", {1}, {64}, {out + 4, out}), "");
   EXPECT_THAT(m.error_of("k", {1}, {64}, {out, out}), HasSubstr("4 bytes before output"));
@@ -45,29 +36,29 @@ TEST(PtxMemoryChecks, WriteBeforeAnAllocation) {
 // The second memory usually has the addresses of the first, whose allocation was larger.
 TEST(PtxMemoryChecks, ARangeOfADestroyedMemoryIsNotUsed) {
   {
-    Machine larger(kernel("st.global.u32 [%a], %r0;"));
+    Machine larger(grid_kernel("st.global.u32 [%a], %r0;"));
     const auto out = larger.unwritten(4096, "output");
     EXPECT_EQ(larger.error_of("k", {1}, {64}, {out, out}), "");
   }
-  Machine m(kernel("st.global.u32 [%a], %r0;"));
+  Machine m(grid_kernel("st.global.u32 [%a], %r0;"));
   const auto out = m.unwritten(256, "output");
   EXPECT_THAT(m.error_of("k", {1}, {65}, {out, out}), HasSubstr("behind the end of output"));
 }
 
 TEST(PtxMemoryChecks, MisalignedLane) {
-  Machine m(kernel("ld.global.u32 %r4, [%a];"));
+  Machine m(grid_kernel("ld.global.u32 %r4, [%a];"));
   const auto in = m.buffer(kOnes);
   EXPECT_EQ(m.error_of("k", {1}, {32}, {in, in}), "");
   EXPECT_THAT(m.error_of("k", {1}, {32}, {in + 2, in}), HasSubstr("is not a multiple of 4"));
   EXPECT_EQ(m.kind, ErrorKind::kMisalignedAddress);
-  Machine vector(kernel("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%a];"));
+  Machine vector(grid_kernel("ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%a];"));
   const auto wide = vector.buffer(kOnes);
   EXPECT_EQ(vector.error_of("k", {1}, {1}, {wide, wide}), "");
   EXPECT_THAT(vector.error_of("k", {1}, {2}, {wide, wide}), AllOf(HasSubstr("multiple of 16"), HasSubstr("lane 1")));
 }
 
 TEST(PtxMemoryChecks, UseAfterFree) {
-  Machine m(kernel("ld.global.u32 %r4, [%a];"));
+  Machine m(grid_kernel("ld.global.u32 %r4, [%a];"));
   const auto in = m.buffer(kOnes, "input");
   EXPECT_EQ(m.error_of("k", {1}, {32}, {in, in}), "");
   ASSERT_TRUE(m.memory.unmap(in));
@@ -77,7 +68,7 @@ TEST(PtxMemoryChecks, UseAfterFree) {
 }
 
 TEST(PtxMemoryChecks, ReadOfMemoryThatNothingWrote) {
-  Machine m(kernel("ld.global.u32 %r4, [%a];\nst.global.u32 [%b], %r4;"));
+  Machine m(grid_kernel("ld.global.u32 %r4, [%a];\nst.global.u32 [%b], %r4;"));
   const auto in = m.unwritten(256, "input"), out = m.unwritten(256, "output");
   m.memory.mark_written(in, 131);
   EXPECT_EQ(m.error_of("k", {1}, {32}, {in, out}), "");
@@ -88,7 +79,7 @@ TEST(PtxMemoryChecks, ReadOfMemoryThatNothingWrote) {
 }
 
 TEST(PtxMemoryChecks, PinnedHostMemoryIsAccessedInPlace) {
-  Machine m(kernel("ld.global.u32 %r4, [%a];\nadd.u32 %r4, %r4, %r0;\nst.global.u32 [%b], %r4;"));
+  Machine m(grid_kernel("ld.global.u32 %r4, [%a];\nadd.u32 %r4, %r4, %r0;\nst.global.u32 [%b], %r4;"));
   std::vector<std::uint32_t> in(32, 5), out(32);
   m.memory.attach_host(in.data(), 128, "pinned input");
   m.memory.attach_host(out.data(), 128, "pinned output");
@@ -104,14 +95,14 @@ TEST(PtxMemoryChecks, PinnedHostMemoryIsAccessedInPlace) {
 TEST(PtxMemoryChecks, BlocksWriteDifferentValuesToOnePlace) {
   // Both blocks write to the first 32 words: first their block's number, then the same value.
   const std::string same_place = "mul.wide.u32 %x, %r0, 4;\nld.param.u64 %b, [second];\nadd.s64 %b, %b, %x;\n";
-  Machine fault(kernel(same_place + "st.global.u32 [%b], %r1;"));
+  Machine fault(grid_kernel(same_place + "st.global.u32 [%b], %r1;"));
   const auto out = fault.unwritten(256, "output");
   EXPECT_EQ(fault.error_of("k", {1}, {32}, {out, out}), "");
   fault.launch.threads = 1;
   EXPECT_THAT(fault.error_of("k", {2}, {32}, {out, out}),
               AllOf(HasSubstr("writes another value than was written by block 0"), HasSubstr("output")));
   EXPECT_EQ(fault.kind, ErrorKind::kHazard);
-  Machine twin(kernel(same_place + "st.global.u32 [%b], 7;"));
+  Machine twin(grid_kernel(same_place + "st.global.u32 [%b], 7;"));
   for (int times = 0; times < 300; ++times) // blocks on two threads of the host may write at the same moment
     EXPECT_EQ(twin.error_of("k", {2}, {32}, {out, twin.unwritten(256)}), "");
 }
@@ -119,14 +110,14 @@ TEST(PtxMemoryChecks, BlocksWriteDifferentValuesToOnePlace) {
 TEST(PtxMemoryChecks, FindsABlockThatReadsAnotherBlocksWrite) {
   // Each thread writes its word, then reads that of the next block.
   const std::string text = "st.global.u32 [%b], %r0;\nld.global.u32 %r4, [%b+";
-  Machine fault(kernel(text + "128];"));
+  Machine fault(grid_kernel(text + "128];"));
   fault.launch.threads = 1;
   const auto out = fault.buffer(kOnes, "output");
   EXPECT_THAT(fault.error_of("k", {2}, {32}, {out, out}), HasSubstr("writes what was read by block 0"));
   fault.launch.order = gsi::BlockOrder::kBackward;
   const auto longer = fault.buffer(std::vector<std::uint32_t>(96, 1), "output");
   EXPECT_THAT(fault.error_of("k", {2}, {32}, {longer, longer}), HasSubstr("reads what was written by block 1"));
-  Machine twin(kernel(text + "0];"));
+  Machine twin(grid_kernel(text + "0];"));
   const auto other = twin.buffer(kOnes);
   EXPECT_EQ(twin.error_of("k", {2}, {32}, {other, other}), "");
   // One launch after the other is ordered.
@@ -137,7 +128,7 @@ TEST(PtxMemoryChecks, FindsHazardsInPinnedMemory) {
   // Each block writes its number, at this thread's word or at the first one of the buffer.
   const std::string text = "st.global.u32 [%b], %r1;";
   std::vector<std::uint32_t> pinned(69);
-  Machine twin(kernel(text)), fault(kernel("ld.param.u64 %b, [second];\n" + text));
+  Machine twin(grid_kernel(text)), fault(grid_kernel("ld.param.u64 %b, [second];\n" + text));
   const auto at = reinterpret_cast<std::uint64_t>(pinned.data());
   for (Machine* m : {&twin, &fault}) {
     m->launch.threads = 1;
@@ -153,7 +144,7 @@ TEST(PtxMemoryChecks, FindsHazardsInPinnedMemory) {
 
 TEST(PtxMemoryChecks, LaunchesThatRunAtTheSameTimeHaveHazards) {
   const std::string text = "st.global.u32 [%b], 7;";
-  Machine m(kernel(text));
+  Machine m(grid_kernel(text));
   const auto out = m.buffer(kOnes, "output");
   *m.memory.write_tags(out + 4) = 1000; // as a launch does that began after the next one, and is not ordered with it
   EXPECT_THAT(m.error_of("k", {1}, {32}, {out, out}),
@@ -163,49 +154,15 @@ TEST(PtxMemoryChecks, LaunchesThatRunAtTheSameTimeHaveHazards) {
   EXPECT_EQ(m.error_of("k", {1}, {32}, {out, out}), "") << "launches that began before have ended";
 }
 
-TEST(PtxMemoryChecks, AtomicsAndFencesOrderBlocks) {
-  Machine atomics(kernel("ld.param.u64 %a, [first];\nred.global.add.u32 [%a], 1;"));
-  const auto counter = atomics.buffer(std::vector<std::uint32_t>(1, 0));
-  EXPECT_EQ(atomics.error_of("k", {8}, {64}, {counter, counter}), "");
-  EXPECT_EQ(atomics.read<std::uint32_t>(counter, 1)[0], 512u);
-
-  // The last block to come adds what the others wrote. Without the fences that is a hazard.
-  auto last_block = [](const std::string& fence) {
-    return kernel(
-        "setp.ne.u32 %p0, %r0, 0;\n@%p0 ret;\nld.param.u64 %a, [first];\nld.param.u64 %b, [second];\n"
-        "mul.wide.u32 %x, %r1, 4;\nadd.s64 %x, %b, %x;\nst.global.u32 [%x], %r1;\n" +
-        fence +
-        "atom.global.add.u32 %r4, [%a], 1;\nmov.u32 %r5, %nctaid.x;\nadd.u32 %r4, %r4, 1;\n"
-        "setp.ne.u32 %p1, %r4, %r5;\n@%p1 ret;\n" +
-        fence + "ld.global.u32 %r6, [%b];\nst.global.u32 [%b+60], %r6;");
-  };
-  Machine ordered(last_block("membar.gl;\n"));
-  const auto flag = ordered.buffer(std::vector<std::uint32_t>(1, 0)), parts = ordered.unwritten(64);
-  EXPECT_EQ(ordered.error_of("k", {8}, {32}, {flag, parts}), "");
-  Machine unordered(last_block(""));
-  const auto flag2 = unordered.buffer(std::vector<std::uint32_t>(1, 0)), parts2 = unordered.unwritten(64);
-  unordered.launch.threads = 1;
-  EXPECT_THAT(unordered.error_of("k", {8}, {32}, {flag2, parts2}), HasSubstr("reads what was written by block 0"));
-}
-
-TEST(PtxMemoryChecks, PlainAccessWhereAtomicsAreMade) {
-  Machine m(
-      kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 st.global.u32 [%a], 3;\n@!%p0 "
-             "red.global.add.u32 [%a], 1;"));
-  m.launch.threads = 1;
-  const auto counter = m.buffer(std::vector<std::uint32_t>(1, 0));
-  EXPECT_THAT(m.error_of("k", {2}, {32}, {counter, counter}), HasSubstr("plain accesses"));
-}
-
 TEST(PtxMemoryChecks, LocalMemoryAndParametersEnd) {
   const std::string depot = ".local .align 8 .b8 depot[16];\nmov.u64 %x, depot;\n";
-  Machine m(kernel(depot + "st.local.u32 [%x+12], %r0;\nld.local.u32 %r4, [%x+12];\nst.global.u32 [%b], %r4;"));
+  Machine m(grid_kernel(depot + "st.local.u32 [%x+12], %r0;\nld.local.u32 %r4, [%x+12];\nst.global.u32 [%b], %r4;"));
   const auto out = m.unwritten(256);
   EXPECT_EQ(m.error_of("k", {1}, {64}, {out, out}), "");
   EXPECT_EQ(m.read<std::uint32_t>(out, 64)[63], 63u); // each lane has its own
-  Machine beyond(kernel(depot + "st.local.u32 [%x+16], %r0;"));
+  Machine beyond(grid_kernel(depot + "st.local.u32 [%x+16], %r0;"));
   EXPECT_THAT(beyond.error_of("k", {1}, {1}, {0, 0}), HasSubstr("local memory (16 bytes)"));
-  Machine param(kernel("ld.param.u64 %x, [second+8];"));
+  Machine param(grid_kernel("ld.param.u64 %x, [second+8];"));
   EXPECT_THAT(param.error_of("k", {1}, {1}, {0, 0}), HasSubstr("parameters (16 bytes)"));
 }
 

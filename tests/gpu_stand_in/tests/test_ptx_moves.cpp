@@ -111,6 +111,26 @@ TEST(PtxMoves, RefusesAddressesAndSizes) {
   }
 }
 
+TEST(PtxMoves, OrdersAndScopesDoNotChangeValues) {
+  std::vector<std::string> loads = {"weak", "volatile"}, stores = {"weak", "volatile"};
+  for (const std::string scope : {".cta", ".gpu", ".sys"}) {
+    for (const std::string order : {"relaxed", "acquire"}) loads.push_back(order + scope);
+    for (const std::string order : {"relaxed", "release"}) stores.push_back(order + scope);
+  }
+  for (const std::string space : {"global", "shared"}) {
+    const std::string own = space == "global" ? "mul.wide.u32 %x0, %l, 4;\nadd.s64 %x0, %in, %x0;\n"
+                                              : "shl.b32 %r2, %l, 2;\nadd.u32 %r2, %r2, %s;\ncvt.u64.u32 %x0, %r2;\n";
+    const std::string start = own + "add.u32 %r1, %l, 7;\nst." + space + ".u32 [%x0], 1;\n";
+    for (const std::string& load : loads) {
+      for (const std::string& store : stores) {
+        const auto got = run(start + "st." + store + "." + space + ".u32 [%x0], %r1;\nld." + load + "." + space +
+                             ".u32 %r0, [%x0];");
+        for (std::uint32_t l = 0; l < kLanes; ++l) EXPECT_EQ(got[l], l + 7) << load << store << space;
+      }
+    }
+  }
+}
+
 TEST(PtxMoves, CacheModifiersAndFencesDoNotChangeValues) {
   for (const std::string load : {"ca", "cg", "cs", "nc", "lu", "cv", "L1::no_allocate", "L1::evict_last",
                                  "L1::evict_first", "L2::64B", "L2::128B", "L2::256B", "nc.L1::no_allocate.L2::128B"})
@@ -118,13 +138,19 @@ TEST(PtxMoves, CacheModifiersAndFencesDoNotChangeValues) {
   const std::string own = "mul.wide.u32 %x0, %l, 4;\nadd.s64 %x0, %in, %x0;\n";
   for (const std::string store : {"wb", "cg", "cs", "wt", "L1::no_allocate"})
     EXPECT_THAT(run(own + "st.global." + store + ".u32 [%x0], 7;\nld.global.u32 %r0, [%x0];"), Each(7u)) << store;
-  for (const std::string fence : {"membar.gl;", "membar.cta;", "fence.acq_rel.gpu;", "fence.sc.sys;"})
+  for (const std::string fence : {"membar.gl;", "membar.cta;", "membar.sys;", "fence.acq_rel.gpu;", "fence.sc.sys;"})
     EXPECT_THAT(run("ld.global.u32 %r0, [%in];\n" + fence), Each(100u)) << fence;
 }
 
-TEST(PtxMoves, TheClockAdvances) {
-  EXPECT_THAT(run("mov.u64 %x0, %clock64;\nnanosleep.u32 100;\nmov.u64 %x1, %clock64;\nsetp.gt.u64 %p0, %x1, %x0;\n"
-                  "selp.u32 %r0, 1, 0, %p0;"),
+TEST(PtxMoves, ClocksAdvance) {
+  for (const std::string clock : {"%clock64", "%globaltimer"}) {
+    EXPECT_THAT(run("mov.u64 %x0, " + clock + ";\nnanosleep.u32 100;\nmov.u64 %x1, " + clock +
+                    ";\nsetp.gt.u64 %p0, %x1, %x0;\nselp.u32 %r0, 1, 0, %p0;"),
+                Each(1u))
+        << clock;
+  }
+  EXPECT_THAT(run("mov.u32 %r1, %clock;\nnanosleep.u32 100;\nmov.u32 %r2, %clock;\nsub.u32 %r2, %r2, %r1;\n"
+                  "setp.gt.s32 %p0, %r2, 0;\nselp.u32 %r0, 1, 0, %p0;"),
               Each(1u));
 }
 

@@ -31,6 +31,8 @@ TEST(PtxReader, RefusesUnknownPtx) {
   EXPECT_THAT(refusal("sad.u32 %r0, %r1, %r2, %r3;"),
               AllOf(HasSubstr("PTX line 10"), HasSubstr("unknown instruction: sad.u32"), HasSubstr("kernel k")));
   EXPECT_THAT(refusal("add.wild.u32 %r0, %r1, %r2;"), HasSubstr("unknown modifier .wild"));
+  EXPECT_THAT(refusal("ld.release.gpu.global.u32 %r0, [%x];"), HasSubstr("unknown modifier .release"));
+  EXPECT_THAT(refusal("st.acquire.gpu.global.u32 [%x], %r0;"), HasSubstr("unknown modifier .acquire"));
   EXPECT_THAT(refusal("add.u32 %r0, %r1, %r9;"), HasSubstr("unknown register: %r9"));
   EXPECT_THAT(refusal("bra NOWHERE;"), HasSubstr("unknown label: NOWHERE"));
   EXPECT_THAT(refusal("mov.u64 %x, nothing;"), HasSubstr("unknown symbol: nothing"));

@@ -80,6 +80,49 @@ TEST(PtxSharedChecks, AWarpOrdersItselfAloneBySync) {
   EXPECT_THAT(error_of(text + "128;\nld.shared.u32 %r1, [%r0];"), HasSubstr("no barrier lies between"));
 }
 
+// Lanes 0 to 15 wait for each other, as lanes 16 to 31 do. Lane 3 writes.
+TEST(PtxSharedChecks, ASyncOfSomeLanesOrdersThem) {
+  const std::string halves = "setp.lt.u32 %p0, %l, 16;\nselp.b32 %r6, 0xFFFF, 0xFFFF0000, %p0;\n";
+  const std::string sync = "bar.warp.sync %r6;\n", read = "ld.shared.u32 %r1, [%r0+12];\n";
+  const std::string write = halves + "mov.u32 %r0, memory;\nst.shared.u32 [%s], %t;\n";
+  auto lane = [](int n, const std::string& text) {
+    return "setp.eq.u32 %p1, %l, " + std::to_string(n) + ";\n@%p1 " + text;
+  };
+  EXPECT_EQ(error_of(write + sync + lane(5, read), 32), "");
+  EXPECT_EQ(error_of(write + sync + "@%p0 " + read, 32), "");
+  const std::string hazard = "reads what was written by lane 3 of this warp";
+  EXPECT_THAT(error_of(write + sync + lane(20, read), 32), HasSubstr(hazard));
+  EXPECT_THAT(error_of(write + sync + read, 32), HasSubstr(hazard)) << "all lanes read it at once";
+  EXPECT_EQ(error_of(write + sync + "bar.warp.sync -1;\n" + read, 32), "");
+  EXPECT_EQ(error_of(write + sync + "bar.sync 0;\n" + read), "");
+  // One half after the other.
+  EXPECT_EQ(error_of(write + "@%p0 bar.warp.sync 0xFFFF;\n" + lane(5, read), 32), "");
+  EXPECT_THAT(error_of(write + "@%p0 bar.warp.sync 0xFFFF;\n" + lane(20, read), 32), HasSubstr(hazard));
+  // From lane 3 to lane 5, and from lane 5 to lane 20.
+  const std::string first = "setp.lt.u32 %p2, %l, 6;\n@%p2 bar.warp.sync 0x3F;\n",
+                    second = "setp.ge.u32 %p2, %l, 5;\n@%p2 bar.warp.sync 0xFFFFFFE0;\n";
+  EXPECT_EQ(error_of(write + first + second + lane(20, read), 32), "");
+  EXPECT_THAT(error_of(write + second + first + lane(20, read), 32), HasSubstr(hazard));
+  // Many lanes read, then one of them writes.
+  const std::string readers = write + sync + "@%p0 " + read;
+  EXPECT_EQ(error_of(readers + sync + lane(4, "st.shared.u32 [%r0+12], 9;"), 32), "");
+  EXPECT_THAT(error_of(readers + lane(4, "st.shared.u32 [%r0+12], 9;"), 32), HasSubstr("writes what was read by"));
+}
+
+TEST(PtxSharedChecks, StoresOfOneByteKeepOtherAccesses) {
+  const std::string start = "st.shared.u32 [%s], %t;\n", byte = "st.shared.u8 [%s+1], %t;\n",
+                    read = "xor.b32 %r0, %s, 4;\nld.shared.u32 %r1, [%r0];";
+  EXPECT_THAT(error_of(start + byte + read, 32), HasSubstr("reads what was written by lane"));
+  EXPECT_THAT(error_of(start + "st.volatile.shared.u32 [%s], %t;\n" + read, 32), HasSubstr("was written by lane"));
+  EXPECT_EQ(error_of(start + byte + "bar.warp.sync -1;\n" + read, 32), "");
+  EXPECT_THAT(error_of("cp.async.ca.shared.global [%s], [%x], 4;\n" + byte + "cp.async.wait_all;"),
+              HasSubstr("writes where a cp.async copies"));
+  // Bytes 1 to 32 are written, by one lane each.
+  const std::string bytes = "mov.u32 %r0, memory;\nadd.u32 %r1, %r0, %t;\nst.shared.u8 [%r1+1], %t;\nbar.sync 0;\n";
+  EXPECT_EQ(error_of(bytes + "ld.shared.u8 %r2, [%r0+32];", 32), "");
+  EXPECT_THAT(error_of(bytes + "ld.shared.u8 %r2, [%r0+34];", 32), HasSubstr("nothing wrote"));
+}
+
 TEST(PtxSharedChecks, UnwrittenAndBeyondAndMisaligned) {
   EXPECT_THAT(error_of("ld.shared.u32 %r0, [%s];"), HasSubstr("shared memory that nothing wrote"));
   EXPECT_EQ(error_of("st.shared.u32 [%s], 1;\nld.shared.u32 %r0, [%s];"), "");

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions between lanes, matrices, loads and stores, control flow and calls of the interpreter.
-#include <cmath>
-#include <numeric>
-#include <random>
-
 #include "ptx_harness.hpp"
 
 namespace triax::test {
@@ -233,59 +229,6 @@ TEST(PtxWarps, MatricesOfSharedMemory) {
         EXPECT_EQ(got[l], element(l / 4, l % 4 * 2) | element(l / 4, l % 4 * 2 + 1) << 16) << trans << matrix << l;
       }
     }
-  }
-}
-
-// d = c + a b, a of 16 x 16, b of 16 x 8, in small integers, which are exact in any order.
-TEST(PtxWarps, MatrixProducts) {
-  for (const bool brain : {false, true}) {
-    std::mt19937 random(7);
-    int a[16][16], b[16][8], c[16][8];
-    for (auto& row : a)
-      for (int& x : row) x = static_cast<int>(random() % 17) - 8;
-    for (auto& row : b)
-      for (int& x : row) x = static_cast<int>(random() % 17) - 8;
-    for (auto& row : c)
-      for (int& x : row) x = static_cast<int>(random() % 100);
-    auto half = [&](int x) -> std::uint32_t {
-      if (brain) return static_cast<std::uint32_t>(bits(static_cast<float>(x)) >> 16);
-      const auto u = static_cast<std::uint32_t>(bits(static_cast<float>(x)));
-      return x == 0 ? 0 : (u >> 16 & 0x8000) | (((u >> 23 & 255) - 112) << 10) | (u >> 13 & 1023);
-    };
-    std::vector<std::uint32_t> in;
-    for (int l = 0; l < 32; ++l) {
-      const int g = l / 4, t = l % 4 * 2;
-      for (int r = 0; r < 4; ++r) {
-        const int row = g + r % 2 * 8, k = t + r / 2 * 8;
-        in.push_back(half(a[row][k]) | half(a[row][k + 1]) << 16);
-      }
-      for (int r = 0; r < 2; ++r) in.push_back(half(b[t + 8 * r][g]) | half(b[t + 8 * r + 1][g]) << 16);
-      for (int r = 0; r < 4; ++r)
-        in.push_back(static_cast<std::uint32_t>(bits(static_cast<float>(c[g + r / 2 * 8][t + r % 2]))));
-      in.insert(in.end(), {0, 0});
-    }
-    const std::string type = brain ? "bf16" : "f16";
-    Machine m(warp_kernel(
-        "mul.wide.u32 %x1, %t, 48;\nadd.s64 %x1, %in, %x1;\nld.global.v4.u32 {%r0, %r1, %r2, %r3}, "
-        "[%x1];\nld.global.v2.u32 {%r4, %r5}, [%x1+16];\n"
-        "ld.global.v2.f32 {%f0, %f1}, [%x1+24];\nld.global.v2.f32 {%f2, %f3}, [%x1+32];\n"
-        "mma.sync.aligned.m16n8k16.row.col.f32." +
-        type + "." + type +
-        ".f32 {%f0, %f1, %f2, %f3}, {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%f0, %f1, %f2, %f3};\n"
-        "mul.wide.u32 %x2, %t, 16;\nld.param.u64 %out, [result];\nadd.s64 %out, %out, %x2;\nst.global.v4.f32 "
-        "[%out], {%f0, %f1, %f2, %f3};"));
-    const auto from = m.buffer(in), out = m.unwritten(512);
-    EXPECT_EQ(m.error_of("k", {1}, {32}, {from, out}), "");
-    const auto got = m.read<float>(out, 128);
-    for (int l = 0; l < 32; ++l) {
-      for (int r = 0; r < 4; ++r) {
-        const int row = l / 4 + r / 2 * 8, column = l % 4 * 2 + r % 2;
-        int expected = c[row][column];
-        for (int k = 0; k < 16; ++k) expected += a[row][k] * b[k][column];
-        EXPECT_EQ(got[l * 4 + r], static_cast<float>(expected)) << type << row << " " << column;
-      }
-    }
-    EXPECT_EQ(m.counts.mma, 1u);
   }
 }
 

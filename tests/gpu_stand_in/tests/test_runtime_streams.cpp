@@ -139,6 +139,91 @@ TEST_F(RuntimeStreams, WaitsForValuesAreChecked) {
   cudaGetLastError();
 }
 
+TEST_F(RuntimeStreams, WaitForEachConditionOfAValue) {
+  struct Case {
+    unsigned condition;
+    std::uint32_t operand;
+    std::vector<std::uint32_t> waits, ends; // values with which the wait continues, and with which it ends
+  };
+  const std::uint32_t all = ~std::uint32_t{0}, top = std::uint32_t{1} << 31;
+  const Case cases[] = {{CU_STREAM_WAIT_VALUE_GEQ, 5, {0, 4, 5 + top}, {5, 6, 4 + top}},
+                        {CU_STREAM_WAIT_VALUE_GEQ, top + 5, {5, top + 4}, {4, top + 5, 0}},
+                        {CU_STREAM_WAIT_VALUE_EQ, 5, {0, 4, 6, 7}, {5}},
+                        {CU_STREAM_WAIT_VALUE_AND, 6, {0, 1, 8, 9}, {2, 4, 7}},
+                        {CU_STREAM_WAIT_VALUE_NOR, ~std::uint32_t{6}, {6, 7, all}, {0, 2, 4, 1}}};
+  const cudaStream_t stream = make_stream();
+  std::uint32_t* value = allocate_pinned(1);
+  for (const Case& each : cases) {
+    for (const std::uint32_t end : each.ends) {
+      std::atomic_ref<std::uint32_t> now(*value);
+      now.store(each.waits.front(), std::memory_order_release);
+      EXPECT_EQ(wait_for_value(stream, value, each.operand, each.condition), CUDA_SUCCESS);
+      for (const std::uint32_t wait : each.waits) {
+        now.store(wait, std::memory_order_release);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady) << each.condition << " of " << wait;
+      }
+      now.store(end, std::memory_order_release);
+      ok(cudaStreamSynchronize(stream));
+    }
+  }
+  cudaGetLastError();
+}
+
+// A kernel that says that it runs, waits for the other launch, and then accesses p[0]; the other accesses p[0] or p[1],
+// and says so.
+constexpr const char* kTwoKernels = R"(
+.visible .entry first_writes(.param .u64 p, .param .u64 flags) {
+  .reg .u64 %p, %f; .reg .u32 %r; .reg .pred %go;
+  ld.param.u64 %p, [p]; ld.param.u64 %f, [flags];
+  st.volatile.global.u32 [%f], 1;
+WAIT: ld.volatile.global.u32 %r, [%f+4]; setp.eq.u32 %go, %r, 0; @%go bra WAIT;
+  st.global.u32 [%p], 7; ret;
+}
+.visible .entry first_reads(.param .u64 p, .param .u64 flags) {
+  .reg .u64 %p, %f; .reg .u32 %r; .reg .pred %go;
+  ld.param.u64 %p, [p]; ld.param.u64 %f, [flags];
+  st.volatile.global.u32 [%f], 1;
+WAIT: ld.volatile.global.u32 %r, [%f+4]; setp.eq.u32 %go, %r, 0; @%go bra WAIT;
+  ld.global.u32 %r, [%p]; ret;
+}
+.visible .entry writes(.param .u64 p, .param .u64 flags) {
+  .reg .u64 %p, %f;
+  ld.param.u64 %p, [p]; ld.param.u64 %f, [flags];
+  st.global.u32 [%p], 5; st.volatile.global.u32 [%f+4], 1; ret;
+}
+.visible .entry reads(.param .u64 p, .param .u64 flags) {
+  .reg .u64 %p, %f; .reg .u32 %r;
+  ld.param.u64 %p, [p]; ld.param.u64 %f, [flags];
+  ld.global.u32 %r, [%p]; st.volatile.global.u32 [%f+4], 1; ret;
+}
+)";
+
+TEST_F(RuntimeStreams, ThatNothingOrdersHaveHazards) {
+  LoadedKernels two(kTwoKernels);
+  std::uint32_t* p = allocate(2);
+  ok(cudaMemset(p, 0, 8));
+  // Returns what the first launch ends with.
+  auto run_both = [&](const std::string& first, const std::string& second, std::uint32_t* other) {
+    const cudaStream_t a = make_stream(), b = make_stream();
+    std::uint32_t* flags = allocate_pinned(2);
+    ok(two.launch(first, 1, 1, 0, a, p, flags));
+    while (std::atomic_ref<std::uint32_t>(flags[0]).load(std::memory_order_acquire) == 0) std::this_thread::yield();
+    ok(two.launch(second, 1, 1, 0, b, other, flags));
+    return cudaStreamSynchronize(a);
+  };
+  ok(run_both("first_reads", "reads", p));
+  ok(run_both("first_reads", "writes", p + 1));
+  ok(run_both("first_writes", "reads", p + 1));
+  refused(cudaErrorLaunchFailure, "writes what was read by another launch, which runs at the same time",
+          [&] { return run_both("first_writes", "reads", p); });
+  SetUp(); // errors of devices stay
+  p = allocate(1);
+  ok(cudaMemset(p, 0, 4));
+  refused(cudaErrorLaunchFailure, "reads what was written by another launch, which runs at the same time",
+          [&] { return run_both("first_reads", "writes", p); });
+}
+
 TEST_F(RuntimeStreams, EventsMeasureTime) {
   cudaEvent_t begin = nullptr, end = nullptr;
   ok(cudaEventCreate(&begin));
@@ -146,6 +231,7 @@ TEST_F(RuntimeStreams, EventsMeasureTime) {
   std::uint32_t* blocker = allocate_pinned(1);
   const cudaStream_t stream = make_stream();
   ok(cudaEventRecord(begin, stream));
+  ok(cudaEventSynchronize(begin)); // before the wait below, however late the stream's thread runs
   hold(stream, blocker);
   ok(cudaEventRecord(end, stream));
   std::this_thread::sleep_for(std::chrono::milliseconds(5));

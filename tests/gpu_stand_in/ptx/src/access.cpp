@@ -53,6 +53,7 @@ STAND_IN_INLINE void range(Warp& w, const Instruction& i, Space space, int lane,
     if constexpr (kLoad) {
       check_written(w, i, lane, address, bytes, kBytes);
       if (plain) check_global_read(w, i, lane, address, bytes, kBytes);
+      if (i.strong) observe_atomics(w, address, bytes);
     } else {
       if (plain) check_global_write(w, i, lane, address, bytes, kBytes, data);
       mark_written(w, address, bytes);
@@ -104,7 +105,7 @@ STAND_IN_INLINE void repeat(std::byte* data, int from, std::uint32_t lanes) {
 }
 
 // Lanes whose addresses are not all adjacent and not all equal: ranges of lanes with adjacent addresses, and groups of
-// lanes that load from one address.
+// lanes that load from one address. After a bar.warp.sync of some lanes, each lane is looked at.
 template <bool kLoad, std::uint32_t kBytes>
 [[gnu::noinline]] void ranges(Warp& w, const Instruction& i, Space space, const std::uint64_t* a, std::uint32_t lanes,
                               std::byte* data) {
@@ -120,7 +121,7 @@ template <bool kLoad, std::uint32_t kBytes>
       continue;
     }
     std::uint32_t same = 1u << l;
-    if (kLoad && alone < 4) {
+    if (kLoad && alone < 4 && w.lane_order.empty()) {
       same = lanes_at(a, a[l], lanes);
       alone += std::has_single_bit(same);
     }
@@ -141,7 +142,7 @@ void checked(Warp& w, const Instruction& i, Space space, const std::uint64_t* a,
   }
   if (low_bits & (kBytes - 1)) misaligned<kBytes>(w, i, a, lanes);
   if (lanes == kAllLanes && apart == 0) return range<kLoad, kBytes>(w, i, space, 0, kLanes, a[0], false, staged.bytes);
-  if (kLoad && lanes == kAllLanes && unequal == 0) {
+  if (kLoad && lanes == kAllLanes && unequal == 0 && w.lane_order.empty()) {
     range<kLoad, kBytes>(w, i, space, 0, 1, a[0], true, staged.bytes);
     return repeat<kBytes>(staged.bytes, 0, kAllLanes & ~1u);
   }
@@ -191,12 +192,14 @@ void transfer(Warp& w, const Instruction& i, std::uint32_t lanes, Staged& staged
   std::uint64_t addresses[kLanes];
   load_addresses(w, i, addresses);
   const Space space = resolve(w, i, addresses, lanes);
+  if (!kLoad && i.releases) release(*w.block);
   if (w.block->launch->profile)
     count_access(w, space, kLoad ? Access::kRead : Access::kWrite, addresses, lanes, kBytes);
   if (space == Space::kParam || space == Space::kLocal)
     unchecked<kLoad, kBytes>(w, i, space, addresses, lanes, staged);
   else
     checked<kLoad, kBytes>(w, i, space, addresses, lanes, staged);
+  if (kLoad && i.acquires) acquire(*w.block);
 }
 
 // Memory holds T; a lane of the register holds W.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // atom and red, one lane after the other. Atomics are not a hazard for each other; a plain access of another warp or
-// block to the same place is.
+// block to the same place is, before and after.
 #include <mutex>
 
 #include "global_checks.hpp"
@@ -85,13 +85,20 @@ template <class T>
 std::byte* global_place(Warp& w, const Instruction& i, int l, std::uint64_t address) {
   check_bounds(w, i, l, address, sizeof(T), sizeof(T), "atomic on ");
   check_written(w, i, l, address, sizeof(T), sizeof(T));
-  const Block& b = *w.block;
+  Block& b = *w.block;
   if (!w.range.write_tags) return data_at(w, address);
-  const std::uint64_t tags = (address - w.range.begin) / 2;
-  for (const std::uint32_t tag : {w.range.write_tags[tags], w.range.read_tags[tags]}) {
-    if (tag >= b.first_tag && tag != b.tag && !fences_order(b, tag))
-      global_hazard(w, i, l, address, tag, "atomic where plain accesses were made by ");
+  const std::uint64_t first = (address - w.range.begin) / 2;
+  for (std::uint64_t g = first; g < first + sizeof(T) / 2; ++g) {
+    std::uint32_t& written = w.range.write_tags[g];
+    for (const std::uint32_t tag : {written, w.range.read_tags[g]}) {
+      if (!(tag & kAtomicTag) && is_hazard(b, tag))
+        global_hazard(w, i, l, address, tag, "atomic where plain accesses were made by ");
+    }
+    // An atomic comes after those whose value it reads, so the last one stands for all. It does not order a plain
+    // write of this block before the atomics of others.
+    if (written != b.tag) written = b.tag | kAtomicTag;
   }
+  b.tag_used = true;
   return data_at(w, address);
 }
 
@@ -106,6 +113,7 @@ void atomic(Warp& w, const Instruction& i, std::uint32_t lanes) {
   const bool global = i.space == Space::kGlobal;
   if (w.block->launch->profile) count_atomic(w, i, lanes, sizeof(T));
   std::unique_lock lock(global_atomics, std::defer_lock);
+  if (i.releases) release(*w.block);
   if (global) lock.lock();
   for (int l = 0; l < kLanes; ++l) {
     if (!(lanes >> l & 1)) continue;
@@ -122,6 +130,7 @@ void atomic(Warp& w, const Instruction& i, std::uint32_t lanes) {
     std::memcpy(place, &next, sizeof(T));
     if (i.o[1].base != Ref::kSink) w.set(i.o[1], l, put<T>(old));
   }
+  if (i.acquires) acquire(*w.block);
 }
 
 } // namespace

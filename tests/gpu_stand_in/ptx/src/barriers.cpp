@@ -26,6 +26,7 @@ void restart_clock(Block& b) {
   begin_at(b, 1);
   for (std::uint32_t& tag : b.write_tags) tag = tag < before ? 0 : tag == kPending ? tag : b.old_tag;
   std::fill(b.read_tags.begin(), b.read_tags.end(), 0);
+  for (Warp& w : b.warps) w.lane_order.clear();
   for (BarrierState& state : b.barriers) std::fill(state.before.begin(), state.before.end(), b.clock);
 }
 
@@ -35,6 +36,7 @@ void order_all(Block& b) {
   for (Warp& w : b.warps) {
     std::fill(w.ordered.begin(), w.ordered.end(), floor);
     w.floor = floor;
+    w.lane_order.clear();
     w.since = w.clock = ++b.clock;
   }
 }
@@ -52,6 +54,7 @@ void order_some(Block& b, const BarrierState& state) {
     Warp& w = b.warps[n];
     w.ordered = state.before;
     w.floor = *std::min_element(w.ordered.begin(), w.ordered.end());
+    w.lane_order.clear();
     w.since = w.clock = ++b.clock;
   }
 }

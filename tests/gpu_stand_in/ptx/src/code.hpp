@@ -148,6 +148,7 @@ struct alignas(64) Instruction {
   Rounding rounding = Rounding::kNone;
   std::uint8_t vec = 1, sub = 0, count = 0;
   bool negated = false, saturate = false, ftz = false, integral = false, strong = false, optional_result = false;
+  bool acquires = false, releases = false; // between blocks
   bool carry_in = false, carry_out = false, trans = false, reads_clock = false, aligned = true;
   std::array<Ref, 14> o{};
 };
@@ -190,6 +191,7 @@ struct KernelCode {
   std::vector<std::string> texts; // of instructions
   std::uint32_t register_bytes = 0;
   std::uint32_t carry = 0; // register of the carry flag
+  bool has_fences = false; // or accesses that acquire or release
   std::vector<std::byte> constants;
   std::vector<SpecialRegister> specials;
   // Registers that hold the address of a module's variable.

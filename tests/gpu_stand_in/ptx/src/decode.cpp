@@ -192,6 +192,7 @@ void Decoder::instruction(std::size_t begin, std::size_t end) {
   }
   if (!bind(i)) refuse(i.line, "instruction is not supported with these types", text_of(whole, end));
   i.kind = kind_of(i);
+  code.has_fences |= i.acquires || i.releases;
   code.texts.push_back(text_of(whole, end));
   code.code.push_back(i);
 }

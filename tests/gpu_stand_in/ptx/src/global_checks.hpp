@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of global memory: bounds, bytes that nothing wrote, and hazards between blocks of one launch. Each two bytes
-// have the tag of the block that wrote them last and of the blocks that read them. Accesses of two blocks are accepted
-// where both made a fence (the writer after its write, the reader before its read): flags and atomics order them.
+// have the tag of the block that wrote them last, with a plain access or an atomic, and of the blocks that read them.
+// Accesses of two blocks are accepted where fences order them (fences.hpp): flags and atomics order the fences.
 // Accesses of launches that run at the same time are hazards, too: the launch that began first finds them.
 // Blocks that run at the same time on two threads of the host may miss each other's hazard. Compiled once per
 // instruction set.
@@ -9,6 +9,7 @@
 
 #include <atomic>
 
+#include "fence_order.hpp"
 #include "lanes.hpp"
 #include "tag_vectors.hpp"
 
@@ -79,31 +80,20 @@ STAND_IN_INLINE void check_written(Warp& w, const Instruction& i, int lane, std:
   if (all != kAllWritten) read_of_unwritten(w, i, lane, address, lane_bytes);
 }
 
-// Later tags are of launches that began later, and run at the same time.
-inline bool is_of_another_launch(const Block& b, std::uint32_t other) {
-  return other > b.many_tag;
-}
-
-// Of another launch it is not known which of its blocks made a fence.
-inline bool fences_order(const Block& b, std::uint32_t other) {
-  if (is_of_another_launch(b, other)) return b.fenced;
-  return b.fenced && other != b.many_tag && b.released[other - b.first_tag].load(std::memory_order_acquire) != 0;
-}
-
 [[noreturn]] inline void global_hazard(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
                                        std::uint32_t other, const char* what) {
   const Block& b = *w.block;
   const std::string where = ", at " + hexadecimal(address) + ": " + b.memory->describe(address);
+  const std::string how = std::string(what) + (other & kAtomicTag ? "an atomic of " : "");
   if (is_of_another_launch(b, other)) {
     fail(w, i, lane, ErrorKind::kHazard,
-         std::string(what) + "another launch, which runs at the same time" + where +
-             "; order their streams with an event");
+         how + "another launch, which runs at the same time" + where + "; order their streams with an event");
   }
-  const std::string who = other == b.many_tag
-                              ? "other blocks"
-                              : "block " + std::to_string(other - b.first_tag) + " (in the order of the grid)";
+  const std::string who = other == b.many_tag ? "other blocks"
+                                              : "block " + std::to_string(period_of(b, other) % b.fences->blocks) +
+                                                    " (in the order of the grid)";
   fail(w, i, lane, ErrorKind::kHazard,
-       std::string(what) + who + " of this launch" + where + "; use an atomic instruction, or a fence and a flag");
+       how + who + " of this launch" + where + "; use an atomic instruction, or a fence and a flag");
 }
 
 [[gnu::noinline]] inline void explain_global_read(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
@@ -111,27 +101,43 @@ inline bool fences_order(const Block& b, std::uint32_t other) {
   const Block& b = *w.block;
   const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
   for (std::uint32_t g = 0; g < count; ++g) {
-    if (writes[g] >= b.first_tag && writes[g] != b.tag && !fences_order(b, writes[g])) {
+    if (is_hazard(b, writes[g])) {
       global_hazard(w, i, lane + static_cast<int>(2 * g / lane_bytes), address + 2 * g, writes[g],
                     "reads what was written by ");
     }
   }
 }
 
+// In kernels with fences: a read that is before this one needs no tag any more.
+[[gnu::noinline]] inline void tag_ordered_read(Block& b, std::uint32_t* reads, std::uint32_t count) {
+  for (std::uint32_t g = 0; g < count; ++g) reads[g] = is_hazard(b, reads[g]) ? b.many_tag : b.tag;
+  b.tag_used = true;
+}
+
 STAND_IN_INLINE void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address,
                                        std::uint32_t bytes, std::uint32_t lane_bytes) {
   if (!w.range.write_tags) return;
-  const Block& b = *w.block;
+  Block& b = *w.block;
   const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
   std::uint32_t* reads = w.range.read_tags + (address - w.range.begin) / 2;
   const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag, many = b.many_tag;
+  const bool fences = b.fences->periods > 1;
   AnyTag bad;
   for_tags(count, [&](std::uint32_t g, auto vector) {
     const auto write = vector.load(writes + g), read = vector.load(reads + g);
     bad.add((write >= first) & (write != tag));
-    vector.store(reads + g, (read >= first) & (read != tag) ? vector.all(many) : vector.all(tag));
+    if (!fences) vector.store(reads + g, (read >= first) & (read != tag) ? vector.all(many) : vector.all(tag));
   });
   if (bad.any()) explain_global_read(w, i, lane, address, count, lane_bytes);
+  if (fences) tag_ordered_read(b, reads, count);
+}
+
+// A strong load comes after the atomics whose value it reads, and so does what this block does then.
+[[gnu::noinline]] inline void observe_atomics(const Warp& w, std::uint64_t address, std::uint32_t bytes) {
+  if (!w.range.write_tags) return;
+  std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
+  for (std::uint32_t g = 0; g < bytes / 2; ++g)
+    if ((writes[g] & kAtomicTag) && is_hazard(*w.block, writes[g])) writes[g] = 0;
 }
 
 [[gnu::noinline]] inline void explain_global_write(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
@@ -140,14 +146,11 @@ STAND_IN_INLINE void check_global_read(Warp& w, const Instruction& i, int lane, 
   const Block& b = *w.block;
   const std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
   const std::uint32_t* reads = w.range.read_tags + (address - w.range.begin) / 2;
-  const std::uint32_t first = b.first_tag, tag = b.tag;
   for (std::uint32_t g = 0; g < count; ++g) {
     const int who = lane + static_cast<int>(2 * g / lane_bytes);
     const std::uint64_t at = address + 2 * g;
-    if (reads[g] >= first && reads[g] != tag && !fences_order(b, reads[g]))
-      global_hazard(w, i, who, at, reads[g], "writes what was read by ");
-    if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g]) &&
-        std::memcmp(data + 2 * g, data_at(w, at), 2) != 0) {
+    if (is_hazard(b, reads[g])) global_hazard(w, i, who, at, reads[g], "writes what was read by ");
+    if (is_hazard(b, writes[g]) && std::memcmp(data + 2 * g, data_at(w, at), 2) != 0) {
       global_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
     }
   }
@@ -171,6 +174,7 @@ STAND_IN_INLINE void check_global_write(Warp& w, const Instruction& i, int lane,
 // After the data: a block that finds the tag compares its own data with these.
 STAND_IN_INLINE void tag_global_write(Warp& w, std::uint64_t address, std::uint32_t bytes) {
   if (!w.range.write_tags) return;
+  w.block->tag_used = true;
   std::atomic_thread_fence(std::memory_order_release);
   std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
   for_tags(bytes / 2, [&](std::uint32_t g, auto vector) { vector.store(writes + g, vector.all(w.block->tag)); });

@@ -216,15 +216,16 @@ std::optional<std::uint64_t> DeviceMemory::first_unwritten(std::uint64_t address
   return address + (static_cast<const std::uint8_t*>(at) - written(address));
 }
 
-std::uint32_t DeviceMemory::new_tags(std::uint32_t count) {
+std::uint32_t DeviceMemory::new_tags(std::uint32_t pairs) {
   std::unique_lock lock(mutex_);
+  const std::uint64_t count = 2 * std::uint64_t{pairs};
   if (next_tag_ + count >= 0xFFFFFFFFu) {
     clear(reinterpret_cast<std::uint8_t*>(write_tags_), 2 * arena_bytes_);
     clear(reinterpret_cast<std::uint8_t*>(read_tags_), 2 * arena_bytes_);
     for (auto& [address, each] : live_) {
       if (each.host) clear(reinterpret_cast<std::uint8_t*>(each.host_tags), bytes_of_host_tags(each.bytes));
     }
-    next_tag_ = 1;
+    next_tag_ = kFirstTag;
   }
   const auto first = static_cast<std::uint32_t>(next_tag_);
   next_tag_ += count;

@@ -18,10 +18,12 @@ struct Known {
 };
 
 constexpr std::string_view kFloatModifiers = "rn rz rm rp ftz sat";
-constexpr std::string_view kMemoryModifiers =
-    "global shared local param volatile relaxed acquire release weak gpu sys cta nc ca cg cs lu cv wb wt v2 v4 "
-    "L1::no_allocate "
+constexpr std::string_view kLoadModifiers =
+    "global shared local param volatile relaxed acquire weak gpu sys cta nc ca cg cs lu cv v2 v4 L1::no_allocate "
     "L1::evict_last L1::evict_first L2::128B L2::64B L2::256B";
+constexpr std::string_view kStoreModifiers =
+    "global shared local param volatile relaxed release weak gpu sys cta cg cs wb wt v2 v4 L1::no_allocate "
+    "L1::evict_last L1::evict_first";
 constexpr std::string_view kAtomicModifiers =
     "global shared add inc dec exch cas min max and or xor relaxed acquire release acq_rel gpu sys cta rn";
 
@@ -60,8 +62,8 @@ const std::map<std::string_view, Known>& known_opcodes() {
       {"shf", {Op::kShf, "l r clamp wrap"}},
       {"setp", {Op::kSetp, "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan ftz"}},
       {"selp", {Op::kSelp, ""}},
-      {"ld", {Op::kLd, kMemoryModifiers}},
-      {"st", {Op::kSt, kMemoryModifiers}},
+      {"ld", {Op::kLd, kLoadModifiers}},
+      {"st", {Op::kSt, kStoreModifiers}},
       {"cvta", {Op::kCvta, "to global shared local"}},
       {"shfl", {Op::kShfl, "sync up down bfly idx"}},
       {"vote", {Op::kVote, "sync any all uni ballot"}},
@@ -206,9 +208,6 @@ void choose(const std::vector<std::string_view>& parts, std::string_view opcode,
     case Op::kShf:
       i.sub = static_cast<std::uint8_t>(has("r") | has("clamp") << 1);
       break;
-    case Op::kFence:
-      i.sub = has("cta");
-      break;
     case Op::kCpAsync:
       if (has("commit_group")) i.op = Op::kCpCommit;
       if (has("wait_group") || has("wait_all")) {
@@ -221,6 +220,9 @@ void choose(const std::vector<std::string_view>& parts, std::string_view opcode,
   }
   if ((i.op == Op::kShfl || i.op == Op::kVote) && !has("sync"))
     refuse(line, "instruction without .sync is not supported", opcode);
+  const bool between_blocks = !has("cta"), both = i.op == Op::kFence || has("acq_rel");
+  i.acquires = between_blocks && (both || has("acquire"));
+  i.releases = between_blocks && (both || has("release"));
   i.carry_in = parts[0] == "addc" || parts[0] == "subc" || parts[0] == "madc";
 }
 

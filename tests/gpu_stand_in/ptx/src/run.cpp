@@ -5,12 +5,15 @@
 #include <mutex>
 #include <thread>
 
+#include "fences.hpp"
 #include "pool.hpp"
 #include "scheduler.hpp"
 
 namespace triax::gpu_stand_in {
 
 namespace {
+
+constexpr std::uint64_t kMaxBlocks = (1u << 30) - 1; // tags have 32 bits, and each block has two
 
 std::string text_of(Dim3 d) {
   return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
@@ -25,7 +28,7 @@ void check_launch(const Launch& l) {
   const std::uint64_t threads = l.block.count();
   if (threads == 0 || threads > 1024) refuse("block of " + std::to_string(threads) + " threads; 1 to 1024 are allowed");
   if (l.grid.count() == 0) refuse("grid " + text_of(l.grid) + " has no block");
-  if (l.grid.count() > 0x7FFFFFFFu) refuse("grid " + text_of(l.grid) + " has more blocks than the machine can count");
+  if (l.grid.count() > kMaxBlocks) refuse("grid " + text_of(l.grid) + " has more blocks than the machine can count");
   if (l.params.size() != k.param_bytes) {
     refuse("parameters of " + std::to_string(l.params.size()) + " bytes; the kernel takes " +
            std::to_string(k.param_bytes));
@@ -129,6 +132,7 @@ void begin_warp(Block& b, Warp& w) {
   w.since = w.clock = ++b.clock;
   w.floor = b.first_clock;
   w.ordered.assign(b.warps.size(), b.first_clock);
+  w.lane_order.clear();
   w.counts = {};
   *reinterpret_cast<std::uint32_t*>(w.bases[Ref::kRegister] + w.code->carry) = 0;
   for (const auto& s : w.code->specials)
@@ -167,8 +171,10 @@ void begin_block(Block& b, std::uint64_t number) {
   const Launch& l = *b.launch;
   b.at = {static_cast<unsigned>(number % l.grid.x), static_cast<unsigned>(number / l.grid.x % l.grid.y),
           static_cast<unsigned>(number / l.grid.x / l.grid.y)};
-  b.tag = b.first_tag + static_cast<std::uint32_t>(number);
-  b.fenced = false;
+  b.number = static_cast<std::uint32_t>(number);
+  b.tag = b.first_tag + 2 * b.number;
+  b.tag_used = false;
+  b.acquired = 0;
   begin_clock(b);
   for (BarrierState& state : b.barriers) state = {};
   for (Warp& w : b.warps) begin_warp(b, w);
@@ -178,9 +184,9 @@ void begin_block(Block& b, std::uint64_t number) {
 struct Shared {
   const Launch& launch;
   DeviceMemory& memory;
-  std::uint32_t first_tag;
-  std::vector<std::atomic<std::uint8_t>> released;
-  std::vector<std::uint32_t> order; // empty: by launch.order
+  FenceLog fences{static_cast<std::uint32_t>(launch.grid.count()), launch.kernel->code->has_fences};
+  std::uint32_t first_tag = memory.new_tags(fences.tag_pairs());
+  std::vector<std::uint32_t> order{}; // empty: by launch.order
   std::atomic<std::uint64_t> next = 0;
   std::atomic<bool> failed = false;
   std::mutex mutex{};
@@ -204,8 +210,8 @@ void run_blocks(Shared& s) {
   b.threads = static_cast<std::uint32_t>(s.launch.block.count());
   b.shared_bytes = static_cast<std::uint32_t>(s.launch.kernel->static_shared_bytes + s.launch.dynamic_shared_bytes);
   b.first_tag = s.first_tag;
-  b.many_tag = s.first_tag + static_cast<std::uint32_t>(s.launch.grid.count());
-  b.released = s.released.data();
+  b.many_tag = s.first_tag + 2 * (s.fences.tag_pairs() - 1);
+  b.fences = &s.fences;
   b.read_sectors.clear();
   b.written_sectors.clear();
   prepare_block(b);
@@ -289,11 +295,7 @@ std::uint64_t variable_address(const GlobalVariable& variable, DeviceMemory& mem
 void run(const Launch& launch, DeviceMemory& memory) {
   check_launch(launch);
   const std::uint64_t blocks = launch.grid.count();
-  Shared s{launch,
-           memory,
-           memory.new_tags(static_cast<std::uint32_t>(blocks) + 1),
-           std::vector<std::atomic<std::uint8_t>>(blocks),
-           {}};
+  Shared s{launch, memory};
   shuffle_order(s);
   const unsigned wanted = launch.threads ? launch.threads : std::max(1u, std::thread::hardware_concurrency());
   const auto threads = static_cast<unsigned>(std::min<std::uint64_t>(wanted, blocks));

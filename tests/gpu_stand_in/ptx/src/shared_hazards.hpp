@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hazards in shared memory. Each two bytes have a tag of their last write and one of their last reads: the interval,
 // the warp and the lane. A barrier or bar.warp.sync begins a new interval. Accesses are ordered if the interval of the
-// first is at most what the second's warp is known to come after (Warp::ordered), or if one lane made both. Compiled
-// once per instruction set. One-byte accesses are not looked at: they share a tag.
+// first is at most what the second's warp is known to come after (Warp::ordered), or its lane (Warp::lane_order), or if
+// one lane made both. Compiled once per instruction set. One-byte accesses are not compared: they share a tag, which
+// keeps the access of the others.
 #pragma once
 
 #include <algorithm>
@@ -29,18 +30,31 @@ inline std::uint32_t ordered_limit(const Warp& w) {
   return (w.floor + 1) << kTagClockShift;
 } // tags below are before this warp
 
+// Of this warp's lanes, since a barrier of all of them. `mine` is one lane or all, as kManyLanes.
+[[gnu::noinline]] inline bool lane_is_before(const Warp& w, std::uint32_t lane, std::uint32_t clock,
+                                             std::uint32_t mine) {
+  if (lane == mine && lane != kManyLanes) return true;
+  if (w.lane_order.empty()) return false;
+  for (std::uint32_t y = 0; y < kLanes; ++y) {
+    if ((mine != kManyLanes && y != mine) || y == lane) continue;
+    const auto& until = w.lane_order[y];
+    // Which lanes made an access of several is not known: any of them counts for all.
+    if (clock > (lane == kManyLanes ? *std::ranges::max_element(until) : until[lane])) return false;
+  }
+  return true;
+}
+
 // A tag at or above the limit: the access is before this one all the same.
 inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
   const std::uint32_t warp = tag >> 6 & 63, clock = tag >> kTagClockShift;
-  if (warp == w.index) return clock < w.since || ((tag ^ mine) & 63) == 0;
+  if (warp == w.index) return clock < w.since || lane_is_before(w, tag & 63, clock, mine & 63);
   return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps
 }
 
 // The same for the tag of a write. A lane comes after its own atomics, too.
 inline bool write_is_before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
   if ((tag & kAtomicBit) == 0) return before(w, tag, mine);
-  const std::uint32_t lane = tag & 63;
-  return lane != kLanesOfWarps && before(w, tag ^ kAtomicBit, lane == kManyLanes ? 0 : mine);
+  return (tag & 63) != kLanesOfWarps && before(w, tag ^ kAtomicBit, mine);
 }
 
 [[noreturn]] inline void shared_hazard(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
@@ -81,12 +95,18 @@ inline bool write_is_before(const Warp& w, std::uint32_t tag, std::uint32_t mine
   }
 }
 
+// Tags of a range. Only accesses of one byte begin or end within a tag.
+STAND_IN_INLINE std::uint32_t count_of_tags(std::uint32_t offset, std::uint32_t bytes, std::uint32_t lane_bytes) {
+  return lane_bytes == 1 ? (offset + bytes + 1) / 2 - offset / 2 : bytes / 2;
+}
+
 // `lane_bytes`: how much of the range each lane accesses, the first of them `lane`; 0: lanes are not distinguished.
 STAND_IN_INLINE void check_shared_read(Warp& w, const Instruction& i, int lane, std::uint32_t offset,
                                        std::uint32_t bytes, std::uint32_t lane_bytes) {
   const std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
   std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
-  const std::uint32_t count = bytes < 2 ? 1 : bytes / 2, limit = ordered_limit(w), old = w.block->old_tag;
+  const std::uint32_t count = count_of_tags(offset, bytes, lane_bytes), limit = ordered_limit(w),
+                      old = w.block->old_tag;
   AnyTag bad;
   for_tags(count, [&](std::uint32_t g, auto vector) { bad.add(vector.load(writes + g) - old >= limit - old); });
   if (bad.any()) explain_shared_read(w, i, lane, offset, count, lane_bytes);
@@ -114,6 +134,11 @@ STAND_IN_INLINE void check_shared_row(Warp& w, const Instruction& i, int lane, s
   Row::store(reads, Row::all(mine));
 }
 
+[[noreturn]] inline void write_where_copied(const Warp& w, const Instruction& i, int lane, std::uint32_t offset) {
+  fail(w, i, lane, ErrorKind::kHazard,
+       "writes where a cp.async copies, before its wait, at shared address " + std::to_string(offset));
+}
+
 [[gnu::noinline]] inline void explain_shared_write(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
                                                    std::uint32_t count, std::uint32_t lane_bytes,
                                                    const std::byte* data) {
@@ -123,13 +148,21 @@ STAND_IN_INLINE void check_shared_row(Warp& w, const Instruction& i, int lane, s
     const std::uint32_t at = offset + 2 * g, mine = first + 2 * g / lane_bytes;
     const std::uint32_t write = b.write_tags[at / 2], read = b.read_tags[at / 2];
     const int who = lane + static_cast<int>(2 * g / lane_bytes);
-    if (write == kPending)
-      fail(w, i, who, ErrorKind::kHazard,
-           "writes where a cp.async copies, before its wait, at shared address " + std::to_string(at));
+    if (write == kPending) write_where_copied(w, i, who, at);
     if (read >= limit && !before(w, read, mine)) shared_hazard(w, i, who, at, read, "writes what was read by ");
     if (write >= limit && !write_is_before(w, write, mine) &&
         (!data || std::memcmp(data + 2 * g, b.shared_at(at), 2) != 0))
       hazard_with_write(w, i, who, at, write, "writes another value than was written by ");
+  }
+}
+
+// A write that is not compared leaves the tags of those that are.
+[[gnu::noinline]] inline void keep_tags(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
+                                        std::uint32_t count) {
+  for (std::uint32_t g = offset / 2; g < offset / 2 + count; ++g) {
+    std::uint32_t& tag = w.block->write_tags[g];
+    if (tag == kPending) write_where_copied(w, i, lane, 2 * g);
+    tag = std::max(tag, w.block->old_tag);
   }
 }
 
@@ -138,11 +171,8 @@ STAND_IN_INLINE void check_shared_write(Warp& w, const Instruction& i, int lane,
                                         std::uint32_t bytes, std::uint32_t lane_bytes, const std::byte* data) {
   std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
   const std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
-  const std::uint32_t count = bytes < 2 ? 1 : bytes / 2, limit = ordered_limit(w);
-  if (lane_bytes == 1 || i.strong) {
-    std::fill_n(writes, count, w.block->old_tag);
-    return;
-  }
+  const std::uint32_t count = count_of_tags(offset, bytes, lane_bytes), limit = ordered_limit(w);
+  if (lane_bytes == 1 || i.strong) return keep_tags(w, i, lane, offset, count);
   AnyTag bad;
   for_tags(count, [&](std::uint32_t g, auto vector) {
     bad.add((vector.load(writes + g) >= limit) | (vector.load(reads + g) >= limit));

@@ -2,7 +2,7 @@
 // State of a warp and of its block while they run.
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,6 +14,7 @@
 namespace triax::gpu_stand_in {
 
 struct Block;
+struct FenceLog;
 
 inline constexpr std::uint32_t kAllLanes = ~std::uint32_t{0};
 
@@ -60,9 +61,12 @@ struct Warp {
   std::vector<PendingCopy> copies;
   std::uint32_t groups[kLanes] = {}; // commits of each lane
   // Order of shared memory: the interval that this warp is in, and up to which intervals other warps are before it.
-  // Its lanes are ordered up to the begin of interval `since`, which is earlier than `clock` after a bar.arrive only.
+  // Its lanes are ordered up to the begin of interval `since`, which is earlier than `clock` after a bar.arrive or
+  // a bar.warp.sync of some lanes.
   std::uint32_t clock = 1, since = 1, floor = 0;
   std::vector<std::uint32_t> ordered;
+  // After a bar.warp.sync of some lanes: up to which interval lane x is before lane y, at [y][x].
+  std::vector<std::array<std::uint32_t, kLanes>> lane_order;
   // The range of global memory that was looked up last.
   MemoryRange range;
   std::uint64_t range_generation = 0;
@@ -104,10 +108,12 @@ struct Block {
   std::uint32_t old_tag = 0;     // of first_clock: ordered before all of the block; lower tags are of earlier blocks
   std::vector<Warp> warps, spare;
   BarrierState barriers[16];
-  // Tags of global memory: first of the launch, this block's, and one for "several blocks".
+  // Tags of global memory: first of the launch, this block's, and one for "several blocks"; see fences.hpp.
   std::uint32_t first_tag = 0, tag = 0, many_tag = 0;
-  std::atomic<std::uint8_t>* released = nullptr; // of each block of the launch: it made a fence
-  bool fenced = false;
+  std::uint32_t number = 0; // in the order of the grid
+  bool tag_used = false;
+  FenceLog* fences = nullptr;
+  std::uint64_t acquired = 0;              // number of the block's last fence; 0: none
   SectorSet read_sectors, written_sectors; // with Launch::profile, of all blocks that this thread runs
   std::byte* shared_at(std::uint32_t offset) { return reinterpret_cast<std::byte*>(shared.data()) + offset; }
 };

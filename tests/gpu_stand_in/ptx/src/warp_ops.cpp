@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions between lanes, fences and trap.
+#include <bit>
+
+#include "fence_order.hpp"
 #include "lanes.hpp"
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
@@ -40,16 +43,14 @@ Source source(Shuffle how, int lane, U32 b, U32 c) {
   return {inside ? from : lane, inside};
 }
 
-// The scheduler has brought together all live lanes of the mask that the first lane names.
-U32 check_mask(Warp& w, const Instruction& i, U32 lanes, Ref ref) {
+// The scheduler has brought together all live lanes of the masks.
+void check_mask(Warp& w, const Instruction& i, U32 lanes, Ref ref) {
   const U32* masks = w.at<const U32>(ref);
-  const U32 mask = masks[__builtin_ctz(lanes)];
   for (int l = 0; l < kLanes; ++l) {
     if (!(lanes >> l & 1)) continue;
     if (!(masks[l] >> l & 1)) fail(w, i, l, ErrorKind::kDivergence, "lane is not in its own mask");
     if (masks[l] & ~lanes) fail(w, i, l, ErrorKind::kDivergence, "lanes of the mask do not take part");
   }
-  return mask;
 }
 
 void shuffle(Warp& w, const Instruction& i, U32 lanes) {
@@ -91,18 +92,43 @@ void active_mask(Warp& w, const Instruction& i, U32 lanes) {
   store_lanes(w.at<U32>(i.o[0]), results, lanes);
 }
 
+void order_lanes(Warp& w, U32 mask) {
+  w.lane_order.resize(kLanes);
+  std::array<U32, kLanes> until{};
+  for (int y = 0; y < kLanes; ++y) {
+    if (!(mask >> y & 1)) continue;
+    for (int x = 0; x < kLanes; ++x) until[x] = std::max(until[x], w.lane_order[y][x]);
+  }
+  for (int y = 0; y < kLanes; ++y)
+    if (mask >> y & 1) until[y] = w.clock;
+  for (int y = 0; y < kLanes; ++y)
+    if (mask >> y & 1) w.lane_order[y] = until;
+}
+
+// Lanes with several masks may come at once.
 void warp_barrier(Warp& w, const Instruction& i, U32 lanes) {
   check_mask(w, i, lanes, i.o[0]);
+  const U32* masks = w.at<const U32>(i.o[0]);
+  const U32 threads = w.block->threads - w.index * kLanes, exist = threads < kLanes ? (1u << threads) - 1 : kAllLanes;
+  const U32 first = masks[std::countr_zero(lanes)];
+  if ((first & exist) != exist) {
+    for (U32 left = lanes; left != 0;) {
+      const U32 mask = masks[std::countr_zero(left)];
+      order_lanes(w, mask);
+      left &= ~mask;
+    }
+    w.clock = ++w.block->clock;
+    return;
+  }
+  w.lane_order.clear();
   w.ordered[w.index] = w.clock;
   w.since = w.clock = ++w.block->clock;
   if (w.block->warps.size() == 1) w.floor = w.ordered[0];
 }
 
 void fence(Warp& w, const Instruction& i, U32) {
-  if (i.sub) return; // .cta
-  Block& b = *w.block;
-  b.fenced = true;
-  b.released[b.tag - b.first_tag].store(1, std::memory_order_release);
+  if (i.releases) release(*w.block);
+  if (i.acquires) acquire(*w.block);
 }
 
 void trap(Warp& w, const Instruction& i, U32 lanes) {

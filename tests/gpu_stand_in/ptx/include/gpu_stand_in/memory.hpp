@@ -71,8 +71,8 @@ class DeviceMemory {
   // Tags of the accesses of blocks, one for each two bytes (see src/global_checks.hpp).
   std::uint32_t* write_tags(std::uint64_t address) const { return write_tags_ + (address - base_) / 2; }
   std::uint32_t* read_tags(std::uint64_t address) const { return read_tags_ + (address - base_) / 2; }
-  // First of `count` tags that no launch on this device used before.
-  std::uint32_t new_tags(std::uint32_t count);
+  // First of 2 * `pairs` tags that no launch on this device used before. It is even.
+  std::uint32_t new_tags(std::uint32_t pairs);
 
   // Changes with each unmap(), and is that of no other memory, also not of one that was destroyed: ranges that were
   // looked up before are not valid any more.
@@ -99,7 +99,8 @@ class DeviceMemory {
   std::map<std::uint64_t, Allocation> live_;
   std::map<std::uint64_t, Allocation> freed_;
   std::uint64_t next_;
-  std::uint64_t next_tag_ = 1;
+  static constexpr std::uint64_t kFirstTag = 2; // 0: no access
+  std::uint64_t next_tag_ = kFirstTag;
   std::atomic<std::uint64_t> generation_ = new_generation();
 };
 
