@@ -43,7 +43,7 @@ All errors are reported together, and nothing is written:
 
   $ triax data prepare --input text missing text --output made/no --tokenizer bpe
   --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe
-  --input: missing does not exist
+  --input missing: does not exist
     correct the path
   --input lists text twice
   [2]
@@ -62,7 +62,7 @@ No document is left for validation:
 With `--json`, errors are one object on stdout:
 
   $ triax data prepare --input text missing --output made/no --tokenizer bpe --json 2> /dev/null
-  {"errors":[{"code":"invalid-value","keys":["--tokenizer"],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":["--input"],"file":null,"line":null,"column":null,"message":"--input: missing does not exist","hint":"correct the path"}]}
+  {"errors":[{"code":"invalid-value","keys":["--tokenizer"],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":["--input"],"file":null,"line":null,"column":null,"message":"--input missing: does not exist","hint":"correct the path"}]}
   [2]
   $ $prepare --output made/no --validation-fraction 0.1 --json 2> /dev/null
   {"problem":"--validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty\n  use another fraction, or cut the text into documents with --separator"}

@@ -42,7 +42,7 @@ Tokens that were cut off:
   > path = "mine"
   > END
   $ triax check run.toml
-  run.toml:3:8: data.path: {folder}/mine.bin: is 500 bytes long, but the sizes in mine.idx add up to at least 1001 tokens of 2 bytes: 2002
+  run.toml:3:8: data.path: {folder}/mine.bin: has 500 bytes, but the sizes in mine.idx add up to at least 1001 tokens of 2 bytes: 2002
     the two files do not belong together, or one of them is truncated
   [2]
 
@@ -171,9 +171,9 @@ All mistakes are reported at once, before anything is written:
   --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bite
   --validation-fraction must be in [0, 1), got 1.5
     use for example 0.05, which puts every twentieth document into the validation dataset
-  --input: nothing.txt does not exist
+  --input nothing.txt: does not exist
     correct the path
-  --input: . is a folder; an input is a text file
+  --input .: is a folder; an input is a text file
     name its files: --input ./*
   text.bin: already exists
     add --force to replace it

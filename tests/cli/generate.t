@@ -241,7 +241,7 @@ Its refusals are those of the import, and nothing is left either:
     write the prompt as --prompt TEXT, or - for standard input
   [2]
   $ triax generate run.toml something --prompt a --json 2> /dev/null | tr -d ' \n' | grep -o '"keys":\[[^]]*]'
-  "keys":["--prompt","--file","-"]
+  "keys":["--prompt","something"]
   "keys":["something"]
   $ triax generate run.toml --prompt a --temperature 0 --top-k 2 --json 2> /dev/null | tr -d ' \n' | grep -o '"keys":\[[^]]*]'
   "keys":["--top-k","--temperature"]

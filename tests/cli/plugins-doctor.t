@@ -65,7 +65,7 @@ A misspelled name:
                          mine (--path): 2 plugins; did you mean sched-mine.so?
                          {folder}/empty (TRIAX_PLUGIN_PATH): 0 plugins; none is similar
                          {plugins} (of Triax): {n} plugins; did you mean sched-file.so?
-                         next: did you mean sched-mine?
+                         next: write sched-mine
   sched-mien has 1 problem
   [1]
 
@@ -74,7 +74,7 @@ A name without its prefix:
   $ doctor gpipe
     problem  search      plugin "gpipe" was not found
                          {plugins} (of Triax): {n} plugins; did you mean sched-gpipe.so?
-                         next: did you mean sched-gpipe?
+                         next: write sched-gpipe
   gpipe has 1 problem
   [1]
 

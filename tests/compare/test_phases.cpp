@@ -51,7 +51,7 @@ TEST(Phases, OfTwoRanks) {
   EXPECT_DOUBLE_EQ(out.other, 10 - 2 - 1.5 - 0.5 - 1.5 - 0.5 - 1);
 }
 
-TEST(Phases, AWaitThatBeginsAfterTheSendIsNoBubble) {
+TEST(Phases, AWaitThatBeginsAfterTheSendIsNoStageWait) {
   std::vector<RankTimeline> ranks = two_ranks();
   ranks[0].calls[0].posted = 0.5;
   const Phases out = phases_of(ranks);

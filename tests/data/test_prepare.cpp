@@ -214,9 +214,9 @@ TEST(PrepareRefuses, AllAtOnce) {
   EXPECT_THAT(reasons(request),
               ElementsAre("--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe",
                           "--separator must be a line of text without a line break",
-                          "--validation-fraction must be in [0, 1), got 1", "--input: " + at + "/in0 is empty",
-                          "--input: " + at + "/missing does not exist",
-                          "--input: " + at + " is a folder; an input is a text file",
+                          "--validation-fraction must be in [0, 1), got 1", "--input " + at + "/in0: is empty",
+                          "--input " + at + "/missing: does not exist",
+                          "--input " + at + ": is a folder; an input is a text file",
                           "--input lists " + at + "/./in1 twice, also as " + at + "/in1"));
   EXPECT_THAT(first_keys(request), ElementsAre("--tokenizer", "--separator", "--validation-fraction", "--input",
                                                "--input", "--input", "--input"));
@@ -231,8 +231,8 @@ TEST(PrepareRefuses, InputsThatAreNotFiles) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   request.inputs = {folder / "pipe", "/dev/zero"};
   EXPECT_THAT(reasons(request),
-              ElementsAre("--input: " + (folder / "pipe").string() + " is a pipe; an input is a text file",
-                          "--input: /dev/zero is a device; an input is a text file"));
+              ElementsAre("--input " + (folder / "pipe").string() + ": is a pipe; an input is a text file",
+                          "--input /dev/zero: is a device; an input is a text file"));
   EXPECT_EQ(refusals(request).front().hint, "write its output to a file first");
 }
 

@@ -186,14 +186,14 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"code0", [](auto& i) { i.code = 0; }, "type code 0 is unknown\n  known: 1 u8"},
         Broken{"code9", [](auto& i) { i.code = 9; }, "type code 9 is unknown"},
         Broken{"wider", [](auto& i) { i.code = 4; },
-               "d.bin: is 10 bytes long, but the sizes in d.idx add up to at least 3 tokens of 4 bytes: 12"},
+               "d.bin: has 10 bytes, but the sizes in d.idx add up to at least 3 tokens of 4 bytes: 12"},
         Broken{"narrower", [](auto& i) { i.code = 1; },
                "pointer of sequence 1 is 6, but the sequences before it end at byte 3"},
         Broken{"negative", [](auto& i) { i.sizes[1] = -2; }, "size of sequence 1 is -2: it cannot be negative"},
         Broken{"longer", [](auto& i) { i.sizes[1] = 3; },
-               "d.bin: is 10 bytes long, but the sizes in d.idx add up to at least 6 tokens of 2 bytes: 12"},
+               "d.bin: has 10 bytes, but the sizes in d.idx add up to at least 6 tokens of 2 bytes: 12"},
         Broken{"shorter", [](auto& i) { i.sizes[1] = 1; },
-               "d.bin: is 10 bytes long, but the sizes in d.idx add up to 4 tokens of 2 bytes: 8"},
+               "d.bin: has 10 bytes, but the sizes in d.idx add up to 4 tokens of 2 bytes: 8"},
         Broken{"pointer", [](auto& i) { i.pointers[1] = 1 << 20; },
                "pointer of sequence 1 is 1048576, but the sequences before it end at byte 6"},
         Broken{"negative_pointer", [](auto& i) { i.pointers[0] = -6; }, "pointer of sequence 0 is -6"},
@@ -224,7 +224,7 @@ TEST(TokenFile, RefusesFilesThatWereCutOff) {
   write_file(folder / "d.idx", index);
   for (const std::size_t length : {0, 1, 5}) {
     write_file(folder / "d.bin", std::string(length, '\0'));
-    EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: is " + std::to_string(length) + " bytes long"));
+    EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: has " + std::to_string(length) + " bytes"));
   }
 }
 

@@ -92,7 +92,7 @@ TEST(TrainTokenizer, RefusesAllAtOnce) {
               ElementsAre("--vocab must be in [259, 16777216], got 256", "--min-count must be at least 1, got 0",
                           "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
                           "--separator must be a line of text without a line break",
-                          "--threads must be in [1, 1024], got 0", "--input: " + at + "/none does not exist",
+                          "--threads must be in [1, 1024], got 0", "--input " + at + "/none: does not exist",
                           "--output " + at + ": is a folder; the tokenizer is a file"));
   std::vector<std::string> keys;
   for (const Refusal& refusal : refusals(request)) keys.insert(keys.end(), refusal.keys.begin(), refusal.keys.end());

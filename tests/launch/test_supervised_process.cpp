@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "os/stop_signals.hpp"
@@ -51,6 +53,29 @@ int caught_by(const StopSignals& signals) {
   using namespace std::chrono_literals;
   for (int i = 0; i < 1000 && signals.caught() == 0; ++i) std::this_thread::sleep_for(10ms);
   return signals.caught();
+}
+
+/// The work may end as soon as it sees the signal, and its log with it.
+TEST(StopSignals, ASignalIsLoggedBeforeTheWorkSeesIt) {
+  class SeenWhenLogged : public Log {
+   public:
+    bool enabled(LogLevel) const noexcept override { return true; }
+    void write(LogLevel, std::string_view line) noexcept override {
+      line_ = line;
+      seen_ = signals_->caught();
+    }
+    const StopSignals* signals_ = nullptr;
+    std::string line_;
+    int seen_ = -1;
+  };
+  SeenWhenLogged log;
+  StopSignals signals;
+  log.signals_ = &signals;
+  signals.set_log(&log, kEndOfToken);
+  ::kill(::getpid(), SIGTERM);
+  EXPECT_EQ(caught_by(signals), SIGTERM);
+  EXPECT_EQ(log.line_, "SIGTERM: stopping after this token; a second signal stops at once");
+  EXPECT_EQ(log.seen_, 0);
 }
 
 TEST(SupervisedProcess, ASignalIsPassedOnAndCountsOnce) {

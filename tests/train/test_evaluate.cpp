@@ -94,8 +94,11 @@ TEST_F(Evaluated, InSixteenBitsTheLossIsThatOfTraining) {
     run_.keys["train.precision"] = precision;
     const double trained = this->trained({1, 1, 2});
     EXPECT_EQ(loss({2, 1, 2}), trained) << precision;
-    for (const char* shard : {"\"states\"", "\"parameters\""})
+    for (const char* shard : {"\"states\"", "\"gradients\"", "\"parameters\""})
       EXPECT_EQ(loss({1, 1, 2, {{"optimizer.shard", shard}}}), trained) << precision << ' ' << shard;
+    fs::remove_all(run_.folder() / "run");
+    const double divided = this->trained({1, 2, 1});
+    EXPECT_EQ(loss({2, 2, 1}), divided) << precision;
   }
 }
 

@@ -68,9 +68,12 @@ std::vector<config::Diagnostic> find_weights(const GenerateArguments& arguments,
 
 std::vector<config::Diagnostic> conflicting_flags(const GenerateArguments& arguments) {
   Refusals out;
-  const int prompts = (arguments.prompt ? 1 : 0) + (arguments.file.empty() ? 0 : 1) + (arguments.input.empty() ? 0 : 1);
-  if (prompts > 1)
-    out.add(make_refusal(ErrorCode::kConflict, {"--prompt", "--file", "-"}, "--prompt, --file and - cannot be combined")
+  std::vector<std::string> prompts;
+  if (arguments.prompt) prompts.emplace_back("--prompt");
+  if (!arguments.file.empty()) prompts.emplace_back("--file");
+  if (!arguments.input.empty()) prompts.push_back(arguments.input);
+  if (prompts.size() > 1)
+    out.add(make_refusal(ErrorCode::kConflict, prompts, "--prompt, --file and - cannot be combined")
                 .with_hint("use one of them"));
   if (!arguments.input.empty() && arguments.input != "-")
     out.add(make_refusal(ErrorCode::kInvalidValue, {arguments.input}, "unexpected argument: {}", arguments.input)

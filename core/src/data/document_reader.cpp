@@ -46,20 +46,20 @@ void check_input(const fs::path& input, Refusals& out) {
   std::error_code failure;
   const fs::file_status status = fs::status(input, failure);
   if (!fs::exists(status)) {
-    out.add(make_refusal(ErrorCode::kNotFound, {"--input"}, "--input: {} does not exist", input)
+    out.add(make_refusal(ErrorCode::kNotFound, {"--input"}, "--input {}: does not exist", input)
                 .with_hint("correct the path"));
   } else if (fs::is_directory(status)) {
     out.add(
-        make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input: {} is a folder; an input is a text file", input)
+        make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input {}: is a folder; an input is a text file", input)
             .with_hint("name its files: --input {}", input / "*"));
   } else if (!fs::is_regular_file(status)) {
-    out.add(make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input: {} is {}; an input is a text file", input,
+    out.add(make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input {}: is {}; an input is a text file", input,
                          kind_text(status.type()))
                 .with_hint("write its output to a file first"));
   } else if (::access(input.c_str(), R_OK) != 0) {
-    out.add(make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input: {} cannot be read: {}", input, errno_text()));
+    out.add(make_refusal(ErrorCode::kNotReadable, {"--input"}, "--input {}: cannot be read: {}", input, errno_text()));
   } else if (fs::file_size(input, failure) == 0 && !failure) {
-    out.add(make_refusal(ErrorCode::kMissing, {"--input"}, "--input: {} is empty", input));
+    out.add(make_refusal(ErrorCode::kMissing, {"--input"}, "--input {}: is empty", input));
   }
 }
 

@@ -82,7 +82,7 @@ std::string next_step(const std::vector<plugin::SearchFolder>& folders, const st
       if (meant_name(file) == lower_case(name) && stem != lower_case(name))
         return text("a plugin's file is named NAME.so, such as {}.so, not {}: build it with triax_add_plugin({} ...)",
                     name, file, name);
-      return text("did you mean {}?", stem);
+      return text("write {}", stem);
     }
   }
   return plugin::add_folder_hint(plugin::FolderChoice::flag);

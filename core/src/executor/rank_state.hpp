@@ -41,7 +41,7 @@ class RankState {
   /// Runs one action of each kind of each stage as a dry run. Only before allocate().
   Plan plan(KernelSet& kernels, Optimizer& optimizer, const DryRunRequest& request);
 
-  /// All memory holds zeros.
+  /// The device's memory holds zeros.
   void allocate(Device& device, Stream& stream, const ScratchBytes& scratch);
   /// Draws the weights from `seed` on `threads` threads, and starts to offload the optimizer's state. After allocate()
   /// and OffloadedState::open(). A rank that only evaluates has no memory for this: it loads the weights.

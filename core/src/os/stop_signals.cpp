@@ -72,12 +72,13 @@ void StopSignals::watch(const std::stop_token& stop) {
     if (signal < 0 || is_repetition(info)) continue;
     if (signal == SIGQUIT) quit();
     received_.store(signal); // first: a reader of caught_ finds the sender here
-    const bool again = caught_.exchange(signal) != 0;
-    if (from_ == From::launcher) continue;
-    const bool at_once = again || at_once_.load();
-    report_soon(signal,
-                at_once ? std::string(kEnding) : text("stopping {}; a second signal stops at once", end_.load()));
-    if (!at_once) continue;
+    const bool at_once = caught_.load() != 0 || at_once_.load();
+    // Before the work can end, and its log with it.
+    if (from_ != From::launcher)
+      report_soon(signal,
+                  at_once ? std::string(kEnding) : text("stopping {}; a second signal stops at once", end_.load()));
+    caught_.store(signal);
+    if (from_ == From::launcher || !at_once) continue;
     run_soon([this, signal] {
       const std::lock_guard lock(end_mutex_);
       if (before_end_) before_end_(signal);

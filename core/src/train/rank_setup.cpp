@@ -63,7 +63,7 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
     return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(std::string(axis)).traits(), largest)
                                  : schedule::Guarantee{};
   };
-  schedule::Guarantee passes, reductions; // a gradient may be added over any group of equal layers
+  schedule::Guarantee passes, reductions; // a gradient may be added over every axis whose ranks have the same layers
   for (const Axis& axis : layout.axes()) {
     if (axis.divides == Divides::layers) continue;
     reductions = schedule::both(reductions, guarantee(axis.name));

@@ -159,13 +159,16 @@ TEST(PtxBlockOrder, PlainAccessAfterAnAtomicOfAnotherBlock) {
   }
 }
 
+/// A fence of the writer alone orders nothing.
 TEST(PtxBlockOrder, AnAtomicDoesNotHideAPlainWriteOfItsBlock) {
-  Machine m(
-      grid_kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 st.global.u32 [%a], 3;\n"
-                  "red.global.add.u32 [%a], 1;"));
-  m.launch.threads = 1;
-  const auto counter = m.buffer(std::vector<std::uint32_t>(1, 0));
-  EXPECT_THAT(m.error_of("k", {2}, {1}, {counter, counter}), HasSubstr("atomic where plain accesses were made by"));
+  for (const std::string fence : {"", "@%p0 membar.gl;\n"}) {
+    Machine m(grid_kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 st.global.u32 [%a], 3;\n" + fence +
+                          "red.global.add.u32 [%a], 1;"));
+    m.launch.threads = 1;
+    const auto counter = m.buffer(std::vector<std::uint32_t>(1, 0));
+    EXPECT_THAT(m.error_of("k", {2}, {1}, {counter, counter}), HasSubstr("atomic where plain accesses were made by"))
+        << fence;
+  }
 }
 
 TEST(PtxBlockOrder, AnAtomicIsComparedInAllItsBytes) {

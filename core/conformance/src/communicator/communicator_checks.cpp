@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite of communicators: its tables, in the order in which an author needs what they prove.
+// The suite of communicators: its tables, in the order in which an author needs what they test.
 #include "communicator_check_tables.hpp"
 
 namespace triax::conformance {

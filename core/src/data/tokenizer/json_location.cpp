@@ -122,7 +122,7 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
 std::string read_whole(const std::filesystem::path& file, const std::string& hint) {
   const os::InputFile in(file, hint);
   if (in.bytes() > kMaxFile)
-    throw Error(text("is {} bytes long: too large for the file of a tokenizer", in.bytes()), file.string());
+    throw Error(text("has {} bytes: too large for the file of a tokenizer", in.bytes()), file.string());
   std::string out(static_cast<std::size_t>(in.bytes()), '\0');
   in.read_at(0, std::as_writable_bytes(std::span(out)));
   return out;

@@ -96,7 +96,7 @@ std::byte* global_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
     }
     // An atomic comes after those whose value it reads, so the last one stands for all. It does not order a plain
     // write of this block before the atomics of others.
-    if (written != b.tag) written = b.tag | kAtomicTag;
+    if ((written & kAtomicTag) || !is_of_this_block(b, written)) written = b.tag | kAtomicTag;
   }
   b.tag_used = true;
   return data_at(w, address);
