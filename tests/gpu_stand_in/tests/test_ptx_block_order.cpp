@@ -29,6 +29,14 @@ std::string error_of_flag(const std::string& after_write, const std::string& set
   return error;
 }
 
+// What two blocks report whose lanes run `body` on `words` zeros at %a; %p0: the block is the first.
+std::string error_at_one_place(const std::string& body, std::size_t words, unsigned lanes) {
+  Machine m(grid_kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n" + body));
+  m.launch.threads = 1;
+  const auto place = m.buffer(std::vector<std::uint32_t>(words, 0));
+  return m.error_of("k", {2}, {lanes}, {place, place});
+}
+
 } // namespace
 
 TEST(PtxBlockOrder, AtomicsAndFencesOrderBlocks) {
@@ -161,32 +169,21 @@ TEST(PtxBlockOrder, PlainAccessAfterAnAtomicOfAnotherBlock) {
 
 /// A fence of the writer alone orders nothing.
 TEST(PtxBlockOrder, AnAtomicDoesNotHideAPlainWriteOfItsBlock) {
-  for (const std::string fence : {"", "@%p0 membar.gl;\n"}) {
-    Machine m(grid_kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 st.global.u32 [%a], 3;\n" + fence +
-                          "red.global.add.u32 [%a], 1;"));
-    m.launch.threads = 1;
-    const auto counter = m.buffer(std::vector<std::uint32_t>(1, 0));
-    EXPECT_THAT(m.error_of("k", {2}, {1}, {counter, counter}), HasSubstr("atomic where plain accesses were made by"))
+  for (const std::string fence : {"", "@%p0 membar.gl;\n"})
+    EXPECT_THAT(error_at_one_place("@%p0 st.global.u32 [%a], 3;\n" + fence + "red.global.add.u32 [%a], 1;", 1, 1),
+                HasSubstr("atomic where plain accesses were made by"))
         << fence;
-  }
 }
 
 TEST(PtxBlockOrder, AnAtomicIsComparedInAllItsBytes) {
-  Machine m(
-      grid_kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 st.global.u32 [%a+4], 3;\n"
-                  "mov.u64 %x, 1;\n@!%p0 red.global.add.u64 [%a], %x;"));
-  m.launch.threads = 1;
-  const auto counter = m.buffer(std::vector<std::uint32_t>(2, 0));
-  EXPECT_THAT(m.error_of("k", {2}, {1}, {counter, counter}), HasSubstr("atomic where plain accesses were made by"));
+  EXPECT_THAT(
+      error_at_one_place("@%p0 st.global.u32 [%a+4], 3;\nmov.u64 %x, 1;\n@!%p0 red.global.add.u64 [%a], %x;", 2, 1),
+      HasSubstr("atomic where plain accesses were made by"));
 }
 
 TEST(PtxBlockOrder, PlainAccessWhereAtomicsAreMade) {
-  Machine m(
-      grid_kernel("ld.param.u64 %a, [first];\nsetp.eq.u32 %p0, %r1, 0;\n@%p0 st.global.u32 [%a], 3;\n@!%p0 "
-                  "red.global.add.u32 [%a], 1;"));
-  m.launch.threads = 1;
-  const auto counter = m.buffer(std::vector<std::uint32_t>(1, 0));
-  EXPECT_THAT(m.error_of("k", {2}, {32}, {counter, counter}), HasSubstr("plain accesses"));
+  EXPECT_THAT(error_at_one_place("@%p0 st.global.u32 [%a], 3;\n@!%p0 red.global.add.u32 [%a], 1;", 1, 32),
+              HasSubstr("plain accesses"));
 }
 
 } // namespace triax::test
