@@ -127,9 +127,10 @@ TEST(FolderStore, KeepsKeysApartAndTimesOut) {
   EXPECT_THROW(store.get("missing", deadline_in(0.01)), Error);
 }
 
-bool has_file(const std::filesystem::path& folder) {
-  return std::ranges::any_of(std::filesystem::recursive_directory_iterator(folder),
-                             [](const auto& entry) { return entry.is_regular_file(); });
+/// Whether a rank has set "key" in a store below the folder: a folder that is renamed meanwhile counts as without.
+bool has_key(const std::filesystem::path& folder) {
+  return std::ranges::any_of(std::filesystem::directory_iterator(folder),
+                             [](const auto& entry) { return FolderStore(entry.path()).has("key"); });
 }
 
 /// The ranks are killed with it, and cannot remove their store.
@@ -143,7 +144,7 @@ TEST(Check, LeavesNoStoreIfItIsKilled) {
                         for (;;) ::pause();
                       });
                     }};
-  const Result result = run_check(check, {.is_stopped = [&folder] { return has_file(folder.path()); }});
+  const Result result = run_check(check, {.is_stopped = [&folder] { return has_key(folder.path()); }});
   ::unsetenv("TMPDIR");
   EXPECT_EQ(result.outcome, Outcome::failed);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
@@ -166,9 +167,9 @@ TEST(RankProcesses, RemoveTheFolderThatAKilledRunLeft) {
   ASSERT_EQ(::setenv("TMPDIR", folder.path().c_str(), 1), 0);
   const pid_t check = start_waiting_check();
   ASSERT_GT(check, 0);
-  while (!has_file(folder.path())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!has_key(folder.path())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_THAT(failures_of(processes(), 2, [](Rank&) {}), IsEmpty());
-  EXPECT_TRUE(has_file(folder.path())) << "the folder is in use";
+  EXPECT_TRUE(has_key(folder.path())) << "the folder is in use";
   ::kill(check, SIGKILL);
   ::waitpid(check, nullptr, 0);
   // Its ranks are killed by the kernel, some time after it.
