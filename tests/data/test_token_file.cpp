@@ -242,8 +242,8 @@ TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
                 ": has 10000 bytes, but had 80000 when it was opened: bytes 9900 to 10100 are missing\n"
                 "  the file was truncated while in use: restore it, then start again");
   EXPECT_THAT(error_of([&] { file.read(30'000, sample); }), HasSubstr("bytes 60000 to 60200 are missing"));
-  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
-  EXPECT_THAT(error_of([&] { file.scan(257); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
+  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: has 10000 bytes, but had 80000"));
+  EXPECT_THAT(error_of([&] { file.scan(257); }), HasSubstr("d.bin: has 10000 bytes, but had 80000"));
 }
 
 TEST(TokenFile, ReadsAnIndexOfManyBlocks) {
