@@ -146,11 +146,11 @@ TEST_F(Config, OnlyKnownKeysAreIgnored) {
                           "attention_bias": false, "pruned_heads": {}, "task_specific_params": {"a": {"b": 1}}})"),
               IsEmpty());
   constexpr const char* kWindow = R"({"vocab_size": 7, "sliding_window": 4096})";
-  EXPECT_THAT(refused(kWindow), ElementsAre(HasSubstr("sliding_window = 4096 is not known")));
+  EXPECT_THAT(refused(kWindow), ElementsAre(HasSubstr("sliding_window = 4096 is an unknown key")));
   EXPECT_THAT(refused(kWindow, {"sliding_window"}), IsEmpty());
   EXPECT_THAT(refused(R"({"vocab_size": 7, "note": {"a": 1, "b": 2}})", {"note"}), IsEmpty());
   EXPECT_THAT(refused(R"({"vocab_size": 7, "note": {"a": 1, "b": 2}})", {"note.a"}),
-              ElementsAre(HasSubstr("note.b = 2 is not known")));
+              ElementsAre(HasSubstr("note.b = 2 is an unknown key")));
 }
 
 /// As early versions of transformers wrote them.
