@@ -10,8 +10,8 @@ namespace triax::reference {
 
 namespace {
 
-/// Text that troff prints as it is. "\-" is the minus sign of a command line.
-std::string troff(const std::string& text) {
+/// Escapes text so that troff prints it literally. "\-" prints an ASCII hyphen, which can be copied to a command line.
+std::string escape_troff(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -41,16 +41,16 @@ std::string troff(const std::string& text) {
 }
 
 std::string bold(const std::string& text) {
-  return "\\fB" + troff(text) + "\\fR";
+  return "\\fB" + escape_troff(text) + "\\fR";
 }
 
 std::string italic(const std::string& text) {
-  return "\\fI" + troff(text) + "\\fR";
+  return "\\fI" + escape_troff(text) + "\\fR";
 }
 
 /// A line with a period at its end.
 std::string sentence(const std::string& text) {
-  return troff(text) + (text.ends_with('.') ? "\n" : ".\n");
+  return escape_troff(text) + (text.ends_with('.') ? "\n" : ".\n");
 }
 
 std::string upper(std::string text) {
@@ -77,7 +77,7 @@ std::string entry(const Argument& argument) {
   }
   if (!argument.range.empty()) out += "Allowed: " + argument.range + ".\n";
   if (argument.repeatable) out += "Can be given more than once.\n";
-  for (const std::string& needed : argument.needs) out += "Needs " + bold(needed) + ".\n";
+  for (const std::string& needed : argument.needs) out += "Requires " + bold(needed) + ".\n";
   if (argument.required) out += "Required.\n";
   return out;
 }
@@ -101,7 +101,7 @@ std::string usage(const Command& command) {
 std::string synopsis(const Command& command) {
   if (command.path == "triax" || command.subcommands.empty()) return usage(command);
   std::string out;
-  for (const Command& verb : command.subcommands) out += (out.empty() ? "" : ".br\n") + usage(verb);
+  for (const Command& subcommand : command.subcommands) out += (out.empty() ? "" : ".br\n") + usage(subcommand);
   return out;
 }
 
@@ -115,11 +115,12 @@ std::string options(const Command& command) {
 /// The SUBCOMMANDS section: page names for triax itself, all flags for other commands.
 std::string subcommands(const Command& command) {
   std::string out = ".SH SUBCOMMANDS\n";
-  for (const Command& verb : command.subcommands) {
+  for (const Command& subcommand : command.subcommands) {
     if (command.path == "triax") {
-      out += ".TP\n" + bold(verb.name()) + "\n" + sentence(verb.doc) + "See " + bold(page_name(verb.path)) + "(1).\n";
+      out += ".TP\n" + bold(subcommand.name()) + "\n" + sentence(subcommand.doc) + "See " +
+             bold(page_name(subcommand.path)) + "(1).\n";
     } else {
-      out += ".SS " + troff(verb.path) + "\n" + sentence(verb.doc) + options(verb);
+      out += ".SS " + escape_troff(subcommand.path) + "\n" + sentence(subcommand.doc) + options(subcommand);
     }
   }
   return out;
@@ -133,8 +134,9 @@ std::string summary(const std::string& doc) {
 std::string examples(const ManualText& text) {
   std::string out = ".SH EXAMPLES\n";
   for (const Example& example : text.examples) {
-    if (*example.doc) out += std::string(&example == text.examples.data() ? "" : ".PP\n") + troff(example.doc) + "\n";
-    out += std::string(".PP\n.RS 4\n.nf\n") + troff(example.command) + "\n.fi\n.RE\n";
+    if (*example.doc)
+      out += std::string(&example == text.examples.data() ? "" : ".PP\n") + escape_troff(example.doc) + "\n";
+    out += std::string(".PP\n.RS 4\n.nf\n") + escape_troff(example.command) + "\n.fi\n.RE\n";
   }
   return out;
 }
@@ -143,7 +145,7 @@ std::string see_also(const Command& command) {
   std::string out = ".SH SEE ALSO\n", separator;
   for (const ManualText& page : manual_texts()) {
     if (page.path == command.path) continue;
-    out += separator + ".BR " + troff(page_name(page.path)) + " (1)";
+    out += separator + ".BR " + escape_troff(page_name(page.path)) + " (1)";
     separator = ",\n";
   }
   return out + "\n";
@@ -160,12 +162,12 @@ std::string page_name(const std::string& path) {
 std::string manual_page(const Command& command, const ManualText& text, const ManualVersion& version) {
   const std::string name = page_name(command.path);
   std::string out = "." + std::string("\\\" SPDX-License-Identifier: Apache-2.0\n");
-  out += ".TH " + troff(upper(name)) + " 1 " + version.date + " \"triax " + version.version + "\" \"Triax\"\n";
-  out += ".nh\n.ad l\n.SH NAME\n" + troff(name) + " \\- " + troff(summary(command.doc)) + "\n.SH SYNOPSIS\n" +
-         synopsis(command);
+  out += ".TH " + escape_troff(upper(name)) + " 1 " + version.date + " \"triax " + version.version + "\" \"Triax\"\n";
+  out += ".nh\n.ad l\n.SH NAME\n" + escape_troff(name) + " \\- " + escape_troff(summary(command.doc)) +
+         "\n.SH SYNOPSIS\n" + synopsis(command);
   out += ".SH DESCRIPTION\n";
   for (const char* paragraph : text.paragraphs)
-    out += (paragraph == text.paragraphs.front() ? "" : ".PP\n") + troff(paragraph) + "\n";
+    out += (paragraph == text.paragraphs.front() ? "" : ".PP\n") + escape_troff(paragraph) + "\n";
   if (!command.subcommands.empty()) out += subcommands(command);
   if (command.path == "triax" || command.subcommands.empty()) out += ".SH OPTIONS\n" + options(command);
   return out + exit_status_section() + (command.path == "triax" ? environment_section() : "") + examples(text) +

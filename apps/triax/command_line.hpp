@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line as data: the program parses it, and manual pages and shell completions are made from it.
+// Defines the subcommands and flags. The program parses its arguments with this definition; manual pages and shell
+// completions are generated from it.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -106,12 +106,12 @@ std::string as_sentence(std::string what) {
   return what;
 }
 
-/// "--set needs a value: TABLE.KEY=VALUE" for CLI11's "--set: 1 required TABLE.KEY=VALUE missing", and "--ranks is
+/// "--set needs a value: TABLE.KEY=VALUE" for CLI11's "--set: 1 required TABLE.KEY=VALUE missing", and "--ranks was
 /// given 2 times" for "--ranks: At Most 1 required but received 2".
 std::string number_of_values_text(const std::string& what) {
   constexpr std::string_view kOne = ": At Most 1 required but received ";
   if (const std::size_t at = what.find(kOne); at != std::string::npos)
-    return what.substr(0, at) + " is given " + what.substr(at + kOne.size()) + " times, and has one value";
+    return what.substr(0, at) + " was given " + what.substr(at + kOne.size()) + " times, but accepts one value";
   constexpr std::string_view kBegin = ": 1 required ", kEnd = " missing";
   const std::size_t begin = what.find(kBegin);
   if (begin == std::string::npos || !what.ends_with(kEnd)) return what;

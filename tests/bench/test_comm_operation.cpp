@@ -53,18 +53,18 @@ TEST(CommPlans, RefuseSizesThatAreNotDivisible) {
   EXPECT_TRUE(check(plan_of(Operation::all_reduce, 4096, 3)).empty());
   const Refusals parts = check(plan_of(Operation::all_gather, 4096, 3));
   ASSERT_EQ(parts.size(), 1u);
-  EXPECT_EQ(parts.front().message,
-            "--sizes 4K: 4096 bytes are not divisible by 12, the bytes of 3 f32, one for each rank of all_gather");
+  EXPECT_EQ(parts.front().message, "--sizes 4K: 4096 is not divisible by 12 bytes (one f32 for each of 3 ranks)");
   EXPECT_EQ(parts.front().hint, "use sizes that are multiples of 12: --sizes 4104");
   const Refusals elements = check(plan_of(Operation::all_reduce, 6, 2));
   ASSERT_EQ(elements.size(), 1u);
-  EXPECT_EQ(elements.front().message, "--sizes 6: 6 bytes are not divisible by 4, the bytes of 1 f32");
+  EXPECT_EQ(elements.front().message, "--sizes 6: 6 is not divisible by 4 bytes (one f32)");
 }
 
 TEST(CommPlans, RefuseWhatAnOperationCannotDo) {
   EXPECT_THAT(check(plan_of(Operation::all_reduce, 8, 2, DType::u8)).front().message, HasSubstr("cannot add bytes"));
   EXPECT_TRUE(check(plan_of(Operation::all_gather, 8, 2, DType::u8)).empty());
-  EXPECT_THAT(check(plan_of(Operation::send, 8, 3)).front().message, HasSubstr("send pairs the ranks"));
+  EXPECT_THAT(check(plan_of(Operation::send, 8, 3)).front().message,
+              HasSubstr("--op send needs an even number of ranks, got 3"));
 }
 
 TEST(CommPlans, NeedMemoryForTheirBuffers) {
@@ -73,7 +73,7 @@ TEST(CommPlans, NeedMemoryForTheirBuffers) {
   EXPECT_TRUE(check_memory(plan, 4, 2 * 4 * (4096 + 1024)).empty());
   EXPECT_TRUE(check_memory(plan, 4, 0).empty()); // not known
   EXPECT_EQ(check_memory(plan, 4, 40000).front().message,
-            "--sizes 4K: the buffers of 4 ranks need 41 kB, and this machine has 40 kB of free memory");
+            "--sizes 4K: the buffers of 4 ranks need 41 kB, but this machine has 40 kB of free memory");
 }
 
 TEST(CommPlans, SendResultsAsALine) {

@@ -99,7 +99,7 @@ TEST(KernelMeasurement, RefusesShapesThatNoDeviceHolds) {
   const Refusals refused = check(plan, 0);
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused.front().code, ErrorCode::kOutOfMemory);
-  EXPECT_THAT(refused.front().message, HasSubstr("and at most 1 PB are allowed"));
+  EXPECT_THAT(refused.front().message, HasSubstr("but at most 1 PB are allowed"));
   EXPECT_THAT(refused.front().hint, HasSubstr("use a smaller --hidden"));
 }
 

@@ -67,11 +67,11 @@ TEST_F(WeightsAverages, OfOtherTensorsAreRefused) {
   write_checkpoint(folder_ / "type", {{"v", {3}, {}}, {"w", {2, 2}, {}, kMasterState, DType::f64}});
   write_checkpoint(folder_ / "less", {{"w", {2, 2}, {}}});
   EXPECT_THAT(refusal({"a", "shape"}, "mean"),
-              HasSubstr("shape: parameter \"w\" is f32[4], and f32[2, 2] in " + (folder_ / "a").string() +
+              HasSubstr("shape: parameter \"w\" is f32[4], but f32[2, 2] in " + (folder_ / "a").string() +
                         "\n  average checkpoints of one model and one train.precision"));
-  EXPECT_THAT(refusal({"a", "type"}, "mean"), HasSubstr("parameter \"w\" is f64[2, 2], and f32[2, 2]"));
-  EXPECT_THAT(refusal({"a", "a", "less"}, "mean"), HasSubstr("less: parameter \"v\" is missing, and f32[3] in"));
-  EXPECT_THAT(refusal({"less", "a"}, "mean"), HasSubstr("a: parameter \"v\" is f32[3], and missing in"));
+  EXPECT_THAT(refusal({"a", "type"}, "mean"), HasSubstr("parameter \"w\" is f64[2, 2], but f32[2, 2]"));
+  EXPECT_THAT(refusal({"a", "a", "less"}, "mean"), HasSubstr("less: parameter \"v\" is missing, but f32[3] in"));
+  EXPECT_THAT(refusal({"less", "a"}, "mean"), HasSubstr("a: parameter \"v\" is f32[3], but missing in"));
   EXPECT_FALSE(fs::exists(folder_ / "mean"));
 }
 

@@ -85,10 +85,10 @@ TEST_F(ManifestFile, RefusesWhatIsDamaged) {
   EXPECT_THAT(refusal("{", "["), HasSubstr("manifest.json: is not valid JSON"));
   EXPECT_THAT(
       refusal("\"step\": ", "\"x\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']') + ", \"step\": "),
-      HasSubstr("manifest.json: has too many lists in lists"));
+      HasSubstr("manifest.json: is nested too deeply (more than "));
   EXPECT_THAT(refusal("triax-checkpoint", "other"), HasSubstr("format is not \"triax-checkpoint\""));
   EXPECT_THAT(refusal("\"version\": 1", "\"version\": 2"),
-              HasSubstr("has version 2 of the format, and this program reads up to 1\n  use the version of Triax that "
+              HasSubstr("has version 2 of the format, but this program reads up to 1\n  use the version of Triax that "
                         "wrote it, or a later one"));
   EXPECT_THAT(refusal("\"samples\": 1600", "\"samples\": -1"),
               HasSubstr("training.samples is not a whole number of at least 0"));

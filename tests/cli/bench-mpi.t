@@ -29,7 +29,7 @@ Another number of ranks than mpirun has started; one rank prints it, and mpirun 
   $ launch -np 2 "$TRIAX" bench comm --plugin comm-ucx --ranks 3 > out 2>&1
   [2]
   $ grep -o -e 'the launcher has .* --ranks is 3' -e 'start at least .* --ranks out' out
-  the launcher has started 2 ranks, and --ranks is 3
+  the launcher has started 2 ranks, but --ranks is 3
   start at least 2 ranks, and leave --ranks out
 
 Buffers that do not fit in the memory of the machine; one rank prints it:
@@ -37,4 +37,4 @@ Buffers that do not fit in the memory of the machine; one rank prints it:
   $ launch -np 2 "$TRIAX" bench comm --plugin comm-ucx --sizes 1000000G > out 2>&1
   [2]
   $ grep -o '^--sizes .* free memory' out | sed 's/has .* of/has {size} of/'
-  --sizes 1000000G: the buffers of 2 ranks need 4.29 PB, and this machine has {size} of free memory
+  --sizes 1000000G: the buffers of 2 ranks need 4.29 PB, but this machine has {size} of free memory

@@ -54,7 +54,7 @@ A launcher's number of ranks that contradicts --ranks is refused before this ran
 
   $ export RANK=0 WORLD_SIZE=3 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
   $ timeout -s KILL 60 "$TRIAX" bench comm --plugin comm-none --ranks 2 --timeout-s 3600
-  the launcher has started 3 ranks, and --ranks is 2
+  the launcher has started 3 ranks, but --ranks is 2
     start at least 2 ranks, and leave --ranks out
   [2]
   $ unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT

@@ -85,7 +85,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     write sizes as 4K,64K,1M, or a range 4K:64M whose sizes double, or 4K:64M:4
   [2]
   $ triax bench comm --plugin comm-local --sizes 4K,6K --ranks 5 --op all_gather
-  --sizes 4K: 4096 bytes are not divisible by 20, the bytes of 5 f32, one for each rank of all_gather
+  --sizes 4K: 4096 is not divisible by 20 bytes (one f32 for each of 5 ranks)
     use sizes that are multiples of 20: --sizes 4100
   [2]
   $ triax bench comm --plugin comm-local --dtype u8
@@ -93,7 +93,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     use --dtype f32, or --op all_gather, all_to_all, broadcast or exchange
   [2]
   $ triax bench comm --plugin comm-local --op send --ranks 3
-  --ranks 3: send pairs the ranks, 0 with 1
+  --op send needs an even number of ranks, got 3: it pairs rank 0 with rank 1, and so on
     use an even number of ranks
   [2]
   $ triax bench comm --plugin comm-local --vs comm-local
@@ -115,7 +115,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --sizes 4K --sizes 8K
-  triax: --sizes is given 2 times, and has one value
+  triax: --sizes was given 2 times, but accepts one value
     see: triax bench comm --help
   [2]
   $ triax bench comm --plugin comm-local --vs ""
@@ -148,7 +148,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     name a library in it
   [2]
   $ triax bench comm --plugin comm-local --sizes 1000000G 2>&1 | sed 's/has .* of/has {size} of/'
-  --sizes 1000000G: the buffers of 2 ranks need 4.29 PB, and this machine has {size} of free memory
+  --sizes 1000000G: the buffers of 2 ranks need 4.29 PB, but this machine has {size} of free memory
     use smaller sizes or fewer ranks
   $ TRIAX_PLUGIN_PATH=none triax bench comm --plugin comm-local
   TRIAX_PLUGIN_PATH names none, which is not a folder
@@ -274,7 +274,7 @@ As one JSON object:
     correct the name, or name the plugin's folder with TRIAX_PLUGIN_PATH
   [2]
   $ triax bench kernels --plugin kernels-sim
-  --plugin kernels-sim: it models the time of operations, and does not compute them
+  --plugin kernels-sim: it models the time of operations, but does not compute them
     name a kernel set that computes, kernels-cpu for example
   [2]
   $ triax bench kernels --plugin kernels-reference --precision bf16
@@ -287,11 +287,11 @@ As one JSON object:
   --hidden 30 is not divisible by --heads 4
   [2]
   $ triax bench kernels --plugin kernels-cpu --hidden 1048576 --sequence 1048576 --micro 1048576
-  the buffers of the operations need 327 EB, and at most 1 PB are allowed
+  the buffers of the operations need 327 EB, but at most 1 PB are allowed
     use a smaller --hidden, --sequence, --micro, --vocab, --product or --copied-mib, or name operations with --op
   [2]
   $ triax bench kernels --plugin kernels-cpu --hidden 1048576 2>&1 | sed 's/has .* of/has {size} of/'
-  the buffers of the operations need 387 TB, and this machine has {size} of free memory
+  the buffers of the operations need 387 TB, but this machine has {size} of free memory
     use a smaller --hidden, --sequence, --micro, --vocab, --product or --copied-mib, or name operations with --op
   $ triax bench kernels --plugin kernels-cpu --vs kernels-reference --rounds 3
   --rounds must be at least 4 to compare two sides, got 3

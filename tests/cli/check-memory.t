@@ -111,7 +111,7 @@ A model that is larger than the machine is refused, unless the machine is left o
 
   $ huge="--set model.hidden=64000 --set model.layers=300"
   $ triax check base.toml $huge 2>&1 > /dev/null | sed 's/this machine has .*/this machine has .../'
-  the run needs 236 TB of memory, and this machine has ...
+  the run needs 236 TB of memory, but this machine has ...
     use a smaller batch.micro or model; triax check --no-device skips the checks of this machine
   $ triax check base.toml $huge --no-device > /dev/null
 
@@ -121,5 +121,5 @@ All ranks together have to fit the machine:
   $ triax check base.toml $large > /dev/null
   $ triax check base.toml $large --set batch.global=65536 --set parallel.data=65536 2>&1 > /dev/null |
   >   sed 's/this machine has .*/this machine has .../'
-  the run needs 7.17 TB of memory for its 65536 ranks, and this machine has ...
+  the run needs 7.17 TB of memory for its 65536 ranks, but this machine has ...
     use a smaller batch.micro or model; triax check --no-device skips the checks of this machine

@@ -324,7 +324,7 @@ If each rank is a process that reads the file, it cannot:
 
   $ triax train /dev/stdin --set parallel.data=2 --set comm.plugin=comm-processes --set "plugins.path=[\"$fixtures\"]" \
   >   < <(cat base.toml)
-  /dev/stdin: is standard input or a pipe, and each of the 2 rank processes reads the TOML itself
+  /dev/stdin: is standard input or a pipe, but each of the 2 rank processes reads the TOML itself
     write it to a file, or use comm-local, whose ranks are threads of this process
   [2]
 

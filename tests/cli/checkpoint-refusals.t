@@ -64,6 +64,6 @@
   [2]
   $ sed -i 's/"version": 1/"version": 9/' torn/checkpoints/step-00000008/manifest.json
   $ triax checkpoint show torn
-  torn/checkpoints/step-00000008/manifest.json: has version 9 of the format, and this program reads up to 1
+  torn/checkpoints/step-00000008/manifest.json: has version 9 of the format, but this program reads up to 1
     use the version of Triax that wrote it, or a later one
   [2]

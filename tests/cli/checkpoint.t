@@ -339,7 +339,7 @@ A run can begin with it, but not continue from it:
   $ triax train run.toml --set checkpoint.from=mean --set checkpoint.load=weights --set run.dir=new 2>&1 | grep -o 'begins .*'
   begins with the weights of {folder}/mean (step 8)
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer
-  --set: {folder}/mean is a mean of checkpoints: a run can load its weights, but cannot continue from it
+  --set: {folder}/mean is an average of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
     add --set checkpoint.load=weights
   [2]
@@ -354,7 +354,7 @@ A run can begin with it, but not continue from it:
   [2]
   $ rmdir unsaved
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer --set optimizer.plugin=optim-sgd
-  --set: {folder}/mean is a mean of checkpoints: a run can load its weights, but cannot continue from it
+  --set: {folder}/mean is an average of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
     add --set checkpoint.load=weights
   [2]
@@ -381,7 +381,7 @@ What cannot be averaged:
     choose a name that is not step-N
   [2]
   $ triax checkpoint average no run small
-  small/checkpoints/step-00000008: parameter "block 0/attention.norm.bias" is f32[16], and f32[32] in run/checkpoints/step-00000008
+  small/checkpoints/step-00000008: parameter "block 0/attention.norm.bias" is f32[16], but f32[32] in run/checkpoints/step-00000008
     average checkpoints of one model and one train.precision
   [2]
   $ triax checkpoint average no run torn

@@ -188,13 +188,13 @@ The end token must be in the vocabulary:
     it is the number of the right ending
   [2]
   $ { echo "$good"; echo '{"context": "a", "endings": ["b"]}'; } | refused
-  broken.jsonl:2: has 1 ending, and line 1 has 2
+  broken.jsonl:2: has 1 ending, but line 1 has 2
     evaluate examples with one ending in a separate file
   [2]
   $ { echo "$good"; echo '{"context": "a context that is long", "endings": ["b", "cd"], "label": 0}'; } | refused
-  broken.jsonl:2: context and endings[0] have 23 tokens, and the model has 16 positions
+  broken.jsonl:2: context and endings[0] have 23 tokens, but the model has 16 positions
     shorten the context: 17 tokens fit
-  broken.jsonl:2: context and endings[1] have 24 tokens, and the model has 16 positions
+  broken.jsonl:2: context and endings[1] have 24 tokens, but the model has 16 positions
     shorten the context: 17 tokens fit
   [2]
   $ printf '{"context": "\xff", "endings": ["b"]}\n' | refused

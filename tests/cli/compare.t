@@ -15,7 +15,7 @@
 Equal sides, sides that compute something else, and keys that a comparison sets:
 
   $ triax compare run.toml
-  the sides do not differ
+  configurations A and B are equal
     give a difference, such as --b comm.plugin=comm-mpi; or --same to see what a comparison of equal sides shows on this machine
   [2]
   $ triax compare run.toml --a schedule.plugin=sched-1f1b --b schedule.plugin=sched-zb-h1 --same
@@ -23,13 +23,13 @@ Equal sides, sides that compute something else, and keys that a comparison sets:
     leave out --same, or the difference
   [2]
   $ triax compare run.toml --b model.hidden=64 --b optimizer.plugin=optim-sgd
-  the sides differ in model.hidden, optimizer.plugin: they train different models, and their losses cannot agree
+  the sides differ in model.hidden, optimizer.plugin: they train different models, so their losses cannot agree
     --different-models compares their times only
   [2]
   $ triax compare run.toml --b run.dir=other --set checkpoint.every=3
-  --set: a comparison sets checkpoint.every itself
+  --set: checkpoint.every cannot be set: triax compare sets it
     leave it out
-  --b: a comparison sets run.dir itself
+  --b: run.dir cannot be set: triax compare sets it
     --dir names the folder of the comparison
   [2]
   $ triax compare run.toml --b train.steps=ten
@@ -40,11 +40,11 @@ Equal sides, sides that compute something else, and keys that a comparison sets:
   {"errors":[{"code":"conflict","keys":["train.steps"],"file":"--b","line":null,"column":null,"message":"train.steps cannot differ: both sides run the same steps","hint":"use --set train.steps"}]}
   [2]
   $ triax compare run.toml --set log.every=2 --a log.every=5 --json
-  --set: a comparison sets log.every itself
+  --set: log.every cannot be set: triax compare sets it
     leave it out
-  --a: a comparison sets log.every itself
+  --a: log.every cannot be set: triax compare sets it
     leave it out
-  {"errors":[{"code":"conflict","keys":["log.every"],"file":"--set","line":null,"column":null,"message":"a comparison sets log.every itself","hint":"leave it out"},{"code":"conflict","keys":["log.every"],"file":"--a","line":null,"column":null,"message":"a comparison sets log.every itself","hint":"leave it out"}]}
+  {"errors":[{"code":"conflict","keys":["log.every"],"file":"--set","line":null,"column":null,"message":"log.every cannot be set: triax compare sets it","hint":"leave it out"},{"code":"conflict","keys":["log.every"],"file":"--a","line":null,"column":null,"message":"log.every cannot be set: triax compare sets it","hint":"leave it out"}]}
   [2]
 
 A communicator that is not installed:
@@ -59,7 +59,7 @@ A communicator that is not installed:
 Too few steps or rounds, and flags that are not well formed:
 
   $ triax compare run.toml --b schedule.plugin=sched-1f1b
-  train.steps = 27 are too few for 20 rounds: at least 123 are needed
+  train.steps must be at least 123 for 20 rounds, got 27
     --set train.steps=323, or fewer --rounds (at least 4)
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --rounds 3
@@ -97,7 +97,7 @@ Too few steps or rounds, and flags that are not well formed:
     correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
   $ triax compare <(cat run.toml) --b schedule.plugin=sched-1f1b
-  /dev/fd/63: is standard input or a pipe, and each side reads the TOML
+  /dev/fd/63: is standard input or a pipe, but each side reads the TOML
     write it to a file
   [2]
   $ RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=localhost triax compare run.toml --b schedule.plugin=sched-1f1b

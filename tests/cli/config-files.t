@@ -89,7 +89,7 @@ UTF-16:
 
   $ printf '[t]\n' | iconv -t UTF-16LE | cat <(printf '\377\376') - > run.toml
   $ triax check run.toml
-  run.toml:1:1: not valid TOML: the file is UTF-16, and TOML is UTF-8
+  run.toml:1:1: not valid TOML: the file is UTF-16, but TOML is UTF-8
     save the file as UTF-8
   [2]
 

@@ -130,10 +130,10 @@ All mistakes are reported at once, in the order of files and lines:
     keys of [train]: steps, stop_at, time_limit, seed, clip_grad, nonfinite, max_rewinds, precision, cuda_graph, stall_timeout_s
   run.toml:9:8: data.path: {folder}/txet.bin does not exist
     prepare it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
-  run.toml:13:9: eval.every = 5 needs eval.batches: how many global batches to evaluate on
+  run.toml:13:9: eval.batches is required with eval.every = 5 (number of global batches per evaluation)
     eval.batches = 0 is the default
     write eval.batches = 8, or eval.every = 0
-  run.toml:13:9: eval.every = 5 needs data.validation: the token files to evaluate on
+  run.toml:13:9: data.validation is required with eval.every = 5 (token files to evaluate on)
     data.validation = "" is the default
     name them, or write eval.every = 0
   --set: optimizer.beta2 must be in [0, 0.999999], got 2

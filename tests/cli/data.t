@@ -42,7 +42,7 @@ Tokens that were cut off:
   > path = "mine"
   > END
   $ triax check run.toml
-  run.toml:3:8: data.path: {folder}/mine.bin: has 500 bytes, but the sizes in mine.idx add up to at least 1001 tokens of 2 bytes: 2002
+  run.toml:3:8: data.path: {folder}/mine.bin: has 500 bytes, but mine.idx needs at least 2002 (1001 tokens of 2 bytes)
     the two files do not belong together, or one of them is truncated
   [2]
 
@@ -112,8 +112,8 @@ A vocabulary without some of the tokens:
   > vocab = 100
   > END
   $ triax check run.toml
-  base.toml:29:8: data.path: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 has the ids 0 to 99
-    remove model.vocab: it is 257 from text.json
+  base.toml:29:8: data.path: {folder}/text.bin: token 0 has id 120, which is not in [0, 99] (model.vocab = 100)
+    remove model.vocab: the default is 257, from text.json
   [2]
 
 Sequences longer than the corpus:
@@ -124,7 +124,7 @@ Sequences longer than the corpus:
   > sequence = 4096
   > END
   $ triax check run.toml
-  base.toml:29:8: data.path: {folder}/text.bin: holds 1001 tokens; one sample of model.sequence = 4096 takes 4097
+  base.toml:29:8: data.path: {folder}/text.bin: holds 1001 tokens; one sample of model.sequence = 4096 takes 4097 (4096 and one target)
     use more text, or a shorter sequence
   [2]
 
@@ -137,7 +137,7 @@ Evaluation without data:
   > batches = 2
   > END
   $ triax check run.toml
-  run.toml:3:9: eval.every = 10 needs data.validation: the token files to evaluate on
+  run.toml:3:9: data.validation is required with eval.every = 10 (token files to evaluate on)
     data.validation = "" is the default
     name them, or write eval.every = 0
   [2]

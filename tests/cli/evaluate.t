@@ -129,8 +129,8 @@ A kernel set that models time has no loss:
     use the values that the checkpoint was written with, or name another with --checkpoint
   [2]
   $ triax evaluate run.toml --set model.vocab=100
-  run.toml:7:14: data.validation: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 has the ids 0 to 99
-    remove model.vocab: it is 257 from text.json
+  run.toml:7:14: data.validation: {folder}/text.bin: token 0 has id 120, which is not in [0, 99] (model.vocab = 100)
+    remove model.vocab: the default is 257, from text.json
   [2]
   $ triax evaluate run.toml --set eval.steps=1 --json
   --set: [eval] has no key "steps"; did you mean train.steps?

@@ -211,12 +211,12 @@ Its refusals are those of the import, and nothing is left either:
   $ cp -r $reference/gpt2-odd broken
   $ sed -i 's/"n_head": 3/"n_head": 5/; s/"n_inner": null/"n_inner": 7, "unknown": 1/' broken/config.json
   $ import broken --tokenizer byte --prompt "ab"
-  broken/config.json: unknown = 1 is not known for GPT2LMHeadModel
+  broken/config.json: unknown = 1 is an unknown key of GPT2LMHeadModel
     if it does not change what the model computes: --ignore unknown, a flag of triax import hf
   [2]
   $ rm broken/model.safetensors
   $ import broken --tokenizer byte --prompt "ab"
-  broken/config.json: unknown = 1 is not known for GPT2LMHeadModel
+  broken/config.json: unknown = 1 is an unknown key of GPT2LMHeadModel
     if it does not change what the model computes: --ignore unknown, a flag of triax import hf
   broken: has neither model.safetensors nor model.safetensors.index.json
     name the folder of a model that transformers has saved
@@ -227,7 +227,7 @@ Its refusals are those of the import, and nothing is left either:
 ## Refusals
 
   $ triax generate run.toml < /dev/null
-  there is no prompt, and standard input is not a terminal
+  there is no prompt, but standard input is not a terminal
     add --prompt TEXT, --file FILE, or - for standard input
   [2]
   $ triax generate run.toml --prompt a --file prompt.txt
@@ -258,7 +258,7 @@ Its refusals are those of the import, and nothing is left either:
     check that this is a prompt
   [2]
   $ triax generate run.toml --prompt "a text that has more bytes than the model has positions"
-  the prompt has 55 tokens, and the model has 16 positions
+  the prompt has 55 tokens, but the model has 16 positions
     use a shorter prompt
   [2]
   $ triax generate run.toml --prompt a --top-k 5 --top-p 0.5 --min-p 0.1 --seed 1 --samples 2
@@ -306,7 +306,7 @@ Its refusals are those of the import, and nothing is left either:
     use another kernel set, such as --set kernels.plugin=kernels-cpu
   [2]
   $ triax generate run.toml --prompt a --set model.vocab=100
-  {folder}/text.json: the tokenizer has 257 tokens, and the model has 100
+  {folder}/text.json: the tokenizer has 257 tokens, but the model has 100
     name the tokenizer of the training data with --tokenizer
   [2]
   $ triax generate run.toml --prompt a --tokenizer gpt3

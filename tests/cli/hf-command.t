@@ -52,7 +52,7 @@
     choose a name that is not step-N
   [2]
   $ triax import hf $reference/gpt2-odd --output x.safetensors --run x.toml
-  x.safetensors: --output must be a folder, and this is the name of a file
+  x.safetensors: --output must be a folder, but this is the name of a file
     name a folder; triax checkpoint convert writes one file of weights
   [2]
   $ triax import hf $reference/gpt2-odd --output text.txt/x --run x.toml
@@ -64,7 +64,7 @@
     name a file beside the checkpoint with --run
   [2]
   $ triax import hf $reference/gpt2-odd --output x.toml --run x.toml
-  x.toml: --output must be a folder, and this is the name of a file
+  x.toml: --output must be a folder, but this is the name of a file
     name a folder; triax checkpoint convert writes one file of weights
   [2]
   $ triax import hf $reference/gpt2-odd --output x --run no/x.toml
@@ -110,7 +110,7 @@
     create the folder no, or name one in an existing folder
   [2]
   $ triax export hf odd x.safetensors
-  x.safetensors: DIR must be a folder, and this is the name of a file
+  x.safetensors: DIR must be a folder, but this is the name of a file
     name a folder; triax checkpoint convert writes one file of weights
   [2]
   $ triax export hf odd odd/hf/x

@@ -41,7 +41,7 @@ Each case is a copy of a good folder with one fault:
     the file was damaged, or is not of a model: download the folder again
   [2]
   $ faulty; printf '%0100000d' 0 | tr 0 '[' > bad/config.json; import
-  bad/config.json: has too many lists in lists
+  bad/config.json: is nested too deeply (more than 16 levels)
     the file was damaged, or is not of a model: download the folder again
   [2]
   $ faulty; echo '{"n_embd": 8, "n_embd": 16}' > bad/config.json; import
@@ -61,7 +61,7 @@ Each case is a copy of a good folder with one fault:
     known: GPT2LMHeadModel (model-gpt), LlamaForCausalLM (model-llama), MistralForCausalLM (model-llama), Qwen2ForCausalLM (model-llama), Qwen3ForCausalLM (model-llama)
   [2]
   $ faulty; config '{"model_type": "llama"}'; import
-  bad/config.json: model_type is "llama", and that of GPT2LMHeadModel is "gpt2"
+  bad/config.json: model_type is "llama", but that of GPT2LMHeadModel is "gpt2"
     the file is of another model, or was damaged
   [2]
 
@@ -125,14 +125,14 @@ What the model cannot do is refused key by key:
   bad/config.json: n_head must be in [1, 1000000], got 0
     the file is of another model, or was damaged
   bad/config.json: resid_pdrop = 0.1 and attn_pdrop = 0.5 differ: model-gpt has one value for both, model.dropout
-    change the file so that they are equal, if you can do without the difference
+    set both to one value if the difference does not matter to you
   bad/config.json: activation_function = "relu" is not supported by model-gpt, which has "gelu_new" or "gelu_pytorch_tanh"
     use another model, or choose a model plugin that supports it with --model
   bad/config.json: tie_word_embeddings = false is not supported by model-gpt, which has true
     use another model, or choose a model plugin that supports it with --model
   bad/config.json: scale_attn_by_inverse_layer_idx = true is not supported by model-gpt, which has false
     use another model, or choose a model plugin that supports it with --model
-  bad/config.json: sliding_window = 4 is not known for GPT2LMHeadModel
+  bad/config.json: sliding_window = 4 is an unknown key of GPT2LMHeadModel
     if it does not change what the model computes: --ignore sliding_window
   [2]
   $ faulty; config '{"n_head": 3}'; import
@@ -143,11 +143,11 @@ What the model cannot do is refused key by key:
 A key that changes nothing can be ignored:
 
   $ faulty; config '{"my_note": "mine"}'; import
-  bad/config.json: my_note = "mine" is not known for GPT2LMHeadModel
+  bad/config.json: my_note = "mine" is an unknown key of GPT2LMHeadModel
     if it does not change what the model computes: --ignore my_note
   [2]
   $ import --ignore my_nte
-  bad/config.json: my_note = "mine" is not known for GPT2LMHeadModel
+  bad/config.json: my_note = "mine" is an unknown key of GPT2LMHeadModel
     if it does not change what the model computes: --ignore my_note
   bad/config.json: --ignore my_nte: the file does not have this key
     remove the flag, or name another
@@ -161,24 +161,24 @@ A key that changes nothing can be ignored:
 An object in the place of a value is not ignored:
 
   $ faulty; config '{"n_head": {"a": 4}}'; import --ignore n_head.a
-  bad/config.json: n_head is an object, and GPT2LMHeadModel has one value there
+  bad/config.json: n_head is an object, but GPT2LMHeadModel has one value there
     the file is of another model, or was damaged
   [2]
 
 ## Tensors
 
   $ faulty; config '{"n_embd": 16, "n_layer": 1}'; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has shape [37, 8], and config.json asks for [37, 16]; the same holds for 15 more
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has shape [37, 8], but config.json asks for [37, 16] (and 15 more)
     the file and config.json are of different models
-  bad/model-00002-of-00004.safetensors: tensor "transformer.h.1.attn.c_attn.bias" is not of GPT2LMHeadModel with this config.json; the same holds for 23 more
+  bad/model-00002-of-00004.safetensors: tensor "transformer.h.1.attn.c_attn.bias" is not of GPT2LMHeadModel with this config.json (and 23 more)
     the model has parts that model-gpt does not have, or config.json is of another model
   [2]
   $ faulty; config '{"n_layer": 4}'; import
-  bad: has no tensor "transformer.h.3.ln_1.weight", [8] of GPT2LMHeadModel; the same holds for 11 more
+  bad: tensor "transformer.h.3.ln_1.weight" of shape [8] is missing (and 11 more)
     the folder is not complete, or its config.json is of another model
   [2]
   $ faulty; header $one 'entries["transformer.wte.weight"]["shape"] = [8, 37]'; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has shape [8, 37], and config.json asks for [37, 8]
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" has shape [8, 37], but config.json asks for [37, 8]
     the file and config.json are of different models
   [2]
   $ faulty; header $one 'entries["transformer.wte.weight"]["dtype"] = "I32"'; import
@@ -194,7 +194,7 @@ An object in the place of a value is not ignored:
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty; config '{"quantization_config": {"bits": 4}}'; import
-  bad/config.json: quantization_config.bits = 4 is not known for GPT2LMHeadModel
+  bad/config.json: quantization_config.bits = 4 is an unknown key of GPT2LMHeadModel
     quantized models cannot be imported: use the model that was quantized
   [2]
 
@@ -210,15 +210,15 @@ Masks of early versions may have any type:
     the model has parts that model-gpt does not have, or config.json is of another model
   [2]
   $ faulty; header $one 'entries["transformer.wte.weight"]["data_offsets"] = [0, 1184]; entries["transformer.wpe.weight"]["data_offsets"] = [1180, 1468]'; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": its data begins at byte 0, and not at 96
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight": its data begins at byte 0 instead of 96
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty gpt2-inner; header bad/model.safetensors 'entries["more"] = {"dtype": "F32", "shape": [0], "data_offsets": [5416, 5416]}'; import
-  bad/model.safetensors: tensor "more": its data begins at byte 5416, and not at 5412
+  bad/model.safetensors: tensor "more": its data begins at byte 5416 instead of 5412
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty; truncate -s -1 $one; import
-  bad/model-00001-of-00004.safetensors: has 3903 bytes of data, and its header names 3904
+  bad/model-00001-of-00004.safetensors: has 3903 bytes of data, but its header names 3904
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty; truncate -s 5 $one; import
@@ -226,7 +226,7 @@ Masks of early versions may have any type:
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty; printf '\377\377\377\377\377\377\377\177' | dd of=$one conv=notrunc status=none; import
-  bad/model-00001-of-00004.safetensors: its header would have 9223372036854775807 bytes, and the file has 4984
+  bad/model-00001-of-00004.safetensors: its header would have 9223372036854775807 bytes, but the file has 4984
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty; rm $one; import
@@ -245,11 +245,11 @@ Masks of early versions may have any type:
 ## The index
 
   $ faulty; sed -i 's/"transformer.wte.weight": "model-00001/"transformer.wte.weight": "model-00002/' bad/*.index.json; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" is in this shard, and the index names model-00002-of-00004.safetensors for it
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" is in this shard, but the index names model-00002-of-00004.safetensors for it
     download the folder again, or name another
   [2]
   $ faulty; sed -i '/"transformer.ln_f.weight"/d' bad/*.index.json; import
-  bad/model-00004-of-00004.safetensors: tensor "transformer.ln_f.weight" is in this shard, and the index does not name it
+  bad/model-00004-of-00004.safetensors: tensor "transformer.ln_f.weight" is in this shard, but the index does not name it
     download the folder again, or name another
   [2]
   $ faulty; sed -i 's|model-00001|../bad/model-00001|' bad/*.index.json; import
@@ -284,7 +284,7 @@ Masks of early versions may have any type:
     if you trust its author, convert it with transformers: python3 -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('DIR').save_pretrained('NEW_DIR')"
   [2]
   $ faulty; rm bad/*.safetensors bad/*.index.json; touch bad/model.gguf; import
-  bad: has no model.safetensors, and model.gguf is of a format that Triax does not read
+  bad: has no model.safetensors, but model.gguf is of a format that Triax does not read
     convert it with transformers' save_pretrained()
   [2]
 

@@ -54,7 +54,7 @@ The file is a cluster of one node, whose constants are those of this machine:
   $ columns=id,set,unit,layers,hidden,heads,seq,vocab,p,t,d,b,B,v,recompute,sp,sg,fused,code,ddp
   $ { echo $columns; echo one,own,s/step,4,32,4,16,257,1,1,1,2,8,1,none,0,0,1,2022,local; } > runs.csv
   $ triax plan --cluster here.toml --predict runs.csv
-  here.toml: measured with train.precision fp32, and --predict predicts bf16
+  here.toml: measured with train.precision fp32, but --predict predicts bf16
     measure again: triax plan RUN.toml --set train.precision=bf16 --calibrate here.toml
   [2]
   $ sed 's/^precision = .*/precision = "bf16"/' here.toml > bf16.toml
@@ -76,25 +76,25 @@ It can be measured again, with the same command:
 
 ## A profile that does not hold here
 
-  $ sed 's/^cores = .*/cores = 1000/' here.toml > other.toml; triax plan run.toml --cluster other.toml 2>&1 | sed 's/of .*, and this/of ..., and this/; s/has .*/has .../'
-  other.toml: measured with 1000 cores of ..., and this machine has ...
+  $ sed 's/^cores = .*/cores = 1000/' here.toml > other.toml; triax plan run.toml --cluster other.toml 2>&1 | sed 's/of .*, but this/of ..., but this/; s/has .*/has .../'
+  other.toml: measured with 1000 cores of ..., but this machine has ...
     measure again: triax plan RUN.toml --calibrate other.toml
   $ triax plan run.toml --cluster here.toml --set comm.data.plugin=comm-faulty --set comm.data.inner=comm-local
-  here.toml: measured with comm-local, and the run has comm.data.plugin = "comm-faulty"
+  here.toml: measured with comm-local, but the run has comm.data.plugin = "comm-faulty"
     measure again: triax plan RUN.toml --calibrate here.toml
   [2]
   $ sed 's/^kernels_build = .*/kernels_build = "0"/' here.toml > other.toml
   $ triax plan run.toml --cluster other.toml 2>&1 | sed 's/build [0-9a-f]\{32\}/build .../'
-  other.toml: measured with build 0 of kernels-cpu, and {plugins}/kernels-cpu.so is build ...
+  other.toml: measured with build 0 of kernels-cpu, but {plugins}/kernels-cpu.so is build ...
     measure again: triax plan RUN.toml --calibrate other.toml
   $ sed 's/^kernels_build = .*/kernels_build = "0"/' bf16.toml > other.toml
   $ triax plan --cluster other.toml --predict runs.csv 2>&1 | sed 's/build [0-9a-f]\{32\}/build .../'
-  other.toml: measured with build 0 of kernels-cpu, and {plugins}/kernels-cpu.so is build ...
+  other.toml: measured with build 0 of kernels-cpu, but {plugins}/kernels-cpu.so is build ...
     measure again: triax plan RUN.toml --calibrate other.toml
   $ triax plan run.toml --cluster here.toml --set kernels.plugin=kernels-sim --set train.precision=bf16
-  here.toml: measured with kernels-cpu, and the run has kernels.plugin = "kernels-sim"
+  here.toml: measured with kernels-cpu, but the run has kernels.plugin = "kernels-sim"
     measure again: triax plan RUN.toml --calibrate here.toml
-  here.toml: measured with train.precision fp32, and the run has bf16
+  here.toml: measured with train.precision fp32, but the run has bf16
     measure again: triax plan RUN.toml --calibrate here.toml
   [2]
   $ sed '/^comm = /d' here.toml > other.toml; triax plan run.toml --cluster other.toml
@@ -113,7 +113,7 @@ It can be measured again, with the same command:
     name a file in a folder that exists and that you can write to
   [2]
   $ triax plan run.toml --calibrate new.toml --set kernels.plugin=kernels-sim
-  --calibrate measures kernel sets, and kernels-sim does not compute
+  --calibrate measures kernel sets, but kernels-sim does not compute
     name a kernel set that computes, such as --set kernels.plugin=kernels-cpu
   [2]
   $ triax plan run.toml --calibrate new.toml --set train.precision=fp64
@@ -121,11 +121,11 @@ It can be measured again, with the same command:
     use --set train.precision=fp32
   [2]
   $ triax plan run.toml --calibrate new.toml --set comm.data.plugin=comm-faulty --set comm.data.inner=comm-local
-  --calibrate measures one communicator, and the run has comm.plugin = "comm-local" and comm.data.plugin = "comm-faulty"
+  --calibrate measures one communicator, but the run has comm.plugin = "comm-local" and comm.data.plugin = "comm-faulty"
     use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]
   [2]
   $ triax plan run.toml --calibrate new.toml --set comm.plugin=comm-faulty --set comm.inner=comm-local --set comm.data.seed=3
-  --calibrate measures one communicator, and [comm.data] and [comm] have different options of comm-faulty
+  --calibrate measures one communicator, but [comm.data] and [comm] have different options of comm-faulty
     use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]
   [2]
   $ triax plan --calibrate new.toml

@@ -61,9 +61,9 @@ The units of one run, and one that has no prediction:
     choose one of them
   [2]
   $ sed s/,12288,/,wide,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv --json
-  bad.csv:2: hidden must be in [1, 1000000], got "wide"
+  bad.csv:2: hidden = "wide" is not an integer
     write a whole number
-  {"errors":[{"code":"invalid-value","keys":["--predict"],"file":"bad.csv","line":2,"column":null,"message":"hidden must be in [1, 1000000], got \"wide\"","hint":"write a whole number"}]}
+  {"errors":[{"code":"invalid-value","keys":["--predict"],"file":"bad.csv","line":2,"column":null,"message":"hidden = \"wide\" is not an integer","hint":"write a whole number"}]}
   [2]
   $ { cat runs.csv; tail -1 runs.csv; } > bad.csv; triax plan --cluster $cluster --predict bad.csv
   bad.csv:3: id "145b" is listed twice

@@ -272,7 +272,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
     write the run to a file
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 5 --fix data=5
-  5 GPUs cannot share batch.global = 8: pipeline, tensor and data ranks must multiply to 5, and data ranks must divide 8
+  no layout of 5 GPUs fits batch.global = 8: pipeline x tensor x data must be 5, and data must divide 8
     use another --gpus, or another batch.global, or fewer --fix
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 7
@@ -297,7 +297,7 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   {"errors":[{"code":"malformed","keys":[],"file":"broken.toml","line":1,"column":1,"message":"not valid TOML: the name of a table is not closed","hint":"write [cluster]"}]}
   [2]
   $ triax plan run.toml --cluster $cluster --gpus 1048573
-  1048573 GPUs cannot share batch.global = 8: pipeline, tensor and data ranks must multiply to 1048573, and data ranks must divide 8
+  no layout of 1048573 GPUs fits batch.global = 8: pipeline x tensor x data must be 1048573, and data must divide 8
     use --gpus 1048568 or 1048576, or another batch.global
   [2]
   $ triax plan run.toml --cluster $cluster --planner sched-1f1b --gpus 2

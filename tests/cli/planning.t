@@ -75,7 +75,7 @@ Data that are not here are left out where the vocabulary is given, and a part of
 
   $ elsewhere="--no-device --set parallel.data=1 --set data.path=elsewhere"
   $ triax check run.toml $elsewhere | grep -E 'elsewhere|^data'
-    data: data.path names {folder}/elsewhere, and {folder}/elsewhere.bin and .idx do not exist
+    data: data.path names {folder}/elsewhere, but {folder}/elsewhere.bin and .idx do not exist
   $ > elsewhere.idx
   $ triax check run.toml $elsewhere
   --set: data.path: {folder}/elsewhere.bin does not exist

@@ -59,7 +59,7 @@ Another language version:
 
   $ triax plugins describe ./old-language.so > /dev/null
   {fixtures}/old-language.so: built as c++17; a plugin needs c++20 or later
-    triax_add_plugin() asks for c++20
+    use triax_add_plugin(), which sets c++20
   [1]
 
 An unresolved symbol:
@@ -107,7 +107,7 @@ Another version of the core:
 A name that is not the file's:
 
   $ triax plugins describe ./other-name.so > /dev/null
-  {fixtures}/other-name.so: the plugin in it is named "sched-mine", the file "other-name"
+  {fixtures}/other-name.so: the file is named "other-name", but the plugin is named "sched-mine"
     a plugin is found by its file's name: build it with triax_add_plugin(sched-mine ...)
   [1]
 

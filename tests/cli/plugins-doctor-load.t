@@ -15,7 +15,7 @@ A library that is not found:
     ok       search      {fixtures}/missing-dependency.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     problem  libraries   libfixture-gone.so was not found
@@ -39,7 +39,7 @@ A library that is not found, of a library that it needs:
     ok       search      {fixtures}/missing-indirect.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     problem  libraries   libfixture-gone.so was not found
@@ -62,7 +62,7 @@ An older version of a library:
     ok       search      {fixtures}/too-new.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     problem  load        found, but does not load: {build}/tests/plugin/linked/older/libfixture-versioned.so: version `VERS_2' not found (required by {fixtures}/too-new.so)
@@ -183,7 +183,7 @@ A crash:
     ok       search      {fixtures}/crashing-load.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -201,7 +201,7 @@ An exit:
     ok       search      {fixtures}/leaves.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -219,7 +219,7 @@ An exception of the entry function:
     ok       search      {fixtures}/throwing-load.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found

@@ -15,7 +15,7 @@ None:
     ok       search      {fixtures}/null-descriptor.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        it is not linked with libtriax_core.so
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -37,7 +37,7 @@ One that cannot be read:
     ok       search      {fixtures}/bad-magic.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -59,7 +59,7 @@ Another name than the file:
     ok       search      {fixtures}/other-name.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -69,7 +69,7 @@ Another name than the file:
     ok       plugin ABI  1.1
     ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
     ok       interface   scheduler, version 2
-    problem  name        the plugin in it is named "sched-mine", the file "other-name"
+    problem  name        the file is named "other-name", but the plugin is named "sched-mine"
                          next: a plugin is found by its file's name: build it with triax_add_plugin(sched-mine ...)
     ok       descriptor  version 1.2.3
     ok       options     0 declared
@@ -83,7 +83,7 @@ An unknown kind:
     ok       search      {fixtures}/unknown-kind.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -108,7 +108,7 @@ No functions:
     ok       search      {fixtures}/no-create.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -133,7 +133,7 @@ An option twice:
     ok       search      {fixtures}/duplicate-option.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -158,7 +158,7 @@ An option with a name of Triax:
     ok       search      {fixtures}/core-key.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -183,7 +183,7 @@ Several faults:
     ok       search      {fixtures}/several-faults.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -193,7 +193,7 @@ Several faults:
     ok       plugin ABI  1.1
     ok       toolchain   libstdc++-cxx11abi1;{sanitizer};c++20;{release}
     ok       interface   optimizer, version 4
-    problem  name        the plugin in it is named "optim-other", the file "several-faults"
+    problem  name        the file is named "several-faults", but the plugin is named "optim-other"
                          next: a plugin is found by its file's name: build it with triax_add_plugin(optim-other ...)
     problem  descriptor  its descriptor has no version
                          next: fill the descriptor with TRIAX_PLUGIN

@@ -174,7 +174,7 @@ No entry function:
     ok       search      {fixtures}/no-entry.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        it is not linked with libtriax_core.so
     problem  exports     it does not export triax_plugin_entry_v1
                          it exports nothing
@@ -193,7 +193,7 @@ An entry function with the name that C++ gives it:
     ok       search      {fixtures}/mangled-entry.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     problem  exports     it does not export triax_plugin_entry_v1
                          it exports _Z21triax_plugin_entry_v1v, which is a C++ name
@@ -212,7 +212,7 @@ More than the entry function:
     ok       search      {fixtures}/exports-more.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     problem  exports     it exports 2 symbols besides triax_plugin_entry_v1
                          mine::helper(int)
@@ -255,7 +255,7 @@ Another language version, by its descriptor:
     ok       search      {fixtures}/old-language.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -264,7 +264,7 @@ Another language version, by its descriptor:
     ok       entry       triax_plugin_entry_v1() returns
     ok       plugin ABI  1.1
     problem  toolchain   built as c++17; a plugin needs c++20 or later
-                         next: triax_add_plugin() asks for c++20
+                         next: use triax_add_plugin(), which sets c++20
     ok       interface   scheduler, version 2
     ok       name        old-language
     ok       descriptor  version 1.2.3
@@ -296,7 +296,7 @@ Another major version of the plugin ABI:
     ok       search      {fixtures}/newer-major.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found
@@ -355,7 +355,7 @@ A newer version of its interface:
     ok       search      {fixtures}/wrong-interface.so
     ok       file        a shared library for {machine}
     note     ELF note    the file has no ELF note with the versions that it was built for
-                         next: TRIAX_PLUGIN writes one: a library that does not load can then be explained
+                         next: use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load
     ok       core        libtriax_core.so.{version}
     ok       exports     triax_plugin_entry_v1, and nothing else
     ok       libraries   {n} needed, all found

@@ -94,7 +94,7 @@ A post that throws, and one that ends the process:
   status 1
   [==========] 1 check of comm-faulty, up to 3 ranks as threads
   [ RUN      ] AllToAll.Transposes
-    rank 1: group tensor.0: injected fault: all_to_all is post 1, and the connection to a peer is lost
+    rank 1: group tensor.0: injected fault: all_to_all is post 1: the connection to a peer is lost
         comm-faulty injects it: to run without it, set fault = "none" in the table that names comm-faulty
     contract: [C17] all_to_all gives part i of `in` to member i, as part number rank() of its `out`. It is never in place. (triax/communicator.hpp:#)
   [  FAILED  ] AllToAll.Transposes (# ms)
@@ -185,7 +185,7 @@ What cannot be wrapped is refused:
     triax plugins describe comm-ucx lists its options
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-local --set comm.at=3 --set comm.probability=0.5
-  {plugins}/comm-faulty.so: comm-faulty could not be created: at = 3 selects one post, and probability = 0.5 selects posts at random
+  {plugins}/comm-faulty.so: comm-faulty could not be created: at = 3 selects one post, but probability = 0.5 selects posts at random
     leave one of them out
   [2]
   $ triax plugins test comm-faulty --set comm.inner=comm-local --set comm.fault=refuse
@@ -208,7 +208,7 @@ Faults in faults, and a plugin in a folder of `--path`:
   status 1
   [==========] 1 check of comm-faulty, up to 3 ranks as threads
   [ RUN      ] AllReduce.WrapsIntegers
-    rank 1: group tensor.0: injected fault: all_reduce is post 1, and the connection to a peer is lost
+    rank 1: group tensor.0: injected fault: all_reduce is post 1: the connection to a peer is lost
         comm-faulty injects it: to run without it, set fault = "none" in the table that names comm-faulty
     contract: [C20] Sums and maxima are exact if every partial result is exact in the type. Integers wrap. bf16 and f16 are added in fp32 and rounded once, if Reduction is rank_order. u8 moves, but cannot be reduced. (triax/communicator.hpp:#)
   [  FAILED  ] AllReduce.WrapsIntegers (# ms)

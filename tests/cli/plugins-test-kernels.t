@@ -75,13 +75,13 @@ A set that computes nothing skips the checks of values:
   [  PASSED  ] 7 checks
   [  SKIPPED ] 50 checks:
   [ RUN      ] BiasAdd.IsItsFormula
-    skipped: kernels-sim models the time of operations, and computes nothing
+    skipped: kernels-sim models the time of operations, but computes nothing
   [  SKIPPED ] BiasAdd.IsItsFormula
   [ RUN      ] Add.IsItsFormula
-    skipped: kernels-sim models the time of operations, and computes nothing
+    skipped: kernels-sim models the time of operations, but computes nothing
   [  SKIPPED ] Add.IsItsFormula
   [ RUN      ] BiasDropoutAdd.IsItsFormula
-    skipped: kernels-sim models the time of operations, and computes nothing
+    skipped: kernels-sim models the time of operations, but computes nothing
   [  SKIPPED ] BiasDropoutAdd.IsItsFormula
 
 A kernel set without a fault:

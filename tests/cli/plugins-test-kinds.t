@@ -73,8 +73,8 @@ A fault at a limit of an option does, too:
   $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --filter 'Options.*' > out.txt; echo $?; times < out.txt | sed -n '2,4p'
   1
   [ RUN      ] Options.AtTheirLimitsRefuseOrGiveRows
-    fault = no_keys, p = 1, v = 2, m = 1: the refusal "parallel.chunks = 2: must be 1" names no key
-    fault = no_keys, p = 1, v = 2, m = 2: the refusal "parallel.chunks = 2: must be 1" names no key
+    fault = no_keys, p = 1, v = 2, m = 1: the refusal "parallel.chunks = 2: must be 1" has an empty list of keys (Refusal::keys)
+    fault = no_keys, p = 1, v = 2, m = 2: the refusal "parallel.chunks = 2: must be 1" has an empty list of keys (Refusal::keys)
 
 Every fault of a scheduler is found:
 

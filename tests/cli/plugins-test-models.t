@@ -118,9 +118,9 @@ The report names the values and the clause:
   1
   [==========] 1 check of model-planted (dropout = 0.25, fault = "cost", heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
   [ RUN      ] Cost.IsTheCountedFlops
-    f64, rank 0: cost() of backward_weight of block 0 is 196608, and its operations count 98304 FLOPs
-    f64, rank 0: cost() of backward_weight of block 1 is 196608, and its operations count 98304 FLOPs
-    f64: flops_per_sample() gives 655871.9999999999 for a microbatch, and the costs of its layers add up to 852480
+    f64, rank 0: cost() of backward_weight of block 0 is 196608, but its operations count 98304 FLOPs
+    f64, rank 0: cost() of backward_weight of block 1 is 196608, but its operations count 98304 FLOPs
+    f64: flops_per_sample() gives 655871.9999999999 for a microbatch, but the costs of its layers add up to 852480
     and 24 more
     contract: [M22] cost() is the FLOPs of the matrix products of each pass. The products that attention's backward repeats are left out. On one rank, the costs of all layers add up to flops_per_sample(), for each sample. (triax/model.hpp:#)
   [  FAILED  ] Cost.IsTheCountedFlops (# ms)
@@ -146,9 +146,9 @@ The report names the values and the clause:
   1
   [==========] 1 check of model-planted (dropout = #, fault = "input_gradient", heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
   [ RUN      ] Gradients.OfEachLayerAreItsSlope
-    f64: block 0, input hidden: the gradient along a random direction is #, and the slope of the result # (tolerance #)
-    f64: block 0, input hidden: the gradient along a random direction is #, and the slope of the result # (tolerance #)
-    f64: block 0, input hidden: the gradient along itself is #, and the slope of the result # (tolerance #)
+    f64: block 0, input hidden: the gradient along a random direction is #, but the slope of the result # (tolerance #)
+    f64: block 0, input hidden: the gradient along a random direction is #, but the slope of the result # (tolerance #)
+    f64: block 0, input hidden: the gradient along itself is #, but the slope of the result # (tolerance #)
     and 3 more
     contract: [M8] After the backwards, the gradients of inputs and parameters are the derivatives of the outputs. (triax/model.hpp:#)
   [  FAILED  ] Gradients.OfEachLayerAreItsSlope (# ms)

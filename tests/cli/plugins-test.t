@@ -76,7 +76,7 @@ Unsupported requests:
     see: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined
-  --set comm.fault must be one of none, throws, order, abort, out_of_turn, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, ignores_stream, allocates, throws_after_abort, barrier, deaf_barrier, buffered, early_event, mixed_types, joins_late, joined_traits or hang_traits, got "imagined"
+  --set comm.fault must be one of none, throws, order, abort, wrong_order, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, ignores_stream, allocates, throws_after_abort, barrier, barrier_ignores_abort, buffered, early_event, mixed_types, joins_late, joined_traits or hang_traits, got "imagined"
   [2]
 
 Checks and their clauses:
@@ -241,10 +241,10 @@ Channels, counts and allocations:
   status 1
   [ RUN      ] Mismatch.OfTransfersIsReportedToBoth
     rank #: a transfer of 6 f32, received as 5 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 20 u8"
-    rank #: a transfer of 6 f32, received as 6 i32 must fail, and did not
+    rank #: a transfer of 6 f32, received as 6 i32 must fail, but did not
     rank #: a transfer of 6 f32, received as 7 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 28 u8"
     rank #: a transfer of 6 f32, received as 5 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 20 u8"
-    rank #: a transfer of 6 f32, received as 6 i32 must fail, and did not
+    rank #: a transfer of 6 f32, received as 6 i32 must fail, but did not
     rank #: a transfer of 6 f32, received as 7 f32 must fail with "6 f32"; the error is "group tensor.0, channel 4: rank 0 sends 24 u8 where rank 1 receives 28 u8"
     and 6 more
     contract: [C33] Members that post different collectives, or transfers of different size or type, fail with a text that names both, as to_text(Collective) does ("all_reduce of 8 f32 (sum)") or by elements and type ("6 f32"), with their ranks ("rank 0"). A send that is complete before its receive is posted stays complete; its group fails. This does not hold for stream-ordered communicators. (triax/communicator.hpp:#)
@@ -297,16 +297,16 @@ Failures that do not reach all calls of all members:
   [  PASSED  ] 0 checks
   [  FAILED  ] 1 check:
   [  FAILED  ] Abort.MayComeFromAnyThread [C30]
-  $ planted out_of_turn 'Abort.FailsCallsOutOfTurn'
+  $ planted wrong_order 'Abort.FailsCallsOutOfTurn'
   status 1
   [ RUN      ] Abort.FailsCallsOutOfTurn
-    rank 0: an all_reduce that its stream holds back must fail with "enough"; the error is "timed out
+    rank 0: an all_reduce that waits for its stream must fail with "enough"; the error is "timed out
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
-    rank 0: an exchange that its stream holds back must fail with "enough"; the error is "timed out
+    rank 0: an exchange that waits for its stream must fail with "enough"; the error is "timed out
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
-    rank 1: an all_reduce that its stream holds back must fail with "enough"; the error is "timed out
+    rank 1: an all_reduce that waits for its stream must fail with "enough"; the error is "timed out
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
-    rank 1: an exchange that its stream holds back must fail with "enough"; the error is "timed out
+    rank 1: an exchange that waits for its stream must fail with "enough"; the error is "timed out
         another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout"
     contract: [C32] After a failure, queued calls also fail, before they reach the front of their stream. (triax/communicator.hpp:#)
   [  FAILED  ] Abort.FailsCallsOutOfTurn (# ms)
@@ -330,7 +330,7 @@ Failures that do not reach all calls of all members:
   [  FAILED  ] Barrier.ReturnsAfterAllMembersCame (# ms)
   [  FAILED  ] 1 check:
   [  FAILED  ] Barrier.ReturnsAfterAllMembersCame [C36]
-  $ planted deaf_barrier 'Barrier.Ends*' | grep 'contract\|FAILED'
+  $ planted barrier_ignores_abort 'Barrier.Ends*' | grep 'contract\|FAILED'
     contract: [C36] barrier() returns when all members have called it. At its deadline it throws Error with the ranks that are missing ("rank 0"). It runs the progress loop, ends when the rank is aborted, and does not count time in which the process is stopped. (triax/communicator.hpp:#)
   [  FAILED  ] Barrier.EndsWhenTheRankIsAborted (# ms)
   [  FAILED  ] 1 check:

@@ -115,9 +115,9 @@ A key of resolved.toml may be hostile, too:
   
   note: part: failed: rank 1 was lost
   note: part: resolved.toml is missing: the configuration is not known
-  note: part: metrics.jsonl: line 7 is not a step record; what is damaged is left out
-  note: part: metrics.jsonl ends within a line, which is left out
-  note: part: metrics.jsonl: has several records of a step (1 in total); the last of each step counts
+  note: part: metrics.jsonl: line 7 is not a step record; damaged records are skipped
+  note: part: metrics.jsonl ends within a line, which is skipped
+  note: part: metrics.jsonl: has several records of a step (1 in total); the last record of each step is used
   note: part: the timelines are not those of all ranks in one step; they are left out
   $ python3 "$SOURCE/tests/page/check-page" part.html
   4 sections, 9 figures, 2 tables

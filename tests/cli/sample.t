@@ -82,19 +82,19 @@ A prompt may have as many tokens as the model has positions, and is continued by
   "sample":"0"
   "sample":" "
   $ triax check run.toml --set eval.sample=12345678901234567
-  --set: eval.sample: the prompt has 17 tokens, and the model has 16 positions
+  --set: eval.sample: the prompt has 17 tokens, but the model has 16 positions
     use a shorter prompt
   [2]
 
 What cannot be is refused before anything starts:
 
   $ triax check run.toml --set eval.every=0
-  run.toml:14:10: eval.sample continues a text at each evaluation, and eval.every = 0 makes none
+  run.toml:14:10: eval.sample has no effect with eval.every = 0: there are no evaluations
     eval.every is set by --set
     set eval.every, or remove eval.sample
   [2]
   $ triax check run.toml --set eval.sample="a prompt that is too long"
-  --set: eval.sample: the prompt has 25 tokens, and the model has 16 positions
+  --set: eval.sample: the prompt has 25 tokens, but the model has 16 positions
     use a shorter prompt
   [2]
   $ triax check run.toml --set kernels.plugin=kernels-sim 2>&1 | tail -2
@@ -104,10 +104,10 @@ What cannot be is refused before anything starts:
   --set: eval.sample_tokens must be in [1, 2147483647], got 0
   [2]
   $ triax check run.toml --set model.vocab=200
-  base.toml:29:8: data.path: {folder}/text.bin: token 270 has the id 256, but model.vocab = 200 has the ids 0 to 199
-    remove model.vocab: it is 257 from text.json
-  run.toml:10:14: data.validation: {folder}/text.bin: token 270 has the id 256, but model.vocab = 200 has the ids 0 to 199
-    remove model.vocab: it is 257 from text.json
+  base.toml:29:8: data.path: {folder}/text.bin: token 270 has id 256, which is not in [0, 199] (model.vocab = 200)
+    remove model.vocab: the default is 257, from text.json
+  run.toml:10:14: data.validation: {folder}/text.bin: token 270 has id 256, which is not in [0, 199] (model.vocab = 200)
+    remove model.vocab: the default is 257, from text.json
   [2]
 
 Without the data, the text of a plan is as long as the model allows:

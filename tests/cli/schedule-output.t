@@ -63,7 +63,7 @@ If the new file cannot be completed, the old one remains:
 
   $ mkdir -p "rows.csv.partial/in the way"
   $ triax schedule $shape --format csv --output rows.csv
-  {folder}/rows.csv.partial: cannot be made: File exists
+  {folder}/rows.csv.partial: cannot be created: File exists
     free space there, or name a file in another folder
   [1]
   $ cat rows.csv

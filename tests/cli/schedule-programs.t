@@ -155,7 +155,7 @@ A send of the last stage:
   > 1RECV_F0,1F0,1SEND_F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2:3: 1SEND_F0: the stage after it is not on another rank
+  rows.csv:2:3: 1SEND_F0: stage 1 is the last stage, so it has no receiver
   [1]
 
 A receive of the first stage:
@@ -165,7 +165,7 @@ A receive of the first stage:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: 0RECV_F0: the stage before it is not on another rank
+  rows.csv:1:1: 0RECV_F0: stage 0 is the first stage, so it has no sender
   [1]
 
 A send to its own rank:
@@ -175,8 +175,8 @@ A send to its own rank:
   > 1RECV_F0,1F0,1SEND_F0,1RECV_F1,2RECV_F0,2F0,2SEND_F0,1F1,2F1,2RECV_B0,2SEND_F1,2I0,2W0,1I0,1SEND_B0,2RECV_B1,1W0,2I1,2W1,2REDUCE_GRAD,1I1,1SEND_B1,1W1,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP,2OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2:3: 1SEND_F0: the stage after it is not on another rank
-  rows.csv:2:5: 2RECV_F0: the stage before it is not on another rank
+  rows.csv:2:3: 1SEND_F0: the stage after it is on the same rank
+  rows.csv:2:5: 2RECV_F0: the stage before it is on the same rank
   [1]
 
 Sends in another order than the receives:

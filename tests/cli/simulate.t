@@ -65,7 +65,7 @@ Times that are all zero:
 Some of the links only:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,2
-  triax: --link-ms: has 2 values, and 4 stages have 3 links; give one value, or one for each link
+  triax: --link-ms: has 2 values, but 4 stages have 3 links; give one value, or one for each link
     see: triax simulate --help
   [2]
 

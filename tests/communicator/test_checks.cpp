@@ -76,7 +76,8 @@ TEST_F(Checks, ElementsMustFit) {
   EXPECT_THAT(error_of([&] { comm.reduce_scatter(floats(7), elsewhere(2), Reduce::sum, *stream); }),
               HasSubstr("in f32[7] has 7 elements; 6 are needed"));
   EXPECT_THAT(error_of([&] { comm.all_gather(floats(2), elsewhere(5), *stream); }), HasSubstr("6 are needed"));
-  EXPECT_THAT(error_of([&] { comm.all_to_all(floats(7), elsewhere(7), *stream); }), HasSubstr("all_to_all"));
+  EXPECT_THAT(error_of([&] { comm.all_to_all(floats(7), elsewhere(7), *stream); }),
+              HasSubstr("all_to_all: in f32[7] has 7 elements, which is not divisible by the group size 3"));
   EXPECT_THAT(error_of([&] { comm.all_to_all(floats(6), elsewhere(3), *stream); }), HasSubstr("out f32[3]"));
   EXPECT_TRUE(comm.calls.empty());
   EXPECT_EQ(comm.stats().ops, 0u);

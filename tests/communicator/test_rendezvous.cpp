@@ -83,7 +83,7 @@ TEST(Rendezvous, OtherProtocolsAndGroupsAreRefused) {
   const auto versions = run_two(exchange_versions, {.versions = {1, 2}});
   EXPECT_THAT(versions[0] + versions[1], HasSubstr("has protocol \"comm-test 2\""));
   const auto groups = run_two(exchange_versions, {.seconds = 0.5, .sizes = {2, 3}});
-  EXPECT_THAT(groups[0] + groups[1], HasSubstr("the group has ranks 0, 2, 4 on rank 2, and 0, 2 on rank 0"));
+  EXPECT_THAT(groups[0] + groups[1], HasSubstr("the group has ranks 0, 2, 4 on rank 2, but 0, 2 on rank 0"));
 }
 
 TEST(Rendezvous, TimesOutAndNamesTheMissingRanks) {

@@ -103,7 +103,7 @@ TEST_F(Compare, SidesMayBeginWithACheckpoint) {
   const Outcome short_of_steps =
       run(work_.path(), "compare run.toml --rounds 4 --turn-ms 0 --set train.steps=40 " + from, "2>&1");
   EXPECT_EQ(short_of_steps.status, 1);
-  EXPECT_THAT(short_of_steps.text, HasSubstr("the sides begin after step 20, and 20 steps are left; 27 are needed"));
+  EXPECT_THAT(short_of_steps.text, HasSubstr("the sides begin after step 20, but 20 steps are left; 27 are needed"));
 }
 
 /// The files are read once.
@@ -126,7 +126,7 @@ TEST_F(Compare, NothingOfAnEarlierComparisonIsReplaced) {
   const Outcome same =
       run(work_.path(), "compare run.toml --b kernels.plugin=kernels-cpu --dir runs/run-compare", "2>&1");
   EXPECT_EQ(same.status, 2);
-  EXPECT_THAT(same.text, HasSubstr("exists, and is not an empty folder"));
+  EXPECT_THAT(same.text, HasSubstr("exists, but is not an empty folder"));
 }
 
 TEST_F(Compare, ASideThatDoesNothingEndsTheComparison) {

@@ -116,7 +116,7 @@ TEST(TurnServer, RanksAtDifferentStepsAreAnError) {
   second.write_line(report::to_line(waiting(1, 6)));
   while (!server.poll(100)) {
   }
-  EXPECT_NE(test::error_of([&] { server.waiting(); }).find("rank 1 waits for step 6, and rank 0 for step 5"),
+  EXPECT_NE(test::error_of([&] { server.waiting(); }).find("rank 1 waits for step 6, but rank 0 for step 5"),
             std::string::npos);
 }
 

@@ -61,8 +61,8 @@ TEST(CrossChecks, ARunMayEndInItsWarmUp) {
 TEST(CrossChecks, AnEvaluationNeedsDataAndItsLength) {
   Workspace space;
   space.tables["eval"] = "every = 10\n";
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("eval.every = 10 needs eval.batches: how many"),
-                                               HasSubstr("eval.every = 10 needs data.validation: the token files")));
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("eval.batches is required with eval.every = 10"),
+                                               HasSubstr("data.validation is required with eval.every = 10")));
   space.tables["eval"] = "every = 10\nbatches = 2\n";
   space.tables["data"] = "path = \"text\"\nvalidation = \"held\"\n";
   EXPECT_THAT(texts(space.load()), IsEmpty());
@@ -229,7 +229,7 @@ TEST(CrossChecks, RefusesPathsThatAreNotUtf8) {
     const std::string name = space.path("a\xFF").string();
     EXPECT_THAT(
         texts(space.load({}, {{key, list ? "[\"" + name + "\"]" : name}})),
-        ElementsAre(HasSubstr(list ? "is not a list of strings" : "is not valid UTF-8, and TOML cannot hold it\n")));
+        ElementsAre(HasSubstr(list ? "is not a list of strings" : "is not valid UTF-8, which TOML cannot hold it\n")));
   }
   EXPECT_THAT(texts(space.load({}, {{"run.dir", space.path("\xC3\xBC").string()}})), IsEmpty());
   test::write_file(space.path("\xFF.toml"), test::read_file(space.path("run.toml"))); // determines run.dir

@@ -124,7 +124,7 @@ TEST(TomlError, ReportsInvalidUtf8) {
             "run.toml:2:9: not valid TOML: invalid UTF-8\n"
             "  save the file as UTF-8");
   EXPECT_EQ(error_of(std::string("\xFF\xFE[\0", 4)),
-            "run.toml:1:1: not valid TOML: the file is UTF-16, and TOML is UTF-8\n  save the file as UTF-8");
+            "run.toml:1:1: not valid TOML: the file is UTF-16, but TOML is UTF-8\n  save the file as UTF-8");
 }
 
 /// After any cut or replacement, the position in the message exists in the file.

@@ -25,8 +25,9 @@ using comm_local::LocalCommunicator;
 using Kind = Collective::Kind;
 
 constexpr const char* kFaults =
-    "none|throws|order|abort|out_of_turn|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
-    "ignores_stream|allocates|throws_after_abort|barrier|deaf_barrier|buffered|early_event|mixed_types|joins_late|"
+    "none|throws|order|abort|wrong_order|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
+    "ignores_stream|allocates|throws_after_abort|barrier|barrier_ignores_abort|buffered|early_event|mixed_types|joins_"
+    "late|"
     "joined_traits|hang_traits";
 
 class PlantedCommunicator final : public LocalCommunicator {
@@ -45,14 +46,14 @@ class PlantedCommunicator final : public LocalCommunicator {
     LocalCommunicator::abort(why);
   }
   void progress() noexcept override {
-    if (!has("out_of_turn")) LocalCommunicator::progress();
+    if (!has("wrong_order")) LocalCommunicator::progress();
   }
   void barrier(Deadline deadline) override {
     if (has("barrier")) return;
     try {
       LocalCommunicator::barrier(deadline);
     } catch (const Error&) {
-      if (!has("deaf_barrier")) throw;
+      if (!has("barrier_ignores_abort")) throw;
       while (Clock::now() < deadline) std::this_thread::yield();
       throw Error("barrier of group tensor.0: timed out waiting for rank 0");
     }

@@ -103,7 +103,7 @@ TEST(RankProcesses, ThatAreKilledAreReported) {
 TEST(RankProcesses, ThatDieAsPlannedAreNotAFailure) {
   EXPECT_THAT(failures_of(processes(), 2,
                           [](Rank& rank) {
-                            if (rank.index() == 1) rank.die();
+                            if (rank.index() == 1) rank.kill_process();
                           }),
               IsEmpty());
 }

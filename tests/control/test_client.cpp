@@ -244,7 +244,7 @@ TEST(Client, RanksThatAreNotOfTheJobGetTheReason) {
   EXPECT_THAT(refusal(1, 2), HasSubstr("refused this rank: rank 1 has already joined (host "));
   EXPECT_THAT(refusal(2, 2), HasSubstr("refused this rank: rank 2 does not exist: this job has ranks 0 to 1"));
   EXPECT_THAT(refusal(-1, 2), HasSubstr("rank -1 does not exist"));
-  EXPECT_THAT(refusal(0, 3), HasSubstr("this job has 2 ranks, and rank 0 was started as one of 3"));
+  EXPECT_THAT(refusal(0, 3), HasSubstr("this job has 2 ranks, but rank 0 was started as one of 3"));
   here->client.set("k", "unharmed");
   EXPECT_FALSE(job.server->failure());
 }

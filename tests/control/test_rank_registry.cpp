@@ -76,7 +76,7 @@ TEST_F(RankRegistryTest, DetectsThatAllRanksWait) {
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 1);
   EXPECT_TRUE(failure->stuck);
-  EXPECT_EQ(failure->why, "all ranks wait, and none makes progress; this one has waited for 12 s");
+  EXPECT_EQ(failure->why, "all ranks wait, but none makes progress; this one has waited for 12 s");
   registry.note({2, false, "no memory"}, after(0));
   EXPECT_FALSE(registry.all_wait(kLimit)); // the job has failed already
 }

@@ -86,7 +86,7 @@ TEST(LaunchStream, IsOfACudaDeviceOnly) {
     launch_stream(*stream);
     FAIL() << "a native stream of the host";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), HasSubstr("stream \"of the host\" is not one of a CUDA device"));
+    EXPECT_THAT(error.message(), HasSubstr("stream \"of the host\" does not belong to a CUDA device"));
   }
 }
 

@@ -120,7 +120,7 @@ TEST_F(HostFlagsDeathTest, SeeWritesOfNetworkCards) {
   };
   expect("ordered", "waits for a value\nenqueues");
   expect("flushed-by-waits", "waits for a value, then flushes writes of network cards\nenqueues");
-  expect("flushed-by-host", "the host delays launches\ndoes not enqueue");
+  expect("flushed-by-host", "the host launches work only when earlier host work is done\ndoes not enqueue");
 }
 
 } // namespace

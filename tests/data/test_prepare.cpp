@@ -359,7 +359,7 @@ TEST(PrepareFails, WhenAWriterCannotStart) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   write_file(folder / "out.idx.partial", "another writer's");
-  EXPECT_EQ(failure_of(request), (folder / "out.idx.partial").string() + ": cannot be made: File exists");
+  EXPECT_EQ(failure_of(request), (folder / "out.idx.partial").string() + ": cannot be created: File exists");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "out.idx.partial"));
 }
 

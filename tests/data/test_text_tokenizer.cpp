@@ -27,7 +27,7 @@ TEST(TextTokenizer, AnEmptyPromptIsTheTokenThatSeparatesDocuments) {
   bytes.ends = {7, 8};
   EXPECT_THAT(encode_prompt(bytes, ""), ElementsAre(7));
   bytes.ends.clear();
-  EXPECT_THAT(error_of([&] { encode_prompt(bytes, ""); }), HasSubstr("the prompt is empty, and the tokenizer has no "));
+  EXPECT_THAT(error_of([&] { encode_prompt(bytes, ""); }), HasSubstr("the prompt is empty, but the tokenizer has no "));
 }
 
 TEST(TextTokenizer, APromptWithoutTokensIsNotTakenForAnEmptyOne) {
@@ -75,7 +75,7 @@ TEST(TextTokenizer, APromptMayHaveAllPositions) {
   EXPECT_THAT(error_of([] {
                 check_prompt_length({1, 2, 3}, 2);
               }),
-              HasSubstr("the prompt has 3 tokens, and the model has 2 positions"));
+              HasSubstr("the prompt has 3 tokens, but the model has 2 positions"));
 }
 
 TEST(TextTokenizer, OfADatasetHasTheEndOfItsDocuments) {

@@ -186,14 +186,14 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"code0", [](auto& i) { i.code = 0; }, "type code 0 is unknown\n  known: 1 u8"},
         Broken{"code9", [](auto& i) { i.code = 9; }, "type code 9 is unknown"},
         Broken{"wider", [](auto& i) { i.code = 4; },
-               "d.bin: has 10 bytes, but the sizes in d.idx add up to at least 3 tokens of 4 bytes: 12"},
+               "d.bin: has 10 bytes, but d.idx needs at least 12 (3 tokens of 4 bytes)"},
         Broken{"narrower", [](auto& i) { i.code = 1; },
                "pointer of sequence 1 is 6, but the sequences before it end at byte 3"},
         Broken{"negative", [](auto& i) { i.sizes[1] = -2; }, "size of sequence 1 is -2: it cannot be negative"},
         Broken{"longer", [](auto& i) { i.sizes[1] = 3; },
-               "d.bin: has 10 bytes, but the sizes in d.idx add up to at least 6 tokens of 2 bytes: 12"},
+               "d.bin: has 10 bytes, but d.idx needs at least 12 (6 tokens of 2 bytes)"},
         Broken{"shorter", [](auto& i) { i.sizes[1] = 1; },
-               "d.bin: has 10 bytes, but the sizes in d.idx add up to 4 tokens of 2 bytes: 8"},
+               "d.bin: has 10 bytes, but d.idx needs exactly 8 (4 tokens of 2 bytes)"},
         Broken{"pointer", [](auto& i) { i.pointers[1] = 1 << 20; },
                "pointer of sequence 1 is 1048576, but the sequences before it end at byte 6"},
         Broken{"negative_pointer", [](auto& i) { i.pointers[0] = -6; }, "pointer of sequence 0 is -6"},
@@ -239,11 +239,11 @@ TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
   EXPECT_EQ(sample.back(), 3);
   EXPECT_EQ(error_of([&] { file.read(4'950, sample); }),
             (folder / "d.bin").string() +
-                ": has 10000 bytes, and had 80000 when it was opened: bytes 9900 to 10100 are missing\n"
+                ": has 10000 bytes, but had 80000 when it was opened: bytes 9900 to 10100 are missing\n"
                 "  the file was truncated while in use: restore it, then start again");
   EXPECT_THAT(error_of([&] { file.read(30'000, sample); }), HasSubstr("bytes 60000 to 60200 are missing"));
-  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
-  EXPECT_THAT(error_of([&] { file.scan(257); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
+  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: has 10000 bytes, but had 80000"));
+  EXPECT_THAT(error_of([&] { file.scan(257); }), HasSubstr("d.bin: has 10000 bytes, but had 80000"));
 }
 
 TEST(TokenFile, ReadsAnIndexOfManyBlocks) {

@@ -353,7 +353,7 @@ TEST(Parameters, TiedOnesHaveTheSamePartialGradients) {
   model.tied = {{0, "table", 3, "table"}};
   model.specs[3].params[0].partial = {"tensor"};
   EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 2, 1)); }),
-              HasSubstr("are tied, and only one of their gradients is partial"));
+              HasSubstr("are tied, but only one of their gradients is partial"));
 }
 
 TEST(Parameters, TiedOnesHaveTheSameCuts) {

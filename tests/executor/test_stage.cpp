@@ -242,7 +242,7 @@ TEST(Stage, LayersMustSuitThePurpose) {
               ::testing::HasSubstr("last is the last layer: its one output must be \"logits\" [rows, b, V]"));
   model.specs[1].inputs[0].row_dim = 1;
   EXPECT_THAT(made(model, Purpose::generate),
-              ::testing::HasSubstr("\"x\" has its rows in dimension 0 for first, and in 1 for brief"));
+              ::testing::HasSubstr("\"x\" has its rows in dimension 0 for first, but in 1 for brief"));
   EXPECT_THAT(made(sample_model(), Purpose::generate),
               ::testing::HasSubstr("last reads targets, which Purpose::generate does not have"));
 }
@@ -281,7 +281,7 @@ TEST(Stage, LayersMustFitTogether) {
   EXPECT_EQ(refusal(model), "brief makes \"x\", which mid does not take");
   model = sample_model();
   model.specs[2].inputs[0].shape = {3, 2, 8};
-  EXPECT_EQ(refusal(model), "brief makes \"x\" as f32[3, 2, 4], and mid takes it as f32[3, 2, 8]");
+  EXPECT_EQ(refusal(model), "brief makes \"x\" as f32[3, 2, 4], but mid takes it as f32[3, 2, 8]");
   model = sample_model();
   model.specs[1].outputs[0].sharded = true;
   EXPECT_EQ(refusal(model), "of \"x\", one of brief and mid has parts (TensorSpec::sharded)");

@@ -107,7 +107,7 @@ TEST_F(GroupedModel, ATiedModelMayHaveACopyOfTheTable) {
 TEST_F(GroupedModel, AnUntiedModelNeedsItsHead) {
   write_model("headless", false, false);
   EXPECT_THAT(error_of([&] { import_from("headless", "imported"); }),
-              HasSubstr("has no tensor \"lm_head.weight\", [6, 8] of GroupedForCausalLM"));
+              HasSubstr("tensor \"lm_head.weight\" of shape [6, 8] is missing"));
 }
 
 } // namespace

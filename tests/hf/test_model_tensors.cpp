@@ -38,7 +38,7 @@ TEST_F(Tensors, ReadsShards) {
 
 TEST_F(Tensors, RefusesAnIndexThatContradictsTheShards) {
   change_index("\"transformer.h.0.attn.c_attn.bias\"", "\"transformer.h.0.attn.other\"");
-  EXPECT_THAT(refusal(), HasSubstr("is in this shard, and the index does not name it"));
+  EXPECT_THAT(refusal(), HasSubstr("is in this shard, but the index does not name it"));
 }
 
 TEST_F(Tensors, RefusesATensorInAnotherShard) {

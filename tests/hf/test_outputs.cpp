@@ -84,7 +84,7 @@ TEST_F(Outputs, OfAnExportAreRefusedBeforeTheWeightsAreRead) {
   EXPECT_THAT(export_refusal("imported/x"), HasSubstr("imported/x: is in a checkpoint"));
   EXPECT_THAT(export_refusal("imported/hf/x/"), HasSubstr("imported/hf/x: is in a checkpoint"));
   EXPECT_THAT(export_refusal("no/x"), HasSubstr("no/x: cannot be created: No such file or directory"));
-  EXPECT_THAT(export_refusal("x.safetensors"), HasSubstr("DIR must be a folder, and this is the name of a file"));
+  EXPECT_THAT(export_refusal("x.safetensors"), HasSubstr("DIR must be a folder, but this is the name of a file"));
   EXPECT_THAT(export_refusal("x", "no"), HasSubstr("no: does not exist"));
   EXPECT_THAT(export_refusal("x", "file"), HasSubstr("file: is not a folder"));
   EXPECT_EQ(export_refusal("x"), "no error");

@@ -100,7 +100,7 @@ TEST(RowMap, RefusesTablesThatContradictTheShape) {
   EXPECT_THAT(refusal({.parameter = "p", .tensors = {"a"}, .parts = {INT64_MAX, INT64_MAX}}),
               HasSubstr("has parts of more than the 12 rows of the parameter"));
   EXPECT_THAT(refusal({.parameter = "p", .tensors = {"a"}, .parts = {8}}),
-              HasSubstr("has parts of 8 rows in all, and the parameter has 12"));
+              HasSubstr("has parts of 8 rows in all, but the parameter has 12"));
 }
 
 TEST(NamePattern, FindsTheNumber) {

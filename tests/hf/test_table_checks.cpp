@@ -70,8 +70,10 @@ TEST(TableChecks, RefuseWrongKeys) {
     EXPECT_THAT(with_key({.key = name, .values = {{"1", ""}}}), HasSubstr("is not a name")) << name;
   for (const char* name : {"architectures", "model_type", "dtype", "torch_dtype"})
     EXPECT_THAT(with_key({.key = name, .values = {{"1", ""}}}), HasSubstr("is of Triax itself"));
-  EXPECT_THAT(with_key({.key = "rope", .values = {{"1", ""}}}), HasSubstr("rope is a key, and an object with keys"));
-  EXPECT_THAT(with_key({.key = "act.name", .values = {{"1", ""}}}), HasSubstr("act is a key, and an object with keys"));
+  EXPECT_THAT(with_key({.key = "rope", .values = {{"1", ""}}}),
+              HasSubstr("rope is both a key and an object with keys"));
+  EXPECT_THAT(with_key({.key = "act.name", .values = {{"1", ""}}}),
+              HasSubstr("act is both a key and an object with keys"));
   EXPECT_THAT(with_key({.key = "k"}), HasSubstr("k has neither an option nor values"));
   EXPECT_THAT(with_key({.key = "k", .option = "base", .only_values = true}),
               HasSubstr("k has only_values and no values"));
@@ -85,7 +87,7 @@ TEST(TableChecks, RefuseWrongKeys) {
               HasSubstr("the key x is ignored twice"));
   for (const char* name : {"act", "rope", "rope.type"})
     EXPECT_THAT(refusal_of([&](HfArchitecture& a) { a.ignored_keys = {name}; }),
-                HasSubstr(text("the key {} is read, and ignored", name)));
+                HasSubstr(text("the key {} is both read and ignored", name)));
 }
 
 TEST(TableChecks, RefuseWrongLists) {
@@ -94,8 +96,8 @@ TEST(TableChecks, RefuseWrongLists) {
   };
   EXPECT_THAT(with_list("a..b", "1"), HasSubstr("is not a name"));
   EXPECT_THAT(with_list("act", "1"), HasSubstr("the key act is there twice"));
-  EXPECT_THAT(with_list("initializer_range", "1"), HasSubstr("the key initializer_range is read, and ignored"));
-  EXPECT_THAT(with_list("rope", "1"), HasSubstr("rope is a key, and an object with keys"));
+  EXPECT_THAT(with_list("initializer_range", "1"), HasSubstr("the key initializer_range is both read and ignored"));
+  EXPECT_THAT(with_list("rope", "1"), HasSubstr("rope is both a key and an object with keys"));
   EXPECT_THAT(with_list("types", "full"), HasSubstr("types has a value that is not JSON"));
 }
 
@@ -133,16 +135,16 @@ TEST(TableChecks, RefuseWrongAlternatives) {
   EXPECT_THAT(with_key({.key = "k", .option = "tied", .alternative = true}),
               HasSubstr("k is an alternative of no key"));
   EXPECT_THAT(with_key({.key = "k", .option = "tied", .absent = "true", .also_written = true}),
-              HasSubstr("k is also_written, and not an alternative"));
+              HasSubstr("k is also_written, but not an alternative"));
   EXPECT_THAT(with_key({.key = "k", .option = "base", .absent = "1", .alternative = true}),
-              HasSubstr("k is an alternative, and has a value of files without it"));
+              HasSubstr("k is an alternative, but has a value of files without it"));
 }
 
 TEST(TableChecks, RefuseWrongTensors) {
   const auto with_copy = [](const HfCopy& copy) { return refusal_of([&](HfArchitecture& a) { a.copies = {copy}; }); };
   EXPECT_THAT(with_copy({"", "a"}), HasSubstr("is not a name with one {} at most"));
   EXPECT_THAT(with_copy({"a.{}.{}", "a"}), HasSubstr("\"a.{}.{}\" is not a name with one {} at most"));
-  EXPECT_THAT(with_copy({"a", "b.{}"}), HasSubstr("\"b.{}\" has {}, and its copy \"a\" does not"));
+  EXPECT_THAT(with_copy({"a", "b.{}"}), HasSubstr("\"b.{}\" has {}, but its copy \"a\" does not"));
   EXPECT_THAT(with_copy({"a", "a"}), HasSubstr("tensor \"a\" is a copy of itself"));
   EXPECT_EQ(with_copy({"a.{}", "b"}), "no error");
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.ignored_tensors = {"head"}; }),
@@ -180,7 +182,7 @@ TEST(TableChecks, RefuseWrongRows) {
   EXPECT_THAT(refusal({{.parameter = "block {}/w", .tensors = {"h.{}.e.{}.w"}}}),
               HasSubstr("tensor \"h.{}.e.{}.w\" of \"block {}/w\" is not a name with one {} at most"));
   EXPECT_THAT(refusal({{.parameter = "block {}/w", .tensors = {"h.{}.w", "w"}}}),
-              HasSubstr("one of parameter \"block {}/w\" and its tensor \"w\" has {}, and the other does not"));
+              HasSubstr("one of parameter \"block {}/w\" and its tensor \"w\" has {}, but the other does not"));
   EXPECT_THAT(refusal({{.parameter = "head/w", .tensors = {"h.{}.w"}}}), HasSubstr("one of parameter \"head/w\""));
 }
 

@@ -82,8 +82,8 @@ TEST_F(MatchedTensors, MayHaveBuffersOfAnyType) {
   add("m.buffer.0", "U16", "[2]", "1234");
   add("m.h.x.mask", "BOOL", "[2]", "12");
   EXPECT_THAT(refusals(),
-              ElementsAre(HasSubstr("tensor \"m.buffer.0\" is not of A with this config.json; the same holds "
-                                    "for 1 more / the model has parts that model-x does not have")));
+              ElementsAre(HasSubstr("tensor \"m.buffer.0\" is not of A with this config.json (and 1 more) / "
+                                    "the model has parts that model-x does not have")));
 }
 
 TEST_F(MatchedTensors, RefuseTypesOfParametersByName) {
@@ -98,14 +98,14 @@ TEST_F(MatchedTensors, RefuseTypesOfParametersByName) {
   }
   add("m.h.0.w", "F64", "[2,3]", std::string(48, 'x'));
   EXPECT_THAT(refusals(),
-              ElementsAre("tensor \"m.h.0.w\" has type F64, and would be rounded to F32 / save the model in "
+              ElementsAre("tensor \"m.h.0.w\" has type F64, which would be rounded to F32 / save the model in "
                           "float32 first"));
   add("m.h.0.w", "F32", "[1,1,1,2,3]", std::string(24, 'x'));
   EXPECT_THAT(refusals(),
-              ElementsAre("tensor \"m.h.0.w\" has shape [1, 1, 1, 2, 3], and config.json asks for [2, 3] / the file "
+              ElementsAre("tensor \"m.h.0.w\" has shape [1, 1, 1, 2, 3], but config.json asks for [2, 3] / the file "
                           "and config.json are of different models"));
   entries_.erase("m.h.0.w");
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("has no tensor \"m.h.0.w\", [2, 3] of A")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("tensor \"m.h.0.w\" of shape [2, 3] is missing")));
   add("h.0.w", "I8", "[2,3]", "123456");
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("tensor \"h.0.w\" has type I8")));
 }

@@ -89,7 +89,7 @@ TEST_F(CheckpointFaults, AReadOnlyFolderIsNamedAndCanBeEvaluated) {
       "mount -o remount,bind,ro run/checkpoints && ";
   const Outcome saves = mounted(read_only + kTrain + "--set train.steps=3");
   EXPECT_EQ(saves.status, 1);
-  EXPECT_THAT(saves.text, AllOf(ContainsRegex("run/checkpoints/[^\n]*: cannot be made: Read-only file system\n"),
+  EXPECT_THAT(saves.text, AllOf(ContainsRegex("run/checkpoints/[^\n]*: cannot be created: Read-only file system\n"),
                                 HasSubstr("trained 1 step: "), HasSubstr("missing: ")));
   EXPECT_THAT(checkpoints(), ElementsAre("step-00000002"));
   const std::string all = "mount --bind run run && mount -o remount,bind,ro run && ";

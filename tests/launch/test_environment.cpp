@@ -205,7 +205,7 @@ TEST(Environment, OpenMpiOnSeveralMachinesNeedsTheNameOfTheFirst) {
   const Shell two = kOpenMpi.with({{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
   EXPECT_EQ(
       two.refusal(),
-      "environment of Open MPI: MASTER_ADDR is missing: 2 of 4 ranks are on this machine, and mpirun does not say "
+      "environment of Open MPI: MASTER_ADDR is missing: 2 of 4 ranks are on this machine, but mpirun does not say "
       "where rank 0 is\n  pass the name of rank 0's machine: mpirun -x MASTER_ADDR=node0");
   EXPECT_EQ(two.with({{"MASTER_ADDR", "node0"}}).found().server.host, "node0");
 }

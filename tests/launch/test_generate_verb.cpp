@@ -146,7 +146,7 @@ TEST_F(GenerateVerb, WhatProcessesCannotReadIsRefused) {
   write_file(work_ / "nul.txt", std::string("a\0b", 3));
   TrainProcess nul = generate({"--file", "nul.txt"}, {"comm.plugin=comm-ucx", "parallel.tensor=2"}, "nul");
   EXPECT_EQ(nul.wait(), 2);
-  EXPECT_THAT(nul.err(), HasSubstr("the prompt has a NUL byte, and rank processes get it as an argument"));
+  EXPECT_THAT(nul.err(), HasSubstr("the prompt has a NUL byte, but rank processes get it as an argument"));
   const int port = free_port();
   TrainProcess none = generate({}, {"comm.plugin=comm-ucx", "parallel.tensor=2"}, "none", variables(0, 2, port));
   TrainProcess other = generate({}, {"comm.plugin=comm-ucx", "parallel.tensor=2"}, "other", variables(1, 2, port));
@@ -168,7 +168,7 @@ TEST_F(GenerateVerb, RanksThatOthersStartDoNotImport) {
   EXPECT_EQ(first.wait(), 2);
   EXPECT_EQ(second.wait(), 2);
   EXPECT_THAT(first.err(),
-              HasSubstr("model: is a folder of transformers, and each of the 2 processes of torchrun would "
+              HasSubstr("model: is a folder of transformers, but each of the 2 processes of torchrun would "
                         "import it\n  write a checkpoint with triax import hf"));
 }
 

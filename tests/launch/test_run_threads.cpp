@@ -312,7 +312,7 @@ TEST_F(TrainHere, RanksThatAllWaitAreReported) {
   run_.keys["comm.fault"] = "\"drop\"";
   run_.keys["train.stall_timeout_s"] = "1";
   EXPECT_FALSE(go());
-  const auto why = HasSubstr(": all ranks wait, and none makes progress; this one has waited for ");
+  const auto why = HasSubstr(": all ranks wait, but none makes progress; this one has waited for ");
   EXPECT_THAT(errors(),
               UnorderedElementsAre(
                   why, AllOf(why, HasSubstr(" is stuck before the end of its first step: before its first step, "))));

@@ -74,7 +74,7 @@ TEST(StopSignals, ASignalIsLoggedBeforeTheWorkSeesIt) {
   signals.set_log(&log, kEndOfToken);
   ::kill(::getpid(), SIGTERM);
   EXPECT_EQ(caught_by(signals), SIGTERM);
-  EXPECT_EQ(log.line_, "SIGTERM: stopping after this token; a second signal stops at once");
+  EXPECT_EQ(log.line_, "SIGTERM: stopping after this token; a second signal ends the process immediately");
   EXPECT_EQ(log.seen_, 0);
 }
 

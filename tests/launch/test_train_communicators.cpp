@@ -56,7 +56,7 @@ TEST_F(TrainCommunicators, ALostPeerThatAPostReportsEndsTheRun) {
   EXPECT_THAT(
       job.err(),
       ContainsRegex("\nrank 2: [^\n]* error: [^\n]*, group tensor.2, in [a-z_]*\\(\\) of plugin \"comm-faulty\": "
-                    "injected fault: [a-z_]* is post 9, and the connection to a peer is lost\n"));
+                    "injected fault: [a-z_]* is post 9: the connection to a peer is lost\n"));
   EXPECT_EQ(job.err().find(" error: "), job.err().rfind(" error: ")) << job.err(); // no other rank is blamed
 }
 

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using TrainFaults = ThreadRun;
 
 /// Arguments of a run with --json in which rank 2 hangs.
-std::vector<std::string> faulty(const std::string& where) {
+std::vector<std::string> hanging_run_arguments(const std::string& where) {
   std::vector<std::string> out = {"train", "run.toml", "--json"};
   for (const std::string& set :
        {std::string("plugins.path=[\"" TEST_PLUGINS "\"]"), std::string("optimizer.plugin=optim-faulty"),
@@ -28,7 +28,7 @@ std::vector<std::string> faulty(const std::string& where) {
   return out;
 }
 
-TEST_F(TrainFaults, TheRankThatFailsIsReportedAndNoOther) {
+TEST_F(TrainFaults, OnlyTheFailedRankIsReported) {
   const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
                                "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
                                "--set optimizer.rank=3 --set optimizer.where=step --set log.level=warn");
@@ -133,27 +133,33 @@ TEST_F(TrainFaults, NamesPluginAndCallOfAnExceptionOfAnyType) {
   EXPECT_THAT(stepped.text, HasSubstr("step 2, 0OPT_STEP, in step() of plugin \"optim-faulty\": " + unknown));
 }
 
-TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
+TEST_F(TrainFaults, NamesThePluginThatEndsThePreflightProcess) {
   const std::string options = "--set plugins.path=[\\\"" TEST_PLUGINS
                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
                               "--set optimizer.rank=0 --set optimizer.where=plan --set optimizer.";
   const std::string call = "optimizer.plugin \"optim-faulty\": prepare() ", file = ", file " TEST_PLUGINS;
-  const Outcome left = train(options + "leaves=true --set optimizer.status=7");
+  const Outcome left = train(options + "exits_immediately=true --set optimizer.status=7");
   EXPECT_EQ(left.status, 2);
   EXPECT_THAT(left.text, HasSubstr(call + "called exit(7)" + file));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer turns the signal into an exit
   EXPECT_THAT(train(options + "crashes=null").text,
               HasSubstr(call + "crashed with SIGSEGV (Segmentation fault)" + file));
 #endif
-  const Outcome closed = train(options + "closes=true");
+}
+
+TEST_F(TrainFaults, NamesThePluginThatClosesDescriptorsOfThePreflightProcess) {
+  const Outcome closed =
+      train("--set plugins.path=[\\\"" TEST_PLUGINS
+            "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 --set optimizer.rank=0 "
+            "--set optimizer.where=plan --set optimizer.closes=true");
   EXPECT_EQ(closed.status, 2);
   EXPECT_THAT(closed.text, AllOf(HasSubstr("optim-faulty"), HasSubstr("closed file descriptors that it did not open"),
                                  HasSubstr("this is a defect of the plugin")));
 }
 
-/// As if a rank created weights for a long time.
+/// The hang in prepare() imitates a rank that takes a long time to create its weights.
 TEST_F(TrainFaults, ASignalDuringTheStartEndsTheRunWithAResultAndNoLock) {
-  TrainProcess run(work_.path(), "triax", faulty("prepare"));
+  TrainProcess run(work_.path(), "triax", hanging_run_arguments("prepare"));
   while (run.err().find("starting: 3 of 4 ranks ready, waiting for rank 2 to prepare the first step\n") ==
              std::string::npos &&
          !run.ended())
@@ -170,12 +176,13 @@ TEST_F(TrainFaults, ASignalDuringTheStartEndsTheRunWithAResultAndNoLock) {
 
 /// The rank hangs in the middle of a step, so that the first signal has no effect.
 TEST_F(TrainFaults, ASecondSignalEndsTheRunWithAResultAndNoLock) {
-  TrainProcess run(work_.path(), "triax", faulty("step"));
+  TrainProcess run(work_.path(), "triax", hanging_run_arguments("step"));
   while (!run.ended() && (!std::filesystem::exists(work_ / "run/metrics.jsonl") ||
                           std::filesystem::file_size(work_ / "run/metrics.jsonl") == 0))
     ::usleep(5000);
   send_signal(run.pid(), SIGINT);
-  while (!run.ended() && run.err().find("a second signal stops at once") == std::string::npos) ::usleep(5000);
+  while (!run.ended() && run.err().find("a second signal ends the process immediately") == std::string::npos)
+    ::usleep(5000);
   EXPECT_TRUE(std::filesystem::exists(work_ / "run/metrics.jsonl.lock"));
   send_signal(run.pid(), SIGTERM);
   EXPECT_EQ(run.wait(), 128 + SIGTERM);
@@ -187,9 +194,9 @@ TEST_F(TrainFaults, ASecondSignalEndsTheRunWithAResultAndNoLock) {
 }
 
 TEST_F(TrainFaults, ASignalDuringTheCheckEndsTheRunWithAResult) {
-  TrainProcess run(work_.path(), "triax", faulty("plan"));
-  while (run.ranks().empty() && !run.ended()) ::usleep(1000); // the process of the check
-  ::usleep(300'000); // into the call that hangs; the result does not depend on it
+  TrainProcess run(work_.path(), "triax", hanging_run_arguments("plan"));
+  while (run.ranks().empty() && !run.ended()) ::usleep(1000); // the child process that runs the preflight
+  ::usleep(300'000); // give it time to enter the hanging call; the test also passes without this
   send_signal(run.pid(), SIGTERM);
   EXPECT_EQ(run.wait(), 128 + SIGTERM) << run.err();
   const Json result = Json::parse(run.out());
@@ -228,8 +235,8 @@ TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
   }
 }
 
-/// No rank is blamed; the file of the instruction is named.
-TEST_F(TrainFaults, ReportsACrashInAThreadThatIsNotARanks) {
+/// No rank is reported as failed; the library that contains the crashing instruction is named.
+TEST_F(TrainFaults, ReportsACrashInANonRankThread) {
   const std::string options = "--json --set plugins.path=[\\\"" TEST_PLUGINS
                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
                               "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=";
@@ -260,7 +267,7 @@ TEST_F(TrainFaults, ReportsACrashInAThreadThatIsNotARanks) {
 
 #ifdef TRIAX_WITH_UCX
 /// UCX installs handlers when it is loaded, and comm-ucx removes them when it is created, on a rank's thread.
-TEST_F(TrainFaults, ReportsAPluginThatCrashesBesideCommUcx) {
+TEST_F(TrainFaults, ReportsAPluginThatCrashesWithCommUcxLoaded) {
   const Outcome ended = train("--set plugins.path=[\\\"" TEST_PLUGINS
                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
                               "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=null "

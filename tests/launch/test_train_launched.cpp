@@ -182,7 +182,7 @@ TEST_F(TrainLaunched, ATomlThatCanBeReadOnceIsRefusedByRank0ForAll) {
     ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank),
                        std::vector<std::string>{"train", "/dev/stdin", "--json"}, variables(rank, 2, port));
   for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
-  EXPECT_THAT(ranks[0].err(), HasSubstr("/dev/stdin: is standard input or a pipe, and each rank reads"));
+  EXPECT_THAT(ranks[0].err(), HasSubstr("/dev/stdin: is standard input or a pipe, but each rank reads"));
   EXPECT_EQ(nlohmann::json::parse(ranks[0].out())["outcome"], "refused");
   EXPECT_EQ(ranks[1].out() + ranks[1].err(), "");
 }

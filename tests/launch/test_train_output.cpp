@@ -103,7 +103,7 @@ TEST_F(TrainOutput, ProcessesThatAllWaitAreReported) {
   EXPECT_EQ(run.wait(), 1);
   EXPECT_THAT(run.err(),
               ContainsRegex(" error launcher: rank [0-3] \\([^\n]*\\) is stuck before the end of its first step: all "
-                            "ranks wait, and none makes progress; this one has waited for [0-9.]+ s\n"));
+                            "ranks wait, but none makes progress; this one has waited for [0-9.]+ s\n"));
 }
 
 TEST_F(TrainOutput, OfManyErrorsTheFirstAreShown) {
@@ -123,12 +123,12 @@ TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
     const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 12; exec " + triax + verb);
     EXPECT_EQ(files.status, 2);
     EXPECT_EQ(files.text,
-              "the limit of open files is 12, and triax needs at least 64\n"
+              "the limit of open files is 12, but triax needs at least 64\n"
               "  ask the administrator to raise the hard limit (ulimit -Hn) to at least 64\n");
     const Outcome stack = run_command(folder + "exec 2>&1; ulimit -s 512; exec " + triax + verb);
     EXPECT_EQ(stack.status, 2);
     EXPECT_EQ(stack.text,
-              "the limit of the stack is 512 KiB, and triax needs at least 1024 KiB\n"
+              "the limit of the stack is 512 KiB, but triax needs at least 1024 KiB\n"
               "  ask the administrator to raise the hard limit (ulimit -Hs) to at least 1024\n");
   }
   const Outcome raised = run_command(folder + "exec 2>&1; ulimit -S -s 512; exec " + triax + "train run.toml");

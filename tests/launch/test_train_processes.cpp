@@ -133,8 +133,8 @@ TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
   EXPECT_EQ(job.wait(), 128 + SIGQUIT);
   for (const pid_t rank : ranks)
     while (alive(rank)) ::usleep(5000);
-  EXPECT_THAT(job.err(), HasSubstr(" info launcher: SIGQUIT: ending at once\n"));
-  EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr("SIGQUIT: ending at once\n"));
+  EXPECT_THAT(job.err(), HasSubstr(" info launcher: SIGQUIT: ending immediately\n"));
+  EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr("SIGQUIT: ending immediately\n"));
 }
 
 TEST_F(TrainProcesses, ContinueAfterAllWereStopped) {
@@ -186,7 +186,7 @@ TEST_F(TrainProcesses, ASignalToOneOfThemStopsAllAndNamesIt) {
     const std::string name = signal_name(signal);
     EXPECT_THAT(job.err(), HasSubstr("stopped by " + name + " after step "));
     const std::string received =
-        "rank 2 received " + name + ", and this launcher did not: all ranks stop at the end of a step\n";
+        "rank 2 received " + name + ", but this launcher did not: all ranks stop at the end of a step\n";
     EXPECT_THAT(job.err(), HasSubstr(" info launcher: " + received));
     EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr(received));
     EXPECT_THAT(

@@ -188,7 +188,7 @@ TEST_F(TrainRestarts, TwoSignalsEndItAtOnce) {
   const std::vector<pid_t> all = ranks(job);
   for (const pid_t rank : all) send_signal(rank, SIGSTOP); // they cannot end a step
   send_signal(job.pid(), SIGTERM);
-  while (job.err().find("a second signal stops at once") == std::string::npos) ::usleep(5000);
+  while (job.err().find("a second signal ends the process immediately") == std::string::npos) ::usleep(5000);
   send_signal(job.pid(), SIGTERM);
   EXPECT_EQ(job.wait(), 143) << job.err();
   for (const pid_t rank : all) EXPECT_TRUE(ends_soon(rank));

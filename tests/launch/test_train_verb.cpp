@@ -219,7 +219,9 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 75);
   const std::string output = read_file(work_ / "out.txt");
-  EXPECT_THAT(output, HasSubstr("rank 0: SIGINT: stopping at the end of a step; a second signal stops at once\n"));
+  EXPECT_THAT(
+      output,
+      HasSubstr("rank 0: SIGINT: stopping at the end of a step; a second signal ends the process immediately\n"));
   EXPECT_THAT(output,
               HasSubstr("stopped by SIGINT after step " + std::to_string(records(metrics).size()) + " of 1000000"));
   const Json result = Json::parse(read_file(work_ / "result.json"));

@@ -109,9 +109,9 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
     return std::make_unique<FakeRecording>(std::exchange(tape_, Tape()));
   }
 
-  void set_may_load_modules(bool may_be) noexcept override {
-    first_use_ = may_be;
-    first_uses += may_be ? 1 : 0;
+  void set_may_load_modules(bool may_load) noexcept override {
+    first_use_ = may_load;
+    first_uses += may_load ? 1 : 0;
   }
   void* extension(std::string_view id) noexcept override {
     if (id == Recorder::kExtension) return static_cast<Recorder*>(this);

@@ -16,7 +16,7 @@ FakeStream::~FakeStream() {
 }
 
 void FakeStream::record_on(Tape* tape) {
-  pass_host_work();
+  wait_for_host_work();
   tape_ = tape;
 }
 
@@ -90,11 +90,11 @@ void FakeStream::launch(Item item) {
 }
 
 void FakeStream::admit() {
-  first_use_ ? pass_host_work() : hold_back();
+  first_use_ ? wait_for_host_work() : hold_back();
   worked_ = true;
 }
 
-void FakeStream::pass_host_work() {
+void FakeStream::wait_for_host_work() {
   queue_.finish_all();
 }
 

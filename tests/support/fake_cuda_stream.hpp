@@ -40,7 +40,7 @@ class FakeStream final : public Stream, public FakeCudaStream {
   /// Sends later work to the tape; null: to the stream.
   void record_on(Tape* tape);
   /// Runs the progress loop until the host work on this stream is complete.
-  void pass_host_work();
+  void wait_for_host_work();
 
  private:
   device::HostQueue& host_work();

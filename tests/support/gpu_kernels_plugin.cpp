@@ -40,7 +40,7 @@ TEST_F(Plugin, AcceptsThreeTypesAndRefusesOthers) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     EXPECT_TRUE(set->supports(KernelRequest{.compute = type, .master = DType::f32}).empty()) << name_of(type);
   const Refusals doubles = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f64});
-  EXPECT_EQ(doubles.front().message, TRIAX_KERNELS " computes in fp32, bf16 and fp16, and the compute type is fp64");
+  EXPECT_EQ(doubles.front().message, TRIAX_KERNELS " computes in fp32, bf16 and fp16, but the compute type is fp64");
   EXPECT_FALSE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16}).empty());
 }
 

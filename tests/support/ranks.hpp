@@ -51,7 +51,7 @@ inline conformance::RankSetup rank_setup(const Communication& communication) {
   setup.device = communication.device;
   setup.log = communication.log;
   setup.timeout_s = 60; // long enough for a loaded machine; a test that reaches it has failed
-  if (communication.after) setup.ended = [after = communication.after](conformance::Report&) { after(); };
+  if (communication.after) setup.on_all_ended = [after = communication.after](conformance::Report&) { after(); };
   if (communication.backend) {
     setup.backend = [make = communication.backend](const PluginContext& context) {
       return conformance::own<CommBackend>(make(context));

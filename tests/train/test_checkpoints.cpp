@@ -325,7 +325,7 @@ TEST_F(RefusedResume, WhatIsNotAFolderOfCheckpointsIsNamed) {
 TEST_F(RefusedResume, KernelsThatOnlyModelTimeDoNotContinueATraining) {
   ASSERT_THAT(train({}, 2), IsEmpty());
   EXPECT_EQ(refusal("kernels.plugin", "\"kernels-sim\""),
-            "run.dir has the checkpoints of a training, and kernels-sim does not compute");
+            "run.dir has the checkpoints of a training, but kernels-sim does not compute");
 }
 
 TEST_F(RefusedResume, OptimizerStateThatIsNotThereIsNamed) {

@@ -195,8 +195,7 @@ TEST_F(RefusedEvaluation, NamesWhatDoesNotFit) {
   EXPECT_THAT(refusal("model.hidden", "16"),
               HasSubstr(": parameter \"embedding/tokens.weight\" has shape [257, 8] in the checkpoint and [257, 16] in "
                         "this run. Changed: model.hidden = 16 (was 8)"));
-  EXPECT_THAT(refusal("model.vocab", "90"),
-              HasSubstr("token 0 has the id 97, but model.vocab = 90 has the ids 0 to 89"));
+  EXPECT_THAT(refusal("model.vocab", "90"), HasSubstr("token 0 has id 97, which is not in [0, 89] (model.vocab = 90)"));
   EXPECT_THAT(refusal("model.sequence", "500"), HasSubstr("holds 401 tokens"));
 }
 

@@ -213,7 +213,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStepThatTellsAllRanks) {
     EXPECT_EQ(result.steps, 3);
   }
   EXPECT_EQ(records().size(), 3u);
-  EXPECT_EQ(log.text, "SIGTERM: stopping at the end of a step; a second signal stops at once");
+  EXPECT_EQ(log.text, "SIGTERM: stopping at the end of a step; a second signal ends the process immediately");
 }
 
 /// As where stderr is a pipe that is full.

@@ -328,7 +328,7 @@ TEST_F(Nonfinite, WithoutACheckpointItCannotGoBack) {
                                                                   "after this step")));
   run_.keys["checkpoint.every"] = "0";
   EXPECT_THAT(run_.load().refusals.at(0).text,
-              HasSubstr("train.nonfinite = \"rewind\" goes back to a checkpoint, and checkpoint.every = 0"));
+              HasSubstr("train.nonfinite = \"rewind\" goes back to a checkpoint, but checkpoint.every = 0"));
 }
 
 } // namespace

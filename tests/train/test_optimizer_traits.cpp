@@ -53,7 +53,7 @@ TEST(OptimizerTraits, OfAnUpdateOfWholeParametersRefuseTheirDivision) {
     run.keys["optimizer.shard"] = text("\"{}\"", shard);
     const Refusals all = refusals_of(run);
     ASSERT_EQ(all.size(), 1u) << shard;
-    EXPECT_EQ(all.front().message, text("optimizer.shard = \"{}\" divides parameters, and optimizer.plugin "
+    EXPECT_EQ(all.front().message, text("optimizer.shard = \"{}\" divides parameters, but optimizer.plugin "
                                         "\"optim-trust\" needs whole ones",
                                         shard));
     EXPECT_THAT(all.front().keys, ::testing::ElementsAre("optimizer.shard", "optimizer.plugin"));

@@ -238,7 +238,7 @@ TEST_F(PreflightTest, ListsRefusalsOfSeveralPluginsTogether) {
   run_.keys["model.vocab"] = "50";
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.hidden = 8 is not divisible by model.heads = 3"),
                                       HasSubstr("parallel.chunks = 2: sched-gpipe"),
-                                      HasSubstr("but model.vocab = 50 has the ids")));
+                                      HasSubstr("which is not in [0, 49] (model.vocab = 50)")));
 }
 
 TEST_F(PreflightTest, RefusesASplitThatDoesNotCount) {
@@ -252,7 +252,7 @@ TEST_F(PreflightTest, RefusesDataThatDoesNotSuit) {
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("one sample of model.sequence = 1000 takes 1001")));
   run_.keys["model.sequence"] = "6";
   run_.keys["model.vocab"] = "50";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("but model.vocab = 50 has the ids")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("which is not in [0, 49] (model.vocab = 50)")));
 }
 
 } // namespace

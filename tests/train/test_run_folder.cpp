@@ -257,7 +257,7 @@ TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsRefused) {
   write_file(folder_ / "file", "");
   run_.folder = folder_ / "file/run";
   EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
-              HasSubstr("file/run: the folder cannot be made: Not a directory\n  choose another with run.dir"));
+              HasSubstr("file/run: the folder cannot be created: Not a directory\n  choose another with run.dir"));
   run_.folder = folder_ / "run";
   fs::create_directories(run_.folder / "resolved.toml.tmp"); // a folder with the name of a file
   EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),

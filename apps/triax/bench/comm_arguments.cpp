@@ -63,7 +63,7 @@ Refusals check_world(const CommArguments& arguments, int world) {
   if (world >= 2 && world == arguments.ranks.value_or(world)) return {};
   return make_refusal(ErrorCode::kConflict, {"--ranks"}, "the launcher has started {} rank{}{}", world,
                       world == 1 ? "" : "s",
-                      arguments.ranks ? text(", and --ranks is {}", *arguments.ranks) : std::string())
+                      arguments.ranks ? text(", but --ranks is {}", *arguments.ranks) : std::string())
       .with_hint("start at least 2 ranks, and leave --ranks out");
 }
 

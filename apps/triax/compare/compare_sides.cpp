@@ -171,7 +171,7 @@ std::vector<config::Diagnostic> fixed_keys(const CompareArguments& arguments) {
   };
   const auto check = [&refuse](const std::string& key, const std::string& flag) {
     if (!is_fixed(key)) return;
-    refuse(key, flag, text("a comparison sets {} itself", key),
+    refuse(key, flag, text("{} cannot be set: triax compare sets it", key),
            key == "run.dir" ? "--dir names the folder of the comparison" : "leave it out");
   };
   const auto check_side_key = [&](const std::string& key, const std::string& flag) {
@@ -216,7 +216,7 @@ std::string list_of(const std::vector<KeyDifference>& of) {
 std::vector<config::Diagnostic> refuse_equal(const CompareArguments& arguments, const LoadedSides& sides) {
   const bool equal = sides.differences.empty() && sides.variables.empty();
   if (equal && !arguments.same)
-    return {refusal(ErrorCode::kConflict, "the sides do not differ",
+    return {refusal(ErrorCode::kConflict, "configurations A and B are equal",
                     "give a difference, such as --b comm.plugin=comm-mpi; or --same to see what a comparison of equal "
                     "sides shows on this machine")};
   std::string all = list_of(sides.differences);
@@ -235,7 +235,7 @@ std::vector<config::Diagnostic> refuse_models(const CompareArguments& arguments,
   if (of_model.empty() || arguments.different_models) return {};
   return {refusal(
       ErrorCode::kConflict,
-      text("the sides differ in {}: they train different models, and their losses cannot agree", list_of(of_model)),
+      text("the sides differ in {}: they train different models, so their losses cannot agree", list_of(of_model)),
       "--different-models compares their times only")};
 }
 
@@ -246,7 +246,7 @@ std::vector<config::Diagnostic> refuse_silent(const LoadedSides& sides) {
       !std::ranges::all_of(sides.differences, is_of_comm))
     return {};
   return {refusal(ErrorCode::kConflict,
-                  text("the sides differ in {} only, and no rank communicates through it", list_of(sides.differences)),
+                  text("the sides differ in {} only, but no rank communicates through it", list_of(sides.differences)),
                   "use more ranks on the axis: parallel.pipeline, parallel.tensor or parallel.data")};
 }
 
@@ -254,8 +254,8 @@ std::vector<config::Diagnostic> refuse_steps(const CompareArguments& arguments, 
   const std::int64_t steps = std::min(sides.a.run().train.steps, sides.b.run().train.steps);
   if (steps >= arguments.plan.min_steps()) return {};
   return {refusal(ErrorCode::kOutOfRange,
-                  text("train.steps = {} are too few for {} rounds: at least {} are needed", steps,
-                       arguments.plan.rounds, arguments.plan.min_steps()),
+                  text("train.steps must be at least {} for {} rounds, got {}", arguments.plan.min_steps(),
+                       arguments.plan.rounds, steps),
                   text("--set train.steps={}, or fewer --rounds (at least {})",
                        arguments.plan.min_steps() + 2 * arguments.plan.rounds * 5, compare::kMinRounds))};
 }
@@ -272,7 +272,7 @@ fs::path folder_of(const CompareArguments& arguments) {
 std::vector<config::Diagnostic> refuse_folder(const fs::path& folder) {
   std::error_code none;
   if (fs::exists(folder, none) && !(fs::is_directory(folder, none) && fs::is_empty(folder, none)))
-    return {refusal(ErrorCode::kAlreadyExists, text("--dir: {} exists, and is not an empty folder", folder.string()),
+    return {refusal(ErrorCode::kAlreadyExists, text("--dir: {} exists, but is not an empty folder", folder.string()),
                     "choose another folder: nothing of an earlier comparison is replaced")};
   if (const std::string why = os::why_not_writable(folder); !why.empty())
     return {refusal(ErrorCode::kNotWritable, text("--dir: {} cannot be written: {}", folder.string(), why),
@@ -289,7 +289,7 @@ int LoadedSide::ranks() const {
 std::vector<config::Diagnostic> load_sides(const CompareArguments& arguments, LoadedSides& out) {
   if (config::is_piped(arguments.file))
     return {refusal(ErrorCode::kUnsupported,
-                    text("{}: is standard input or a pipe, and each side reads the TOML", arguments.file),
+                    text("{}: is standard input or a pipe, but each side reads the TOML", arguments.file),
                     "write it to a file")};
   if (std::vector<config::Diagnostic> refused = missing_overlays(arguments); !refused.empty()) return refused;
   if (std::vector<config::Diagnostic> refused = fixed_keys(arguments); !refused.empty()) return refused;

@@ -89,7 +89,7 @@ class ChoiceReader {
     out.line = line_;
     if (!read_context(json, out) || !read_endings(json, out) || !read_label(json, out)) return;
     if (!examples_.empty() && (examples_.front().endings.size() == 1) != (out.endings.size() == 1))
-      return refuse(text("has {} ending{}, and line {} has {}", out.endings.size(), out.endings.size() == 1 ? "" : "s",
+      return refuse(text("has {} ending{}, but line {} has {}", out.endings.size(), out.endings.size() == 1 ? "" : "s",
                          examples_.front().line, examples_.front().endings.size()),
                     "evaluate examples with one ending in a separate file");
     examples_.push_back(std::move(out));
@@ -157,7 +157,7 @@ std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>
       const std::vector<std::int32_t> prefix = stripped.empty() ? to.separator : std::vector<std::int32_t>();
       const std::size_t context = prefix.size() + to.tokenizer.encode(stripped).size();
       if (context == 0) {
-        refuse(text("context {}, and the tokenizer has no token that separates documents", no_tokens(example.context)),
+        refuse(text("context {}, but the tokenizer has no token that separates documents", no_tokens(example.context)),
                "write a context");
         continue;
       }
@@ -186,7 +186,7 @@ std::vector<config::Diagnostic> too_long(const std::vector<ChoiceExample>& examp
       if (tokens - 1 <= positions || out.size() >= kMaxShownLines) continue;
       out.push_back(
           at_line(file, example.line,
-                  text("context and endings[{}] have {} tokens, and the model has {} positions", i, tokens, positions),
+                  text("context and endings[{}] have {} tokens, but the model has {} positions", i, tokens, positions),
                   text("shorten the context: {} tokens fit", positions + 1)));
     }
   return out;

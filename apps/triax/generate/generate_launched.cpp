@@ -43,7 +43,7 @@ class GeneratingProcess final : public LaunchedRank {
     if (is_model_folder(arguments_.checkpoint))
       return config::diagnostic(
           ErrorCode::kUnsupported,
-          text("{}: is a folder of transformers, and each of the {} processes of {} would import it",
+          text("{}: is a folder of transformers, but each of the {} processes of {} would import it",
                arguments_.checkpoint, environment().world, launch::name_of(environment().launcher)),
           "write a checkpoint with triax import hf, and name that");
     if (arguments_.choices.empty() && (!arguments_.input.empty() || (!arguments_.prompt && arguments_.file.empty())))

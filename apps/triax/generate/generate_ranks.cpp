@@ -119,7 +119,7 @@ std::optional<config::Diagnostic> refused_for_processes(const GenerateArguments&
   if (prepared.prompt->size() > kMaxArgumentBytes || prepared.prompt->find('\0') != std::string::npos)
     return config::diagnostic(
         ErrorCode::kUnsupported,
-        text("the prompt has {}, and rank processes get it as an argument",
+        text("the prompt has {}, but rank processes get it as an argument",
              prepared.prompt->size() > kMaxArgumentBytes ? text("{} bytes", prepared.prompt->size()) : "a NUL byte"),
         text("use a prompt of at most {} bytes without NUL, or comm-local, whose ranks are threads of this process",
              kMaxArgumentBytes));

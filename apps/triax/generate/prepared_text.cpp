@@ -21,7 +21,7 @@ std::vector<config::Diagnostic> check_tokenizer(const PreparedText& prepared) {
   if (tokens <= vocab) return {};
   return {config::diagnostic(
       ErrorCode::kIncompatible,
-      text("{}: the tokenizer has {} tokens, and the model has {}", prepared.tokenizer.from, tokens, vocab),
+      text("{}: the tokenizer has {} tokens, but the model has {}", prepared.tokenizer.from, tokens, vocab),
       "name the tokenizer of the training data with --tokenizer")};
 }
 
@@ -120,7 +120,7 @@ std::vector<config::Diagnostic> load_text(const GenerateArguments& arguments, co
     if (!arguments.choices.empty()) return load_choices(arguments, prepared);
     prepared.prompt = given_prompt(arguments);
     if (!prepared.prompt && arguments.json)
-      throw Error("--json prints the texts of one prompt, and there is none", {},
+      throw Error("--json prints the texts of one prompt, but there is none", {},
                   "add --prompt TEXT, --file FILE, or - for standard input");
     if (prepared.prompt) prepared.tokens = data::encode_prompt(prepared.tokenizer, *prepared.prompt);
     set_sizes(arguments, prepared);

@@ -272,12 +272,12 @@ Refusals check_axes(const config::RunConfig& run) {
         "use one for all axes: remove [comm.tensor], [comm.pipeline] and [comm.data], and set [comm]";
     if (choice.name != tensor.name || !choice.library)
       return make_refusal(ErrorCode::kUnsupported, {key, tensor.named_in + ".plugin"},
-                          "--calibrate measures one communicator, and the run has {}.plugin = \"{}\" and {} = \"{}\"",
+                          "--calibrate measures one communicator, but the run has {}.plugin = \"{}\" and {} = \"{}\"",
                           tensor.named_in, tensor.name, key, choice.name)
           .with_hint("{}", hint);
     if (options_of(choice) != options_of(tensor))
       return make_refusal(ErrorCode::kUnsupported, {choice.table, tensor.table},
-                          "--calibrate measures one communicator, and [{}] and [{}] have different options of {}",
+                          "--calibrate measures one communicator, but [{}] and [{}] have different options of {}",
                           choice.table, tensor.table, choice.name)
           .with_hint("{}", hint);
   }
@@ -297,7 +297,7 @@ Refusals check_calibration(const CalibrationArguments& arguments, const config::
        {std::pair("kernels.plugin", &run.kernels), std::pair("comm.plugin", &run.comm.at(std::string(kTensorAxis)))})
     if (!choice->library)
       out.add(make_refusal(ErrorCode::kUnknownPlugin, {key},
-                           "{} = \"{}\" is not installed here, and --calibrate measures it", key, choice->name)
+                           "{} = \"{}\" is not installed here, but --calibrate measures it", key, choice->name)
                   .with_hint("name an installed plugin, such as --set {}={}", key,
                              key == std::string("comm.plugin") ? "comm-local" : "kernels-cpu"));
   const DType type = run.train.compute;
@@ -310,11 +310,11 @@ Refusals check_calibration(const CalibrationArguments& arguments, const config::
   bench::KernelSide side(run.kernels, 1);
   if (!side.kernels().computes())
     out.add(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},
-                         "--calibrate measures kernel sets, and {} does not compute", run.kernels.name)
+                         "--calibrate measures kernel sets, but {} does not compute", run.kernels.name)
                 .with_hint("name a kernel set that computes, such as --set kernels.plugin=kernels-cpu"));
   else if (side.device().kind() != DeviceKind::host)
     out.add(make_refusal(ErrorCode::kUnsupported, {"kernels.plugin"},
-                         "--calibrate measures kernel sets on the host, and {} computes on {}", run.kernels.name,
+                         "--calibrate measures kernel sets on the host, but {} computes on {}", run.kernels.name,
                          side.device().description())
                 .with_hint("fit a file of clusters/ to measured steps: scripts/fit-cluster"));
   return out;

@@ -134,7 +134,9 @@ class ListReader {
       long long& number = row.number[column.name];
       const char* const end = field.data() + field.size();
       const auto [at, error] = std::from_chars(field.data(), end, number);
-      if (error == std::errc() && at == end && number >= column.least && number <= column.most) return;
+      if (error == std::errc::invalid_argument || at != end)
+        return refuse(text("{} = \"{}\" is not an integer", column.name, field), "write a whole number");
+      if (error == std::errc() && number >= column.least && number <= column.most) return;
       return refuse(text("{} must be in [{}, {}], got \"{}\"", column.name, column.least, column.most, field),
                     "write a whole number");
     }

@@ -29,13 +29,13 @@ class ProfileCheck {
       for (const auto& [key, choice] : communicators) check_choice(key, profile_.comm, *choice);
       const std::string precision(precision_name(run->train.compute));
       if (precision != profile_.precision)
-        refuse("train.precision", text("train.precision {}, and the run has {}", profile_.precision, precision));
+        refuse("train.precision", text("train.precision {}, but the run has {}", profile_.precision, precision));
     } else {
       check_installed(profile_.kernels);
       check_installed(profile_.comm);
       if (profile_.precision != kListPrecision)
         out_.add(make_refusal(ErrorCode::kConflict, {"--predict"},
-                              "{}: measured with train.precision {}, and --predict predicts {}", file_,
+                              "{}: measured with train.precision {}, but --predict predicts {}", file_,
                               profile_.precision, kListPrecision)
                      .with_hint("measure again: triax plan RUN.toml --set train.precision={} --calibrate {}",
                                 kListPrecision, file_));
@@ -52,13 +52,13 @@ class ProfileCheck {
   void check_machine() {
     const os::Machine machine = os::this_machine();
     if (machine.processor != profile_.processor || machine.cores != profile_.cores)
-      refuse("profile.processor", text("{} cores of {}, and this machine has {} of {}", profile_.cores,
+      refuse("profile.processor", text("{} cores of {}, but this machine has {} of {}", profile_.cores,
                                        profile_.processor, machine.cores, machine.processor));
   }
 
   void check_choice(const std::string& key, const cost::MeasuredPlugin& measured, const config::PluginChoice& choice) {
     if (choice.name != measured.name)
-      return refuse(key, text("{}, and the run has {} = \"{}\"", measured.name, key, choice.name));
+      return refuse(key, text("{}, but the run has {} = \"{}\"", measured.name, key, choice.name));
     if (!choice.library) return refuse(key, text("{}, which is not installed here", measured.name));
     check_build(measured, choice.library->file);
   }
@@ -71,7 +71,7 @@ class ProfileCheck {
 
   void check_build(const cost::MeasuredPlugin& measured, const std::filesystem::path& library) {
     if (const std::string build = build_of(library); build != measured.build)
-      refuse("profile", text("build {} of {}, and {} is build {}", measured.build, measured.name, library, build));
+      refuse("profile", text("build {} of {}, but {} is build {}", measured.build, measured.name, library, build));
   }
 
   const cost::Profile& profile_;

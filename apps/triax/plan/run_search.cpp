@@ -103,10 +103,10 @@ std::string other_request(std::string next, const SearchArguments& arguments) {
 
 Refusal no_layout(const plan::SpaceRequest& space, const SearchArguments& arguments) {
   const std::int64_t batch = space.run.batch.global;
-  return make_refusal(ErrorCode::kUnsupported, {"--gpus"},
-                      "{} cannot share batch.global = {}: pipeline, tensor and data ranks must multiply to {}, and "
-                      "data ranks must divide {}",
-                      report::counted_text(space.ranks, "GPU"), batch, space.ranks, batch)
+  return make_refusal(
+             ErrorCode::kUnsupported, {"--gpus"},
+             "no layout of {} fits batch.global = {}: pipeline x tensor x data must be {}, and data must divide {}",
+             report::counted_text(space.ranks, "GPU"), batch, space.ranks, batch)
       .with_hint("{}", other_request(nearest_gpus(space, arguments, space.ranks - kMaxDistance,
                                                   [](const PlanSpace& of) { return first_plan(of).has_value(); }),
                                      arguments));

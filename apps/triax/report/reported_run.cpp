@@ -64,13 +64,13 @@ void read_records(ReportedRun& run) {
   const std::size_t lines = read.records.size();
   run.records = report::last_of_each_step(std::move(read.records));
   if (read.damaged_lines > 0)
-    run.notes.push_back(text("{}: line {} is not a step record{}; what is damaged is left out", file.filename(),
+    run.notes.push_back(text("{}: line {} is not a step record{}; damaged records are skipped", file.filename(),
                              read.first_damaged,
                              read.damaged_lines > 1 ? text(", nor are {} others", read.damaged_lines - 1) : ""));
   if (read.ends_within_line && !run.is_running)
-    run.notes.push_back(text("{} ends within a line, which is left out", file.filename()));
+    run.notes.push_back(text("{} ends within a line, which is skipped", file.filename()));
   if (lines != run.records.size())
-    run.notes.push_back(text("{}: has several records of a step ({} in total); the last of each step counts",
+    run.notes.push_back(text("{}: has several records of a step ({} in total); the last record of each step is used",
                              file.filename(), lines - run.records.size()));
   if (run.records.empty() && read.damaged_lines == 0) run.notes.push_back("no step is recorded yet");
 }

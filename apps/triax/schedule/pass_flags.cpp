@@ -90,7 +90,7 @@ schedule::Costs costs_of(const PassFlags& flags, int stages) {
   const auto count = static_cast<std::size_t>(stages), links = count - 1;
   if (flags.link_ms.size() != 1 && flags.link_ms.size() != links)
     throw CLI::ValidationError("--link-ms",
-                               text("has {} values, and {} stages have {} {}; give one value, or one for each link",
+                               text("has {} values, but {} stages have {} {}; give one value, or one for each link",
                                     flags.link_ms.size(), stages, links, links == 1 ? "link" : "links"));
   const bool one = flags.link_ms.size() == 1;
   return {std::vector<schedule::PassTimes>(count, flags.times),

@@ -23,7 +23,8 @@ struct MeasuredPicture {
   draw::Picture picture;                           // measured and simulated
   std::vector<std::vector<std::string>> breakdown; // of the ranks; the first row is the heading
 };
-/// `run`: its TOML, such as resolved.toml in the run's folder. Throws Error also if its schedule cannot be made here.
+/// `run`: its TOML, such as resolved.toml in the run's folder. Throws Error also if its schedule cannot be created
+/// here.
 MeasuredPicture measured_picture(const std::filesystem::path& run);
 
 } // namespace triax::app

@@ -92,7 +92,7 @@ std::optional<config::Diagnostic> refusal(const TrainArguments& arguments, int m
         "--max-restarts, sbatch --requeue)");
   if (config::is_piped(arguments.file))
     return config::diagnostic(ErrorCode::kUnsupported,
-                              text("{}: is standard input or a pipe, and each of the starts that --max-restarts allows "
+                              text("{}: is standard input or a pipe, but each of the starts that --max-restarts allows "
                                    "reads the TOML itself",
                                    arguments.file),
                               "write it to a file");

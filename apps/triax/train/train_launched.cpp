@@ -36,7 +36,7 @@ class TrainingProcess final : public LaunchedRank {
     config::LoadResult out;
     out.refusals.push_back(config::diagnostic(
         ErrorCode::kUnsupported,
-        text("{}: is standard input or a pipe, and each rank reads the TOML itself", arguments_.file),
+        text("{}: is standard input or a pipe, but each rank reads the TOML itself", arguments_.file),
         "write it to a file that all ranks can read"));
     out.launch.start_timeout_s = kStartTimeout_s;
     return out;

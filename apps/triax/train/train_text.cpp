@@ -206,7 +206,7 @@ std::string result_line(const config::RunConfig& run, const train::LoopResult& r
 
 std::string complete_line(const config::RunConfig& run, const train::LoopResult& result) {
   const std::string done = result.last_step > run.train.steps
-                               ? text("step {} is done, and train.steps = {}", result.last_step, run.train.steps)
+                               ? text("step {} is done, but train.steps = {}", result.last_step, run.train.steps)
                                : text("step {} of {} is done", result.last_step, run.train.steps);
   const std::string evaluated =
       result.eval_loss ? text(", validation loss {}", report::decimals_text(*result.eval_loss, 4)) : "";

@@ -192,7 +192,7 @@ std::vector<config::Diagnostic> check_run(const TrainArguments& arguments, const
   if (!placement.ranks_are_threads && config::is_piped(arguments.file))
     return {config::diagnostic(
         ErrorCode::kUnsupported,
-        text("{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself", arguments.file,
+        text("{}: is standard input or a pipe, but each of the {} rank processes reads the TOML itself", arguments.file,
              placement.ranks),
         "write it to a file, or use comm-local, whose ranks are threads of this process")};
   if (!placement.ranks_are_threads) checked.refusals.add(launch::check_keys(loaded.run->launch));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as processes of this machine. A launcher, which is a process too, forks the ranks and then serves them, if the
-// backend offers ProcessStart: a library may start a server with threads for that, and leave it behind.
+// Ranks as processes of this machine. A separate launcher process forks the ranks. If the backend has ProcessStart, the
+// launcher then runs its server. The launcher is a separate process because a library may leave the threads of its
+// server running.
 #include "rank_processes.hpp"
 
 #include <poll.h>
@@ -28,12 +29,12 @@ namespace triax::conformance {
 
 namespace {
 
-constexpr const char* kStart = "conformance: start";
-constexpr auto kGrace = std::chrono::seconds(5); // for the others to end after the first failure
+constexpr const char* kStartKeyPrefix = "conformance: start";
+constexpr auto kEndTimeout = std::chrono::seconds(5); // for the other ranks to end after the first failure
 constexpr int kPollMs = 5;
 
-std::string dies_key(int rank) {
-  return text("conformance: rank {} dies", rank);
+std::string killed_key(int rank) {
+  return text("conformance: rank {} kills itself", rank);
 }
 
 class Launcher {
@@ -62,31 +63,31 @@ class Launcher {
           take_result(static_cast<int>(rank));
         }
       if (until.passed()) return give_up();
-      if (failed_at_ && Clock::now() > *failed_at_ + kGrace) return; // the ranks are killed
+      if (failed_at_ && Clock::now() > *failed_at_ + kEndTimeout) return; // the destructors of ranks_ kill the rest
     }
   }
 
  private:
   /// In the process of a rank.
   std::string run_rank(int index) {
-    Report found(report_.activities());
-    const RankActivity::Binding bound(found.activity(index));
+    Report rank_report(report_.activities());
+    const RankActivity::Binding bound(rank_report.activity(index));
     std::string thrown;
     {
-      std::optional<Rank> rank; // destroyed after its failure is known
+      std::optional<Rank> rank; // destroyed after its failure is published
       try {
-        set_variables(store_.get(text("{} {}", kStart, index), deadline_in(setup_.timeout_s)));
-        if (setup_.began) setup_.began(index);
-        rank.emplace(index, layout_, store_, setup_, found);
+        set_variables(store_.get(text("{} {}", kStartKeyPrefix, index), deadline_in(setup_.timeout_s)));
+        if (setup_.on_rank_start) setup_.on_rank_start(index);
+        rank.emplace(index, layout_, store_, setup_, rank_report);
         body_(*rank);
       } catch (...) {
         thrown = caught_error().what();
       }
-      // A rank that leaves may have to wait for the others (MPI_Finalize), so they learn of its failure first.
+      // Destroying a rank may wait for the other ranks (MPI_Finalize), so its failure is published first.
       if (!thrown.empty()) store_.set(text("conformance: rank {} failed", index), thrown);
     }
     std::vector<std::string> answer = {thrown};
-    for (std::string& failure : found.failures()) answer.push_back(std::move(failure));
+    for (std::string& failure : rank_report.failures()) answer.push_back(std::move(failure));
     return to_answer(answer);
   }
 
@@ -98,21 +99,22 @@ class Launcher {
     }
   }
 
-  /// Gives each rank the variables that its process needs. All ranks exist: none inherits the server.
+  /// Sends each rank the variables that its process needs. Call after all ranks are forked, so that no rank inherits
+  /// the server.
   void start() {
     if (setup_.backend) {
-      serving_ = setup_.backend({setup_.options, *setup_.log, layout_, 0, 1});
-      if (auto* const server = find_extension<ProcessStart>(*serving_)) {
+      server_backend_ = setup_.backend({setup_.options, *setup_.log, layout_, 0, 1});
+      if (auto* const server = find_extension<ProcessStart>(*server_backend_)) {
         server->serve(layout_.world_size());
         for (int rank = 0; rank < layout_.world_size(); ++rank) {
           std::string lines;
           for (const auto& [name, value] : server->variables(rank)) lines += text("{}={}\n", name, value);
-          store_.set(text("{} {}", kStart, rank), lines);
+          store_.set(text("{} {}", kStartKeyPrefix, rank), lines);
         }
         return;
       }
     }
-    for (int rank = 0; rank < layout_.world_size(); ++rank) store_.set(text("{} {}", kStart, rank), "");
+    for (int rank = 0; rank < layout_.world_size(); ++rank) store_.set(text("{} {}", kStartKeyPrefix, rank), "");
   }
 
   void wait_for_any() {
@@ -125,7 +127,7 @@ class Launcher {
   void take_result(int index) {
     const os::ForkedProcess& rank = *ranks_[static_cast<std::size_t>(index)];
     if (!rank.has_answered()) {
-      if (store_.has(dies_key(index)) && WIFSIGNALED(rank.status()) && WTERMSIG(rank.status()) == SIGKILL) return;
+      if (store_.has(killed_key(index)) && WIFSIGNALED(rank.status()) && WTERMSIG(rank.status()) == SIGKILL) return;
       const std::string call = calls_text(report_.activities(), index);
       return fail(text("rank {} {}{}", index, rank.how_it_ended(), call.empty() ? "" : text(" ({})", call)), index);
     }
@@ -134,17 +136,21 @@ class Launcher {
     if (!answer.empty() && !answer.front().empty()) fail(text("rank {}: {}", index, answer.front()), index);
   }
 
-  void fail(const std::string& why, int rank) {
-    if (!failed_at_) report_.fail(why, rank); // later ones are consequences
+  void fail(const std::string& reason, int rank) {
+    if (!failed_at_) report_.fail(reason, rank); // later failures are consequences
     if (!failed_at_) failed_at_ = Clock::now();
   }
 
   void give_up() {
     std::string late;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-      if (!handled_[rank]) late += text("{}{}", late.empty() ? "" : ", ", rank);
-    report_.fail(
-        text("ranks {} have not ended within {} s; {}", late, 4 * setup_.timeout_s, calls_text(report_.activities())));
+    int count = 0;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (handled_[rank]) continue;
+      late += text("{}{}", late.empty() ? "" : ", ", rank);
+      ++count;
+    }
+    report_.fail(text("{} {} {} not ended within {} s; {}", count == 1 ? "rank" : "ranks", late,
+                      count == 1 ? "has" : "have", 4 * setup_.timeout_s, calls_text(report_.activities())));
   }
 
   const RankSetup& setup_;
@@ -154,7 +160,7 @@ class Launcher {
   const StoreFolder folder_;
   FolderStore store_;
   std::vector<std::unique_ptr<os::ForkedProcess>> ranks_;
-  Object<CommBackend> serving_; // until the ranks have ended
+  Object<CommBackend> server_backend_; // must outlive the ranks
   std::vector<bool> handled_;
   std::optional<Clock::time_point> failed_at_;
 };
@@ -165,26 +171,26 @@ void run_rank_processes(const RankSetup& setup, const Layout& layout, Report& re
                         const std::function<void(Rank&)>& body) {
   os::ForkedProcess launcher(
       [&](int) {
-        Report found(report.activities());
+        Report launcher_report(report.activities());
         try {
-          Launcher(setup, layout, found, body).run();
+          Launcher(setup, layout, launcher_report, body).run();
         } catch (...) {
-          found.fail(text("the ranks cannot be started: {}", caught_error().what()));
+          launcher_report.fail(text("the launcher of the ranks failed: {}", caught_error().what()));
         }
-        return to_answer(found.failures());
+        return to_answer(launcher_report.failures());
       },
       os::ForkedProcess::Output::inherited);
   while (!launcher.ended()) {
     pollfd waiting{launcher.descriptor(), POLLIN, 0};
     poll(&waiting, 1, kPollMs);
   }
-  if (!launcher.has_answered()) return report.fail(text("the process that starts ranks {}", launcher.how_it_ended()));
+  if (!launcher.has_answered()) return report.fail(text("the launcher of the ranks {}", launcher.how_it_ended()));
   for (std::string& failure : from_answer(launcher.answer())) report.fail(std::move(failure));
-  if (setup.ended) setup.ended(report);
+  if (setup.on_all_ended) setup.on_all_ended(report);
 }
 
-void Rank::die() {
-  store_.set(dies_key(index_), "");
+void Rank::kill_process() {
+  store_.set(killed_key(index_), "");
   ::kill(::getpid(), SIGKILL);
 }
 

@@ -16,37 +16,37 @@ namespace triax::conformance {
 
 namespace {
 
-/// The ranks that run, and the first failure, which aborts the others.
-class Team {
+/// The ranks that are running. The first failure aborts the other ranks.
+class RunningRanks {
  public:
-  /// Makes a rank known while it lives.
-  class Member {
+  /// Registers a rank for as long as this object exists.
+  class Registration {
    public:
-    Member(Team& team, Rank& rank) : team_(team), rank_(rank) {
-      const std::lock_guard lock(team_.mutex_);
-      team_.ranks_.push_back(&rank_);
-      if (team_.failed_) rank_.abort(team_.why_);
+    Registration(RunningRanks& running, Rank& rank) : running_(running), rank_(rank) {
+      const std::lock_guard lock(running_.mutex_);
+      running_.ranks_.push_back(&rank_);
+      if (running_.failed_) rank_.abort(running_.reason_);
     }
-    ~Member() {
-      const std::lock_guard lock(team_.mutex_);
-      std::erase(team_.ranks_, &rank_);
+    ~Registration() {
+      const std::lock_guard lock(running_.mutex_);
+      std::erase(running_.ranks_, &rank_);
     }
-    Member(const Member&) = delete;
-    Member& operator=(const Member&) = delete;
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
 
    private:
-    Team& team_;
+    RunningRanks& running_;
     Rank& rank_;
   };
 
-  void fail(int index, const std::string& why, Report& report) {
+  void fail(int index, const std::string& reason, Report& report) {
     const std::lock_guard lock(mutex_);
-    if (failed_) return; // a consequence
+    if (failed_) return; // a later failure is a consequence of the first
     failed_ = true;
-    why_ = text("rank {} failed: {}", index, why);
-    report.fail(text("rank {}: {}", index, why), index);
-    for (Rank* const rank : ranks_) rank->abort(why_);
-    store_.end_waits(why_);
+    reason_ = text("rank {} failed: {}", index, reason);
+    report.fail(text("rank {}: {}", index, reason), index);
+    for (Rank* const rank : ranks_) rank->abort(reason_);
+    store_.end_waits(reason_);
   }
   LocalStore& store() { return store_; }
 
@@ -55,21 +55,22 @@ class Team {
   std::mutex mutex_; // guards the members below
   std::vector<Rank*> ranks_;
   bool failed_ = false;
-  std::string why_;
+  std::string reason_;
 };
 
-void run_thread(const RankSetup& setup, const Layout& layout, int index, Report& report, Team& team,
+void run_thread(const RankSetup& setup, const Layout& layout, int index, Report& report, RunningRanks& running,
                 const std::function<void(Rank&)>& body) {
   const RankActivity::Binding bound(report.activity(index));
-  std::optional<Rank> rank; // destroyed after its failure is reported: others see that first
-  std::optional<Team::Member> member;
+  // Destroyed after its failure is reported, so that the other ranks see the failure before the rank leaves.
+  std::optional<Rank> rank;
+  std::optional<RunningRanks::Registration> registration;
   try {
-    if (setup.began) setup.began(index);
-    rank.emplace(index, layout, team.store(), setup, report);
-    member.emplace(team, *rank);
+    if (setup.on_rank_start) setup.on_rank_start(index);
+    rank.emplace(index, layout, running.store(), setup, report);
+    registration.emplace(running, *rank);
     body(*rank);
   } catch (...) {
-    team.fail(index, caught_error().what(), report);
+    running.fail(index, caught_error().what(), report);
   }
 }
 
@@ -77,14 +78,14 @@ void run_thread(const RankSetup& setup, const Layout& layout, int index, Report&
 
 void run_rank_threads(const RankSetup& setup, const Layout& layout, Report& report,
                       const std::function<void(Rank&)>& body) {
-  Team team;
+  RunningRanks running;
   {
     std::vector<std::jthread> threads;
     threads.reserve(static_cast<std::size_t>(layout.world_size()));
     for (int index = 0; index < layout.world_size(); ++index)
-      threads.emplace_back([&, index] { run_thread(setup, layout, index, report, team, body); });
+      threads.emplace_back([&, index] { run_thread(setup, layout, index, report, running, body); });
   }
-  if (setup.ended) setup.ended(report);
+  if (setup.on_all_ended) setup.on_all_ended(report);
 }
 
 } // namespace triax::conformance

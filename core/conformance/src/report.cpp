@@ -31,7 +31,7 @@ bool Report::has_failed() const {
 }
 
 std::string missing_part(const std::string& error, std::initializer_list<std::string_view> parts) {
-  if (error.empty()) return "must fail, and did not";
+  if (error.empty()) return "must fail, but did not";
   for (const std::string_view part : parts)
     if (error.find(part) == std::string::npos) return text("must fail with \"{}\"; the error is \"{}\"", part, error);
   return {};

@@ -27,7 +27,7 @@ Refusals check_driver() {
   cudaRuntimeGetVersion(&runtime);
   if (driver / 1000 < runtime / 1000)
     return make_refusal(ErrorCode::kNoDevice, {},
-                        "the CUDA driver of this machine is too old: it is for CUDA {}, and this build needs {}",
+                        "the CUDA driver of this machine is too old: it is for CUDA {}, but this build needs {}",
                         version_text(driver), version_text(runtime))
         .with_hint("{}", hint_for(cudaErrorInsufficientDriver));
   return {};
@@ -41,7 +41,7 @@ Refusals check_gpu(int gpu, double bytes) {
   Refusals out;
   if (properties.major < kMinMajor)
     out.add(make_refusal(ErrorCode::kNoDevice, {},
-                         "GPU {} of this machine ({}) has compute capability {}.{}, and {}.0 is needed", gpu,
+                         "GPU {} of this machine ({}) has compute capability {}.{}, but {}.0 is needed", gpu,
                          properties.name, properties.major, properties.minor, kMinMajor)
                 .with_hint("use a GPU of the Ampere generation or later, or a kernel set that computes on the host"));
   const auto there = static_cast<double>(properties.totalGlobalMem);

@@ -20,10 +20,10 @@ namespace triax::cuda {
 
 namespace {
 
-CudaStream& own(Stream& stream) {
-  auto* of_cuda = dynamic_cast<CudaStream*>(&stream);
-  TRIAX_REQUIRE(of_cuda, "stream \"{}\" is not one of a CUDA device", stream.name());
-  return *of_cuda;
+CudaStream& as_cuda_stream(Stream& stream) {
+  auto* cuda_stream = dynamic_cast<CudaStream*>(&stream);
+  TRIAX_REQUIRE(cuda_stream, "stream \"{}\" does not belong to a CUDA device", stream.name());
+  return *cuda_stream;
 }
 
 /// For pageable memory (not allocated by CUDA), cudaMemcpyAsync may block until earlier work of the stream is done.
@@ -36,18 +36,18 @@ bool pageable(const void* data) {
 class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
-      : gpu_(made_current(gpu)), flags_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
+      : gpu_(make_current(gpu)), flags_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
 
   DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
 
   std::string description() const override {
     cudaDeviceProp properties{};
     TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
-    return text("{} (GPU {} of this machine), compute capability {}.{}, {}; streams wait for the host{}",
-                properties.name, gpu_, properties.major, properties.minor,
-                scaled_text(static_cast<double>(properties.totalGlobalMem), "B"),
-                flags_.usable() ? text(" by stream memory operations (up to {} streams)", flags_.max_streams())
-                                : ": the host delays launches");
+    return text("{} (GPU {} of this machine), compute capability {}.{}, {}; {}", properties.name, gpu_,
+                properties.major, properties.minor, scaled_text(static_cast<double>(properties.totalGlobalMem), "B"),
+                flags_.usable() ? text("streams wait for host work by stream memory operations (up to {} streams)",
+                                       flags_.max_streams())
+                                : "the host launches work only when earlier host work is done");
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {
@@ -59,7 +59,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
       case MemoryKind::host:
         return std::make_unique<PlainMemory>(bytes);
     }
-    throw Error("unknown kind of memory");
+    throw Error(text("unknown memory kind {}", static_cast<int>(kind)));
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {
@@ -68,30 +68,31 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
     device::check_movement("copy", to, from, true);
-    if (to.elements() > 0) copy_checked(to, from, own(stream).native_for_enqueue());
+    if (to.elements() > 0) copy_checked(to, from, as_cuda_stream(stream).native_for_enqueue());
   }
 
   void upload(const TensorView& to, const TensorView& host_from, Stream& stream) override {
     device::check_movement("upload", to, host_from, true);
-    cross(to, host_from, host_from.data(), cudaMemcpyHostToDevice, own(stream));
+    copy_host_device(to, host_from, host_from.data(), cudaMemcpyHostToDevice, as_cuda_stream(stream));
   }
 
   void download(const TensorView& host_to, const TensorView& from, Stream& stream) override {
     device::check_movement("download", host_to, from, true);
-    cross(host_to, from, host_to.data(), cudaMemcpyDeviceToHost, own(stream));
+    copy_host_device(host_to, from, host_to.data(), cudaMemcpyDeviceToHost, as_cuda_stream(stream));
   }
 
   void fill(const TensorView& to, double value, Stream& stream) override {
     if (to.elements() == 0) return;
     std::uint64_t element = 0;
-    device::fill_elements({&element, to.dtype(), {1}}, value); // the host rounds it, as the host device does
+    // Rounds the value on the host, so that it equals the result of the host device.
+    device::fill_elements({&element, to.dtype(), {1}}, value);
     const auto first = static_cast<unsigned char>(element & 0xFF);
     unsigned char bytes[sizeof element];
     std::memcpy(bytes, &element, sizeof bytes);
-    const bool alike =
+    const bool bytes_equal =
         std::all_of(bytes, bytes + bytes_of(to.dtype()), [first](unsigned char byte) { return byte == first; });
-    const cudaStream_t native = own(stream).native_for_enqueue();
-    if (alike && to.contiguous()) {
+    const cudaStream_t native = as_cuda_stream(stream).native_for_enqueue();
+    if (bytes_equal && to.contiguous()) {
       TRIAX_CUDA(cudaMemsetAsync(to.data(), first, to.bytes(), native));
     } else {
       launch_fill(to, element, native);
@@ -101,24 +102,24 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   void convert(const TensorView& to, const TensorView& from, Stream& stream) override {
     device::check_movement("convert", to, from, false);
     if (to.elements() == 0) return;
-    const cudaStream_t native = own(stream).native_for_enqueue();
+    const cudaStream_t native = as_cuda_stream(stream).native_for_enqueue();
     to.dtype() == from.dtype() ? copy_checked(to, from, native) : launch_convert(to, from, native);
   }
 
   void add(const TensorView& to, const TensorView& from, Stream& stream) override {
     device::check_add(to, from);
-    if (to.elements() > 0) launch_add(to, from, own(stream).native_for_enqueue());
+    if (to.elements() > 0) launch_add(to, from, as_cuda_stream(stream).native_for_enqueue());
   }
 
   void begin_recording(Stream& stream) override {
     TRIAX_REQUIRE(!recorded_, "a recording has begun already, on stream \"{}\"", recorded_->name());
     try {
-      for (Stream* each : streams()) own(*each).start_recording();
-    } catch (...) { // of a later stream, when earlier ones record already
+      for (Stream* each : streams()) as_cuda_stream(*each).start_recording();
+    } catch (...) { // a stream failed to start; stop those that already record
       stop_recording();
       throw;
     }
-    recorded_ = &own(stream);
+    recorded_ = &as_cuda_stream(stream);
     // Relaxed mode: during capture, this thread still queries events of earlier steps, and other threads call CUDA.
     const cudaError_t begun = cudaStreamBeginCapture(recorded_->native_for_enqueue(), cudaStreamCaptureModeRelaxed);
     if (begun != cudaSuccess) stop_recording();
@@ -133,7 +134,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     return std::make_unique<CudaRecording>(captured);
   }
 
-  void set_may_load_modules(bool may_be) noexcept override { flags_.rest(may_be); }
+  void set_may_load_modules(bool may_load) noexcept override { flags_.set_paused(may_load); }
   void* extension(std::string_view id) noexcept override {
     if (id == Recorder::kExtension) return static_cast<Recorder*>(this);
     return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
@@ -141,12 +142,13 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 
  private:
   void stop_recording() noexcept {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast): this device has made them; noexcept
+    // streams() holds only CudaStream; dynamic_cast could throw in this noexcept function.
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-static-cast-downcast)
     for (Stream* each : streams()) static_cast<CudaStream*>(each)->stop_recording();
     recorded_ = nullptr;
   }
 
-  static int made_current(int gpu) {
+  static int make_current(int gpu) {
     TRIAX_CUDA(cudaSetDevice(gpu));
     return gpu;
   }
@@ -161,21 +163,22 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   /// Copies between host and device.
-  static void cross(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind way,
-                    CudaStream& stream) {
+  static void copy_host_device(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind direction,
+                               CudaStream& stream) {
     if (to.elements() == 0) return;
-    if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can set the stream's flag
+    if (pageable(host))
+      stream.wait_for_host_work(); // the call may block, and only this thread can set the stream's flag
     const CopyPieces pieces(to, from);
     for (std::int64_t number = 0; number < pieces.count(); ++number) {
       const CopyPiece piece = pieces[number];
-      const cudaStream_t native = stream.native_for_enqueue(); // each piece is a call
+      const cudaStream_t native = stream.native_for_enqueue(); // ask again: each piece is a separate enqueue
       std::byte* piece_to = to.as<std::byte>() + piece.to;
       const std::byte* piece_from = from.as<const std::byte>() + piece.from;
       if (piece.rows == 1) {
-        TRIAX_CUDA(cudaMemcpyAsync(piece_to, piece_from, piece.width, way, native));
+        TRIAX_CUDA(cudaMemcpyAsync(piece_to, piece_from, piece.width, direction, native));
       } else {
         TRIAX_CUDA(cudaMemcpy2DAsync(piece_to, piece.to_pitch, piece_from, piece.from_pitch, piece.width, piece.rows,
-                                     way, native));
+                                     direction, native));
       }
     }
   }

@@ -51,7 +51,7 @@ void CudaStream::wait(const Event& event) {
 }
 
 void CudaStream::start_recording() {
-  pass_host_work();
+  wait_for_host_work();
   recording_ = true;
 }
 
@@ -108,7 +108,7 @@ void CudaStream::ready() {
 cudaStream_t CudaStream::native_for_enqueue() {
   if (queue_.empty()) calls_behind_wait_ = 0;
   if (!queue_.empty() && (!uses_flag() || ++calls_behind_wait_ > kMaxBehind)) {
-    pass_host_work();
+    wait_for_host_work();
   } else {
     wait_for_host_flag();
   }
@@ -116,7 +116,7 @@ cudaStream_t CudaStream::native_for_enqueue() {
   return native_;
 }
 
-void CudaStream::pass_host_work() {
+void CudaStream::wait_for_host_work() {
   queue_.finish_all();
 }
 
@@ -131,7 +131,7 @@ void CudaStream::on_end() noexcept {
 
 cudaStream_t launch_stream(Stream& stream) {
   auto* own = dynamic_cast<CudaStream*>(&stream);
-  TRIAX_REQUIRE(own, "stream \"{}\" is not one of a CUDA device", stream.name());
+  TRIAX_REQUIRE(own, "stream \"{}\" does not belong to a CUDA device", stream.name());
   return own->native_for_enqueue();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream of the CUDA device: a native stream, and a host-side queue.
 //
-// Threads: the rank's main thread; current() any. Blocking: ready() and pass_host_work(); native_for_enqueue() if it
-// calls pass_host_work().
+// Threads: the rank's main thread; current() any. Blocking: ready() and wait_for_host_work(); native_for_enqueue() if
+// it calls wait_for_host_work().
 //
 // Device work and events of this device are enqueued directly on the native stream. An item of the host-side queue (a
 // wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
@@ -45,7 +45,7 @@ class CudaStream final : public Stream {
   void start_recording();
   void stop_recording() noexcept;
   /// Waits until no work of the stream waits for the host, so that a call that blocks on the native stream returns.
-  void pass_host_work();
+  void wait_for_host_work();
 
  private:
   void on_begin(const char* label) noexcept override;

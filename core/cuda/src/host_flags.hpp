@@ -40,14 +40,14 @@ class HostFlags {
   /// Checks whether streams can wait in this way. With `wanted` false, they are treated as if they could not.
   explicit HostFlags(bool wanted);
   bool usable() const noexcept { return wait_ != nullptr; }
-  /// While `now` is true, no stream may wait for the host (triax/lazy_load_guard.hpp).
-  void rest(bool now) noexcept { resting_ = now; }
+  /// While `paused` is true, no stream may wait for the host (triax/lazy_load_guard.hpp).
+  void set_paused(bool paused) noexcept { paused_ = paused; }
   /// The number of streams up to which they have a hardware queue each.
   int max_streams() const noexcept { return max_streams_; }
   void add_stream() noexcept { ++streams_; }
   void remove_stream() noexcept { --streams_; }
   /// Whether a stream may wait for its flag now.
-  bool may_wait() const noexcept { return !resting_ && streams_ <= max_streams_; }
+  bool may_wait() const noexcept { return !paused_ && streams_ <= max_streams_; }
   HostFlag allocate();
   /// Work that is enqueued later runs after the flag was set to `number` or a later number.
   void add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream);
@@ -61,7 +61,7 @@ class HostFlags {
   std::vector<std::unique_ptr<Memory>> pages_;
   std::size_t used_ = 0; // bytes used of the last page
   int max_streams_ = 0, streams_ = 0;
-  bool resting_ = false;
+  bool paused_ = false;
 };
 
 } // namespace triax::cuda

@@ -2,9 +2,9 @@
 // Errors, and answers to capability queries.
 //
 // Threads: values, any thread. Ownership: values own their text. Blocking: never.
-// An Error says what went wrong, where, and what to do next. The core and plugins may throw it anywhere. Each rank
-// catches it in one place, its main function, and logs it once.
-// Refusals answer whether something is supported, before any work starts: empty, or every reason why not, as data.
+// An Error says what went wrong, where, and what to do next. The core and plugins may throw it anywhere. The main
+// function of each rank catches it and logs it once. A Refusals object says, before any work starts, whether something
+// is supported: it is empty, or contains every reason why not. A reason has a code, keys, a message and a hint.
 #pragma once
 
 #include <cstddef>
@@ -76,12 +76,12 @@ struct ErrorCodeInfo {
 };
 /// All codes, in the order of their numbers.
 TRIAX_API std::span<const ErrorCodeInfo> error_codes();
-/// "not-divisible"
+/// The name of a code, such as "not-divisible".
 TRIAX_API std::string_view name_of(ErrorCode code);
 /// The code with this name, or kUnsupported.
 TRIAX_API ErrorCode error_code_of(std::string_view name);
 
-/// One reason why something cannot run, as data.
+/// One reason why something cannot run.
 ///
 /// `keys`: the configuration keys that the reader can change, in full ("model.heads"); the most important one first.
 /// The core adds the file and line of each. Without keys, the core names the plugin that refused. `message`: what is
@@ -92,7 +92,7 @@ struct Refusal {
   std::string message = {};
   std::string hint = {};
 
-  /// The same refusal with a hint: text(pattern, arguments...).
+  /// Sets the hint to text(pattern, arguments...) and returns this refusal.
   template <class... Args>
   Refusal&& with_hint(std::string_view pattern, const Args&... arguments) && {
     hint = text(pattern, arguments...);
@@ -110,7 +110,7 @@ Refusal make_refusal(ErrorCode code, std::vector<std::string> keys, std::string_
   return {code, static_cast<std::vector<std::string>&&>(keys), text(pattern, arguments...), {}};
 }
 
-/// All reasons why something cannot run. Empty: it is supported. Report every reason: none may hide another.
+/// All reasons why something cannot run. Empty: it is supported. Report every reason, not only the first.
 class Refusals {
  public:
   Refusals() = default;

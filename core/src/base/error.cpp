@@ -21,7 +21,7 @@ constexpr ErrorCodeInfo kCodes[] = {
      "Use a value in the range that the message names."},
     {ErrorCode::kWrongType, "wrong-type", "A value has another type than its key.",
      "Write the value as the message shows: an integer, a string in quotes, a list."},
-    {ErrorCode::kInvalidValue, "invalid-value", "A value has the right type, and is not one of the allowed values.",
+    {ErrorCode::kInvalidValue, "invalid-value", "A value has the right type, but is not one of the allowed values.",
      "Use one of the values that the message or the hint lists."},
     {ErrorCode::kMalformed, "malformed", "A file or a text cannot be parsed.",
      "Correct the text at the line and column of the message."},

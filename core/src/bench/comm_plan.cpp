@@ -19,10 +19,9 @@ void check_sizes(const CommPlan& plan, Refusals& out) {
     if (size % unit == 0) continue;
     const bool parts = unit > static_cast<std::int64_t>(bytes_of(plan.dtype));
     out.add(
-        make_refusal(ErrorCode::kNotDivisible, {"--sizes"},
-                     "--sizes {}: {} bytes are not divisible by {}, the bytes of {} {}{}", bytes_text(size), size, unit,
-                     parts ? plan.ranks : 1, name_of(plan.dtype),
-                     parts ? text(", one for each rank of {}", name_of(plan.operation)) : std::string())
+        make_refusal(ErrorCode::kNotDivisible, {"--sizes"}, "--sizes {}: {} is not divisible by {} bytes (one {}{})",
+                     bytes_text(size), size, unit, name_of(plan.dtype),
+                     parts ? text(" for each of {} ranks", plan.ranks) : std::string())
             .with_hint("use sizes that are multiples of {}: --sizes {}", unit, bytes_text((size / unit + 1) * unit)));
     return; // the others have the same cause
   }
@@ -38,7 +37,8 @@ Refusals check(const CommPlan& plan) {
                          name_of(plan.operation))
                 .with_hint("use --dtype f32, or --op all_gather, all_to_all, broadcast or exchange"));
   if (plan.operation == CommOperation::send && plan.ranks % 2 != 0)
-    out.add(make_refusal(ErrorCode::kNotDivisible, {"--ranks", "--op"}, "--ranks {}: send pairs the ranks, 0 with 1",
+    out.add(make_refusal(ErrorCode::kNotDivisible, {"--ranks", "--op"},
+                         "--op send needs an even number of ranks, got {}: it pairs rank 0 with rank 1, and so on",
                          plan.ranks)
                 .with_hint("use an even number of ranks"));
   out.add(check_sides(plan.sides, plan.rounds, plan.may_be_equal, "comm"));
@@ -52,7 +52,7 @@ Refusals check_memory(const CommPlan& plan, int ranks, std::int64_t free_bytes) 
                         static_cast<double>(plan.sides.size());
   if (free_bytes == 0 || needed <= static_cast<double>(free_bytes)) return {};
   return make_refusal(ErrorCode::kOutOfMemory, {"--sizes", "--ranks"},
-                      "--sizes {}: the buffers of {} rank{} need {}, and this machine has {} of free memory",
+                      "--sizes {}: the buffers of {} rank{} need {}, but this machine has {} of free memory",
                       bytes_text(plan.sizes.back()), ranks, ranks == 1 ? "" : "s", scaled_text(needed, "B"),
                       scaled_text(static_cast<double>(free_bytes), "B"))
       .with_hint("use smaller sizes or fewer ranks");

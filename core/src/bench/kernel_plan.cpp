@@ -42,7 +42,7 @@ double bytes_of_side(const KernelPlan& plan) {
 
 void refuse_bytes(double needed, const std::string& available, Refusals& out) {
   out.add(make_refusal(ErrorCode::kOutOfMemory, {"--hidden", "--sequence", "--micro", "--vocab"},
-                       "the buffers of the operations need {}, and {}", scaled_text(needed, "B"), available)
+                       "the buffers of the operations need {}, but {}", scaled_text(needed, "B"), available)
               .with_hint("use a smaller --hidden, --sequence, --micro, --vocab, --product or --copied-mib, or name "
                          "operations with --op"));
 }
@@ -64,7 +64,7 @@ nlohmann::json ask_set(const Side& side, const KernelPlan& plan) {
   });
   answer.add(plugin::guarded_call(choice.name, "device_available", [&] { return set->device_available({}); }));
   if (!set->computes())
-    answer.add(make_refusal(ErrorCode::kUnsupported, {}, "it models the time of operations, and does not compute them")
+    answer.add(make_refusal(ErrorCode::kUnsupported, {}, "it models the time of operations, but does not compute them")
                    .with_hint("name a kernel set that computes, kernels-cpu for example"));
   return {{"on_host", set->device_kind() == DeviceKind::host}, {"refusals", plugin::refusals_json(answer)}};
 }

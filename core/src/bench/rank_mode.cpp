@@ -55,13 +55,13 @@ bool choose_threads(const CommPlan& plan, bool started, Refusals& refusals) {
   }
   if (threads && processes)
     refusals.add(make_refusal(ErrorCode::kConflict, {"--vs"},
-                              "{} joins threads of one process, and {} requires one process per rank",
+                              "{} joins threads of one process, but {} requires one process per rank",
                               threads->choice.name, processes->choice.name)
                      .with_hint("compare {} with a communicator that joins processes, comm-ucx for example",
                                 processes->choice.name));
   if (threads && started)
     refusals.add(make_refusal(ErrorCode::kUnsupported, {threads->flag},
-                              "{} {} joins threads of one process, and a launcher has started the ranks as processes",
+                              "{} {} joins threads of one process, but a launcher has started the ranks as processes",
                               threads->flag, threads->choice.name)
                      .with_hint("run triax bench comm without mpirun, srun or torchrun"));
   return threads != nullptr;

@@ -2,7 +2,7 @@
 // A rank of a measurement as a process: started by this program (comm_processes.hpp), or by mpirun, srun or torchrun.
 //
 // Threads: the process's main thread, before it has others. Ownership: borrows what ProcessRequest refers to. Blocking:
-// until all ranks have ended. Errors: printed by one process, see `print`; Error if the job server cannot be made.
+// until all ranks have ended. Errors: printed by one process, see `print`; Error if the job server cannot be created.
 #pragma once
 
 #include <functional>

@@ -26,7 +26,7 @@ void refuse_other_tensor(const TensorReader& first, const TensorReader& other, c
     return tensor ? text("{}{}", triax::name_of(tensor->dtype), to_text(tensor->shape)) : std::string("missing");
   };
   if (describe(expected) != describe(found))
-    throw Error(text("parameter \"{}\" is {}, and {} in {}", parameter, describe(found), describe(expected),
+    throw Error(text("parameter \"{}\" is {}, but {} in {}", parameter, describe(found), describe(expected),
                      first.folder().string()),
                 other.folder().string(), "average checkpoints of one model and one train.precision");
 }

@@ -212,7 +212,7 @@ Manifest manifest_of(const Value& top) {
   const std::int64_t version = top.at("version").whole();
   if (version < 1) top.at("version").fail("is not a version");
   if (version > kManifestVersion)
-    throw Error(text("has version {} of the format, and this program reads up to {}", version, kManifestVersion),
+    throw Error(text("has version {} of the format, but this program reads up to {}", version, kManifestVersion),
                 top.from(), "use the version of Triax that wrote it, or a later one");
   Manifest out;
   out.training = training_of(top.at("training"));
@@ -294,7 +294,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   require_checkpoint(path.parent_path());
   const os::InputFile file(path, "name a folder step-N");
   if (file.bytes() > kMaxManifest)
-    throw Error(text("has {}, and at most {} are read", bytes_text(file.bytes()), bytes_text(kMaxManifest)),
+    throw Error(text("has {}, but at most {} are read", bytes_text(file.bytes()), bytes_text(kMaxManifest)),
                 path.string(), hint_of(path));
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));

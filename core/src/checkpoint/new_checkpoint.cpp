@@ -37,7 +37,7 @@ void refuse_new_folder(const fs::path& folder, const std::string& argument) {
   if (type != fs::file_type::not_found)
     throw Error("already exists", folder.string(), "remove it, or name another folder");
   if (folder.extension() == ".safetensors" || folder.extension() == ".toml")
-    throw Error(text("{} must be a folder, and this is the name of a file", argument), folder.string(),
+    throw Error(text("{} must be a folder, but this is the name of a file", argument), folder.string(),
                 "name a folder; triax checkpoint convert writes one file of weights");
   if (folder.has_parent_path() && !fs::exists(folder.parent_path(), unknown))
     throw Error("cannot be created: No such file or directory", folder.string(), missing_parent_hint(folder));

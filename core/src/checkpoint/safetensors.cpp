@@ -127,10 +127,10 @@ class Reader {
     std::ranges::sort(ranges, {}, [](const Range& range) { return std::pair(range.begin, range.bytes); });
     std::uint64_t at = 0;
     for (const Range& range : ranges) {
-      if (range.begin != at) fail(*range.name, text("its data begins at byte {}, and not at {}", range.begin, at));
+      if (range.begin != at) fail(*range.name, text("its data begins at byte {} instead of {}", range.begin, at));
       at += range.bytes;
     }
-    if (at != bytes) fail(text("has {} bytes of data, and its header names {}", bytes, at));
+    if (at != bytes) fail(text("has {} bytes of data, but its header names {}", bytes, at));
   }
 
  private:
@@ -173,7 +173,7 @@ SafetensorsHeader read_header(const os::InputFile& file, const std::filesystem::
   if (file.bytes() < sizeof length) reader.fail("is too short for a header");
   file.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kMaxHeader || length > file.bytes() - sizeof length)
-    reader.fail(text("its header would have {} bytes, and the file has {}", length, file.bytes()));
+    reader.fail(text("its header would have {} bytes, but the file has {}", length, file.bytes()));
   std::string bytes(length, '\0');
   file.read_at(sizeof length, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   SafetensorsHeader out{sizeof length + length, {}, {}};

@@ -82,7 +82,8 @@ class StrictBuilder final : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json value) {
-    if (open_.size() == static_cast<std::size_t>(kMaxJsonDepth)) return refuse("has too many lists in lists");
+    if (open_.size() == static_cast<std::size_t>(kMaxJsonDepth))
+      return refuse(text("is nested too deeply (more than {} levels)", kMaxJsonDepth));
     open_.push_back(add(std::move(value)));
     return true;
   }

@@ -116,7 +116,7 @@ const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& ten
   if (found == file.entries.end()) throw Error(text("has no tensor \"{}\"", piece.key), path, damaged_);
   if (found->second.dtype != tensor.dtype || !(found->second.shape == piece.size))
     throw Error(
-        text("tensor \"{}\" is {}{}, and the manifest says {}{}", piece.key, triax::name_of(found->second.dtype),
+        text("tensor \"{}\" is {}{}, but the manifest says {}{}", piece.key, triax::name_of(found->second.dtype),
              to_text(found->second.shape), triax::name_of(tensor.dtype), to_text(piece.size)),
         path, damaged_);
   return found->second;

@@ -194,7 +194,7 @@ Compared compare_sides(const SideRequest& a, const SideRequest& b, const Plan& p
   out.steps_wanted = steps_wanted(plan, std::max(of_a, of_b));
   out.steps_per_turn = std::min(out.steps_wanted, steps_available(plan, at_start));
   if (out.steps_per_turn < 1)
-    throw Error(text("the sides begin after step {}, and {} steps are left; {} are needed", at_start,
+    throw Error(text("the sides begin after step {}, but {} steps are left; {} are needed", at_start,
                      plan.max_steps - at_start, plan.min_steps()),
                 "comparison", "increase train.steps, or use fewer rounds");
   const std::int64_t turns = 4 * plan.rounds;

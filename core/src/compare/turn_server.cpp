@@ -34,7 +34,7 @@ std::vector<report::WaitingRank> TurnServer::waiting() const {
   std::ranges::sort(out, {}, &report::WaitingRank::rank);
   for (const report::WaitingRank& rank : out)
     if (rank.next_step != out.front().next_step)
-      throw Error(text("rank {} waits for step {}, and rank {} for step {}", rank.rank, rank.next_step,
+      throw Error(text("rank {} waits for step {}, but rank {} for step {}", rank.rank, rank.next_step,
                        out.front().rank, out.front().next_step),
                   "comparison");
   return out;

@@ -144,7 +144,7 @@ class Checks {
     if (nonfinite && *nonfinite == "rewind" && every && *every == 0)
       refuse(
           make_refusal(ErrorCode::kMissing, {"train.nonfinite", "checkpoint.every"},
-                       "train.nonfinite = \"rewind\" goes back to a checkpoint, and checkpoint.every = 0 writes none "
+                       "train.nonfinite = \"rewind\" goes back to a checkpoint, but checkpoint.every = 0 writes none "
                        "during the run")
               .with_hint("set checkpoint.every, or train.nonfinite = \"skip\""));
   }
@@ -283,7 +283,7 @@ class Checks {
   void encoding() {
     for (const std::string& key : values_.not_utf8()) {
       if (key == "log.metrics" && values_.at(key).file.empty()) continue; // derived from run.dir
-      refuse(make_refusal(ErrorCode::kMalformed, {key}, "{} is not valid UTF-8, and TOML cannot hold it", key)
+      refuse(make_refusal(ErrorCode::kMalformed, {key}, "{} is not valid UTF-8, which TOML cannot hold it", key)
                  .with_hint("use a name of valid UTF-8, in a folder with such a name"));
     }
   }

@@ -28,16 +28,17 @@ Refusals check_evaluation(const Values& values, Purpose purpose) {
   const auto* prompt = values.find<std::string>("eval.sample");
   if (every && *every == 0 && prompt && !prompt->empty())
     out.add(make_refusal(ErrorCode::kConflict, {"eval.sample", "eval.every"},
-                         "eval.sample continues a text at each evaluation, and eval.every = 0 makes none")
+                         "eval.sample has no effect with eval.every = 0: there are no evaluations")
                 .with_hint("set eval.every, or remove eval.sample"));
   if (!every || *every == 0) return out;
   if (batches && *batches == 0)
     out.add(make_refusal(ErrorCode::kMissing, {"eval.every", "eval.batches"},
-                         "eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
+                         "eval.batches is required with eval.every = {} (number of global batches per evaluation)",
+                         *every)
                 .with_hint("write eval.batches = 8, or eval.every = 0"));
   if (has_no_validation(values))
     out.add(make_refusal(ErrorCode::kMissing, {"eval.every", "data.validation"},
-                         "eval.every = {} needs data.validation: the token files to evaluate on", *every)
+                         "data.validation is required with eval.every = {} (token files to evaluate on)", *every)
                 .with_hint("name them, or write eval.every = 0"));
   return out;
 }

@@ -80,7 +80,7 @@ void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) 
   for (data::Corpora* corpora : {&run.data.training, &run.data.validation}) {
     const auto absent = std::ranges::find_if(corpora->paths, is_absent);
     if (absent == corpora->paths.end()) continue;
-    unchecked.push_back(text("data: {} names {}, and {}.bin and .idx do not exist", corpora->key, *absent, *absent));
+    unchecked.push_back(text("data: {} names {}, but {}.bin and .idx do not exist", corpora->key, *absent, *absent));
     *corpora = {{}, {}, corpora->key};
   }
 }

@@ -134,7 +134,7 @@ class TomlErrorLocator {
       line_ = lines_[i];
       error_.line = static_cast<int>(i) + 1;
       const bool wide = i == 0 && (line_.starts_with("\xFF\xFE") || line_.starts_with("\xFE\xFF"));
-      report(good, wide ? "the file is UTF-16, and TOML is UTF-8" : "invalid UTF-8", "save the file as UTF-8");
+      report(good, wide ? "the file is UTF-16, but TOML is UTF-8" : "invalid UTF-8", "save the file as UTF-8");
       return true;
     }
     return false;

@@ -14,7 +14,7 @@ namespace triax::control {
 inline constexpr double kAllWaitMargin_s = 2;
 
 inline std::string all_wait_text(double waiting_s) {
-  return text("all ranks wait, and none makes progress; this one has waited for {} s", std::round(waiting_s * 10) / 10);
+  return text("all ranks wait, but none makes progress; this one has waited for {} s", std::round(waiting_s * 10) / 10);
 }
 
 } // namespace triax::control

@@ -27,7 +27,7 @@ double seconds(Clock::duration time) {
 
 std::string RankRegistry::refusal(const Hello& hello) const {
   if (hello.world != static_cast<int>(ranks_.size()))
-    return text("this job has {} ranks, and rank {} was started as one of {}", ranks_.size(), hello.rank, hello.world);
+    return text("this job has {} ranks, but rank {} was started as one of {}", ranks_.size(), hello.rank, hello.world);
   if (!has(hello.rank))
     return text("rank {} does not exist: this job has ranks 0 to {}", hello.rank, ranks_.size() - 1);
   const RankStatus& there = of(hello.rank).status;

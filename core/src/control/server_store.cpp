@@ -32,7 +32,7 @@ void ServerStore::handle(int rank, Message request) {
   if (bytes_ > max_bytes_ && (request.kind == Kind::set || request.kind == Kind::add))
     return answer(
         rank, request.id, Kind::refused,
-        text("the job's store is full: its keys and values have {} bytes, and the maximum is {}", bytes_, max_bytes_));
+        text("the job's store is full: its keys and values have {} bytes, but the maximum is {}", bytes_, max_bytes_));
   const bool may_wait = request.kind == Kind::get || request.kind == Kind::barrier;
   if (may_wait && (waits.size() >= kMaxWaiting || waits.contains(request.id)))
     return answer(rank, request.id, Kind::refused, text("rank {} has too many pending requests", rank));

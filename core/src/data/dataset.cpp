@@ -28,7 +28,7 @@ std::string vocab_hint(const std::filesystem::path& prefix, std::int64_t token) 
   } catch (const Error&) { // token files of another program need no tokenizer
   }
   if (vocab <= token) return "use the vocab of the tokenizer that made this file";
-  return text("remove model.vocab: it is {} from {}", vocab, beside(prefix, ".json").filename().string());
+  return text("remove model.vocab: the default is {}, from {}", vocab, beside(prefix, ".json").filename().string());
 }
 
 } // namespace
@@ -38,14 +38,14 @@ Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std
   TRIAX_REQUIRE(sequence >= 1 && vocab >= 1 && vocab <= std::numeric_limits<std::int32_t>::max(),
                 "a dataset of sequence {} and vocab {}", sequence, vocab);
   if (file_.tokens() <= sequence) {
-    throw Error(
-        text("holds {} tokens; one sample of model.sequence = {} takes {}", file_.tokens(), sequence, sequence + 1),
-        prefix.string() + ".bin", "use more text, or a shorter sequence");
+    throw Error(text("holds {} tokens; one sample of model.sequence = {} takes {} ({} and one target)", file_.tokens(),
+                     sequence, sequence + 1, sequence),
+                prefix.string() + ".bin", "use more text, or a shorter sequence");
   }
   TokenScan read = file_.scan(vocab);
   if (const auto& bad = read.outside) {
-    throw Error(text("token {} has the id {}, but model.vocab = {} has the ids 0 to {}", bad->position, bad->id, vocab,
-                     vocab - 1),
+    throw Error(text("token {} has id {}, which is not in [0, {}] (model.vocab = {})", bad->position, bad->id,
+                     vocab - 1, vocab),
                 prefix.string() + ".bin", vocab_hint(prefix, bad->id));
   }
   checksum_ = std::move(read.checksum);
@@ -90,10 +90,11 @@ void Dataset::read(std::int64_t start, std::int64_t column, const TensorView& ou
   for (std::int64_t i = 0; i < sequence_; ++i) {
     const std::int32_t id = ids[i * out.stride(0)];
     if (id >= 0 && id < vocab_) continue;
-    throw Error(text("token {} has the id {}, but model.vocab = {} has the ids 0 to {}; the file was changed after the "
-                     "run had checked it",
-                     start + i, id, vocab_, vocab_ - 1),
-                prefix_.string() + ".bin", "do not replace the files of data.path while a run reads them");
+    throw Error(
+        text("token {} has id {}, which is not in [0, {}] (model.vocab = {}); the file was changed after the run had "
+             "checked it",
+             start + i, id, vocab_ - 1, vocab_),
+        prefix_.string() + ".bin", "do not replace the files of data.path while a run reads them");
   }
 }
 

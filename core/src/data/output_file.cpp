@@ -19,7 +19,7 @@ OutputFile::OutputFile(std::filesystem::path file, Lasting lasting)
     : file_(std::move(file)), buffer_(std::make_unique<char[]>(kBuffer)) {
   if (lasting == Lasting::anonymous) ::unlink(file_.c_str()); // left by a process that was killed before its own unlink
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("cannot be made");
+  if (descriptor_ < 0) fail("cannot be created");
   if (lasting == Lasting::anonymous) ::unlink(file_.c_str());
 }
 

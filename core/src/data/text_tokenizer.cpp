@@ -46,14 +46,14 @@ std::vector<std::int32_t> encode_prompt(const TextTokenizer& tokenizer, std::str
                 "write other characters, or an empty prompt for the token that separates documents");
   if (out.empty() && !tokenizer.ends.empty()) out.push_back(tokenizer.ends.front());
   if (out.empty())
-    throw Error("the prompt is empty, and the tokenizer has no token that separates documents", {},
+    throw Error("the prompt is empty, but the tokenizer has no token that separates documents", {},
                 "write at least one character");
   return out;
 }
 
 void check_prompt_length(const std::vector<std::int32_t>& prompt, std::int64_t positions) {
   if (static_cast<std::int64_t>(prompt.size()) > positions)
-    throw Error(text("the prompt has {} tokens, and the model has {} positions", prompt.size(), positions), {},
+    throw Error(text("the prompt has {} tokens, but the model has {} positions", prompt.size(), positions), {},
                 "use a shorter prompt");
 }
 

@@ -170,8 +170,8 @@ TokenIndex read_token_index(const std::filesystem::path& file, std::uint64_t ind
   reader.check_documents();
   const std::uint64_t expected = static_cast<std::uint64_t>(out.tokens) * bytes_of(out.type);
   if (bin_bytes != expected) {
-    throw Error(text("has {} bytes, but the sizes in {} add up to {}{} tokens of {} bytes: {}", bin_bytes,
-                     file.filename(), out.tokens > limit ? "at least " : "", out.tokens, bytes_of(out.type), expected),
+    throw Error(text("has {} bytes, but {} needs {} {} ({} tokens of {} bytes)", bin_bytes, file.filename(),
+                     out.tokens > limit ? "at least" : "exactly", expected, out.tokens, bytes_of(out.type)),
                 bin_file.string(), "the two files do not belong together, or one of them is truncated");
   }
   return out;

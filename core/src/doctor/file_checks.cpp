@@ -28,7 +28,7 @@ Check note_check(const plugin::Note& note) {
             Outcome::note,
             "the file has no ELF note with the versions that it was built for",
             {},
-            "TRIAX_PLUGIN writes one: a library that does not load can then be explained"};
+            "use TRIAX_PLUGIN, which writes the note: Triax can then explain why the library does not load"};
   Check out{"ELF note", Outcome::ok, note.text};
   if (note.triax != TRIAX_VERSION) {
     out.outcome = Outcome::note;

@@ -67,8 +67,8 @@ class PanelDrawing {
     }
     axis();
     const bool chunks = timeline_.stage_map.stages() > static_cast<int>(timeline_.rows.size());
-    svg_.letters(kLeft, y_ + 11, chunks ? "microbatch chunks in flight" : "microbatches in flight", {});
-    svg_.letters(kLeft + scale_.width + 6, y_ + 11, "peak", {.fill = kQuietInk});
+    svg_.text(kLeft, y_ + 11, chunks ? "microbatch chunks in flight" : "microbatches in flight", {});
+    svg_.text(kLeft + scale_.width + 6, y_ + 11, "peak", {.fill = kSecondaryTextColour});
     y_ += 18;
     for (std::size_t rank = 0; rank < timeline_.rows.size(); ++rank) {
       label(rank, y_ + scale_.strip);
@@ -83,11 +83,11 @@ class PanelDrawing {
   bool labelled(std::size_t rank) const { return rank % static_cast<std::size_t>(scale_.labelled) == 0; }
 
   void label(std::size_t rank, double base_line) {
-    if (labelled(rank)) svg_.letters(kLeft - 8, base_line, text("rank {}", rank), {.anchor = Anchor::end});
+    if (labelled(rank)) svg_.text(kLeft - 8, base_line, text("rank {}", rank), {.anchor = Anchor::end});
   }
 
   void passes(const std::vector<Span>& row, std::size_t rank) {
-    svg_.open(text(R"(stroke="{}" stroke-width="{}")", kPaper, svg_number(scale_.gap)));
+    svg_.open(text(R"(stroke="{}" stroke-width="{}")", kBackground, svg_number(scale_.gap)));
     for (const Span& span : row) {
       const double from = x(span.start), to = x(span.end);
       if (to <= from || schedule::is_transfer(span.kind)) continue;
@@ -100,7 +100,7 @@ class PanelDrawing {
       const double from = x(span.start), to = x(span.end);
       const std::string number = std::to_string(span.microbatch);
       if (span.microbatch < 0 || schedule::is_transfer(span.kind) || !scale_.fits(number, to - from)) continue;
-      svg_.letters(
+      svg_.text(
           (from + to) / 2, y_ + scale_.row / 2 + 0.36 * scale_.number, number,
           {.size = scale_.number, .anchor = Anchor::middle, .fill = wants_white(shade(span)) ? "#ffffff" : "#1b1f27"});
     }
@@ -113,8 +113,9 @@ class PanelDrawing {
 
   void axis() {
     const double length = scale_.width / scale_.pixels(1);
-    svg_.letters(kLeft - 8, y_ + 17, name_of(timeline_.unit), {.size = 10, .anchor = Anchor::end, .fill = kQuietInk});
-    svg_.open(text(R"(stroke="{}" stroke-width="1" fill="none")", kQuietInk));
+    svg_.text(kLeft - 8, y_ + 17, name_of(timeline_.unit),
+              {.size = 10, .anchor = Anchor::end, .fill = kSecondaryTextColour});
+    svg_.open(text(R"(stroke="{}" stroke-width="1" fill="none")", kSecondaryTextColour));
     svg_.line(kLeft, y_ + 2, kLeft + scale_.width, y_ + 2);
     const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(scale_.tick) - 1e-9)));
     const int ticks = static_cast<int>(std::floor(length / scale_.tick + 1e-9));
@@ -124,8 +125,8 @@ class PanelDrawing {
     }
     svg_.close();
     for (int tick = 0; tick <= ticks; ++tick)
-      svg_.letters(kLeft + scale_.pixels(tick * scale_.tick), y_ + 17, rounded(tick * scale_.tick, decimals),
-                   {.size = 10, .anchor = Anchor::middle, .fill = kQuietInk});
+      svg_.text(kLeft + scale_.pixels(tick * scale_.tick), y_ + 17, rounded(tick * scale_.tick, decimals),
+                {.size = 10, .anchor = Anchor::middle, .fill = kSecondaryTextColour});
     y_ += 30;
   }
 
@@ -135,10 +136,11 @@ class PanelDrawing {
     const double base = y_ + scale_.strip;
     svg_.box({kLeft, base - 0.5, scale_.width, 1}, kForWeight);
     const bool split = std::ranges::any_of(flying, [](const InFlight& now) { return now.weight > 0; });
-    if (split) svg_.area(steps(flying, base, &InFlight::all), kForWeight);
-    svg_.area(steps(flying, base, [](const InFlight& now) { return now.whole; }), kInFlight);
+    if (split) svg_.path(steps(flying, base, &InFlight::all), kForWeight);
+    svg_.path(steps(flying, base, [](const InFlight& now) { return now.whole; }), kInFlight);
     if (labelled(rank))
-      svg_.letters(kLeft + scale_.width + 6, base, std::to_string(schedule::peak_of(flying)), {.fill = kQuietInk});
+      svg_.text(kLeft + scale_.width + 6, base, std::to_string(schedule::peak_of(flying)),
+                {.fill = kSecondaryTextColour});
   }
 
   template <class Count>
@@ -205,7 +207,7 @@ class Legend {
     if (x_ > kLeft && x_ + width > right_) x_ = kLeft, y_ += 1.5 * kSample;
     for (std::size_t at = 0; at < shades.size(); ++at)
       svg_.box({x_ + sample * static_cast<double>(at), y_, sample, kSample}, shades[at]);
-    svg_.letters(x_ + samples + (shades.empty() ? 0 : 5), y_ + 10, name, {});
+    svg_.text(x_ + samples + (shades.empty() ? 0 : 5), y_ + 10, name, {});
     x_ += width + 14;
   }
 
@@ -245,11 +247,11 @@ std::string schedule_svg(const Picture& picture) {
   const Scale scale(picture);
   Svg svg;
   double y = kMargin + 12;
-  svg.letters(kLeft, y, picture.title, {.size = 15, .bold = true});
-  if (!picture.note.empty()) svg.letters(kLeft, y += 18, picture.note, {.size = 11, .fill = kQuietInk});
+  svg.text(kLeft, y, picture.title, {.size = 15, .bold = true});
+  if (!picture.note.empty()) svg.text(kLeft, y += 18, picture.note, {.size = 11, .fill = kSecondaryTextColour});
   y += 14;
   for (const Panel& panel : picture.panels) {
-    if (!panel.heading.empty()) svg.letters(kLeft, y += 12, panel.heading, {.size = 12, .bold = true}), y += 8;
+    if (!panel.heading.empty()) svg.text(kLeft, y += 12, panel.heading, {.size = 12, .bold = true}), y += 8;
     y = PanelDrawing(panel.timeline, scale, svg, y).draw() + 12;
   }
   const double words = std::max(estimated_width(picture.title) * 15 / 11, estimated_width(picture.note));

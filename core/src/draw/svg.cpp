@@ -21,37 +21,37 @@ std::string svg_number(double value) {
 }
 
 void Svg::box(const Box& box, Shade fill, std::string_view tooltip) {
-  out_ += text(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="{}")", svg_number(box.x), svg_number(box.y),
-               svg_number(box.width), svg_number(box.height), hex(fill));
-  out_ += tooltip.empty() ? "/>\n" : text("><title>{}</title></rect>\n", xml_escaped(tooltip));
+  out_ += triax::text(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="{}")", svg_number(box.x), svg_number(box.y),
+                      svg_number(box.width), svg_number(box.height), hex(fill));
+  out_ += tooltip.empty() ? "/>\n" : triax::text("><title>{}</title></rect>\n", xml_escaped(tooltip));
 }
 
-void Svg::letters(double x, double y, std::string_view text, const Letters& letters) {
+void Svg::text(double x, double y, std::string_view words, const TextStyle& style) {
   out_ += triax::text(R"(<text x="{}" y="{}" font-size="{}" fill="{}")", svg_number(x), svg_number(y),
-                      svg_number(letters.size), letters.fill);
-  if (letters.anchor != Anchor::start)
-    out_ += letters.anchor == Anchor::end ? R"( text-anchor="end")" : R"( text-anchor="middle")";
-  if (letters.bold) out_ += R"( font-weight="bold")";
-  out_ += '>' + xml_escaped(text) + "</text>\n";
+                      svg_number(style.size), style.fill);
+  if (style.anchor != Anchor::start)
+    out_ += style.anchor == Anchor::end ? R"( text-anchor="end")" : R"( text-anchor="middle")";
+  if (style.bold) out_ += R"( font-weight="bold")";
+  out_ += '>' + xml_escaped(words) + "</text>\n";
 }
 
 void Svg::line(double x, double y, double to_x, double to_y) {
-  out_ += text("<path d=\"M{} {}L{} {}\"/>\n", svg_number(x), svg_number(y), svg_number(to_x), svg_number(to_y));
+  out_ += triax::text("<path d=\"M{} {}L{} {}\"/>\n", svg_number(x), svg_number(y), svg_number(to_x), svg_number(to_y));
 }
 
-void Svg::area(std::string_view d, Shade fill) {
-  out_ += text("<path d=\"{}\" fill=\"{}\"/>\n", d, hex(fill));
+void Svg::path(std::string_view d, Shade fill) {
+  out_ += triax::text("<path d=\"{}\" fill=\"{}\"/>\n", d, hex(fill));
 }
 
 void Svg::open(std::string_view attributes) {
-  out_ += text("<g {}>\n", attributes);
+  out_ += triax::text("<g {}>\n", attributes);
 }
 
 std::string svg_page(double width, double height, std::string_view title, const Svg& content) {
   return text(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}" viewBox="0 0 {} {}")",
               svg_number(width), svg_number(height), svg_number(width), svg_number(height)) +
          text(" role=\"img\" font-family=\"sans-serif\">\n<title>{}</title>\n", xml_escaped(title)) +
-         text("<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n", kPaper) + content.elements() + "</svg>\n";
+         text("<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n", kBackground) + content.elements() + "</svg>\n";
 }
 
 } // namespace triax::draw

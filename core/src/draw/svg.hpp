@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SVG elements as text: numbers with two decimals, escaped strings, no references to other files.
+// SVG elements as text: numbers with at most two decimals, escaped strings, no references to other files.
 //
-// Threads: one per object. Errors: Error for a number that is not finite.
+// Threads: one thread at a time per object. Errors: Error for a number that is not finite.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace triax::draw {
 /// At most two decimals; the same bytes on every machine.
 std::string svg_number(double value);
 
-/// Colours of text, of text that stands back, and of the paper.
-inline constexpr const char *kInk = "#333740", *kQuietInk = "#6b7280", *kPaper = "#ffffff";
+/// Colours of text, of secondary text and of the background.
+inline constexpr const char *kTextColour = "#333740", *kSecondaryTextColour = "#6b7280", *kBackground = "#ffffff";
 
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
@@ -24,20 +24,20 @@ struct Box {
 class Svg {
  public:
   enum class Anchor { start, middle, end };
-  struct Letters {
+  struct TextStyle {
     double size = 11;
     Anchor anchor = Anchor::start;
     bool bold = false;
-    std::string fill = kInk;
+    std::string fill = kTextColour;
   };
 
   /// `tooltip` may be empty.
   void box(const Box& box, Shade fill, std::string_view tooltip = {});
-  /// `y`: of the base line.
-  void letters(double x, double y, std::string_view text, const Letters& letters);
+  /// `y`: position of the baseline.
+  void text(double x, double y, std::string_view words, const TextStyle& style);
   void line(double x, double y, double to_x, double to_y);
   /// `d`: an SVG path.
-  void area(std::string_view d, Shade fill);
+  void path(std::string_view d, Shade fill);
   /// Opens a group: elements until close() have these attributes unless they have their own.
   void open(std::string_view attributes);
   void close() { out_ += "</g>\n"; }

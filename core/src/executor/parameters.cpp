@@ -39,7 +39,7 @@ void check_distinct(const ParamSpec& spec) {
 
 void check_cut(const ParamSpec& spec, const Cut& cut, const Layout& layout) {
   TRIAX_REQUIRE(cut.dim >= 0 && cut.dim < spec.global.rank() && spec.local.rank() == spec.global.rank(),
-                "{} is {}, stored as {}, and is cut along dimension {}", spec.name, spec.global, spec.local, cut.dim);
+                "{} is {}, stored as {}, but is cut along dimension {}", spec.name, spec.global, spec.local, cut.dim);
   const std::int64_t whole = spec.global[cut.dim], rows = cut.end - cut.begin;
   const bool is_within = rows == 0 || (rows > 0 && cut.begin >= 0 && cut.end <= whole);
   TRIAX_REQUIRE(is_within && rows <= spec.local[cut.dim], "{} is {}, stored as {}: the cut [{}, {}) does not fit",
@@ -143,7 +143,7 @@ Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamS
   TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied and have different cuts", shared.name,
                 spec.name, numbered.number);
   TRIAX_REQUIRE(shared.spec->partial == spec.partial,
-                "{} and {} of layer {} are tied, and only one of their gradients is "
+                "{} and {} of layer {} are tied, but only one of their gradients is "
                 "partial",
                 shared.name, spec.name, numbered.number);
   return {.family = family, .accumulator = shared.ranks.size()};

@@ -11,7 +11,7 @@ std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<
   const ModelInfo info = model.info();
   const int blocks = info.blocks;
   TRIAX_REQUIRE(info.first_block >= 0 && blocks >= 0 && info.first_block + blocks <= model.count(),
-                "the model has {} layers, and says that {} blocks begin at layer {}", model.count(), blocks,
+                "the model has {} layers, but says that {} blocks begin at layer {}", model.count(), blocks,
                 info.first_block);
   std::vector<StageLayers> out;
   int next = 0;

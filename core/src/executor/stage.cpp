@@ -135,7 +135,7 @@ void Stage::gather_parts(std::size_t at, const ProgramAction& action, const Laye
   for (const Location& home : layers_[at].in) {
     if (home.where != Location::Where::part) continue;
     Communicator* const tensor = call.groups.find(kTensorAxis);
-    TRIAX_REQUIRE(tensor, "{} gathers its input, and has no tensor group", layers_[at].layer->name());
+    TRIAX_REQUIRE(tensor, "{} gathers its input, but has no tensor group", layers_[at].layer->name());
     const TensorView& kept = home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
     tensor->wait(tensor->all_gather(kept, home.repeated.flat(), call.stream, call.action), call.stream);
   }

@@ -123,9 +123,9 @@ std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
     TRIAX_REQUIRE(input != inputs.end(), "{} makes \"{}\", which {} does not take", producer.name(), output.name,
                   consumer.name());
     TRIAX_REQUIRE(input->shape == output.shape && input->dtype == output.dtype,
-                  "{} makes \"{}\" as {}{}, and {} takes it as {}{}", producer.name(), output.name,
+                  "{} makes \"{}\" as {}{}, but {} takes it as {}{}", producer.name(), output.name,
                   name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
-    TRIAX_REQUIRE(input->row_dim == output.row_dim, "\"{}\" has its rows in dimension {} for {}, and in {} for {}",
+    TRIAX_REQUIRE(input->row_dim == output.row_dim, "\"{}\" has its rows in dimension {} for {}, but in {} for {}",
                   output.name, output.row_dim, producer.name(), input->row_dim, consumer.name());
     TRIAX_REQUIRE(input->sharded == output.sharded, "of \"{}\", one of {} and {} has parts (TensorSpec::sharded)",
                   output.name, producer.name(), consumer.name());

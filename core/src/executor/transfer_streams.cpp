@@ -64,7 +64,7 @@ TensorView TransferStreams::part(const TensorView& view) const {
 }
 
 void TransferStreams::gather(ActionId id, Views views, Stream& compute) {
-  TRIAX_REQUIRE(scattered_over_, "action {} gathers, and boundaries are not scattered over a tensor group", id);
+  TRIAX_REQUIRE(scattered_over_, "action {} gathers, but boundaries are not scattered over a tensor group", id);
   for (const TensorView& view : views)
     scattered_over_->wait(scattered_over_->all_gather(part(view), view, compute, id), compute);
   if (device_.kind() == DeviceKind::host) compute.ready(); // this wait is communication, not waiting for another stage

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refusals with one cause for many tensors: the first of them says how many are like it.
+// Refusals with one cause for many tensors. Only the first is kept, with the number of the others.
 //
 // Threads: one. Errors: none.
 #pragma once
@@ -14,7 +14,7 @@ namespace triax::hf {
 
 class GroupedRefusals {
  public:
-  /// Those with the same hint have the same cause.
+  /// Refusals with the same hint have the same cause.
   void add(Refusal refusal) {
     for (Group& group : groups_) {
       if (group.first.hint != refusal.hint) continue;
@@ -27,7 +27,7 @@ class GroupedRefusals {
   Refusals take() {
     Refusals out;
     for (Group& group : groups_) {
-      if (group.others > 0) group.first.message += text("; the same holds for {} more", group.others);
+      if (group.others > 0) group.first.message += text(" (and {} more)", group.others);
       out.add(std::move(group.first));
     }
     groups_.clear();

@@ -13,7 +13,7 @@ namespace triax::hf {
 Json read_json_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const os::InputFile file(path, kNameModelFolder);
   if (file.bytes() > max_bytes)
-    throw Error(text("has {}, and at most {} are read", bytes_text(file.bytes()), bytes_text(max_bytes)), path.string(),
+    throw Error(text("has {}, but at most {} are read", bytes_text(file.bytes()), bytes_text(max_bytes)), path.string(),
                 kDamagedFile);
   std::string bytes(file.bytes(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));

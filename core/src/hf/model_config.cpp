@@ -79,7 +79,7 @@ class ConfigReading {
   void refuse_objects() {
     for (const HfKey& key : architecture_.keys)
       if (is_object(key))
-        refuse(text("{} is an object, and {} has one value there", key.key, architecture_.name), kOtherModel);
+        refuse(text("{} is an object, but {} has one value there", key.key, architecture_.name), kOtherModel);
   }
 
   void refuse_other_elements() {
@@ -103,7 +103,7 @@ class ConfigReading {
       if (std::ranges::any_of(reader_.ignored, [&key = key](const std::string& name) { return is_named(key, name); }))
         continue;
       const bool is_quantized = outer_key(key) == kQuantizationKey;
-      refuse(text("{} = {} is not known for {}", shown_key(key), shown_json(json), architecture_.name),
+      refuse(text("{} = {} is an unknown key of {}", shown_key(key), shown_json(json), architecture_.name),
              is_quantized ? kQuantized
                           : text("if it does not change what the model computes: --ignore {}", shown_key(key)));
     }
@@ -193,7 +193,7 @@ class ConfigReading {
     if (is_new || is_same_json(other->second.json, json)) return;
     refuse(text("{} = {} and {} = {} differ: {} has one value for both, model.{}", other->second.key,
                 shown_json(other->second.json), key.key, shown_json(json), reader_.plugin, key.option),
-           "change the file so that they are equal, if you can do without the difference");
+           "set both to one value if the difference does not matter to you");
   }
 
   void refuse_value(const std::string& key, const std::string& json, const std::vector<HfValue>& values) {

@@ -218,7 +218,7 @@ void ModelExport::match_weights() {
     const auto found = left.find(parameter.name);
     if (found == left.end() || !(found->second->shape == parameter.shape))
       throw Error(
-          text("parameter \"{}\" is {}, and {} of this version has {}", parameter.name,
+          text("parameter \"{}\" is {}, but {} of this version has {}", parameter.name,
                found == left.end() ? "missing" : to_text(found->second->shape), plugin_.name, to_text(parameter.shape)),
           manifest, "use the version of the model plugin that trained it");
     weights_.push_back(found->second);
@@ -255,7 +255,7 @@ void ModelExport::plan_shards() {
     }
   shards_ = shard + 1;
   if (shards_ > kMaxShards)
-    throw Error(text("--max-shard-size {} makes {} files, and at most {} are read", bytes_text(request_.shard_bytes),
+    throw Error(text("--max-shard-size {} makes {} files, but at most {} are read", bytes_text(request_.shard_bytes),
                      shards_, kMaxShards),
                 {}, "use a larger --max-shard-size");
 }

@@ -80,7 +80,7 @@ void ModelImport::read_config() {
   plugin_ = std::move(choice.plugin);
   architecture_ = &plugin_.architectures[choice.index];
   if (!config.model_type.empty() && config.model_type != architecture_->model_type)
-    refusals_.add(make_refusal(ErrorCode::kConflict, {}, "{}: model_type is \"{}\", and that of {} is \"{}\"",
+    refusals_.add(make_refusal(ErrorCode::kConflict, {}, "{}: model_type is \"{}\", but that of {} is \"{}\"",
                                config.file, shortened(printable(config.model_type)), architecture_->name,
                                architecture_->model_type)
                       .with_hint("{}", kOtherModel));

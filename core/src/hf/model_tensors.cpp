@@ -51,7 +51,7 @@ bool has_pickle_ending(const std::string& name) {
   for (const std::string& name : names)
     if (std::ranges::any_of(kOthers, [&](std::string_view ending) { return name.ends_with(ending); }))
       throw Error(
-          text("has no {}, and {} is of a format that Triax does not read", kSingleFile, shortened(printable(name))),
+          text("has no {}, but {} is of a format that Triax does not read", kSingleFile, shortened(printable(name))),
           folder.string(), "convert it with transformers' save_pretrained()");
   throw Error(text("has neither {} nor {}", kSingleFile, kIndexFile), folder.string(), kNameModelFolder);
 }
@@ -84,7 +84,7 @@ void check_shard(const std::string& tensor, const fs::path& shard, const std::ma
   const auto named = index.find(tensor);
   if (named != index.end() && named->second == shard.filename()) return;
   throw Error(
-      text("tensor \"{}\" is in this shard, and the index {}", shortened(printable(tensor)),
+      text("tensor \"{}\" is in this shard, but the index {}", shortened(printable(tensor)),
            named == index.end() ? "does not name it" : text("names {} for it", shortened(printable(named->second)))),
       shard.string(), kDownloadAgain);
 }

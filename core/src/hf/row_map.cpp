@@ -37,7 +37,7 @@ RowMap::RowMap(const HfParameter& row, std::int64_t rows) : groups_(row.groups) 
     begin += part;
     group_rows_ += part / groups_;
   }
-  if (begin != rows) refuse_row(row, text("has parts of {} rows in all, and the parameter has {}", begin, rows));
+  if (begin != rows) refuse_row(row, text("has parts of {} rows in all, but the parameter has {}", begin, rows));
 }
 
 RowRun RowMap::from_parameter(std::int64_t parameter_row) const {

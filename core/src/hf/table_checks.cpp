@@ -45,7 +45,7 @@ class ArchitectureCheck {
       if (!is_json(value)) refuse(text("{} has a value that is not JSON", key));
     }
     for (const std::string& name : names_)
-      if (objects_.contains(name)) refuse(text("{} is a key, and an object with keys", name));
+      if (objects_.contains(name)) refuse(text("{} is both a key and an object with keys", name));
     check_ignored_keys();
     check_implied_options();
     for (const auto& [option, row] : rows_)
@@ -77,7 +77,7 @@ class ArchitectureCheck {
       refuse(
           text("{} has {}", key.key, key.only_values ? "only_values and no values" : "neither an option nor values"));
     if (key.alternative) check_alternative(key);
-    if (key.also_written && !key.alternative) refuse(text("{} is also_written, and not an alternative", key.key));
+    if (key.also_written && !key.alternative) refuse(text("{} is also_written, but not an alternative", key.key));
     if (!key.only_with.first.empty()) check_text(key.key, key.only_with.second, row_of(key.only_with.first, key.key));
     if (!key.option.empty()) check_option_of(key);
   }
@@ -87,7 +87,7 @@ class ArchitectureCheck {
     const auto is_written = [&](const HfKey& other) { return !other.alternative && other.option == key.option; };
     if (key.option.empty() || std::ranges::none_of(architecture_.keys, is_written))
       refuse(text("{} is an alternative of no key", key.key));
-    if (!key.absent.empty()) refuse(text("{} is an alternative, and has a value of files without it", key.key));
+    if (!key.absent.empty()) refuse(text("{} is an alternative, but has a value of files without it", key.key));
   }
 
   void check_option_of(const HfKey& key) {
@@ -124,7 +124,7 @@ class ArchitectureCheck {
     std::set<std::string> seen;
     for (const std::string& key : architecture_.ignored_keys) {
       if (!seen.insert(key).second) refuse(text("the key {} is ignored twice", key));
-      if (names_.contains(key) || objects_.contains(key)) refuse(text("the key {} is read, and ignored", key));
+      if (names_.contains(key) || objects_.contains(key)) refuse(text("the key {} is both read and ignored", key));
     }
   }
 
@@ -144,7 +144,7 @@ class ArchitectureCheck {
       check(copy.tensor);
       check(copy.of);
       if (has_number(copy.of) && !has_number(copy.tensor))
-        refuse(text("\"{}\" has {}, and its copy \"{}\" does not", copy.of, kNumber, copy.tensor));
+        refuse(text("\"{}\" has {}, but its copy \"{}\" does not", copy.of, kNumber, copy.tensor));
       if (copy.tensor == copy.of) refuse(text("tensor \"{}\" is a copy of itself", copy.of));
       if (!seen.insert(copy.tensor).second) refuse(text("tensor \"{}\" is there twice", copy.tensor));
     }
@@ -191,7 +191,7 @@ void check_parameters(const std::vector<HfParameter>& parameters, const TableOwn
       if (!is_pattern(tensor))
         refuse(text("tensor \"{}\" of \"{}\" is not a name with one {} at most", tensor, row.parameter, kNumber));
       if (has_number(tensor) != has_number(row.parameter))
-        refuse(text("one of parameter \"{}\" and its tensor \"{}\" has {}, and the other does not", row.parameter,
+        refuse(text("one of parameter \"{}\" and its tensor \"{}\" has {}, but the other does not", row.parameter,
                     tensor, kNumber));
     }
   }

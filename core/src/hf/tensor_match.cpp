@@ -45,8 +45,7 @@ class Matching {
       } else {
         refused_.add({ErrorCode::kMissing,
                       {},
-                      text("{}: has no tensor \"{}\", {} of {}", tensors_.folder(), name, to_text(wanted),
-                           model_.architecture.name),
+                      text("{}: tensor \"{}\" of shape {} is missing", tensors_.folder(), name, to_text(wanted)),
                       "the folder is not complete, or its config.json is of another model"});
       }
     }
@@ -59,7 +58,7 @@ class Matching {
     if (!(entry.shape == wanted)) refuse_shape(file, entry.name, to_text(entry.shape), wanted);
     if (!is_floating(entry.dtype)) refuse_type(file, entry.name, checkpoint::safetensors_name(entry.dtype));
     if (entry.dtype == DType::f64)
-      refuse(file, entry.name, ErrorCode::kUnsupported, "has type F64, and would be rounded to F32",
+      refuse(file, entry.name, ErrorCode::kUnsupported, "has type F64, which would be rounded to F32",
              "save the model in float32 first");
   }
 
@@ -77,7 +76,7 @@ class Matching {
   void refuse_shape(const std::filesystem::path& file, const std::string& name, const std::string& shape,
                     const Shape& wanted) {
     refuse(file, name, ErrorCode::kIncompatible,
-           text("has shape {}, and config.json asks for {}", shortened(shape), to_text(wanted)),
+           text("has shape {}, but config.json asks for {}", shortened(shape), to_text(wanted)),
            "the file and config.json are of different models");
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Collective::Kind;
 
-/// Checks one call; its errors have the call, the group and the views.
+/// Checks one call. Its errors name the call, the group and the views.
 class Check {
  public:
   Check(std::string_view call, const Group& group) : call_(call), group_(group) {}
@@ -23,9 +23,9 @@ class Check {
   void same_type(const TensorView& in, const TensorView& out) const {
     if (in.dtype() != out.dtype()) fail(text("in {} and out {} differ in type", to_text(in), to_text(out)));
   }
-  void described(const Collective& of, const TensorView& in) const {
-    if (of.dtype != in.dtype() || of.elements != in.elements())
-      fail(text("in is {}, but the collective is {}", to_text(in), to_text(of)), "describe the elements of in");
+  void matches_collective(const Collective& collective, const TensorView& in) const {
+    if (collective.dtype != in.dtype() || collective.elements != in.elements())
+      fail(text("in is {}, but the collective is {}", to_text(in), to_text(collective)), "describe the elements of in");
   }
   void same_view(const TensorView& in, const TensorView& out) const {
     if (in.data() != out.data() || in.elements() != out.elements())
@@ -40,18 +40,24 @@ class Check {
     fail(text("{} {} has {} elements; {} are needed in a group of {}", role, to_text(view), view.elements(), expected,
               group_.size()));
   }
-  /// The views may not overlap, except in place: the second then begins exactly `offset` bytes into the first. With any
-  /// other overlap, the call would read elements that it has overwritten.
-  void apart_or_at(const TensorView& in, const TensorView& out, std::size_t offset) const {
+  void divisible(std::string_view role, const TensorView& view) const {
+    if (view.elements() % group_.size() == 0) return;
+    fail(text("{} {} has {} elements, which is not divisible by the group size {}", role, to_text(view),
+              view.elements(), group_.size()));
+  }
+  /// The views must not overlap, unless the call is in place: `out` then begins exactly `offset` bytes after `in`. An
+  /// all_gather passes its views in the opposite order. With any other overlap, the call would read elements that it
+  /// has overwritten.
+  void no_overlap_or_in_place(const TensorView& in, const TensorView& out, std::size_t offset) const {
     const auto* from = in.as<const std::byte>();
     const auto* to = out.as<const std::byte>();
     if (!from) return; // planned views have no data
-    const bool apart = std::less_equal<>{}(from + in.bytes(), to) || std::less_equal<>{}(to + out.bytes(), from);
-    if (apart || to == from + offset) return;
+    const bool no_overlap = std::less_equal<>{}(from + in.bytes(), to) || std::less_equal<>{}(to + out.bytes(), from);
+    if (no_overlap || to == from + offset) return;
     fail(text("in and out overlap: {} and {}", to_text(in), to_text(out)),
-         "use views that are apart, or exactly in place");
+         "use views that do not overlap, or are exactly in place");
   }
-  void apart(const TensorView& in, const TensorView& out) const { apart_or_at(in, out, in.bytes()); }
+  void no_overlap(const TensorView& in, const TensorView& out) const { no_overlap_or_in_place(in, out, in.bytes()); }
   void member(std::string_view role, int index) const {
     if (index >= 0 && index < group_.size()) return;
     fail(text("{} {} is outside a group of {}", role, index, group_.size()), "members are counted from 0");
@@ -69,31 +75,31 @@ class Check {
   const Group& group_;
 };
 
-void check_collective(const Collective& of, const Group& group, const TensorView& in, const TensorView& out) {
-  const Check check(name_of(of.kind), group);
-  const auto own = static_cast<std::size_t>(group.group_rank);
+void check_collective(const Collective& collective, const Group& group, const TensorView& in, const TensorView& out) {
+  const Check check(name_of(collective.kind), group);
+  const auto own_index = static_cast<std::size_t>(group.group_rank);
   check.contiguous("in", in);
   check.contiguous("out", out);
   check.same_type(in, out);
-  check.described(of, in);
-  if (of.reduces()) check.reducible(in);
-  switch (of.kind) {
+  check.matches_collective(collective, in);
+  if (collective.reduces()) check.reducible(in);
+  switch (collective.kind) {
     case Kind::all_reduce:
       check.elements("out", out, in.elements());
-      return check.apart_or_at(in, out, 0);
+      return check.no_overlap_or_in_place(in, out, 0);
     case Kind::reduce_scatter:
       check.elements("in", in, out.elements() * group.size());
-      return check.apart_or_at(in, out, own * out.bytes());
+      return check.no_overlap_or_in_place(in, out, own_index * out.bytes());
     case Kind::all_gather:
       check.elements("out", out, in.elements() * group.size());
-      return check.apart_or_at(out, in, own * in.bytes());
+      return check.no_overlap_or_in_place(out, in, own_index * in.bytes());
     case Kind::all_to_all:
-      check.elements("in", in, in.elements() / group.size() * group.size());
+      check.divisible("in", in);
       check.elements("out", out, in.elements());
-      return check.apart(in, out);
+      return check.no_overlap(in, out);
     case Kind::broadcast:
       check.same_view(in, out);
-      return check.member("root", of.root);
+      return check.member("root", collective.root);
   }
 }
 
@@ -116,7 +122,7 @@ const char* name_of(Kind kind) noexcept {
     case Kind::broadcast:
       return "broadcast";
   }
-  return "unknown collective"; // from another rank
+  return "unknown collective"; // a kind that another rank sent and this version does not know
 }
 
 std::string to_text(const Collective& collective) {
@@ -126,11 +132,16 @@ std::string to_text(const Collective& collective) {
   return out;
 }
 
-Payload Communicator::payload_of(const Collective& of, int member) const noexcept {
-  const std::int64_t members = size(), all = of.elements, own = all * (member + 1) / members - all * member / members;
-  const auto bytes = [&of](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * bytes_of(of.dtype); };
-  switch (of.kind) {
-    case Kind::all_reduce: // out: the others' parts of `in`, and this member's result to each other; in: as many
+Payload Communicator::payload_of(const Collective& collective, int member) const noexcept {
+  const std::int64_t members = size(), all = collective.elements;
+  const std::int64_t own = all * (member + 1) / members - all * member / members;
+  const auto bytes = [&collective](std::int64_t elements) {
+    return static_cast<std::uint64_t>(elements) * bytes_of(collective.dtype);
+  };
+  switch (collective.kind) {
+    case Kind::all_reduce:
+      // Sent: the parts of `in` that other members reduce, then this member's result to every other member. Received:
+      // the same number of bytes.
       return {bytes(all - own + own * (members - 1)), bytes(all - own + own * (members - 1))};
     case Kind::reduce_scatter:
     case Kind::all_to_all:
@@ -138,7 +149,7 @@ Payload Communicator::payload_of(const Collective& of, int member) const noexcep
     case Kind::all_gather:
       return {bytes(all * (members - 1)), bytes(all * (members - 1))};
     case Kind::broadcast:
-      return member == of.root ? Payload{bytes(all * (members - 1)), 0} : Payload{0, bytes(all)};
+      return member == collective.root ? Payload{bytes(all * (members - 1)), 0} : Payload{0, bytes(all)};
   }
   return {};
 }
@@ -153,7 +164,7 @@ Work Communicator::failed_post(const std::string& reason, ActionId action) {
 }
 
 Work Communicator::posted(const char* name, const Work& work) noexcept {
-  last_name_.store(nullptr, std::memory_order_relaxed); // a thread that reads between these lines sees no call
+  last_name_.store(nullptr, std::memory_order_relaxed); // a thread that reads during this update sees no pending call
   last_state_.store(work.event.state(), std::memory_order_release);
   last_generation_.store(work.event.generation(), std::memory_order_relaxed);
   last_action_.store(work.action, std::memory_order_relaxed);

@@ -84,7 +84,7 @@ Rendezvous::Entry Rendezvous::parse(int member, const std::string& value) const 
     throw Error(text("the entry of {} has {} values, not {}", rank_text(member), lines.size() - kOwnLines, values_),
                 where(), "use the same plugins on all ranks");
   if (lines[1] != ranks_text(context_.group))
-    throw Error(text("the group has ranks {} on {}, and {} on {}", lines[1], rank_text(member),
+    throw Error(text("the group has ranks {} on {}, but {} on {}", lines[1], rank_text(member),
                      ranks_text(context_.group), own),
                 where(), "give all ranks the same TOML file, and each rank a different number");
   return {lines.begin() + kOwnLines, lines.end()};

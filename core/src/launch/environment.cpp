@@ -141,7 +141,7 @@ Environment read_open_mpi(const Variables& variables) {
     out.server.host = "127.0.0.1";
   } else {
     throw reader.error(
-        text("MASTER_ADDR is missing: {} of {} ranks are on this machine, and mpirun does not say where rank 0 is",
+        text("MASTER_ADDR is missing: {} of {} ranks are on this machine, but mpirun does not say where rank 0 is",
              out.local_world, out.world),
         "pass the name of rank 0's machine: mpirun -x MASTER_ADDR=node0");
   }

@@ -143,7 +143,7 @@ class LocalProcesses {
     std::erase_if(signals_of_ranks_, [&](const RankSignal& of) {
       if (!at_end && now - of.at < kSignalGrace) return false;
       if (training_.signals.caught() == 0)
-        training_.log.info("rank {} received {}, and this launcher did not: all ranks stop at the end of a step",
+        training_.log.info("rank {} received {}, but this launcher did not: all ranks stop at the end of a step",
                            of.rank, signal_name(of.signal));
       return true;
     });

@@ -86,7 +86,7 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     if (got > 0) continue;
     struct stat now {};
     ::fstat(descriptor_, &now);
-    throw Error(text("has {} bytes, and had {} when it was opened: bytes {} to {} are missing", now.st_size, bytes_,
+    throw Error(text("has {} bytes, but had {} when it was opened: bytes {} to {} are missing", now.st_size, bytes_,
                      offset, offset + out.size()),
                 file_.string(), "the file was truncated while in use: restore it, then start again");
   }

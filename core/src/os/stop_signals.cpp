@@ -22,7 +22,7 @@ namespace triax::os {
 
 namespace {
 
-constexpr std::string_view kEnding = "ending at once";
+constexpr std::string_view kEnding = "ending immediately";
 
 } // namespace
 
@@ -75,8 +75,8 @@ void StopSignals::watch(const std::stop_token& stop) {
     const bool at_once = caught_.load() != 0 || at_once_.load();
     // Before the work can end, and its log with it.
     if (from_ != From::launcher)
-      report_soon(signal,
-                  at_once ? std::string(kEnding) : text("stopping {}; a second signal stops at once", end_.load()));
+      report_soon(signal, at_once ? std::string(kEnding)
+                                  : text("stopping {}; a second signal ends the process immediately", end_.load()));
     caught_.store(signal);
     if (from_ == From::launcher || !at_once) continue;
     run_soon([this, signal] {

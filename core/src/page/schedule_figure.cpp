@@ -25,10 +25,11 @@ std::string schedule_style() {
   const auto rule = [](std::string_view selector, std::string_view property, std::string_view variable) {
     return text(".schedule {} ", selector) + "{ " + text("{}: var(--{}); ", property, variable) + "}\n";
   };
-  return rule("> rect[width=\"100%\"]", "fill", "paper") + rule(text("text[fill=\"{}\"]", draw::kInk), "fill", "ink") +
-         rule(text("text[fill=\"{}\"]", draw::kQuietInk), "fill", "quiet") +
-         rule(text("g[stroke=\"{}\"]", draw::kQuietInk), "stroke", "quiet") +
-         rule(text("g[stroke=\"{}\"]", draw::kPaper), "stroke", "paper") +
+  return rule("> rect[width=\"100%\"]", "fill", "paper") +
+         rule(text("text[fill=\"{}\"]", draw::kTextColour), "fill", "ink") +
+         rule(text("text[fill=\"{}\"]", draw::kSecondaryTextColour), "fill", "quiet") +
+         rule(text("g[stroke=\"{}\"]", draw::kSecondaryTextColour), "stroke", "quiet") +
+         rule(text("g[stroke=\"{}\"]", draw::kBackground), "stroke", "paper") +
          rule(text("rect[fill=\"{}\"]", draw::hex(draw::kBubble)), "fill", "bubble");
 }
 

@@ -121,7 +121,7 @@ LoadedPlanner::LoadedPlanner(const std::string& name, const std::vector<plugin::
   name_ = library_->descriptor->name;
   std::optional<Options> options = default_options(*library_);
   if (!options)
-    throw Error("it has an option without a default, and planners have the defaults of their options", name_,
+    throw Error("it has an option without a default, but planners have the defaults of their options", name_,
                 "use another planner");
   options_ = std::move(*options);
   planner_ = plugin::create<Planner>(*library_, {options_, log, layout_, 0, 1}, folders);

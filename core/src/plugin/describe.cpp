@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kNameKey = "name"; // of a library that was loaded
+constexpr const char* kNameKey = "name"; // present only if the library was loaded
 
 /// Strings of a library may be invalid UTF-8, which JSON does not allow.
-std::string dumped(const Json& json) {
+std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-Json limit(double value) {
+Json finite_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
@@ -38,8 +38,8 @@ Json option_json(const triax_option& option) {
   if (option.default_value) json["default"] = to_toml(parse_option(option, option.default_value));
   const bool number = (option.type & 0xff) == TRIAX_OPTION_INT || (option.type & 0xff) == TRIAX_OPTION_FLOAT;
   if (number && option.min <= option.max) {
-    json["min"] = limit(option.min);
-    json["max"] = limit(option.max);
+    json["min"] = finite_or_null(option.min);
+    json["max"] = finite_or_null(option.max);
   }
   if (option.choices) json["choices"] = option.choices;
   json["doc"] = option.doc;
@@ -53,7 +53,7 @@ std::string first_line(const std::string& problem, const std::filesystem::path& 
   return problem.substr(begin, problem.find('\n') - begin);
 }
 
-void fill(Row& row, const ProbeResult& result) {
+void set_from_probe(Row& row, const ProbeResult& result) {
   if (result.failure) {
     row.problem = result.failure->reason();
     return;
@@ -89,7 +89,7 @@ void load_library(Description& found) {
   }
 }
 
-/// For a child process: whether the plugin can be loaded and created, and its description.
+/// Returns a function for a child process: it loads and creates the plugin and returns the description as JSON.
 std::function<std::string()> probe_of(const std::filesystem::path& file) {
   return [file] {
     Description found = read(file);
@@ -102,13 +102,13 @@ std::function<std::string()> probe_of(const std::filesystem::path& file) {
   };
 }
 
-/// Side by side: a plugin that hangs takes its whole timeout.
+/// Runs the probes in parallel, because a plugin that hangs uses its whole timeout.
 void probe_all(std::vector<Row>& rows, const CallLimits& limits) {
   std::vector<std::function<std::string()>> probes;
   probes.reserve(rows.size());
   for (const Row& row : rows) probes.push_back(probe_of(row.file));
   const std::vector<ProbeResult> results = run_probes(probes, ProbeOutput::captured, limits);
-  for (std::size_t i = 0; i < rows.size(); ++i) fill(rows[i], results[i]);
+  for (std::size_t i = 0; i < rows.size(); ++i) set_from_probe(rows[i], results[i]);
 }
 
 } // namespace
@@ -122,7 +122,8 @@ Description describe(const std::filesystem::path& file, const CallLimits& limits
     return out;
   }
   const Json answer = Json::parse(probed.output);
-  if (answer.contains(kNameKey)) load_library(out); // a library that is rejected there can crash this process
+  // Load the library here only if the child loaded it: a library that the child rejected can crash this process.
+  if (answer.contains(kNameKey)) load_library(out);
   if (out.library || !answer.contains(kNameKey)) out.problem = answer.value("problem", "");
   return out;
 }
@@ -146,7 +147,7 @@ std::string to_json(const Description& description) {
   json["needed"] = description.needed;
   if (!description.shadows.empty()) json["shadows"] = paths_json(description.shadows);
   if (!description.problem.empty()) json["problem"] = description.problem;
-  return dumped(json);
+  return dump(json);
 }
 
 std::string to_json(const std::vector<Row>& rows) {
@@ -164,18 +165,18 @@ std::string to_json(const std::vector<Row>& rows) {
     if (!row.shadows.empty()) json["shadows"] = paths_json(row.shadows);
     list.push_back(json);
   }
-  return dumped({{"plugins", list}});
+  return dump({{"plugins", list}});
 }
 
 std::vector<Row> list(const std::vector<SearchFolder>& folders, const CallLimits& limits) {
   std::vector<Row> rows;
-  std::map<std::string, std::size_t> first; // row by name
+  std::map<std::string, std::size_t> row_of_name;
   for (const auto& searched : folders) {
     for (const auto& candidate : candidates(searched.folder)) {
       Row row;
       row.file = std::filesystem::absolute(candidate).lexically_normal();
       row.name = candidate.stem().string();
-      const auto [winner, is_first] = first.emplace(row.name, rows.size());
+      const auto [winner, is_first] = row_of_name.emplace(row.name, rows.size());
       if (!is_first) {
         Row& used = rows[winner->second];
         if (is_same_file(used.file, row.file)) continue; // the same folder is listed twice

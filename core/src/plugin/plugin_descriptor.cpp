@@ -65,7 +65,7 @@ void check_interface(const triax_plugin& descriptor, const std::filesystem::path
 void check_name(const triax_plugin& descriptor, const std::filesystem::path& file) {
   const std::string name = descriptor.name ? descriptor.name : "", stem = file.stem().string();
   if (name == stem) return;
-  refuse(file, text("the plugin in it is named \"{}\", the file \"{}\"", name, stem),
+  refuse(file, text("the file is named \"{}\", but the plugin is named \"{}\"", stem, name),
          text("a plugin is found by its file's name: build it with triax_add_plugin({} ...)", name));
 }
 

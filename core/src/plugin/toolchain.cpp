@@ -83,7 +83,7 @@ Refusals compatible(std::string_view plugin, std::string_view engine) {
   if (language_year(theirs.language) < kLanguage) {
     return make_refusal(ErrorCode::kIncompatible, {}, "built as {}; a plugin needs c++{} or later", theirs.language,
                         kLanguage)
-        .with_hint("triax_add_plugin() asks for c++{}", kLanguage);
+        .with_hint("use triax_add_plugin(), which sets c++{}", kLanguage);
   }
   return {};
 }

@@ -168,8 +168,10 @@ class RankCheck {
 
   void check_peer(std::size_t at, const ProgramAction& action) {
     const int offset = peer_offset(action.kind);
-    if (!stage_map_.has(action.stage, offset > 0 ? kAfterElsewhere : kBeforeElsewhere))
-      return refuse(Rule::to_another_rank, at, 0, offset);
+    if (!stage_map_.has(action.stage, offset > 0 ? kAfterElsewhere : kBeforeElsewhere)) {
+      const int neighbour = action.stage + offset;
+      return refuse(Rule::to_another_rank, at, neighbour >= 0 && neighbour < stage_map_.stages() ? 1 : 0, offset);
+    }
     const int peer = stage_map_.rank_of(action.stage + offset);
     if (peer != action.peer) refuse(Rule::to_the_right_rank, at, action.peer, peer);
   }

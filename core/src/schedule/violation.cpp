@@ -150,7 +150,9 @@ class Words {
   std::string of_transfer() const {
     switch (of_.rule) {
       case Rule::to_another_rank:
-        return text("the stage {} it is not on another rank", of_.wanted > 0 ? "after" : "before");
+        if (of_.has > 0) return text("the stage {} it is on the same rank", of_.wanted > 0 ? "after" : "before");
+        return text("stage {} is the {} stage, so it has no {}", of_.at.stage, of_.wanted > 0 ? "last" : "first",
+                    sends(of_.at.kind) ? "receiver" : "sender");
       case Rule::to_the_right_rank:
         return text("it names rank {}, but the stage is on rank {}", of_.has, of_.wanted);
       case Rule::post_waits_for_none:

@@ -70,7 +70,7 @@ struct Violation {
     ascending,  // others: the action that is out of order
     within_cap, // wanted: the maximum
     // a transfer and its other end
-    to_another_rank,   // wanted: offset of its neighbour stage
+    to_another_rank,   // has: 1 if its neighbour stage exists, on the same rank; wanted: offset of this stage
     to_the_right_rank, // has: its peer, wanted: the rank of the stage
     post_waits_for_none,
     waits_for_earlier,  // others: the action it waits for

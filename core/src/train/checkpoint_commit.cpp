@@ -102,12 +102,12 @@ void CheckpointCommit::own_folder(os::FollowedFolder& folder) {
   std::error_code failed;
   fs::create_directories(run_.folder, failed);
   if (failed)
-    throw Error("was removed, and cannot be made again: " + failed.message(), run_.folder.string(),
-                "make it, and the next checkpoint is written there");
+    throw Error("was removed and cannot be created again: " + failed.message(), run_.folder.string(),
+                "create it; the next checkpoint is written there");
   auto lock = std::make_unique<os::FolderLock>(run_.folder);
   if (fs::exists(run_.folder / config::kResolvedFile, failed))
     throw Error("is the folder of another run: the folder of this run was removed", run_.folder.string(),
-                "rename it, and the next checkpoint is written in a new folder");
+                "rename it; the next checkpoint is written in a new folder");
   lock_ = std::move(lock);
   folder.reopen();
   log_.warn("the folder of the run was removed; {} is made again for checkpoints", run_.folder.string());

@@ -39,7 +39,7 @@ void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
     throw Error(text("{} ({}) is not in the checkpoint", tensor.parameter, tensor.name), reader.folder().string(),
                 "run triax check, which compares it with the run");
   if (!(saved->shape == tensor.spec->global) || saved->dtype != tensor.view.dtype())
-    throw Error(text("{} is {}{} in the checkpoint, and {}{} in the model", name_of(*saved), name_of(saved->dtype),
+    throw Error(text("{} is {}{} in the checkpoint, but {}{} in the model", name_of(*saved), name_of(saved->dtype),
                      to_text(saved->shape), name_of(tensor.view.dtype()), to_text(tensor.spec->global)),
                 reader.folder().string(), "run triax check, which compares it with the run");
   Device& device = rank_.device();

@@ -238,7 +238,7 @@ struct Checkpoints::Impl {
       std::error_code failed;
       std::filesystem::create_directories(folder, failed);
       if (failed)
-        throw Error("cannot be made: " + failed.message(), folder.string(),
+        throw Error("cannot be created: " + failed.message(), folder.string(),
                     "allow this user to write to run.dir, or choose another");
       checkpoint::PartMerger out;
       out.add(write_tensors(folder, checkpoint::file_name("weights", number), weights, gives_up));

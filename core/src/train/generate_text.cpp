@@ -88,7 +88,7 @@ class TextGeneration {
     request_ = head[1];
     if (request_ != 0 || head[0] < 0) return false;
     const auto count = static_cast<std::size_t>(head[0]);
-    TRIAX_REQUIRE(count >= 1 && head[0] <= positions_, "a prompt of {} tokens, and a cache of {} positions", count,
+    TRIAX_REQUIRE(count >= 1 && head[0] <= positions_, "a prompt of {} tokens, but a cache of {} positions", count,
                   positions_);
     answer_.prompt.resize(count, -1);
     constexpr auto kPart = static_cast<std::size_t>(TextRank::kMaxAgreed);

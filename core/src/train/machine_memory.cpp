@@ -49,7 +49,7 @@ Refusals fits_in_memory(const Preflight& preflight, const Placement& placement) 
       std::accumulate(needs.begin(), needs.begin() + static_cast<std::ptrdiff_t>(ranks), std::uint64_t{0});
   const std::uint64_t there = machine_memory();
   if (needed <= there) return {};
-  return make_refusal(ErrorCode::kOutOfMemory, {}, "the run needs {} of memory{}, and this machine has {}",
+  return make_refusal(ErrorCode::kOutOfMemory, {}, "the run needs {} of memory{}, but this machine has {}",
                       report::bytes_text(needed), ranks > 1 ? text(" for its {} ranks", ranks) : std::string(),
                       report::bytes_text(there))
       .with_hint("use a smaller batch.micro or model; triax check --no-device skips the checks of this machine");

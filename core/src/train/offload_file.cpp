@@ -41,7 +41,7 @@ std::unique_ptr<executor::StateStorage> make_offload_file(const config::RunConfi
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    throw Error("cannot be made: " + failed.message(), folder.string(),
+    throw Error("cannot be created: " + failed.message(), folder.string(),
                 "allow this user to write there, or choose another folder with memory.offload_path");
   return std::make_unique<OffloadFile>(os::ScratchFile(folder, text(".offload-rank-{}", rank), bytes, kHint));
 }

@@ -261,7 +261,7 @@ Refusals RankPlugins::check_optimizer_traits() const {
                      make_refusal(ErrorCode::kPluginFailed, {}, "{}", defect).with_hint("{}", kDefectHint));
   if (traits.may_be_sharded() || sharding(run_) == schedule::Sharding::none) return {};
   return make_refusal(ErrorCode::kUnsupported, {"optimizer.shard", "optimizer.plugin"},
-                      "optimizer.shard = \"{}\" divides parameters, and optimizer.plugin \"{}\" needs whole ones",
+                      "optimizer.shard = \"{}\" divides parameters, but optimizer.plugin \"{}\" needs whole ones",
                       run_.optimizer_core.shard, run_.optimizer.name)
       .with_hint(
           "use optimizer.shard = \"none\", or an optimizer that updates each element alone, such as "
@@ -296,7 +296,7 @@ Refusals RankPlugins::fixed_refusals() const {
   if (run_.memory.offload != "none" && !run_.evaluates) ask_for_offload(out); // an evaluation has no state
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
-                         "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, and the host does not know "
+                         "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, but the host does not know "
                          "when its passes run",
                          run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
                 .with_hint("leave log.timeline out, or use a kernel set that computes on the host"));
@@ -332,7 +332,7 @@ void RankPlugins::ask_for_offload(Refusals& refusals) const {
   if (kernels_->device_kind() == DeviceKind::host) return;
   refusals.add(
       make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},
-                   "memory.offload = \"{}\": kernels.plugin \"{}\" computes on a {} device, and offloaded state "
+                   "memory.offload = \"{}\": kernels.plugin \"{}\" computes on a {} device, but offloaded state "
                    "is updated in the memory of the host only",
                    run_.memory.offload, run_.kernels.name, name_of(kernels_->device_kind()))
           .with_hint("leave memory.offload out and use optimizer.shard, or use a kernel set that computes on "

@@ -277,7 +277,7 @@ class Check {
     if (!is_readable) return;
     if (!computes() && !run_.evaluates && has_checkpoints)
       refuse(make_refusal(ErrorCode::kConflict, {"kernels.plugin", "run.dir"},
-                          "run.dir has the checkpoints of a training, and {} does not compute", run_.kernels.name)
+                          "run.dir has the checkpoints of a training, but {} does not compute", run_.kernels.name)
                  .with_hint("choose another run.dir"));
     if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
     std::optional<ResumePoint> point;

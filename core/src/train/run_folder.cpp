@@ -30,7 +30,8 @@ const fs::path& made(const fs::path& folder, const char* key) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    throw Error("the folder cannot be made: " + failed.message(), folder.string(), text("choose another with {}", key));
+    throw Error("the folder cannot be created: " + failed.message(), folder.string(),
+                text("choose another with {}", key));
   return folder;
 }
 

@@ -22,14 +22,14 @@ std::size_t bytes_of(const executor::GenerateState& state, const executor::Scrat
 
 SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_positions) {
   if (run.data.training.paths.empty())
-    throw Error("eval.sample needs the tokenizer of the training data, and the run names none", {},
+    throw Error("eval.sample needs the tokenizer of the training data, but the run names none", {},
                 "set data.path, or remove eval.sample");
   const std::filesystem::path& corpus = run.data.training.paths.front();
   SamplePrompt out;
   out.tokenizer = data::open_text_tokenizer_of(corpus);
   const std::int64_t vocab = out.tokenizer.tokenizer->vocab();
   if (vocab > run.vocab)
-    throw Error(text("the tokenizer of {} has {} tokens, and model.vocab = {}", corpus.string(), vocab, run.vocab), {},
+    throw Error(text("the tokenizer of {} has {} tokens, but model.vocab = {}", corpus.string(), vocab, run.vocab), {},
                 "use a model.vocab that has all of them, or remove eval.sample");
   out.tokens = data::encode_prompt(out.tokenizer, run.eval.sample);
   data::check_prompt_length(out.tokens, model_positions);

@@ -55,7 +55,7 @@ FaultOptions FaultOptions::read(const Options& options) {
   out.seed = static_cast<std::uint64_t>(options.integer("seed"));
   out.delay_s = options.number("delay_ms") / 1000;
   if (out.at > 0 && out.probability != 1)
-    throw Error(text("at = {} selects one post, and probability = {} selects posts at random", out.at, out.probability),
+    throw Error(text("at = {} selects one post, but probability = {} selects posts at random", out.at, out.probability),
                 {}, "leave one of them out");
   return out;
 }

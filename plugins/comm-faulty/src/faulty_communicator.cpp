@@ -149,7 +149,7 @@ void FaultyCommunicator::inject_in_post(const Injection& injection, const char* 
   if (options_.fault == Fault::die) ::raise(SIGKILL);
   while (options_.fault == Fault::hang_post) ::pause();
   if (options_.fault == Fault::fail)
-    throw Error(text("injected fault: {} is post {}, and the connection to a peer is lost", call, injection.post),
+    throw Error(text("injected fault: {} is post {}: the connection to a peer is lost", call, injection.post),
                 text("group {}", group().id),
                 "comm-faulty injects it: to run without it, set fault = \"none\" in the table that names comm-faulty");
 }

@@ -32,7 +32,7 @@ void initialise() {
   int is_finalized = 0, is_initialised = 0, given = 0;
   MPI_Finalized(&is_finalized);
   if (is_finalized)
-    throw Error("MPI was finalized in this process, and cannot start again", "comm-mpi", "start a new process");
+    throw Error("MPI was finalized in this process and cannot start again", "comm-mpi", "start a new process");
   MPI_Initialized(&is_initialised);
   if (is_initialised) {
     MPI_Query_thread(&given);

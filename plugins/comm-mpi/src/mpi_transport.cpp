@@ -49,7 +49,7 @@ std::size_t bytes_of(const MPI_Status& status) noexcept {
 MpiTransport::MpiTransport(Device& of, int world, std::size_t staging_bytes, int polls)
     : Transport(of), polls_(polls), process_(world), tags_(process_.tag_bits()) {
   if (process_.tag_bits() < TagLayout::kMinBits)
-    throw Error(text("this MPI has tags of {} bits, and {} are needed", process_.tag_bits(), TagLayout::kMinBits),
+    throw Error(text("this MPI has tags of {} bits, but {} are needed", process_.tag_bits(), TagLayout::kMinBits),
                 "comm-mpi", "use another MPI, or another transport of it");
   address_ = std::to_string(process_.rank());
   free_.reserve(kOperations);

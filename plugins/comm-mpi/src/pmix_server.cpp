@@ -172,14 +172,14 @@ void require_space(const fs::path& folder) {
   rlimit largest_file{};
   ::getrlimit(RLIMIT_FSIZE, &largest_file);
   if (largest_file.rlim_cur < kNeeded)
-    throw Error(text("files of this process have at most {} MiB, and PMIx needs {} MiB", in_mib(largest_file.rlim_cur),
+    throw Error(text("files of this process have at most {} MiB, but PMIx needs {} MiB", in_mib(largest_file.rlim_cur),
                      in_mib(kNeeded)),
                 "comm-mpi", "raise the limit (ulimit -f), or start the ranks with mpirun");
   std::error_code unknown;
   const fs::space_info space = fs::space(folder, unknown);
   if (unknown || space.available >= kNeeded) return;
   throw Error(
-      text("{} MiB are free, and PMIx needs {} MiB for its shared memory", in_mib(space.available), in_mib(kNeeded)),
+      text("{} MiB are free, but PMIx needs {} MiB for its shared memory", in_mib(space.available), in_mib(kNeeded)),
       folder.string(), "free space there, or start the ranks with mpirun");
 }
 

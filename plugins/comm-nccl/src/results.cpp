@@ -65,7 +65,7 @@ Refusals check_version(const NcclApi& api) {
                         text_of(api, result, nullptr))
         .with_hint("{}", hint_for(result));
   if (version < kMinVersion)
-    return make_refusal(ErrorCode::kIncompatible, {}, "comm-nccl: the NCCL found here is {}, and {} or newer is needed",
+    return make_refusal(ErrorCode::kIncompatible, {}, "comm-nccl: the NCCL found here is {}, but {} or newer is needed",
                         version_text(version), version_text(kMinVersion))
         .with_hint("install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
   return {};

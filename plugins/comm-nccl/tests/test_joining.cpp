@@ -74,7 +74,7 @@ TEST(Backend, RefusesAnNcclThatIsTooOld) {
   options.process = [](int rank) { return FakeProcess{rank, text("GPU {}", rank), NCCL_VERSION(2, 18, 5)}; };
   const std::string what = error_of([&] { run_members(1, options, [](Rank& rank) { rank.backend(); }); });
   EXPECT_EQ(what,
-            "comm-nccl: the NCCL found here is 2.18.5, and 2.19.0 or newer is needed\n"
+            "comm-nccl: the NCCL found here is 2.18.5, but 2.19.0 or newer is needed\n"
             "  install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
 }
 

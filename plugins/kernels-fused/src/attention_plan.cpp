@@ -76,7 +76,7 @@ Refusals attention_supported(const TensorView& q, const TensorView& k) {
   const DType type = q.dtype();
   if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
     out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
-                         "kernels-fused computes attention in fp32, bf16 and fp16, and q is {}", precision_name(type))
+                         "kernels-fused computes attention in fp32, bf16 and fp16, but q is {}", precision_name(type))
                 .with_hint("use train.precision fp32, bf16 or fp16"));
   }
   if (q.size(3) > kMaxHeadDim) {

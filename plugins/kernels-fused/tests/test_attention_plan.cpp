@@ -178,7 +178,7 @@ TEST(AttentionPlan, RefusesUnsupportedShapesAndTypes) {
   EXPECT_EQ(refusal(DType::bf16, {2048, 4, 16, 256}), "");
   EXPECT_EQ(refusal(DType::bf16, {0, 0, 1, 0}), "");
   EXPECT_EQ(refusal(DType::f64, {1, 1, 1, 8}),
-            "kernels-fused computes attention in fp32, bf16 and fp16, and q is fp64");
+            "kernels-fused computes attention in fp32, bf16 and fp16, but q is fp64");
   EXPECT_EQ(refusal(DType::f32, {1, 1, 1, 257}), "attention with heads of 257 elements: a tile holds at most 256");
   EXPECT_EQ(refusal(DType::f32, {1 << 20, 1 << 10, 1 << 5, 1}),
             "attention of 1024 samples with 32 heads of 1048576 queries is more tiles than a grid has blocks");

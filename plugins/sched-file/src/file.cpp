@@ -52,7 +52,7 @@ class File final : public Scheduler {
     const auto type = std::filesystem::status(file_, unknown).type();
     if (!unknown && type != std::filesystem::file_type::regular && type != std::filesystem::file_type::directory)
       return make_refusal(ErrorCode::kNotReadable, {"schedule.file"},
-                          "schedule.file: {} is a pipe or a device, and each rank reads the file", file_.string())
+                          "schedule.file: {} is a pipe or a device, but each rank reads the file", file_.string())
           .with_hint("write the schedule to a file");
     try {
       return fits(file_.string(), read_schedule_csv(file_).shape, shape);

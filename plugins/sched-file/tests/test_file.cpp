@@ -60,8 +60,8 @@ TEST_F(File, RefusesAFifoAndADevice) {
   const auto reason = [](const std::filesystem::path& file) {
     return test::LoadedScheduler("sched-file", {{"file", file}})->supports({2, 1, 1}).front().message;
   };
-  EXPECT_EQ(reason(file_), "schedule.file: " + path() + " is a pipe or a device, and each rank reads the file");
-  EXPECT_EQ(reason("/dev/zero"), "schedule.file: /dev/zero is a pipe or a device, and each rank reads the file");
+  EXPECT_EQ(reason(file_), "schedule.file: " + path() + " is a pipe or a device, but each rank reads the file");
+  EXPECT_EQ(reason("/dev/zero"), "schedule.file: /dev/zero is a pipe or a device, but each rank reads the file");
 }
 
 TEST_F(File, RefusesAHugeFile) {

@@ -90,7 +90,7 @@ UnixTransport::~UnixTransport() {
 p2p::Endpoint& UnixTransport::connect(std::string_view address, std::string_view host, int rank) {
   const std::string where = text("comm-template: rank {}", rank);
   if (host != host_)
-    throw Error(text("it is on machine {}, and this rank on {}", host, host_), where,
+    throw Error(text("it is on machine {}, but this rank on {}", host, host_), where,
                 "run all ranks on one machine, or use comm-ucx for this axis");
   if (address.size() != kAddressSize) throw Error(text("\"{}\" is not an address of this plugin", address), where);
   for (const auto& peer : peers_)

@@ -19,21 +19,20 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_int("rank", nullptr, 0, 1000, "the rank that fails"),
-    option_string(
-        "where", nullptr, "create|traits|plan|prepare|step",
-        "made; asked for its traits; given its parameters while the run is planned, or after the groups were joined; "
-        "in a step"),
+    option_string("where", nullptr, "create|traits|plan|prepare|step",
+                  "constructor; traits(); prepare() in the preflight, or after the groups were joined; step()"),
     option_int("step", "2", 1, 1000, "the step of this start that fails"),
     option_bool("hangs", "false", "in place of failing: it never returns from that call"),
-    option_bool("exits", "false", "in place of failing: it ends the process"),
-    option_bool("leaves", "false", "the same, without exit handlers"),
+    option_bool("exits", "false", "in place of failing: it calls exit()"),
+    option_bool("exits_immediately", "false", "in place of failing: it calls _exit(), which runs no exit handlers"),
     option_int("status", "0", 0, 255, "exit status"),
     option_bool("throws_int", "false", "it fails with an exception that is not derived from std::exception"),
     option_bool("closes", "false", "in place of failing: it closes the files of the process"),
-    option_string("crashes", "no", "no|null|stack|abort|thread|thread-null",
-                  "in place of failing: it writes to a null pointer, calls itself without end, aborts; or a thread of "
-                  "its own aborts, or writes to a null pointer"),
-    option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
+    option_string(
+        "crashes", "no", "no|null|stack|abort|thread|thread-null",
+        "in place of failing: it writes to a null pointer, calls itself without end or aborts; or a thread that "
+        "it starts aborts or writes to a null pointer"),
+    option_string("gone", "", nullptr, "a file that the destructor writes"),
     option_bool("prints", "false", "it prints to standard output"),
     option_bool("aborts", "false", "a destructor of its library aborts"),
 };
@@ -70,7 +69,7 @@ class Faulty final : public Optimizer {
       : gone_(context.options.text("gone")),
         hangs_(context.options.flag("hangs")),
         exits_(context.options.flag("exits")),
-        leaves_(context.options.flag("leaves")),
+        exits_immediately_(context.options.flag("exits_immediately")),
         throws_int_(context.options.flag("throws_int")),
         closes_(context.options.flag("closes")),
         status_(static_cast<int>(context.options.integer("status"))),
@@ -107,7 +106,7 @@ class Faulty final : public Optimizer {
   void fail_in(std::string_view where) const {
     while (where == where_ && hangs_) ::pause();
     if (where == where_ && exits_) std::exit(status_); // NOLINT(concurrency-mt-unsafe): that is the fault
-    if (where == where_ && leaves_) ::_exit(status_);
+    if (where == where_ && exits_immediately_) ::_exit(status_);
     if (where == where_ && throws_int_) throw 42;
     if (where == where_ && crashes_ != "no") crash(crashes_);
     if (where == where_ && closes_) {
@@ -117,7 +116,7 @@ class Faulty final : public Optimizer {
     if (where == where_) throw Error("out of luck", {}, "try again");
   }
   std::string gone_;
-  bool hangs_, exits_, leaves_, throws_int_, closes_;
+  bool hangs_, exits_, exits_immediately_, throws_int_, closes_;
   int status_;
   std::int64_t failing_step_;
   std::string crashes_, where_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-text-event: the reference's operations; something happens while a text is generated, after `at` of its
-// tokens.
+// kernels-text-event: the reference kernels, which inject a signal, a delay or a NaN after `at` generated tokens.
 #include <unistd.h>
 
 #include <csignal>
@@ -12,12 +11,12 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_int("at", "4", 1, 1'000'000, "embeddings of one token on this rank before the event"),
-    option_int("rank", "-1", -1, 1'000'000, "the rank with the event; -1: all"),
-    option_string("event", "nan", "signal|slow|nan", "what happens"),
+    option_int("at", "4", 1, 1'000'000, "embeddings of one token on this rank before the fault"),
+    option_int("rank", "-1", -1, 1'000'000, "the rank with the fault; -1: all"),
+    option_string("event", "nan", "signal|slow|nan", "fault to inject: signal, slow or nan"),
 };
 
-/// A step has no embedding of one token, if sequences and microbatches have more.
+/// Only generation embeds a single token: training steps embed at least two.
 class TextEventKernels final : public reference_kernels::ReferenceKernels {
  public:
   explicit TextEventKernels(const PluginContext& context)
@@ -32,7 +31,7 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
     if (!is_here_ || args.tokens.elements() != 1 || --left_ >= 0) return;
     if (event_ == "nan") args.y.as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     if (event_ == "signal" && left_ == -1) ::kill(::getpid(), SIGTERM);
-    if (event_ == "signal") ::usleep(20'000); // the thread that catches it needs a while
+    if (event_ == "signal") ::usleep(20'000); // give the signal thread time to run
     if (event_ == "slow" && left_ == -1) ::usleep(3'200'000);
   }
 
@@ -45,4 +44,4 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
 } // namespace
 
 TRIAX_PLUGIN(triax::KernelSet, TextEventKernels, "kernels-text-event", "0.1.0",
-             "the reference, with an event in a text", kOptions)
+             "the reference kernels with a fault during generation", kOptions)

@@ -139,8 +139,8 @@ void fails_calls_out_of_turn(const CommunicatorSubject& subject, Report& report)
     const Work exchanged = comm.exchange({&one, 1}, rank.stream());
     rank.barrier("posted");
     comm.abort("enough");
-    rank.expect_error("an all_reduce that its stream holds back", [&] { rank.wait(held); }, {"enough"});
-    rank.expect_error("an exchange that its stream holds back", [&] { rank.wait(exchanged); }, {"enough"});
+    rank.expect_error("an all_reduce that waits for its stream", [&] { rank.wait(held); }, {"enough"});
+    rank.expect_error("an exchange that waits for its stream", [&] { rank.wait(exchanged); }, {"enough"});
     rank.barrier("end");
     never.fire();
   });

@@ -39,11 +39,11 @@ void same_answers(const CommunicatorSubject& subject, Report& report) {
     rank.expect(answers(*unstarted) == first, "traits() and supports() answer \"{}\" and then \"{}\"", first,
                 answers(*unstarted));
     const std::string started = answers(rank.backend());
-    rank.expect(started == first, "traits() and supports() answer \"{}\" before start(), and \"{}\" after it", first,
+    rank.expect(started == first, "traits() and supports() answer \"{}\" before start(), but \"{}\" after it", first,
                 started);
     rank.join(kTensorAxis);
     const std::string joined = answers(rank.backend());
-    rank.expect(joined == first, "traits() and supports() answer \"{}\" before join(), and \"{}\" after it", first,
+    rank.expect(joined == first, "traits() and supports() answer \"{}\" before join(), but \"{}\" after it", first,
                 joined);
     rank.barrier("end");
   });

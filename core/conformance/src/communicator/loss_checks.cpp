@@ -93,7 +93,7 @@ void peer_is_killed(const CommunicatorSubject& subject, Report& report) {
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     if (comm.rank() == 1) {
       rank.store().set("killed", "");
-      rank.die();
+      rank.kill_process();
     }
     rank.store().get("killed", rank.long_deadline());
     rank.progress(100);

@@ -114,7 +114,7 @@ KernelAnswers ask_kernels(const KernelSet& kernels, const CallGuard& guard) {
 }
 
 std::string unless_computes(const KernelSubject& subject) {
-  return subject.answers.computes ? "" : text("{} models the time of operations, and computes nothing", subject.name);
+  return subject.answers.computes ? "" : text("{} models the time of operations, but computes nothing", subject.name);
 }
 
 std::string unless_counted_on_host(const KernelSubject& subject) {

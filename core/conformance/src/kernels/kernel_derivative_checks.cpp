@@ -221,7 +221,7 @@ void check_gradient(KernelSession& session, const Differentiated& of, const char
     magnitude += std::abs(values[i]);
   }
   report.expect(std::abs(difference - derivative) <= tolerance * magnitude,
-                "{}: by {}, differences of the forward give {}, and the backward gives {}", to_text(of.one), input,
+                "{}: by {}, differences of the forward give {}, but the backward gives {}", to_text(of.one), input,
                 difference, derivative);
 }
 

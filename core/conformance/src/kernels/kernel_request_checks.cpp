@@ -87,7 +87,7 @@ void dry_run_needs_no_memory(const KernelSubject& subject, Report& report) {
     std::size_t index = 0;
     setup.issue = [&](const OpCall& call, const OpContext&) {
       const std::size_t bytes = session.set().scratch_bytes(call), without_data = planned.scratch.at(index++);
-      report.expect(bytes == without_data, "{}: scratch_bytes() of {} is {}, and {} on views without data",
+      report.expect(bytes == without_data, "{}: scratch_bytes() of {} is {}, but {} on views without data",
                     to_text(one), name_of(call.op), bytes, without_data);
     };
     session.run(one, setup);
@@ -101,11 +101,11 @@ void device_is_of_its_kind(const KernelSubject& subject, Report& report) {
   device = set->make_device({});
   report.expect(device != nullptr, "make_device() returns no device");
   if (!device) return;
-  report.expect(device->kind() == kind, "make_device() creates a {} device, and device_kind() is {}",
+  report.expect(device->kind() == kind, "make_device() creates a {} device, but device_kind() is {}",
                 name_of(device->kind()), name_of(kind));
   report.expect(set->threads() >= 1, "threads() is {}, must be at least 1", set->threads());
   set->start(*device);
-  report.expect(set->device_kind() == kind, "device_kind() is {} after start(), and {} before",
+  report.expect(set->device_kind() == kind, "device_kind() is {} after start(), but {} before",
                 name_of(set->device_kind()), name_of(kind));
 }
 

@@ -87,7 +87,7 @@ std::string working_difference(DType type, const std::vector<double>& working, c
     with_type_among<float, Bf16, F16>(type,
                                       [&](auto zero) { rounded = static_cast<double>(decltype(zero)(master[i])); });
     if (working[i] != rounded)
-      return text("element {} is {}, and the master weight {} rounds to {}", i, working[i], master[i], rounded);
+      return text("element {} is {}, but the master weight {} rounds to {}", i, working[i], master[i], rounded);
   }
   return {};
 }

@@ -82,7 +82,7 @@ void refuses_with_reasons(const ModelSubject& subject, Report& report) {
     alone.shape.sequence_parallel = false;
     if (ask(*model, alone, subject.support.vocab).empty())
       report.expect(names_an_axis(refusals),
-                    "{}: refused only because of the number of ranks, and no refusal names a key of [parallel]: \"{}\"",
+                    "{}: refused only because of the number of ranks, but no refusal names a key of [parallel]: \"{}\"",
                     at, refusals.front().message);
   }
   report.expect(accepts_one_rank, "supports() accepts no type on one rank");
@@ -99,7 +99,7 @@ void accepted_requests_can_be_planned(const ModelSubject& subject, Report& repor
         RecordingKernels kernels(nullptr);
         DryRunModel(created, kernels).run_all();
       });
-      report.expect(error.empty(), "{}, rank {}: supports() accepts it, and a dry run fails: {}", to_text(question),
+      report.expect(error.empty(), "{}, rank {}: supports() accepts it, but a dry run fails: {}", to_text(question),
                     rank, error);
     }
   }
@@ -135,7 +135,7 @@ void numbers_are_those_of_the_layers(const ModelSubject& subject, Report& report
                         info.sequence == again.sequence && model.count() == other.model().count(),
                     "{}: info() or count() differs from object to object", to_text(shape));
       report.expect(info.blocks >= 0 && info.first_block >= 0 && info.first_block + info.blocks <= model.count(),
-                    "{}: info() has {} blocks from layer {} on, and count() is {}", to_text(shape), info.blocks,
+                    "{}: info() has {} blocks from layer {} on, but count() is {}", to_text(shape), info.blocks,
                     info.first_block, model.count());
       report.expect(info.sequence >= 1, "{}: info().sequence is {}", to_text(shape), info.sequence);
       for (const Tie& tie : model.ties()) check_tie(created, tie, report);

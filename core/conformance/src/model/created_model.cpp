@@ -76,7 +76,7 @@ std::size_t find_output(const LayerSpecs& producer, const TensorSpec& input, std
   if (found == producer.outputs.end())
     throw Error(text("{} takes \"{}\", which {} does not make", consumer_name, input.name, producer_name));
   if (found->shape != input.shape || found->dtype != input.dtype)
-    throw Error(text("{} takes \"{}\" as {} {}, and {} makes {} {}", consumer_name, input.name, name_of(input.dtype),
+    throw Error(text("{} takes \"{}\" as {} {}, but {} makes {} {}", consumer_name, input.name, name_of(input.dtype),
                      input.shape, producer_name, name_of(found->dtype), found->shape));
   return static_cast<std::size_t>(found - producer.outputs.begin());
 }

@@ -146,7 +146,7 @@ void check_dimension(const std::vector<RankParam>& of_ranks, int dim, const Layo
   for (const auto& [spec, rank] : of_ranks) {
     const Cut* const cut = spec->cut_along(dim);
     if (!cut) {
-      report.expect(spec->local[dim] == size, "{}, rank {}: dimension {} has no cut, and {} of {} elements", at, rank,
+      report.expect(spec->local[dim] == size, "{}, rank {}: dimension {} has no cut, but {} of {} elements", at, rank,
                     dim, spec->local[dim], size);
       continue;
     }
@@ -164,7 +164,7 @@ void check_dimension(const std::vector<RankParam>& of_ranks, int dim, const Layo
                   range.first, range.second, dim, next);
     next = range.second;
   }
-  report.expect(ranges.empty() || next == size, "{}: the cuts of dimension {} end at {}, and its size is {}", at, dim,
+  report.expect(ranges.empty() || next == size, "{}: the cuts of dimension {} end at {}, but its size is {}", at, dim,
                 next, size);
 }
 
@@ -216,7 +216,7 @@ void check_boundary(const Layer& producer, const Layer& consumer, const std::str
     if (input == inputs.end()) continue;
     report.expect(input->shape == output.shape && input->dtype == output.dtype && input->sharded == output.sharded &&
                       input->row_dim == output.row_dim,
-                  "{}: {} makes \"{}\", and {} takes \"{}\"", at, producer.name(), text_of(output), consumer.name(),
+                  "{}: {} makes \"{}\", but {} takes \"{}\"", at, producer.name(), text_of(output), consumer.name(),
                   text_of(*input));
     report.expect(
         input->life != Life::input_only && input->life != Life::input_to_weight && input->life != Life::sequence,

@@ -50,13 +50,13 @@ void costs_are_counted_flops(const ModelSubject& subject, Report& report) {
           const double counted = model_flops(kernels.calls()), cost = cost_of(model.layer(at), pass);
           sum += cost;
           report.expect(std::abs(cost - counted) <= kCostTolerance * counted,
-                        "{}, rank {}: cost() of {} of {} is {}, and its operations count {} FLOPs", to_text(shape),
+                        "{}, rank {}: cost() of {} of {} is {}, but its operations count {} FLOPs", to_text(shape),
                         rank, name_of(pass), model.name(at), cost, counted);
         }
       if (shape.tensor > 1) continue;
       const double formula = model.model().flops_per_sample(model.context().vocab) * static_cast<double>(shape.micro);
       report.expect(std::abs(sum - formula) <= kCostTolerance * sum,
-                    "{}: flops_per_sample() gives {} for a microbatch, and the costs of its layers add up to {}",
+                    "{}: flops_per_sample() gives {} for a microbatch, but the costs of its layers add up to {}",
                     to_text(shape), formula, sum);
     }
 }

@@ -74,7 +74,7 @@ std::vector<std::string> collective_differences(const ModelSubject& subject, con
       }
       const std::vector<Collective>&got = plan.tensor().collectives(), &wanted = expected.tensor().collectives();
       if (got != wanted)
-        out.push_back(text("{}{}: {} of {} posts {} on rank {}, and {} on rank 0", to_text(shape),
+        out.push_back(text("{}{}: {} of {} posts {} on rank {}, but {} on rank 0", to_text(shape),
                            trains ? "" : ", evaluation", name_of(pass), model.name(at), collectives_text(got), rank,
                            collectives_text(wanted)));
     };

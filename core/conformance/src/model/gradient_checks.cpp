@@ -71,7 +71,7 @@ class Slopes {
     set_elements(of.value, [&](std::int64_t i) { return before[static_cast<std::size_t>(i)]; });
     const double tolerance = 1000 * std::pow(epsilon_, 0.8) * (std::abs(value_) + std::abs(slope));
     report_.expect(std::abs(computed - slope) <= tolerance,
-                   "{}: {}: the gradient along {} is {}, and the slope of the result {} (tolerance {})",
+                   "{}: {}: the gradient along {} is {}, but the slope of the result {} (tolerance {})",
                    to_text(shape_), of.name, direction, computed, slope, tolerance);
   }
 

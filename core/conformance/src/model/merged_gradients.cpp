@@ -60,7 +60,7 @@ void MergedGradients::add_gradient(const ModelRun& run, std::size_t at, std::siz
   const auto elements = static_cast<std::size_t>(spec.global.elements());
   std::vector<double>& whole = values.try_emplace(name, elements).first->second;
   if (whole.size() != elements)
-    throw Error(text("{}: {} has {} elements, and {} on another rank", where, name, elements, whole.size()));
+    throw Error(text("{}: {} has {} elements, but {} on another rank", where, name, elements, whole.size()));
   bool is_wrong = false;
   for (std::size_t i = 0; i < local.size(); ++i) {
     const std::int64_t global = global_element(spec, static_cast<std::int64_t>(i));

@@ -174,7 +174,7 @@ void compare_collectives(ModelRun& run, const CommStats& stats, Report& report) 
       const std::uint64_t bytes = stats.bytes_out - before.bytes_out;
       const std::uint64_t planned_bytes = planned.bytes_out - planned_before.bytes_out;
       report.expect(ops == planned_ops && bytes == planned_bytes,
-                    "{}, rank {}: {} of {} posts {} collectives, which send {} bytes, and a plan {} and {}",
+                    "{}, rank {}: {} of {} posts {} collectives, which send {} bytes, but a plan {} and {}",
                     to_text(run.model().shape()), run.model().context().rank, name_of(pass), run.model().name(at), ops,
                     bytes, planned_ops, planned_bytes);
     }

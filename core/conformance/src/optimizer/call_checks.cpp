@@ -220,7 +220,7 @@ void dry_run_calls_the_same(const OptimizerSubject& subject, Report& report) {
     for (std::size_t i = 0; i < KernelSet::kOps; ++i) {
       const Op op = static_cast<Op>(i);
       const std::uint64_t in_plan = planned.calls(op), in_step = stepper.kernels().calls(op);
-      report.expect(in_plan == in_step, "{}: a dry run calls {} {} times, and a step {} times", to_text(types),
+      report.expect(in_plan == in_step, "{}: a dry run calls {} {} times, but a step {} times", to_text(types),
                     name_of(op), in_plan, in_step);
     }
   });

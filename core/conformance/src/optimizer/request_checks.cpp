@@ -62,7 +62,7 @@ void scratch_grows_with_shards(const OptimizerSubject& subject, Report& report) 
     for (std::size_t subset = 0; subset < std::size_t{1} << count; ++subset)
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t less = bytes_of_subset(subset & ~(std::size_t{1} << i)), more = bytes_of_subset(subset);
-        report.expect(less <= more, "scratch_bytes() is {} with {}, and {} without it", more, stepper.shards()[i].name,
+        report.expect(less <= more, "scratch_bytes() is {} with {}, but {} without it", more, stepper.shards()[i].name,
                       less);
       }
   }

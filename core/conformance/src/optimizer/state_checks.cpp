@@ -30,7 +30,7 @@ std::string unless_saves_state(const OptimizerSubject& subject) {
 
 SavedState& saved_state_of(Stepper& stepper) {
   SavedState* const out = find_extension<SavedState>(stepper.optimizer());
-  if (!out) throw Error("one object offers SavedState, and another does not");
+  if (!out) throw Error("one object offers SavedState, but another does not");
   return *out;
 }
 

@@ -179,7 +179,7 @@ void Stepper::replace_optimizer() {
   optimizer_->prepare(shards_);
   if (!before) return;
   SavedState* const after = find_extension<SavedState>(*optimizer_);
-  if (!after) throw Error("one object offers SavedState, and another does not");
+  if (!after) throw Error("one object offers SavedState, but another does not");
   after->load(saved);
 }
 

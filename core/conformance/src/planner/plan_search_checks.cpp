@@ -21,7 +21,7 @@ void calls_are_bounded(const PlannerSubject& subject, Report& report) {
     const std::pair<const char*, std::int64_t> kFunctions[] = {
         {"bounds", calls.bounds}, {"time", calls.time}, {"evaluate", calls.evaluate}};
     for (const auto& [function, number] : kFunctions)
-      report.expect(number <= plans, "{}: search() calls {}() {} times, and there are {} plans", search.text, function,
+      report.expect(number <= plans, "{}: search() calls {}() {} times, but there are {} plans", search.text, function,
                     number, plans);
   });
 }
@@ -74,7 +74,7 @@ void ends_after_a_stop(const PlannerSubject& subject, Report& report) {
       check_late_calls(search, report);
       for (const char number : {'1', '2', '3', '4', '5'}) check_answer(number, search, report);
       report.expect(costs.calls().found == 0 || !search.answer.empty(),
-                    "{}: search() returns no plan, and evaluate() has found {} that fit", search.text,
+                    "{}: search() returns no plan, but evaluate() has found {} that fit", search.text,
                     costs.calls().found);
     }
   }

@@ -30,7 +30,7 @@ void answers_are_equal(const SchedulerSubject& subject, Report& report) {
     for (const Scheduler* const scheduler : {&*one, &*other}) {
       const Refusals again = scheduler->supports(shapes[i]);
       report.expect(std::vector<Refusal>(again.begin(), again.end()) == expected,
-                    "{}: supports() gives {} refusals, and {} before{}", shape_text(shapes[i]), again.size(),
+                    "{}: supports() gives {} refusals, but {} before{}", shape_text(shapes[i]), again.size(),
                     expected.size(), scheduler == &*other ? " by an object of another rank" : "");
     }
   }

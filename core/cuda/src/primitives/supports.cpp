@@ -10,13 +10,13 @@ namespace {
 
 Refusals in_types(std::string_view plugin, std::string_view what, DType type) {
   if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return {};
-  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} computes in fp32, bf16 and fp16, and {} is {}",
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} computes in fp32, bf16 and fp16, but {} is {}",
                       plugin, what, precision_name(type))
       .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", precision_name(type));
 }
 Refusals only_f32(std::string_view plugin, std::string_view what, DType type) {
   if (type == DType::f32) return {};
-  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} updates weights in fp32, and {} is {}", plugin,
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} updates weights in fp32, but {} is {}", plugin,
                       what, precision_name(type))
       .with_hint("use train.precision fp32, bf16 or fp16");
 }

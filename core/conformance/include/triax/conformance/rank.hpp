@@ -33,7 +33,7 @@ Object<Interface> own(std::unique_ptr<Class> object) {
   return {object.release(), [](Interface* made) { delete made; }};
 }
 
-/// How ranks are made. Functions are called on the rank's thread.
+/// How ranks are created. Functions are called on the rank's thread.
 struct RankSetup {
   std::function<Object<CommBackend>(const PluginContext&)> backend; // may be empty, if no check joins a group
   Options options;                                                  // of the backend
@@ -41,8 +41,8 @@ struct RankSetup {
   bool processes = false;                                           // each rank is a process; else a thread
   Log* log = &null_log();                                           // of the backend
   double timeout_s = 30;                                            // of a wait
-  std::function<void(int rank)> began;                              // first on a rank's thread; may be empty
-  std::function<void(Report&)> ended;                               // when all ranks have ended; may be empty
+  std::function<void(int rank)> on_rank_start;                      // first on a rank's thread; may be empty
+  std::function<void(Report&)> on_all_ended;                        // when all ranks have ended; may be empty
 };
 
 /// One rank of a check.
@@ -53,7 +53,7 @@ class Rank {
   Rank& operator=(const Rank&) = delete;
   ~Rank();
 
-  /// The rank, and what it has. on_host(): the host can address the device's memory.
+  /// The rank and its objects. on_host(): the host can address the device's memory.
   /// @{
   int index() const { return index_; }
   const Layout& layout() const { return layout_; }
@@ -64,7 +64,7 @@ class Rank {
   /// @}
   /// Long enough for a loaded machine; a check that reaches it has failed.
   Deadline deadline() const { return deadline_in(setup_.timeout_s); }
-  /// For waits for what another rank does after a wait: that one may time out first.
+  /// For waits for a rank that may itself wait until deadline().
   Deadline long_deadline() const { return deadline_in(2 * setup_.timeout_s); }
   /// Waits for the work, until deadline().
   void wait(const Work& work) { device().wait(work, deadline()); }
@@ -131,7 +131,7 @@ class Rank {
   /// Any thread. Ends this rank's waits and its groups.
   void abort(std::string_view why) noexcept;
   /// Kills the process of this rank, which is not a failure. Only for ranks that are processes.
-  void die();
+  void kill_process();
 
  private:
   void set_up();
@@ -158,7 +158,7 @@ class Rank {
 };
 
 /// Runs `body` on every rank of a layout, as threads or processes, and returns when all have ended. If one throws, the
-/// others are aborted, and its error is the failure that the report gets: the others' are consequences.
+/// others are aborted, and its error is the failure that the report gets, because the others' are consequences.
 void run_ranks(const RankSetup& setup, const Layout& layout, Report& report, const std::function<void(Rank&)>& body);
 /// The same for `count` ranks in one tensor group.
 void run_ranks(const RankSetup& setup, int count, Report& report, const std::function<void(Rank&)>& body);
