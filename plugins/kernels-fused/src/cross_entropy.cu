@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross-entropy over rows of logits, one block per row. The fused forward computes the maximum and the sum of
 // exponentials in one pass: it rescales the sum whenever the maximum grows (Milakov & Gimelshein 2018).
+//
+// core/cuda/src/primitives/vocabulary.cu is the same computation, element by element, in separate passes.
 #include "fused_kernels.hpp"
 #include "mma.cuh"
 #include "row.cuh"

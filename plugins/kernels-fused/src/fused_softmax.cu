@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax of attention scores, with scale and mask. Hidden keys are not read: a causal row costs the keys it sees, plus
 // writing zeros.
+//
+// core/cuda/src/primitives/softmax.cu is the same computation, element by element.
 #include "fused_kernels.hpp"
 #include "row.cuh"
 #include "triax/cuda/mask.hpp"
