@@ -18,13 +18,12 @@ template <bool kWhole, class W>
 __device__ __forceinline__ void store_working(void* working, std::int64_t element, const Floats<float>& p, int valid) {
   W* to = static_cast<W*>(working) + element;
   if constexpr (kWhole && cuda::kHalf<W>) {
-    const std::uint32_t words[2] = {pair_from_floats<W>(p.values[0], p.values[1]),
-                                    pair_from_floats<W>(p.values[2], p.values[3])};
+    const std::uint32_t words[2] = {pair_from_floats<W>(p[0], p[1]), pair_from_floats<W>(p[2], p[3])};
     store_words(to, words);
   } else if constexpr (kWhole) {
     store(to, p, valid, kWhole);
   } else {
-    for (int i = 0; i < valid; ++i) to[i] = from_float<W>(p.values[i]);
+    for (int i = 0; i < valid; ++i) to[i] = from_float<W>(p[i]);
   }
 }
 
@@ -41,11 +40,11 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
   const Floats<float> gradient = load(shard.gradient + element, valid, kWhole);
 #pragma unroll
   for (int i = 0; i < kVec<float>; ++i) {
-    const float g = gradient.values[i] * scalars.clip;
-    m.values[i] = beta1 * m.values[i] + rest1 * g;
-    v.values[i] = beta2 * v.values[i] + rest2 * g * g;
-    const float update = m.values[i] / correction.first / (sqrtf(v.values[i] / correction.second) + table.eps);
-    p.values[i] -= scalars.lr * (update + shard.decay * p.values[i]);
+    const float g = gradient[i] * scalars.clip;
+    m[i] = beta1 * m[i] + rest1 * g;
+    v[i] = beta2 * v[i] + rest2 * g * g;
+    const float update = m[i] / correction.first / (sqrtf(v[i] / correction.second) + table.eps);
+    p[i] -= scalars.lr * (update + shard.decay * p[i]);
   }
   store(shard.p + element, p, valid, kWhole);
   store(shard.m + element, m, valid, kWhole);

@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kBlockSize)
         const int valid = valid_elements<T>(size.head_dim, column);
         const Floats<T> x = load(o + column, valid, whole), y = load(dout + column, valid, whole);
 #pragma unroll
-        for (int k = 0; k < kVec<T>; ++k) sum += x.values[k] * y.values[k];
+        for (int k = 0; k < kVec<T>; ++k) sum += x[k] * y[k];
       }
     }
 #pragma unroll

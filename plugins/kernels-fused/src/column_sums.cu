@@ -45,12 +45,12 @@ __device__ __forceinline__ void add_rows(ColumnSums<T>& sums, const ColumnTerms<
   for (; row < end; row += kWarpsOfBlock, offset += step) {
     const Floats<T> dy = load(terms.dy + offset, valid, kWhole);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) sums.plain.values[i] += dy.values[i];
+    for (int i = 0; i < kVec<T>; ++i) sums.plain[i] += dy[i];
     if constexpr (kNormed) {
       const Floats<T> x = load(terms.x + offset, valid, kWhole);
       const float mean = centered ? terms.mean[row] : 0.0f, rstd = terms.rstd[row];
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sums.normed.values[i] += dy.values[i] * (x.values[i] - mean) * rstd;
+      for (int i = 0; i < kVec<T>; ++i) sums.normed[i] += dy[i] * (x[i] - mean) * rstd;
     }
   }
 }
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     __syncthreads(); // the previous item's sums have been read
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      warp_sums[warp][i][lane] = sums.plain.values[i];
-      warp_sums[warp][kVec<T> + i][lane] = sums.normed.values[i];
+      warp_sums[warp][i][lane] = sums.plain[i];
+      warp_sums[warp][kVec<T> + i][lane] = sums.normed[i];
     }
     __syncthreads();
     const std::int64_t left = terms.n - tile_begin;

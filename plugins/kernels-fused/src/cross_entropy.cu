@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
       with_count<T>(valid, [&](auto count) {
 #pragma unroll
-        for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
+        for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x[i]) : max;
       });
     });
     max = reduce(max, Max{});
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
       with_count<T>(valid, [&](auto count) {
 #pragma unroll
-        for (int i = 0; i < kVec<T>; ++i) sum += i < count ? exp_minus_max<T>(x.values[i], max) : 0.0f;
+        for (int i = 0; i < kVec<T>; ++i) sum += i < count ? exp_minus_max<T>(x[i], max) : 0.0f;
       });
     });
     sum = reduce(sum, Sum{});
@@ -105,12 +105,12 @@ template <class T, class Count>
 __device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T>& x, Count count) {
   float max = so_far.max;
 #pragma unroll
-  for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
+  for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x[i]) : max;
   if (max > so_far.max) so_far = {max, so_far.sum * exp_minus_max<T>(so_far.max, max)};
   const bool none = so_far.max == -INFINITY; // then each x is -infinity, which adds 0, or NaN
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
-    if (i < count) so_far.sum += exp_minus_max<T>(x.values[i], none ? 0.0f : so_far.max);
+    if (i < count) so_far.sum += exp_minus_max<T>(x[i], none ? 0.0f : so_far.max);
   }
   return so_far;
 }
@@ -152,14 +152,14 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     const std::int64_t target = logits.target(row);
     logits.for_each(row, logits.columns, [&](std::int64_t column, int count, Floats<T> x) {
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) x.values[i] = exp_minus_max<T>(x.values[i], max) * scale_of_exp;
+      for (int i = 0; i < kVec<T>; ++i) x[i] = exp_minus_max<T>(x[i], max) * scale_of_exp;
       if (target >= column && target - column < kVec<T>) {
 #pragma unroll
-        for (int i = 0; i < kVec<T>; ++i) x.values[i] -= column + i == target ? scale : 0.0f;
+        for (int i = 0; i < kVec<T>; ++i) x[i] -= column + i == target ? scale : 0.0f;
       }
       if (logits.valid < column + kVec<T>) {
 #pragma unroll
-        for (int i = 0; i < kVec<T>; ++i) x.values[i] = column + i < logits.valid ? x.values[i] : 0.0f;
+        for (int i = 0; i < kVec<T>; ++i) x[i] = column + i < logits.valid ? x[i] : 0.0f;
       }
       store(logits.logits + row * logits.columns + column, x, count, L::Mapping::kAligned);
     });

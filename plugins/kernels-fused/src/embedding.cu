@@ -157,14 +157,14 @@ __device__ __forceinline__ void load_elements(float (&out)[kCount], const T* fro
     floats = to_floats(Vec16<T>{{words.x, words.y}});
   }
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
+  for (int i = 0; i < kCount; ++i) out[i] = floats[i];
 }
 template <class T>
 __device__ __forceinline__ void store_elements(T* to, const float (&values)[kVec<T>], int valid, bool whole) {
   if (whole) {
     Floats<T> floats{};
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) floats.values[i] = values[i];
+    for (int i = 0; i < kVec<T>; ++i) floats[i] = values[i];
     store_words(to, from_floats(floats).words);
   } else {
 #pragma unroll

@@ -80,7 +80,7 @@ class CenteredRow {
  private:
   static __device__ __forceinline__ Floats<T>& subtract(Floats<T>& x, float mean) {
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) x.values[i] -= mean;
+    for (int i = 0; i < kVec<T>; ++i) x[i] -= mean;
     return x;
   }
   template <class Use>
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ?
           x_of_row.put(number, vecs);
           const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
-          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Mapping>(n, column) ? x.values[i] : 0.0f;
+          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Mapping>(n, column) ? x[i] : 0.0f;
         });
     const float mean = mean_out ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
 
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ?
       const int valid = valid_in_row<T, Mapping>(n, column);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) {
-        const float x = i < valid ? centered.values[i] : 0.0f;
+        const float x = i < valid ? centered[i] : 0.0f;
         squares += x * x;
       }
     });
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ?
       const Floats<T> b = bias ? load_readonly(bias + column, valid, Mapping::kAligned) : Floats<T>{};
       Floats<T> out;
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) out.values[i] = centered.values[i] * rstd * w.values[i] + b.values[i];
+      for (int i = 0; i < kVec<T>; ++i) out[i] = centered[i] * rstd * w[i] + b[i];
       store(y + row * n + column, out, valid, Mapping::kAligned);
     });
     if (thread_of_row<Mapping>() == 0) {
@@ -162,8 +162,8 @@ __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, cons
   const Floats<T> w = load_readonly(weight + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
-    out.g.values[i] *= w.values[i];
-    out.z.values[i] = (out.z.values[i] - mean) * rstd;
+    out.g[i] *= w[i];
+    out.z[i] = (out.z[i] - mean) * rstd;
   }
   return out;
 }
@@ -199,8 +199,8 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
           const NormTerms<T> term = terms(vecs, column);
 #pragma unroll
           for (int i = 0; i < kVec<T>; ++i) { // g is 0 past the end of the row
-            sums.first += term.g.values[i];
-            sums.second += term.g.values[i] * term.z.values[i];
+            sums.first += term.g[i];
+            sums.second += term.g[i] * term.z[i];
           }
         });
     sums = reduce(sums, Sum{});
@@ -213,12 +213,11 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
           const NormTerms<T> term = terms(vecs, column);
           Floats<T> out;
 #pragma unroll
-          for (int i = 0; i < kVec<T>; ++i)
-            out.values[i] = rstd * (term.g.values[i] - mean_g - term.z.values[i] * mean_gz);
+          for (int i = 0; i < kVec<T>; ++i) out[i] = rstd * (term.g[i] - mean_g - term.z[i] * mean_gz);
           if (residual) {
             const Floats<T> more = to_floats(vecs.of[2]);
 #pragma unroll
-            for (int i = 0; i < kVec<T>; ++i) out.values[i] += more.values[i];
+            for (int i = 0; i < kVec<T>; ++i) out[i] += more[i];
           }
           store(dx + row * n + column, out, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
         });

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       const int valid = valid_elements<T>(seen, column);
       const Floats<T> score = to_floats(vecs.of[0]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) max = i < valid ? Max{}(max, scale * score.values[i]) : max;
+      for (int i = 0; i < kVec<T>; ++i) max = i < valid ? Max{}(max, scale * score[i]) : max;
     });
     max = reduce(max, Max{});
 
@@ -41,14 +41,14 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       const int valid = valid_elements<T>(seen, column);
       Floats<T> out = to_floats(vecs.of[0]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) out.values[i] = i < valid ? expf(scale * out.values[i] - max) : 0.0f;
+      for (int i = 0; i < kVec<T>; ++i) out[i] = i < valid ? expf(scale * out[i] - max) : 0.0f;
       return out;
     };
     float sum = 0;
     scores.for_each(seen, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
       const Floats<T> e = exponentials(column, vecs);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum += e.values[i];
+      for (int i = 0; i < kVec<T>; ++i) sum += e[i];
     });
     sum = reduce(sum, Sum{});
 
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       if (column < seen) {
         out = exponentials(column, vecs);
 #pragma unroll
-        for (int i = 0; i < kVec<T>; ++i) out.values[i] /= sum;
+        for (int i = 0; i < kVec<T>; ++i) out[i] /= sum;
       }
       store(y + row * keys + column, out, valid_in_row<T, Mapping>(keys, column), Mapping::kAligned);
     });
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       if (delta) return;
       const Floats<T> slope = to_floats(vecs.of[0]), probability = to_floats(vecs.of[1]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum += slope.values[i] * probability.values[i];
+      for (int i = 0; i < kVec<T>; ++i) sum += slope[i] * probability[i];
     };
     if (Mapping::kVecs > 0 || !delta) for_each_vec<T, Mapping>(n, load, keep_and_add);
     sum = delta ? delta[row] : reduce(sum, Sum{});
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       Floats<T> out = to_floats(vecs.of[0]);
       const Floats<T> probability = to_floats(vecs.of[1]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) out.values[i] = scale * probability.values[i] * (out.values[i] - sum);
+      for (int i = 0; i < kVec<T>; ++i) out[i] = scale * probability[i] * (out[i] - sum);
       store(dx + row * n + column, out, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
     });
   });

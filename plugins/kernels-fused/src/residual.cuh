@@ -53,7 +53,7 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
     const PhiloxBlock words = philox_at(drop.key, element, drop.site, row.sample);
 #pragma unroll
     for (int word = 0; word < 4; ++word)
-      x.values[philox_block + word] = words[word] < drop.threshold ? 0.0f : x.values[philox_block + word] * drop.scale;
+      x[philox_block + word] = words[word] < drop.threshold ? 0.0f : x[philox_block + word] * drop.scale;
   }
 }
 
@@ -90,19 +90,19 @@ struct ResidualRows {
     if (bias) {
       const Floats<T> more = load_readonly(bias + column, valid, Mapping::kAligned);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
+      for (int i = 0; i < kVec<T>; ++i) sum[i] += more[i];
     }
     if (drops && Mapping::kAligned) {
       drop_vec(sum, drop, drop_row, column);
     } else if (drops) {
       const unsigned bits = dropped_bits(drop, row, column, valid);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.values[i] * drop.scale;
+      for (int i = 0; i < kVec<T>; ++i) sum[i] = (bits >> i & 1u) != 0 ? 0.0f : sum[i] * drop.scale;
     }
     if (residual) {
       const Floats<T> more = to_floats(loaded.of[1]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
+      for (int i = 0; i < kVec<T>; ++i) sum[i] += more[i];
     }
     store(y + row * n + column, sum, valid, Mapping::kAligned);
     return {from_floats(sum)}; // rounded like the stored value

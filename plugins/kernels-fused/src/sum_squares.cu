@@ -28,8 +28,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     for (std::int64_t vec = begin + threadIdx.x; vec < end; vec += kBlockSize) {
       const Floats<T> floats = flat.load(x, vec);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i)
-        sum += static_cast<double>(floats.values[i]) * static_cast<double>(floats.values[i]);
+      for (int i = 0; i < kVec<T>; ++i) sum += static_cast<double>(floats[i]) * static_cast<double>(floats[i]);
     }
     sum = reduce(sum, Sum{});
     if (threadIdx.x == 0) out[part] = sum;

@@ -28,6 +28,8 @@ struct alignas(16) Vec16 {
 template <class T>
 struct Floats {
   float values[kVec<T>];
+  __device__ __forceinline__ float& operator[](int i) { return values[i]; }
+  __device__ __forceinline__ const float& operator[](int i) const { return values[i]; }
 };
 
 template <class T>
@@ -77,9 +79,9 @@ __device__ __forceinline__ Floats<T> to_floats(Vec16<T> vec) {
     if constexpr (cuda::kHalf<T>) {
       T element;
       element.bits = static_cast<std::uint16_t>(vec.words[i / 2] >> (16 * (i % 2)));
-      out.values[i] = to_float(element);
+      out[i] = to_float(element);
     } else {
-      out.values[i] = std::bit_cast<float>(vec.words[i]);
+      out[i] = std::bit_cast<float>(vec.words[i]);
     }
   }
   return out;
@@ -91,9 +93,9 @@ __device__ __forceinline__ Vec16<T> from_floats(const Floats<T>& floats) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (cuda::kHalf<T>) {
-      out.words[i] = pair_from_floats<T>(floats.values[2 * i], floats.values[2 * i + 1]);
+      out.words[i] = pair_from_floats<T>(floats[2 * i], floats[2 * i + 1]);
     } else {
-      out.words[i] = std::bit_cast<std::uint32_t>(floats.values[i]);
+      out.words[i] = std::bit_cast<std::uint32_t>(floats[i]);
     }
   }
   return out;
@@ -153,7 +155,7 @@ __device__ __forceinline__ void store(T* to, const Floats<T>& floats, int valid,
   } else {
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      if (i < valid) to[i] = from_float<T>(floats.values[i]);
+      if (i < valid) to[i] = from_float<T>(floats[i]);
     }
   }
 }
