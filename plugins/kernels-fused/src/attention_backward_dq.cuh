@@ -19,64 +19,66 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   const AttentionSizes& size = attention.size;
   const int part = static_cast<int>(blockIdx.x % Config::kParts) * Config::kPartDim;
   const QueryTile<Config> tile(attention, blockIdx.x / Config::kParts);
+  T *const s_q = Shared::resident(0), *const s_do = Shared::resident(1);
+  const auto s_k = [](int stage) { return Shared::streamed(stage, 0); };
+  const auto s_v = [](int stage) { return Shared::streamed(stage, 1); };
   const float scale = attention.scale * kLog2EOr1<T>;
 
   // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
-  const T *k = head_of<T>(attention.k, tile.at.sample, tile.key_head),
-          *v = head_of<T>(attention.v, tile.at.sample, tile.key_head);
-  const auto load_stage = [&](int index) {
-    const int stage = index & 1;
-    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 0), k, attention.k, tile.first_key(index),
-                                             tile.seen, size.head_dim);
-    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 1), v, attention.v, tile.first_key(index),
-                                             tile.seen, size.head_dim);
+  const T *k = head_of<T>(attention.k, tile.sample, tile.key_head),
+          *v = head_of<T>(attention.v, tile.sample, tile.key_head);
+  const auto load_stage = [&](int key_tile) {
+    const int stage = key_tile & 1;
+    const std::int64_t key0 = tile.first_key(key_tile);
+    load_tile<Config, Config::kStreamedRows>(s_k(stage), k, attention.k, key0, tile.key_end, size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(s_v(stage), v, attention.v, key0, tile.key_end, size.head_dim);
     if (tile.drops)
       make_dropout_bits<Config, Config::kResidentRows, Config::kStreamedRows>(
-          Shared::resident_bits(stage), attention, tile.sample, tile.at.head, tile.first, tile.first_key(index));
+          Shared::resident_bits(stage), attention, tile.philox_sample, tile.head, tile.query0, key0);
   };
 
-  const int row = warp_index() * Config::kWarpRows; // first row of the warp
+  const int warp_row = warp_index() * Config::kWarpRows; // the warp's first row of the tile
   float lse[Config::kMmaM][2], delta[Config::kMmaM][2];
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) { // rows past the last have q = dout = 0, so they give zeros with any lse
-    const std::int64_t query = tile.first + row + 8 * i + lane_index() / 4;
-    const std::int64_t statistic = (tile.at.sample * size.heads + tile.at.head) * size.queries + query;
-    lse[i / 2][i % 2] = query < tile.end ? attention.lse[statistic] * kLog2EOr1<T> : 0.0f;
-    delta[i / 2][i % 2] = query < tile.end ? gradients.delta[statistic] : 0.0f;
+    const std::int64_t query = tile.query0 + warp_row + 8 * i + lane_index() / 4;
+    const std::int64_t statistic = (tile.sample * size.heads + tile.head) * size.queries + query;
+    lse[i / 2][i % 2] = query < tile.query_end ? attention.lse[statistic] * kLog2EOr1<T> : 0.0f;
+    delta[i / 2][i % 2] = query < tile.query_end ? gradients.delta[statistic] : 0.0f;
   }
   Fragment<Config::kMmaM, Config::kPartDim> dq{};
-  if (tile.tiles > 0) {
-    load_tile<Config, Config::kResidentRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
-                                             attention.q, tile.first, tile.end, size.head_dim);
-    load_tile<Config, Config::kResidentRows>(Shared::resident(1),
-                                             head_of<T>(gradients.dout, tile.at.sample, tile.at.head), gradients.dout,
-                                             tile.first, tile.end, size.head_dim);
+  if (tile.key_tiles > 0) {
+    load_tile<Config, Config::kResidentRows>(s_q, head_of<T>(attention.q, tile.sample, tile.head), attention.q,
+                                             tile.query0, tile.query_end, size.head_dim);
+    load_tile<Config, Config::kResidentRows>(s_do, head_of<T>(gradients.dout, tile.sample, tile.head), gradients.dout,
+                                             tile.query0, tile.query_end, size.head_dim);
     load_stage(0);
   }
-  for (int index = 0; index < tile.tiles; ++index) {
+  for (int key_tile = 0; key_tile < tile.key_tiles; ++key_tile) {
     cp_async_wait_all();
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
-    if (index + 1 < tile.tiles) load_stage(index + 1);
-    const int stage = index & 1;
+    if (key_tile + 1 < tile.key_tiles) load_stage(key_tile + 1);
+    const int stage = key_tile & 1;
     Fragment<Config::kMmaM, Config::kStreamedRows> scores{}, dp{};
-    mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0));
-    mma_abt<Config>(dp, Shared::resident(1) + Config::offset(row, 0), Shared::streamed(stage, 1));
-    if (tile.drops) drop_scores<Config>(dp, Shared::resident_bits(stage), row);
+    mma_abt<Config>(scores, s_q + Config::offset(warp_row, 0), s_k(stage));
+    mma_abt<Config>(dp, s_do + Config::offset(warp_row, 0), s_v(stage));
+    if (tile.drops) drop_scores<Config>(dp, Shared::resident_bits(stage), warp_row);
     for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
       const float p = exp_or_exp2<T>(score * scale - lse[i.mma_m][i.reg / 2]);
       score = p * (dp[i.mma_m][i.mma_n][i.reg] * attention.drop.scale - delta[i.mma_m][i.reg / 2]);
     });
-    const TileMask mask = tile.mask(attention, index);
+    auto& ds = scores;
+    const TileMask mask = tile.mask(attention, key_tile);
     // p may be infinite where hidden, so the mask comes last.
-    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(scores, mask, row, 0);
-    mma_ab<Config>(dq, scores, Shared::streamed(stage, 0) + part);
+    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(ds, mask, warp_row, 0);
+    mma_ab<Config>(dq, ds, s_k(stage) + part);
   }
   float dq_scale[Config::kMmaM][2];
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) dq_scale[i / 2][i % 2] = attention.scale;
-  store_fragment<Config>(dq, dq_scale, head_of<T>(gradients.dq, tile.at.sample, tile.at.head), gradients.dq,
-                         tile.first + row, size.queries, part, size.head_dim);
+  store_fragment<Config>(dq, dq_scale, head_of<T>(gradients.dq, tile.sample, tile.head), gradients.dq,
+                         tile.query0 + warp_row, size.queries, part, size.head_dim);
 }
 
 } // namespace triax::kernels_fused

@@ -63,26 +63,26 @@ __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::k
 }
 
 template <class Config>
-__device__ __forceinline__ void write_rows(const Attention& attention, const TileCoordinates& at,
+__device__ __forceinline__ void write_rows(const Attention& attention, const QueryTile<Config>& tile,
                                            Fragment<Config::kMmaM, Config::kHeadDim>& out, SoftmaxRows<Config>& rows,
-                                           float scale, std::int64_t first) {
+                                           float scale, std::int64_t query0) {
   using T = typename Config::T;
   const AttentionSizes& size = attention.size;
   float factors[Config::kMmaM][2];
-  float* lse = attention.lse + (at.sample * size.heads + at.head) * size.queries;
+  float* lse = attention.lse + (tile.sample * size.heads + tile.head) * size.queries;
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
     float row_sum = rows.row_sum[row / 2][row % 2];
     row_sum += __shfl_xor_sync(kFullMask, row_sum, 1);
     row_sum += __shfl_xor_sync(kFullMask, row_sum, 2);
     factors[row / 2][row % 2] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
-    const std::int64_t query = first + 8 * row + lane_index() / 4;
+    const std::int64_t query = query0 + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
       lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row / 2][row % 2] * scale * kLn2Or1<T> + logf(row_sum);
     }
   }
-  store_fragment<Config>(out, factors, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
-                         size.head_dim);
+  store_fragment<Config>(out, factors, head_of<T>(attention.o, tile.sample, tile.head), attention.o, query0,
+                         size.queries, 0, size.head_dim);
 }
 
 /// One block per tile of queries of a head, 16 * kMmaM queries per warp.
@@ -93,26 +93,28 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   using Shared = SharedMemory<Config, 1>;
   const AttentionSizes& size = attention.size;
   const QueryTile<Config> tile(attention, blockIdx.x);
+  T* const s_q = Shared::resident(0);
+  const auto s_k = [](int stage) { return Shared::streamed(stage, 0); };
+  const auto s_v = [](int stage) { return Shared::streamed(stage, 1); };
   // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
   // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
   const float sign = attention.scale < 0 ? -1.0f : 1.0f;
   const float scale = fmaxf(attention.scale * sign * kLog2EOr1<T>, 0x1p-126f);
 
   // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
-  const T *k = head_of<T>(attention.k, tile.at.sample, tile.key_head),
-          *v = head_of<T>(attention.v, tile.at.sample, tile.key_head);
-  const auto load_stage = [&](int index) {
-    const int stage = index & 1;
-    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 0), k, attention.k, tile.first_key(index),
-                                             tile.seen, size.head_dim);
-    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 1), v, attention.v, tile.first_key(index),
-                                             tile.seen, size.head_dim);
+  const T *k = head_of<T>(attention.k, tile.sample, tile.key_head),
+          *v = head_of<T>(attention.v, tile.sample, tile.key_head);
+  const auto load_stage = [&](int key_tile) {
+    const int stage = key_tile & 1;
+    const std::int64_t key0 = tile.first_key(key_tile);
+    load_tile<Config, Config::kStreamedRows>(s_k(stage), k, attention.k, key0, tile.key_end, size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(s_v(stage), v, attention.v, key0, tile.key_end, size.head_dim);
     if (tile.drops)
       make_dropout_bits<Config, Config::kResidentRows, Config::kStreamedRows>(
-          Shared::resident_bits(stage), attention, tile.sample, tile.at.head, tile.first, tile.first_key(index));
+          Shared::resident_bits(stage), attention, tile.philox_sample, tile.head, tile.query0, key0);
   };
 
-  const int row = warp_index() * Config::kWarpRows; // first row of the warp
+  const int warp_row = warp_index() * Config::kWarpRows; // the warp's first row of the tile
   Fragment<Config::kMmaM, Config::kHeadDim> out{};
   SoftmaxRows<Config> rows;
 #pragma unroll
@@ -120,25 +122,26 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     rows.row_max[i / 2][i % 2] = -INFINITY;
     rows.row_sum[i / 2][i % 2] = 0;
   }
-  if (tile.tiles > 0) {
-    load_tile<Config, Config::kResidentRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
-                                             attention.q, tile.first, tile.end, size.head_dim);
+  if (tile.key_tiles > 0) {
+    load_tile<Config, Config::kResidentRows>(s_q, head_of<T>(attention.q, tile.sample, tile.head), attention.q,
+                                             tile.query0, tile.query_end, size.head_dim);
     load_stage(0);
   }
-  for (int index = 0; index < tile.tiles; ++index) {
+  for (int key_tile = 0; key_tile < tile.key_tiles; ++key_tile) {
     cp_async_wait_all();
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
-    if (index + 1 < tile.tiles) load_stage(index + 1);
-    const int stage = index & 1;
+    if (key_tile + 1 < tile.key_tiles) load_stage(key_tile + 1);
+    const int stage = key_tile & 1;
     Fragment<Config::kMmaM, Config::kStreamedRows> scores{};
-    mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0), sign);
-    const TileMask mask = tile.mask(attention, index);
-    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(scores, mask, row, -INFINITY);
+    mma_abt<Config>(scores, s_q + Config::offset(warp_row, 0), s_k(stage), sign);
+    const TileMask mask = tile.mask(attention, key_tile);
+    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(scores, mask, warp_row, -INFINITY);
     online_softmax<Config>(scores, out, rows, scale);
-    if (tile.drops) drop_scores<Config>(scores, Shared::resident_bits(stage), row);
-    mma_ab<Config>(out, scores, Shared::streamed(stage, 1));
+    auto& p = scores; // times the row's sum
+    if (tile.drops) drop_scores<Config>(p, Shared::resident_bits(stage), warp_row);
+    mma_ab<Config>(out, p, s_v(stage));
   }
-  write_rows<Config>(attention, tile.at, out, rows, scale, tile.first + row);
+  write_rows<Config>(attention, tile, out, rows, scale, tile.query0 + warp_row);
 }
 
 template <class T>

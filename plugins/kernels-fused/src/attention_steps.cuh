@@ -126,33 +126,36 @@ __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Att
   }
 }
 
-/// A block's tile of queries of one head, and the keys that they see, which the block iterates over in `tiles` tiles.
+/// A block's tile of queries of one head, and the keys that they see, which the block iterates over in tiles.
 template <class Config>
 struct QueryTile {
-  TileCoordinates at;
-  std::int64_t first, end, key_head; // queries [first, end)
-  std::int64_t visible, seen;        // keys of the sample; keys [0, seen) that the last query sees
-  int tiles;
+  std::int64_t sample, head, key_head;
+  std::int64_t query0, query_end;    // queries [query0, query_end)
+  std::int64_t sample_keys, key_end; // keys of the sample; keys [0, key_end) that the last query sees
+  int key_tiles;
   bool drops;
-  std::uint32_t sample; // number of the sample, for dropout
+  std::uint32_t philox_sample; // number of the sample, for dropout
 
-  __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block)
-      : at(tile_of_block(block, tiles_of(attention.size.queries, Config::kResidentRows), attention.size.heads, true)),
-        first(at.tile * Config::kResidentRows),
-        end(first + Config::kResidentRows < attention.size.queries ? first + Config::kResidentRows
-                                                                   : attention.size.queries),
-        key_head(at.head / attention.size.group()),
-        visible(visible_keys(attention.mask, at.sample, attention.size.keys)),
-        seen(seen_by(attention.mask, end - 1, visible)),
-        tiles(static_cast<int>(tiles_of(seen, Config::kStreamedRows))),
-        drops(attention.drop.threshold != 0),
-        sample(drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u) {}
-
-  __device__ __forceinline__ std::int64_t first_key(int index) const {
-    return std::int64_t{index} * Config::kStreamedRows;
+  __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block) {
+    const AttentionSizes& size = attention.size;
+    const TileCoordinates at = tile_of_block(block, tiles_of(size.queries, Config::kResidentRows), size.heads, true);
+    sample = at.sample;
+    head = at.head;
+    key_head = head / size.group();
+    query0 = at.tile * Config::kResidentRows;
+    query_end = query0 + Config::kResidentRows < size.queries ? query0 + Config::kResidentRows : size.queries;
+    sample_keys = visible_keys(attention.mask, sample, size.keys);
+    key_end = seen_by(attention.mask, query_end - 1, sample_keys);
+    key_tiles = static_cast<int>(tiles_of(key_end, Config::kStreamedRows));
+    drops = attention.drop.threshold != 0;
+    philox_sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[sample]) : 0u;
   }
-  __device__ __forceinline__ TileMask mask(const Attention& attention, int index) const {
-    return tile_mask(attention.mask, first, first_key(index), visible);
+
+  __device__ __forceinline__ std::int64_t first_key(int key_tile) const {
+    return std::int64_t{key_tile} * Config::kStreamedRows;
+  }
+  __device__ __forceinline__ TileMask mask(const Attention& attention, int key_tile) const {
+    return tile_mask(attention.mask, query0, first_key(key_tile), sample_keys);
   }
 };
 
