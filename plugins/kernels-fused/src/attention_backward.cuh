@@ -25,11 +25,11 @@ void run_backward(const Attention& attention, const AttentionGradients& gradient
   launch_attention("attention_backward_delta", attention_backward_delta<T>,
                    cuda::grid_of_blocks(tiles_of(rows, kBlockSize / kWarpSize * delta_rows<T>(size.head_dim))), stream,
                    attention, gradients);
-  with_configs<T>(size.head_dim, max_shared_bytes, [&]<class For>(For) {
-    using Dq = typename For::BackwardDq;
+  dispatch_head_dim<T>(size.head_dim, max_shared_bytes, [&]<class Sizes>(Sizes) {
+    using Dq = typename Sizes::BackwardDq;
     launch_attention("attention_backward_dq", attention_backward_dq<Dq>,
                      {query_blocks<Dq>(size), Dq::kThreads, kBackwardShared<Dq>}, stream, attention, gradients);
-    using Dkdv = typename For::BackwardDkdv;
+    using Dkdv = typename Sizes::BackwardDkdv;
     launch_attention("attention_backward_dkdv", attention_backward_dkdv<Dkdv>,
                      {key_blocks<Dkdv>(size), Dkdv::kThreads, kBackwardShared<Dkdv>}, stream, attention, gradients);
   });

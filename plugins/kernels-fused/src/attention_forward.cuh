@@ -146,8 +146,8 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
 
 template <class T>
 void run_forward(const Attention& attention, std::size_t max_shared_bytes, cudaStream_t stream) {
-  with_configs<T>(attention.size.head_dim, max_shared_bytes, [&]<class For>(For) {
-    using Config = typename For::Forward;
+  dispatch_head_dim<T>(attention.size.head_dim, max_shared_bytes, [&]<class Sizes>(Sizes) {
+    using Config = typename Sizes::Forward;
     launch_attention("attention_forward", attention_forward<Config>,
                      {query_blocks<Config>(attention.size), Config::kThreads, kForwardShared<Config>}, stream,
                      attention);
