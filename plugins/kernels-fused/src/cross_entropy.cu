@@ -62,7 +62,7 @@ template <class L>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     cross_entropy_max(const __grid_constant__ L logits, float* row_max, std::int64_t rows) {
   using T = typename L::Element;
-  RowReduce<kBlockSize> reduce;
+  BlockReduce reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     float max = -INFINITY; // the result if a range is all padding
     logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
         for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x[i]) : max;
       });
     });
-    max = reduce(max, Max{});
+    max = reduce.max(max);
     if (threadIdx.x == 0) row_max[row] = max;
   }
 }
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     cross_entropy_sums(const __grid_constant__ L logits, const float* row_max, float* row_sum, float* row_target,
                        std::int64_t rows) {
   using T = typename L::Element;
-  RowReduce<kBlockSize> reduce;
+  BlockReduce reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float max = row_max[row];
     float sum = 0;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
         for (int i = 0; i < kVec<T>; ++i) sum += i < count ? exp_minus_max<T>(x[i], max) : 0.0f;
       });
     });
-    sum = reduce(sum, Sum{});
+    sum = reduce.sum(sum);
     if (threadIdx.x == 0) {
       row_sum[row] = sum;
       row_target[row] = logits.target_logit(row, max);
@@ -123,13 +123,13 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     cross_entropy_forward(const __grid_constant__ L logits, float* row_max, float* row_sum, float* row_target,
                           std::int64_t rows) {
   using T = typename L::Element;
-  RowReduce<kBlockSize> reduce;
+  BlockReduce reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     ExpSum of_row;
     logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
       with_count<T>(valid, [&](auto count) { of_row = add_exponentials<T>(of_row, x, count); });
     });
-    of_row = reduce(of_row, MergeExpSums{});
+    of_row = reduce.merge(of_row);
     if (threadIdx.x == 0) {
       row_max[row] = of_row.max;
       row_sum[row] = of_row.sum;

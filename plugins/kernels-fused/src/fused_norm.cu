@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ?
 #pragma unroll
           for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Mapping>(n, column) ? x[i] : 0.0f;
         });
-    const float mean = mean_out ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
+    const float mean = mean_out ? reduce.sum(sum) / static_cast<float>(n) : 0.0f;
 
     float squares = 0;
     x_of_row.center(n, mean, reload, [&](std::int64_t column, const Floats<T>& centered) {
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ?
         squares += x * x;
       }
     });
-    const float rstd = 1 / sqrtf(reduce(squares, Sum{}) / static_cast<float>(n) + eps);
+    const float rstd = 1 / sqrtf(reduce.sum(squares) / static_cast<float>(n) + eps);
 
     x_of_row.for_each(n, mean, reload, [&](std::int64_t column, const Floats<T>& centered) {
       const int valid = valid_in_row<T, Mapping>(n, column);
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
             sums.second += term.g[i] * term.z[i];
           }
         });
-    sums = reduce(sums, Sum{});
+    sums = reduce.sum(sums);
     const float mean_g = row_mean ? sums.first / static_cast<float>(n) : 0.0f;
     const float mean_gz = sums.second / static_cast<float>(n);
 

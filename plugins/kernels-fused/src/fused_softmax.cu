@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) max = i < valid ? Max{}(max, scale * score[i]) : max;
     });
-    max = reduce(max, Max{});
+    max = reduce.max(max);
 
     const auto exponentials = [&](std::int64_t column, const Vecs<T, 1>& vecs) {
       const int valid = valid_elements<T>(seen, column);
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) sum += e[i];
     });
-    sum = reduce(sum, Sum{});
+    sum = reduce.sum(sum);
 
     scores.for_each(keys, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
       Floats<T> out{};
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       for (int i = 0; i < kVec<T>; ++i) sum += slope[i] * probability[i];
     };
     if (Mapping::kVecs > 0 || !delta) for_each_vec<T, Mapping>(n, load, keep_and_add);
-    sum = delta ? delta[row] : reduce(sum, Sum{});
+    sum = delta ? delta[row] : reduce.sum(sum);
 
     of_row.for_each(n, load, [&](std::int64_t column, const Vecs<T, 2>& vecs) {
       Floats<T> out = to_floats(vecs.of[0]);
