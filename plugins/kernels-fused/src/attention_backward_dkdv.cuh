@@ -7,6 +7,7 @@
 #pragma once
 
 #include "attention_steps.cuh"
+#include "softmax_exp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   const QueryPass pass = query_pass<Config>(attention, key0, sample_keys);
   const bool drops = attention.drop.threshold != 0;
   const auto philox_sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[sample]) : 0u;
-  const float scale = attention.scale * kLog2EOr1<T>;
+  const float scale = attention.scale * kSoftmaxLog2e<T>;
   T *const s_k = Shared::resident(0), *const s_v = Shared::resident(1);
   const auto s_q = [](int stage) { return Shared::streamed(stage, 0); };
   const auto s_do = [](int stage) { return Shared::streamed(stage, 1); };
@@ -131,8 +132,8 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
       const float2 lse = statistics_of_lane<Config>(statistics, i.mma_n, 0);
-      const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kLog2EOr1<T>;
-      score = exp_or_exp2<T>(score * scale - lse_of_query);
+      const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kSoftmaxLog2e<T>;
+      score = softmax_exp<T>(score * scale - lse_of_query);
     });
     auto& p = scores;
     const TileMask mask = tile_mask(attention.mask, query0, key0, sample_keys);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "attention_steps.cuh"
+#include "softmax_exp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -22,7 +23,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   T *const s_q = Shared::resident(0), *const s_do = Shared::resident(1);
   const auto s_k = [](int stage) { return Shared::streamed(stage, 0); };
   const auto s_v = [](int stage) { return Shared::streamed(stage, 1); };
-  const float scale = attention.scale * kLog2EOr1<T>;
+  const float scale = attention.scale * kSoftmaxLog2e<T>;
 
   // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
   const T *k = head_of<T>(attention.k, tile.sample, tile.key_head),
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   for (int i = 0; i < 2 * Config::kMmaM; ++i) { // rows past the last have q = dout = 0, so they give zeros with any lse
     const std::int64_t query = tile.query0 + warp_row + 8 * i + lane_index() / 4;
     const std::int64_t statistic = (tile.sample * size.heads + tile.head) * size.queries + query;
-    lse[i / 2][i % 2] = query < tile.query_end ? attention.lse[statistic] * kLog2EOr1<T> : 0.0f;
+    lse[i / 2][i % 2] = query < tile.query_end ? attention.lse[statistic] * kSoftmaxLog2e<T> : 0.0f;
     delta[i / 2][i % 2] = query < tile.query_end ? gradients.delta[statistic] : 0.0f;
   }
   Fragment<Config::kMmaM, Config::kPartDim> dq{};
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     if (tile.drops) drop_scores<Config>(dp, Shared::resident_bits(stage), warp_row);
     for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
-      const float p = exp_or_exp2<T>(score * scale - lse[i.mma_m][i.reg / 2]);
+      const float p = softmax_exp<T>(score * scale - lse[i.mma_m][i.reg / 2]);
       score = p * (dp[i.mma_m][i.mma_n][i.reg] * attention.drop.scale - delta[i.mma_m][i.reg / 2]);
     });
     auto& ds = scores;

@@ -4,8 +4,8 @@
 //
 // core/cuda/src/primitives/vocabulary.cu is the same computation, element by element, in separate passes.
 #include "fused_kernels.hpp"
-#include "mma.cuh"
 #include "row.cuh"
+#include "softmax_exp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -48,7 +48,7 @@ struct Logits {
 /// exp(x - max).
 template <class T>
 __device__ __forceinline__ float exp_minus_max(float x, float max) {
-  return exp_or_exp2<T>((x - max) * kLog2EOr1<T>);
+  return softmax_exp<T>((x - max) * kSoftmaxLog2e<T>);
 }
 
 /// Calls body(count), with a constant where the vector is whole: then no element is compared with it.
