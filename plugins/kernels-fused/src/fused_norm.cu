@@ -4,8 +4,8 @@
 //
 // core/cuda/src/primitives/norm.cu is the same computation, element by element. The gradients of weight and bias are in
 // column_sums.cu.
+#include "bias_dropout_add.cuh"
 #include "fused_kernels.hpp"
-#include "residual.cuh"
 
 namespace triax::kernels_fused {
 
@@ -28,7 +28,8 @@ struct PlainRows {
     return reload<Mapping>(row, column);
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t, Row, std::int64_t, const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> compute_and_store_y(std::int64_t, Row, std::int64_t,
+                                                            const Vecs<T, kLoaded>& loaded) const {
     return loaded;
   }
   template <class Mapping>
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ?
     for_each_vec<T, Mapping, Input::kInFlight>(
         n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
         [&](int number, std::int64_t column, const Vecs<T, Input::kLoaded>& loaded) {
-          const Vecs<T, 1> vecs = input.template finish<Mapping>(row, row_state, column, loaded);
+          const Vecs<T, 1> vecs = input.template compute_and_store_y<Mapping>(row, row_state, column, loaded);
           x_of_row.put(number, vecs);
           const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll

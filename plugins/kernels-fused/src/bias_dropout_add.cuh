@@ -58,7 +58,7 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
 }
 
 /// Rows [rows, n] of residual + dropout(x + bias). As the input of a kernel: load() reads the operands of a vector, for
-/// at most kInFlight vectors at a time; finish() computes residual + dropout(x + bias), stores it to y and
+/// at most kInFlight vectors at a time; compute_and_store_y() computes residual + dropout(x + bias), stores it to y and
 /// returns it, rounded; reload() reads y again.
 template <class T>
 struct ResidualRows {
@@ -83,26 +83,26 @@ struct ResidualRows {
             residual ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
   }
   template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t row, Row drop_row, std::int64_t column,
-                                               const Vecs<T, kLoaded>& loaded) const {
+  __device__ __forceinline__ Vecs<T, 1> compute_and_store_y(std::int64_t row, Row philox_row, std::int64_t column,
+                                                            const Vecs<T, kLoaded>& loaded) const {
     const int valid = valid_in_row<T, Mapping>(n, column);
     Floats<T> sum = to_floats(loaded.of[0]);
     if (bias) {
-      const Floats<T> more = load_readonly(bias + column, valid, Mapping::kAligned);
+      const Floats<T> bias_values = load_readonly(bias + column, valid, Mapping::kAligned);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum[i] += more[i];
+      for (int i = 0; i < kVec<T>; ++i) sum[i] += bias_values[i];
     }
     if (drops && Mapping::kAligned) {
-      drop_vec(sum, drop, drop_row, column);
+      drop_vec(sum, drop, philox_row, column);
     } else if (drops) {
       const unsigned bits = dropped_bits(drop, row, column, valid);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) sum[i] = (bits >> i & 1u) != 0 ? 0.0f : sum[i] * drop.scale;
     }
     if (residual) {
-      const Floats<T> more = to_floats(loaded.of[1]);
+      const Floats<T> residual_values = to_floats(loaded.of[1]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum[i] += more[i];
+      for (int i = 0; i < kVec<T>; ++i) sum[i] += residual_values[i];
     }
     store(y + row * n + column, sum, valid, Mapping::kAligned);
     return {from_floats(sum)}; // rounded like the stored value
