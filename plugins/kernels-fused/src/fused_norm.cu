@@ -229,12 +229,9 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
 template <class T, class Body>
 void dispatch_norm_mapping(std::int64_t n, bool aligned, Body body) {
   if constexpr (cuda::kHalf<T>) {
-    const auto fits = [&]<class Mapping>(Mapping mapping) {
-      if (!aligned || n * static_cast<std::int64_t>(sizeof(T)) != Mapping::kMaxBytes) return false;
-      body(mapping);
-      return true;
-    };
-    if (fits(FullRows<3>{}) || fits(FullRows<4>{})) return;
+    const std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(T));
+    if (aligned && bytes == FullRows<3>::kMaxBytes) return body(FullRows<3>{});
+    if (aligned && bytes == FullRows<4>::kMaxBytes) return body(FullRows<4>{});
   }
   dispatch_row_mapping<T>(n, aligned, body);
 }

@@ -37,14 +37,16 @@ void dispatch_row_mapping(std::int64_t n, bool aligned, Body body) {
   if (!aligned) {
     return bytes <= kMaxWarpRow ? body(RowMapping<kWarpSize, 0, false>{}) : body(RowMapping<kBlockSize, 0, false>{});
   }
-  const auto kept = [&]<class Mapping>(Mapping mapping) {
-    if (bytes > Mapping::kMaxBytes) return false;
-    body(mapping);
-    return true;
-  };
-  if (kept(RowMapping<kWarpSize, 4>{}) || kept(RowMapping<kWarpSize, 8>{}) || kept(RowMapping<kBlockSize, 2>{}) ||
-      kept(RowMapping<kBlockSize, 4>{}) || kept(RowMapping<kBlockSize, 8>{}))
-    return;
+  using Warp4 = RowMapping<kWarpSize, 4>;
+  using Warp8 = RowMapping<kWarpSize, 8>;
+  using Block2 = RowMapping<kBlockSize, 2>;
+  using Block4 = RowMapping<kBlockSize, 4>;
+  using Block8 = RowMapping<kBlockSize, 8>;
+  if (bytes <= Warp4::kMaxBytes) return body(Warp4{});
+  if (bytes <= Warp8::kMaxBytes) return body(Warp8{});
+  if (bytes <= Block2::kMaxBytes) return body(Block2{});
+  if (bytes <= Block4::kMaxBytes) return body(Block4{});
+  if (bytes <= Block8::kMaxBytes) return body(Block8{});
   body(RowMapping<kBlockSize, 0>{});
 }
 
