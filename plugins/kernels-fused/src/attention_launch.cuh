@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches a kernel of attention.
-//
-// Host threads: any. Ownership: none. Blocking: never. Errors: Error if CUDA rejects the launch.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = residual + dropout(x + bias), vector by vector: as a separate operation, and as the input of a norm.
-//
-// Host threads: any. Ownership: the caller's views.
 #pragma once
 
 #include "row.cuh"

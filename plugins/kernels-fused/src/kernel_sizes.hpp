@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes that all kernels of this set share.
-//
-// Threads: constants; also on the host.
 #pragma once
 
 #include "triax/cuda/launch.hpp"

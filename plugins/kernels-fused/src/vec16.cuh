@@ -3,8 +3,6 @@
 //
 // A thread gets the same elements whether or not memory is aligned: in rows that are not, and where a row ends within
 // a vector, elements are loaded one by one. So a view's alignment changes no bit of a result.
-//
-// Host threads: any. Pure functions.
 #pragma once
 
 #include <bit>
