@@ -10,16 +10,16 @@ namespace {
 /// One warp or block per row.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    bias_dropout_add(const __grid_constant__ ResidualRows<T> input, std::int64_t rows) {
+    bias_dropout_add(const __grid_constant__ BiasDropoutAddRows<T> args, std::int64_t rows) {
+  constexpr bool kAligned = Mapping::kAligned;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
-    const DropRow philox_row = input.template begin_row<Mapping>(row);
-    // Two vectors in flight, not kInFlight: in 16 bits this takes 52 registers instead of 72 (sm_80), so four blocks
-    // are resident on an SM instead of three.
-    constexpr int kBatch = 2;
-    for_each_vec<T, Mapping, kBatch>(
-        input.n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
-        [&](int, std::int64_t column, const Vecs<T, ResidualRows<T>::kLoaded>& loaded) {
-          input.template compute_and_store_y<Mapping>(row, philox_row, column, loaded);
+    const DropRow philox_row = philox_row_of<kAligned>(args, row);
+    // In 16 bits, two vectors in flight take 52 registers, and four take 72 (sm_80): four blocks are resident on an SM
+    // instead of three.
+    for_each_vec<T, Mapping, 2>(
+        args.n, [&](std::int64_t column) { return load_operands<true, kAligned>(args, row, column); },
+        [&](std::int64_t column, const Vecs<T, 2>& operands) {
+          bias_dropout_add_store<kAligned>(args, row, philox_row, column, operands.of[0], operands.of[1]);
         });
   });
 }
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 void launch_bias_dropout_add(Op op, const BiasDropoutAdd& args, const OpContext& context) {
   const std::int64_t n = args.x.size(-1), rows = cuda::rows_of(args.x);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const ResidualRows<T> input = residual_rows<T>(args);
+    const auto input = bias_dropout_add_rows<T>(args);
     const auto launch = [&]<class Mapping>(Mapping) {
       launch_rows<Mapping>(op, context, rows, bias_dropout_add<T, Mapping>, input, rows);
     };

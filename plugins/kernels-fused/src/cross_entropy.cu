@@ -29,7 +29,7 @@ struct Logits {
         [&](std::int64_t column) -> Vecs<T, 1> {
           return {load_vec<T>(logits + row * columns + column, valid_elements<T>(n, column), Mapping::kAligned)};
         },
-        [&](int, std::int64_t column, const Vecs<T, 1>& vecs) {
+        [&](std::int64_t column, const Vecs<T, 1>& vecs) {
           use(column, valid_elements<T>(n, column), to_floats(vecs.of[0]));
         });
   }

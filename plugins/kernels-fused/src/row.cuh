@@ -102,74 +102,46 @@ __device__ __forceinline__ Vecs<T, kRows> kept_in_type(Vecs<T, kRows> vecs) {
   return vecs;
 }
 
-/// A count of elements, in 32 bits if the row is kept in registers.
-template <class Mapping>
-__device__ __forceinline__ auto in_32_bits(std::int64_t count) {
-  if constexpr (Mapping::kVecs > 0) {
-    return static_cast<int>(count);
-  } else {
-    return count;
-  }
+/// The vectors that the calling thread keeps of a row of n elements: column(v) is the first element of vector v.
+template <class T, class Mapping>
+struct RowVecs {
+  std::int64_t first;
+  int left; // elements of the row from `first` on
+  explicit __device__ __forceinline__ RowVecs(std::int64_t n)
+      : first(static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>), left(static_cast<int>(n - first)) {}
+  __device__ __forceinline__ bool has(int v) const { return Mapping::kFull || v * kVecStride<T, Mapping> < left; }
+  __device__ __forceinline__ std::int64_t column(int v) const { return first + v * kVecStride<T, Mapping>; }
+};
+/// A kept vector in f32.
+template <class T>
+__device__ __forceinline__ Floats<T> kept_floats(Vec16<T> vec) {
+  keep_in_type(vec);
+  return to_floats(vec);
+}
+template <class T>
+__device__ __forceinline__ const Floats<T>& kept_floats(const Floats<T>& floats) {
+  return floats;
 }
 
-/// use(number, column, vecs) for each vector of the thread, in order: its number among those kept (0 where none is
-/// kept), its first element, and load(column), of type Vecs. At most kInFlight vectors are loaded before the first is
-/// used.
-template <class T, class Mapping, int kInFlight = 8, class Load, class Use>
+/// use(column, vecs) for each vector of the thread, in order: its first element, and load(column), of type Vecs. At
+/// most kInFlight vectors are loaded before the first is used; one where elements are loaded one by one.
+template <class T, class Mapping, int kInFlight = 4, class Load, class Use>
 __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
-  // Vectors that are loaded together where no row is kept: 4, or 1 where elements are loaded one by one.
-  constexpr int kOfThread = Mapping::kVecs > 0 ? Mapping::kVecs : Mapping::kAligned ? 4 : 1;
-  constexpr int kBatch = kOfThread < kInFlight ? kOfThread : kInFlight;
-  static_assert(Mapping::kVecs % kBatch == 0);
-  const auto load_then_use = [&](int number, std::int64_t begin) {
-    const auto left = in_32_bits<Mapping>(n - begin);
+  constexpr int kBatch = Mapping::kAligned ? kInFlight : 1;
+  constexpr int kStride = kVecStride<T, Mapping>;
+  for (std::int64_t begin = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>; begin < n;
+       begin += kBatch * kStride) {
+    const std::int64_t left = n - begin;
     decltype(load(begin)) loaded[kBatch]{};
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (Mapping::kFull || i * kVecStride<T, Mapping> < left) loaded[i] = load(begin + i * kVecStride<T, Mapping>);
+      if (i * kStride < left) loaded[i] = load(begin + i * kStride);
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (Mapping::kFull || i * kVecStride<T, Mapping> < left)
-        use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kVecStride<T, Mapping>, kept_in_type(loaded[i]));
+      if (i * kStride < left) use(begin + i * kStride, kept_in_type(loaded[i]));
     }
-  };
-  const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
-  if constexpr (Mapping::kVecs > 0) {
-#pragma unroll
-    for (int number = 0; number < Mapping::kVecs; number += kBatch)
-      load_then_use(number, first + number * kVecStride<T, Mapping>);
-  } else {
-    for (std::int64_t begin = first; begin < n; begin += kBatch * kVecStride<T, Mapping>) load_then_use(0, begin);
   }
 }
-
-/// A thread's vectors of kRows rows, in registers if the mapping keeps them.
-template <class T, class Mapping, int kRows = 1>
-class RowRegisters {
- public:
-  __device__ __forceinline__ void put(int number, const Vecs<T, kRows>& vecs) {
-    if constexpr (Mapping::kVecs > 0) vecs_[number] = vecs;
-  }
-  /// use(column, vecs) for each vector of the thread, in order: the kept vectors, or load(column) again.
-  template <class Load, class Use>
-  __device__ __forceinline__ void for_each(std::int64_t n, Load load, Use use) const {
-    if constexpr (Mapping::kVecs > 0) {
-      const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
-      const auto left = in_32_bits<Mapping>(n - first);
-#pragma unroll
-      for (int number = 0; number < Mapping::kVecs; ++number) {
-        if (Mapping::kFull || number * kVecStride<T, Mapping> < left)
-          use(first + number * kVecStride<T, Mapping>, kept_in_type(vecs_[number]));
-      }
-    } else {
-      for_each_vec<T, Mapping>(n, load,
-                               [&](int, std::int64_t column, const Vecs<T, kRows>& vecs) { use(column, vecs); });
-    }
-  }
-
- private:
-  Vecs<T, kRows> vecs_[Mapping::kVecs > 0 ? Mapping::kVecs : 1];
-};
 
 } // namespace triax::kernels_fused

@@ -114,14 +114,17 @@ __device__ __forceinline__ int valid_elements(std::int64_t n, std::int64_t colum
   return left < kVec<T> ? static_cast<int>(left) : kVec<T>;
 }
 
+/// Loads a whole vector, at a multiple of 16 bytes.
+template <class T>
+__device__ __forceinline__ Vec16<T> load_vec(const T* from) {
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  return {{words.x, words.y, words.z, words.w}};
+}
 /// `whole`: all elements are valid, and the vector is at a multiple of 16 bytes. Else loads the first `valid` elements;
 /// the others are 0.
 template <class T>
 __device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool whole) {
-  if (whole) {
-    const uint4 words = *reinterpret_cast<const uint4*>(from);
-    return {{words.x, words.y, words.z, words.w}};
-  }
+  if (whole) return load_vec(from);
   Vec16<T> out{};
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
