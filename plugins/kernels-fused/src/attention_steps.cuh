@@ -7,14 +7,11 @@
 #pragma once
 
 #include "attention_config.hpp"
+#include "attention_f32.cuh"
 #include "mma.cuh"
 #include "vec16.cuh"
 
 namespace triax::kernels_fused {
-
-/// kMmaM strips of 16 rows and kN columns, distributed over the lanes of one warp.
-template <int kMmaM, int kN>
-using Fragment = float[kMmaM][kN / 8][4];
 
 /// An element that the calling lane holds: fragment[mma_m][mma_n][reg]. Its row and column are those of mma_16x8x16().
 struct FragmentIndex {
@@ -164,37 +161,10 @@ template <class Config>
 __device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kStreamedRows>& out,
                                         const typename Config::T* a, const typename Config::T* b, float sign = 1) {
   using T = typename Config::T;
-  const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
-    // The lane computes rows lane / 4 (+ 8) and columns 2 (lane % 4) (+ 1) of each 16 x 8, as mma does.
-    const float *a_rows = a + Config::offset(lane / 4, 0), *b_rows = b + Config::offset(lane % 4 * 2, 0);
-#pragma unroll 2
-    for (int k = 0; k < Config::kHeadDim; k += 4) {
-      float4 a_regs[Config::kMmaM][2];
-#pragma unroll
-      for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-        float4& x = a_regs[row / 2][row % 2];
-        x = *reinterpret_cast<const float4*>(a_rows + Config::offset(8 * row, k));
-        x = make_float4(x.x * sign, x.y * sign, x.z * sign, x.w * sign);
-      }
-#pragma unroll
-      for (int n = 0; n < Config::kStreamedRows / 8; ++n) {
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-          const auto y = *reinterpret_cast<const float4*>(b_rows + Config::offset(8 * n + odd, k));
-#pragma unroll
-          for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-            const float4 x = a_regs[row / 2][row % 2];
-            float& sum = out[row / 2][n][row % 2 * 2 + odd];
-            sum += x.x * y.x;
-            sum += x.y * y.y;
-            sum += x.z * y.z;
-            sum += x.w * y.w;
-          }
-        }
-      }
-    }
+    fma_abt<Config>(out, a, b, sign);
   } else {
+    const int lane = lane_index();
     const std::uint32_t flip = sign < 0 ? 0x80008000u : 0u; // flips the signs of both halves
     const T* a_rows = a + Config::offset(lane % 16, lane / 16 * 8);
     const T* b_rows = b + Config::offset(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
@@ -227,26 +197,10 @@ __device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kPartDim>
                                        const Fragment<Config::kMmaM, Config::kStreamedRows>& a,
                                        const typename Config::T* b) {
   using T = typename Config::T;
-  const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
-#pragma unroll
-    for (int k = 0; k < Config::kStreamedRows; ++k) { // in lane k % 8 / 2 of the four lanes that share a row
-      const int from = lane / 4 * 4 + k % 8 / 2;
-      float a_regs[2 * Config::kMmaM];
-#pragma unroll
-      for (int row = 0; row < 2 * Config::kMmaM; ++row)
-        a_regs[row] = __shfl_sync(kFullMask, a[row / 2][k / 8][row % 2 * 2 + k % 2], from);
-#pragma unroll
-      for (int n = 0; n < Config::kPartDim / 8; ++n) {
-        const auto b_regs = *reinterpret_cast<const float2*>(b + Config::offset(k, 8 * n + lane % 4 * 2));
-#pragma unroll
-        for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-          out[row / 2][n][row % 2 * 2] += a_regs[row] * b_regs.x;
-          out[row / 2][n][row % 2 * 2 + 1] += a_regs[row] * b_regs.y;
-        }
-      }
-    }
+    fma_ab<Config>(out, a, b);
   } else {
+    const int lane = lane_index();
     const T* b_rows = b + Config::offset(lane % 16, lane / 16 * 8);
 #pragma unroll
     for (int k = 0; k < Config::kStreamedRows / 16; ++k) { // two tiles of 8 columns are one operand of 16
