@@ -7,7 +7,6 @@
 // rejects the launch.
 #pragma once
 
-#include "attention_launch.cuh"
 #include "attention_steps.cuh"
 #include "softmax_exp.cuh"
 
@@ -64,7 +63,7 @@ __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::k
 }
 
 template <class Config>
-__device__ __forceinline__ void write_rows(const Attention& attention, const QueryTile<Config>& tile,
+__device__ __forceinline__ void write_rows(const AttentionParams& attention, const QueryTile<Config>& tile,
                                            Fragment<Config::kMmaM, Config::kHeadDim>& out, SoftmaxRows<Config>& rows,
                                            float scale, std::int64_t query0) {
   using T = typename Config::T;
@@ -89,7 +88,7 @@ __device__ __forceinline__ void write_rows(const Attention& attention, const Que
 /// One block per tile of queries of a head, 16 * kMmaM queries per warp.
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
-    attention_forward(const __grid_constant__ Attention attention) {
+    attention_forward(const __grid_constant__ AttentionParams attention) {
   using T = typename Config::T;
   using Shared = SharedMemory<Config, 1>;
   const AttentionSizes& size = attention.size;
@@ -146,7 +145,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
 }
 
 template <class T>
-void run_forward(const Attention& attention, std::size_t max_shared_bytes, cudaStream_t stream) {
+void run_forward(const AttentionParams& attention, std::size_t max_shared_bytes, cudaStream_t stream) {
   dispatch_head_dim<T>(attention.size.head_dim, max_shared_bytes, [&]<class Sizes>(Sizes) {
     using Config = typename Sizes::Forward;
     launch_attention("attention_forward", attention_forward<Config>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the attention kernels: loading tiles, products of tiles, masks and dropout of scores, storing rows.
+// Steps of the attention kernels: loading tiles, products of tiles, masks and dropout of scores, storing rows;
+// and the launch of a kernel.
 //
 // GPU threads: all threads of a block call load_*() and make_dropout_bits() together, all lanes of a warp the others. A
 // warp has strips of 16 rows of the block's tile; the elements that a lane holds are those of mma_16x8x16() (PTX ISA,
@@ -9,6 +10,8 @@
 #include "attention_config.hpp"
 #include "attention_f32.cuh"
 #include "mma.cuh"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 
 namespace triax::kernels_fused {
@@ -111,8 +114,9 @@ __device__ __forceinline__ void load_statistics(float* to, int k, const float* f
 /// Dropout bits of kQueries x kKeys scores: number [query][key / 16], bit key % 16; the numbers of a query are
 /// Config::kBitsStride apart from those of the next.
 template <class Config, int kQueries, int kKeys>
-__device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Attention& attention, std::uint32_t sample,
-                                                  std::int64_t head, std::int64_t first_query, std::int64_t first_key) {
+__device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const AttentionParams& attention,
+                                                  std::uint32_t sample, std::int64_t head, std::int64_t first_query,
+                                                  std::int64_t first_key) {
   constexpr int kNumbers = kKeys / kKeptTogether;
 #pragma unroll 1
   for (int i = thread_index(); i < kQueries * kNumbers; i += Config::kThreads) {
@@ -133,7 +137,7 @@ struct QueryTile {
   bool drops;
   std::uint32_t philox_sample; // number of the sample, for dropout
 
-  __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block) {
+  __device__ __forceinline__ QueryTile(const AttentionParams& attention, std::int64_t block) {
     const AttentionSizes& size = attention.size;
     const TileCoordinates at = tile_of_block(block, tiles_of(size.queries, Config::kResidentRows), size.heads, true);
     sample = at.sample;
@@ -151,7 +155,7 @@ struct QueryTile {
   __device__ __forceinline__ std::int64_t first_key(int key_tile) const {
     return std::int64_t{key_tile} * Config::kStreamedRows;
   }
-  __device__ __forceinline__ TileMask mask(const Attention& attention, int key_tile) const {
+  __device__ __forceinline__ TileMask mask(const AttentionParams& attention, int key_tile) const {
     return tile_mask(attention.mask, query0, first_key(key_tile), sample_keys);
   }
 };
@@ -288,6 +292,22 @@ __device__ __forceinline__ void drop_scores(Fragment<Config::kMmaM, Config::kStr
     if (!(kept & 1)) scores[even.mma_m][even.mma_n][even.reg] = 0;
     if (!(kept & 2)) scores[even.mma_m][even.mma_n][even.reg + 1] = 0;
   }
+}
+
+/// Shared memory of a block that every kernel may have.
+inline constexpr std::size_t kDefaultSharedLimit = 48 * 1024;
+
+/// Every launch with more than the default limit sets the attribute, because it belongs to the context of the
+/// current device.
+template <class... Params, class... Args>
+void launch_attention(cuda::LaunchSite site, void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream,
+                      const Args&... args) {
+  if (grid.blocks == 0) return;
+  if (grid.shared_bytes > kDefaultSharedLimit) {
+    TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(grid.shared_bytes)));
+  }
+  cuda::check_launch(site.kernel, cuda::launch_kernel(kernel, grid, stream, args...), site.where);
 }
 
 } // namespace triax::kernels_fused
