@@ -32,7 +32,8 @@ template <bool kWhole>
 __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWShard& shard, std::int64_t element,
                                            const StepScalars& scalars, BiasCorrections correction) {
   const auto beta1 = static_cast<float>(table.beta1), beta2 = static_cast<float>(table.beta2);
-  const auto rest1 = static_cast<float>(1 - table.beta1), rest2 = static_cast<float>(1 - table.beta2);
+  const auto one_minus_beta1 = static_cast<float>(1 - table.beta1),
+             one_minus_beta2 = static_cast<float>(1 - table.beta2);
   const int valid = valid_elements<float>(shard.count, element);
   Floats<float> p = load<float>(shard.p + element, valid, kWhole);
   Floats<float> m = load<float>(shard.m + element, valid, kWhole);
@@ -41,8 +42,8 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
 #pragma unroll
   for (int i = 0; i < kVec<float>; ++i) {
     const float g = gradient[i] * scalars.clip;
-    m[i] = beta1 * m[i] + rest1 * g;
-    v[i] = beta2 * v[i] + rest2 * g * g;
+    m[i] = beta1 * m[i] + one_minus_beta1 * g;
+    v[i] = beta2 * v[i] + one_minus_beta2 * g * g;
     const float update = m[i] / correction.first / (sqrtf(v[i] / correction.second) + table.eps);
     p[i] -= scalars.lr * (update + shard.decay * p[i]);
   }
@@ -62,7 +63,7 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
 /// One block per part of a shard, one thread per vector of 16 bytes.
 ///
 /// __grid_constant__: else indexing the table would copy it to local memory.
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     step_adamw(const __grid_constant__ AdamWTable table, std::int64_t parts) {
   __shared__ BiasCorrections correction;
   const StepScalars scalars = *table.scalars;

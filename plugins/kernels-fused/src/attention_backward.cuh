@@ -36,12 +36,12 @@ __global__ void __launch_bounds__(kBlockSize)
   constexpr std::int64_t kWarps = kBlockSize / kWarpSize;
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
-  const int lanes = delta_lanes<T>(size.head_dim), rows_of_warp = delta_rows<T>(size.head_dim);
-  const int row_of_lane = lane_index() / lanes, lane_of_row = lane_index() % lanes;
-  const bool whole = attention.o.vec16 && gradients.dout.vec16;
-  for (std::int64_t first = (blockIdx.x * kWarps + warp_index()) * rows_of_warp; first < rows;
-       first += gridDim.x * kWarps * rows_of_warp) {
-    const std::int64_t i = first + row_of_lane;
+  const int lanes = delta_lanes<T>(size.head_dim), rows_per_warp = delta_rows<T>(size.head_dim);
+  const int row_in_warp = lane_index() / lanes, lane_in_row = lane_index() % lanes;
+  const bool vectorized = attention.o.vec16 && gradients.dout.vec16;
+  for (std::int64_t first = (blockIdx.x * kWarps + warp_index()) * rows_per_warp; first < rows;
+       first += gridDim.x * kWarps * rows_per_warp) {
+    const std::int64_t i = first + row_in_warp;
     // Heads are contiguous in memory, so adjacent lanes take adjacent heads.
     const std::int64_t position = i / size.heads, head = i - position * size.heads;
     const std::int64_t query = position / size.samples, sample = position - query * size.samples;
@@ -49,9 +49,9 @@ __global__ void __launch_bounds__(kBlockSize)
     if (i < rows) {
       const T* o = head_of<T>(attention.o, sample, head) + query * attention.o.row_stride;
       const T* dout = head_of<T>(gradients.dout, sample, head) + query * gradients.dout.row_stride;
-      for (int column = lane_of_row * kVec<T>; column < size.head_dim; column += lanes * kVec<T>) {
+      for (int column = lane_in_row * kVec<T>; column < size.head_dim; column += lanes * kVec<T>) {
         const int valid = valid_elements<T>(size.head_dim, column);
-        const Floats<T> x = load(o + column, valid, whole), y = load(dout + column, valid, whole);
+        const Floats<T> x = load(o + column, valid, vectorized), y = load(dout + column, valid, vectorized);
 #pragma unroll
         for (int k = 0; k < kVec<T>; ++k) sum += x[k] * y[k];
       }
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kBlockSize)
     for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
       if (distance < lanes) sum += __shfl_xor_sync(kFullMask, sum, distance);
     }
-    if (i < rows && lane_of_row == 0) gradients.delta[(sample * size.heads + head) * size.queries + query] = sum;
+    if (i < rows && lane_in_row == 0) gradients.delta[(sample * size.heads + head) * size.queries + query] = sum;
   }
 }
 

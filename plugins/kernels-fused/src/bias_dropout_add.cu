@@ -9,7 +9,7 @@ namespace {
 
 /// One warp or block per row.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     bias_dropout_add(const __grid_constant__ BiasDropoutAddRows<T> args, std::int64_t rows) {
   constexpr bool kAligned = Mapping::kAligned;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {

@@ -59,7 +59,7 @@ __device__ __forceinline__ void with_count(int count, Body body) {
 
 /// One block per row.
 template <class L>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     cross_entropy_max(const __grid_constant__ L logits, float* row_max, std::int64_t rows) {
   using T = typename L::Element;
   BlockReduce reduce;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 
 /// One block per row.
 template <class L>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     cross_entropy_sums(const __grid_constant__ L logits, const float* row_max, float* row_sum, float* row_target,
                        std::int64_t rows) {
   using T = typename L::Element;
@@ -119,7 +119,7 @@ __device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T
 ///
 /// Maximum, sum of exponentials and target's logit in one pass.
 template <class L>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     cross_entropy_forward(const __grid_constant__ L logits, float* row_max, float* row_sum, float* row_target,
                           std::int64_t rows) {
   using T = typename L::Element;
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 ///
 /// Overwrites the logits by their gradient: (softmax - one-hot) * scale * loss scale, and 0 from `valid` on.
 template <class L>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     cross_entropy_backward(const __grid_constant__ L logits, const float* row_max, const float* row_sum,
                            const StepScalars* scalars, double scale_of_loss, std::int64_t rows) {
   using T = typename L::Element;

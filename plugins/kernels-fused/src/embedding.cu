@@ -67,7 +67,7 @@ __device__ __forceinline__ int slot_of(int i) {
 }
 
 /// One block per tile: a bitonic sort (Batcher 1968) of `length` keys, a power of two.
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     sort_tiles(Key* sorted, const std::int32_t* tokens, std::int64_t count, int length) {
   __shared__ Key keys[kTile];
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(kBlockSize);

@@ -17,10 +17,10 @@ namespace {
 /// Whether a thread keeps its elements in f32, and so converts them once: at most 32 registers, and with a residual
 /// only in full rows, whose code needs fewer registers.
 template <class T, class Mapping, bool kResidual>
-constexpr bool kKeepsFloats = Mapping::kVecs * sizeof(Floats<T>) <= 32 * sizeof(float) &&
+constexpr bool kKeepsFloats = Mapping::kVecsPerThread * sizeof(Floats<T>) <= 32 * sizeof(float) &&
                               (Mapping::kFull || !kResidual);
 template <class T, class Mapping, bool kResidual>
-constexpr unsigned kForwardMinBlocks = !kKeepsFloats<T, Mapping, kResidual> ? kMinBlocks
+constexpr unsigned kForwardMinBlocks = !kKeepsFloats<T, Mapping, kResidual> ? kDefaultMinBlocks
                                        : kResidual                          ? 3
                                                                             : 4;
 
@@ -33,9 +33,9 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
     norm_forward_kept(const __grid_constant__ BiasDropoutAddRows<T> input, T* y, const T* weight, const T* bias,
                       float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
   constexpr bool kFloats = kKeepsFloats<T, Mapping, kResidual>;
-  constexpr int kVecs = Mapping::kVecs, kBatch = kResidual && kVecs > 4 ? 4 : kVecs; // kBatch: in flight
+  constexpr int kVecs = Mapping::kVecsPerThread, kBatch = kResidual && kVecs > 4 ? 4 : kVecs; // kBatch: in flight
   const bool layer_norm = mean_out != nullptr;
-  RowReduce<Mapping::kThreads> reduce;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const RowVecs<T, Mapping> vecs(n);
     std::conditional_t<kFloats, Floats<T>, Vec16<T>> kept[kVecs]; // x, then in f32 x - mean
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
       for (int i = 0; i < kVec<T>; ++i) x[i] = (kFloats ? x[i] : x[i] - mean) * rstd * w[i] + b[i];
       store(y + row * n + column, x, kVec<T>, true);
     }
-    if (thread_of_row<Mapping>() == 0) {
+    if (thread_in_row<Mapping>() == 0) {
       if (layer_norm) mean_out[row] = mean;
       rstd_out[row] = rstd;
     }
@@ -107,12 +107,12 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
 /// One warp or block per row.
 /// The same for rows that are read again in each pass.
 template <class T, class Mapping, bool kResidual>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     norm_forward_streamed(const __grid_constant__ BiasDropoutAddRows<T> input, T* y, const T* weight, const T* bias,
                           float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
   constexpr bool kAligned = Mapping::kAligned;
   const bool layer_norm = mean_out != nullptr;
-  RowReduce<Mapping::kThreads> reduce;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const auto valid_at = [&](std::int64_t column) { return valid_in_row<T, Mapping>(n, column); };
     const DropRow philox_row = kResidual ? philox_row_of<kAligned>(input, row) : DropRow{};
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       for (int i = 0; i < kVec<T>; ++i) x[i] = (x[i] - mean) * rstd * w[i] + b[i];
       store(y + row * n + column, x, valid, kAligned);
     });
-    if (thread_of_row<Mapping>() == 0) {
+    if (thread_in_row<Mapping>() == 0) {
       if (layer_norm) mean_out[row] = mean;
       rstd_out[row] = rstd;
     }
@@ -198,12 +198,12 @@ __device__ __forceinline__ Floats<T> norm_gradient(const NormTerms<T>& terms, fl
 /// dx = rstd * (wdy - mean(wdy) - x_hat * mean(wdy * x_hat)) + residual, for rows that stay in registers. rms has no
 /// mean(wdy), and row_mean is null. residual: may be null.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks)) // 80 or 128 registers a thread
+__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kDefaultMinBlocks)) // 80 or 128 registers a thread
     norm_backward_input_kept(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* row_mean,
                              const float* row_rstd, std::int64_t rows, std::int64_t n) {
-  constexpr int kVecs = Mapping::kVecs;
+  constexpr int kVecs = Mapping::kVecsPerThread;
   const bool layer_norm = row_mean != nullptr;
-  RowReduce<Mapping::kThreads> reduce;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const RowVecs<T, Mapping> vecs(n);
     const float mean = layer_norm ? row_mean[row] : 0.0f, rstd = row_rstd[row];
@@ -250,12 +250,12 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
 /// One warp or block per row.
 /// The same for rows that are read again in each pass; the residual is read in the last pass only.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     norm_backward_input_streamed(T* dx, const T* dy, const T* x, const T* weight, const T* residual,
                                  const float* row_mean, const float* row_rstd, std::int64_t rows, std::int64_t n) {
   constexpr bool kAligned = Mapping::kAligned;
   const bool layer_norm = row_mean != nullptr;
-  RowReduce<Mapping::kThreads> reduce;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const float mean = layer_norm ? row_mean[row] : 0.0f, rstd = row_rstd[row];
     const auto load = [&](std::int64_t column, bool with_residual) -> Vecs<T, 3> {
@@ -310,7 +310,7 @@ void launch_norm(Op op, const BiasDropoutAddRows<T>& input, const NormFwd& args,
                            args.bias.as<const T>(), args.kind == NormKind::layer ? args.mean.as<float>() : nullptr,
                            args.rstd.as<float>(), rows, input.n, static_cast<float>(args.eps));
     };
-    if constexpr (Mapping::kVecs > 0) {
+    if constexpr (Mapping::kVecsPerThread > 0) {
       launch(norm_forward_kept<T, Mapping, kResidual>);
     } else {
       launch(norm_forward_streamed<T, Mapping, kResidual>);
@@ -350,7 +350,7 @@ void FusedKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext& 
                              args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr,
                              args.rstd.as<const float>(), rows, n);
       };
-      if constexpr (Mapping::kVecs > 0) {
+      if constexpr (Mapping::kVecsPerThread > 0) {
         launch(norm_backward_input_kept<T, Mapping>);
       } else {
         launch(norm_backward_input_streamed<T, Mapping>);

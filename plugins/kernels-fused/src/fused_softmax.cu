@@ -23,11 +23,11 @@ __device__ __forceinline__ Floats<T> exponentials(Floats<T> x, float scale, floa
 /// y = softmax(scale * x) over the keys that a row sees, else 0, for rows that stay in registers. x, y [b, heads,
 /// queries, keys]; y may be x: the thread that reads a vector last writes it. lse may be null.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     softmax_forward_kept(T* y, const T* x, float* lse, const __grid_constant__ cuda::MaskPlan mask, std::int64_t heads,
                          std::int64_t queries, std::int64_t keys, float scale, std::int64_t rows) {
-  constexpr int kVecs = Mapping::kVecs;
-  RowReduce<Mapping::kThreads> reduce;
+  constexpr int kVecs = Mapping::kVecsPerThread;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const std::int64_t seen = cuda::seen_keys(mask, row / (heads * queries), row % queries, keys);
     const RowVecs<T, Mapping> seen_vecs(seen), vecs(keys);
@@ -70,18 +70,18 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       }
       store(y + row * keys + column, out, kVec<T>, true);
     }
-    if (lse && thread_of_row<Mapping>() == 0) lse[row] = max + logf(sum); // -infinity if no key is seen
+    if (lse && thread_in_row<Mapping>() == 0) lse[row] = max + logf(sum); // -infinity if no key is seen
   });
 }
 
 /// One warp or block per row.
 /// The same for rows that are read again in each pass.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     softmax_forward_streamed(T* y, const T* x, float* lse, const __grid_constant__ cuda::MaskPlan mask,
                              std::int64_t heads, std::int64_t queries, std::int64_t keys, float scale,
                              std::int64_t rows) {
-  RowReduce<Mapping::kThreads> reduce;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const std::int64_t seen = cuda::seen_keys(mask, row / (heads * queries), row % queries, keys);
     const auto load = [&](std::int64_t column) -> Vecs<T, 1> {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
       }
       store(y + row * keys + column, out, valid_in_row<T, Mapping>(keys, column), Mapping::kAligned);
     });
-    if (lse && thread_of_row<Mapping>() == 0) lse[row] = max + logf(sum); // -infinity if no key is seen
+    if (lse && thread_in_row<Mapping>() == 0) lse[row] = max + logf(sum); // -infinity if no key is seen
   });
 }
 
@@ -122,11 +122,11 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 /// dx = scale * y * (dy - delta), for rows that stay in registers; dx may be dy. delta may be null: then it is the sum
 /// of dy * y.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     softmax_backward_kept(T* dx, const T* dy, const T* y, const float* delta, float scale, std::int64_t rows,
                           std::int64_t n) {
-  constexpr int kVecs = Mapping::kVecs;
-  RowReduce<Mapping::kThreads> reduce;
+  constexpr int kVecs = Mapping::kVecsPerThread;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const RowVecs<T, Mapping> vecs(n);
     Vec16<T> kept_dy[kVecs]{}, kept_y[kVecs]{};
@@ -164,10 +164,10 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 /// One warp or block per row.
 /// The same for rows that are read again in each pass.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     softmax_backward_streamed(T* dx, const T* dy, const T* y, const float* delta, float scale, std::int64_t rows,
                               std::int64_t n) {
-  RowReduce<Mapping::kThreads> reduce;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const auto load = [&](std::int64_t column) -> Vecs<T, 2> {
       const int valid = valid_in_row<T, Mapping>(n, column);
@@ -204,7 +204,7 @@ void FusedKernels::do_softmax_fwd(const SoftmaxFwd& args, const OpContext& conte
                              args.lse.as<float>(), cuda::mask_plan(args.mask), args.x.size(1), args.x.size(2), keys,
                              static_cast<float>(args.scale), rows);
       };
-      if constexpr (Mapping::kVecs > 0) {
+      if constexpr (Mapping::kVecsPerThread > 0) {
         launch(softmax_forward_kept<T, Mapping>);
       } else {
         launch(softmax_forward_streamed<T, Mapping>);
@@ -222,7 +222,7 @@ void FusedKernels::do_softmax_bwd(const SoftmaxBwd& args, const OpContext& conte
                              args.y.as<const T>(), args.delta.as<const float>(), static_cast<float>(args.scale), rows,
                              n);
       };
-      if constexpr (Mapping::kVecs > 0) {
+      if constexpr (Mapping::kVecsPerThread > 0) {
         launch(softmax_backward_kept<T, Mapping>);
       } else {
         launch(softmax_backward_streamed<T, Mapping>);

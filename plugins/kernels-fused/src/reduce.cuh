@@ -77,7 +77,7 @@ __device__ __forceinline__ T warp_reduce(T value, Op op) {
 
 /// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
 ///
-///   RowReduce<Mapping::kThreads> reduce;
+///   RowReduce<Mapping::kThreadsPerRow> reduce;
 ///   const float sum = reduce.sum(sum_of_thread);
 ///
 /// One object per kernel: two would use the same shared memory, and one could write a buffer that threads still read

@@ -19,10 +19,10 @@ namespace triax::kernels_fused {
 /// kVecs: vectors of its row that a thread keeps in registers; 0: none, every pass reads memory. kAligned: every row
 /// consists of whole vectors at multiples of 16 bytes. Other rows are never kept; their sums are the same. kFull: every
 /// thread has kVecs vectors of the row, so it compares no columns.
-template <unsigned kThreadsOfRow, int kVecsOfThread, bool kAlignedRows = true, bool kFullRows = false>
+template <unsigned kThreads, int kVecs, bool kAlignedRows = true, bool kFullRows = false>
 struct RowMapping {
-  static constexpr unsigned kThreads = kThreadsOfRow;
-  static constexpr int kVecs = kVecsOfThread;
+  static constexpr unsigned kThreadsPerRow = kThreads;
+  static constexpr int kVecsPerThread = kVecs;
   static constexpr bool kAligned = kAlignedRows, kFull = kFullRows;
   static constexpr std::int64_t kMaxBytes = std::int64_t{16} * kThreads * kVecs; // of a row that is kept
 };
@@ -50,26 +50,26 @@ void dispatch_row_mapping(std::int64_t n, bool aligned, Body body) {
   body(RowMapping<kBlockSize, 0>{});
 }
 
-/// Calls body(row) for each row of the calling thread. Declare a row's arrays inside `body`: in front of the loop, they
-/// would be live from one row to the next, and nvcc would keep registers for them.
+/// Calls body(row) for each row of the calling thread. Declare a row's arrays inside `body`. In a plain loop they would
+/// be live from one row to the next, and take more registers: nvcc ends their lifetime only where a function ends.
 template <class Mapping, class Body>
 __device__ __forceinline__ void for_each_row(std::int64_t rows, Body body) {
-  constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  const std::int64_t first = blockIdx.x * kRowsOfBlock + threadIdx.x / Mapping::kThreads;
-  for (std::int64_t row = first; row < rows; row += gridDim.x * kRowsOfBlock) body(row);
+  constexpr std::int64_t kRowsPerBlock = kBlockSize / Mapping::kThreadsPerRow;
+  const std::int64_t first = blockIdx.x * kRowsPerBlock + threadIdx.x / Mapping::kThreadsPerRow;
+  for (std::int64_t row = first; row < rows; row += gridDim.x * kRowsPerBlock) body(row);
 }
 template <class Mapping>
-__device__ __forceinline__ unsigned thread_of_row() {
-  return threadIdx.x % Mapping::kThreads;
+__device__ __forceinline__ unsigned thread_in_row() {
+  return threadIdx.x % Mapping::kThreadsPerRow;
 }
 
-/// kernel(args...) over `rows` rows, each of which gets Mapping::kThreads threads.
+/// kernel(args...) over `rows` rows, each of which gets Mapping::kThreadsPerRow threads.
 template <class Mapping, class... Params, class... Args>
 void launch_rows(cuda::LaunchSite site, const OpContext& context, std::int64_t rows, void (*kernel)(Params...),
                  const Args&... args) {
   if (rows == 0) return;
-  constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  cuda::Launch(site, cuda::grid_of_blocks((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
+  constexpr std::int64_t kRowsPerBlock = kBlockSize / Mapping::kThreadsPerRow;
+  cuda::Launch(site, cuda::grid_of_blocks((rows + kRowsPerBlock - 1) / kRowsPerBlock), context)(kernel, args...);
 }
 
 /// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
@@ -80,7 +80,7 @@ __device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t column)
 
 /// Elements from one vector of a thread to its next.
 template <class T, class Mapping>
-inline constexpr int kVecStride = static_cast<int>(Mapping::kThreads) * kVec<T>;
+inline constexpr int kVecStride = static_cast<int>(Mapping::kThreadsPerRow) * kVec<T>;
 
 /// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
 /// the registers.
@@ -108,7 +108,7 @@ struct RowVecs {
   std::int64_t first;
   int left; // elements of the row from `first` on
   explicit __device__ __forceinline__ RowVecs(std::int64_t n)
-      : first(static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>), left(static_cast<int>(n - first)) {}
+      : first(static_cast<std::int64_t>(thread_in_row<Mapping>()) * kVec<T>), left(static_cast<int>(n - first)) {}
   __device__ __forceinline__ bool has(int v) const { return Mapping::kFull || v * kVecStride<T, Mapping> < left; }
   __device__ __forceinline__ std::int64_t column(int v) const { return first + v * kVecStride<T, Mapping>; }
 };
@@ -129,7 +129,7 @@ template <class T, class Mapping, int kInFlight = 4, class Load, class Use>
 __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
   constexpr int kBatch = Mapping::kAligned ? kInFlight : 1;
   constexpr int kStride = kVecStride<T, Mapping>;
-  for (std::int64_t begin = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>; begin < n;
+  for (std::int64_t begin = static_cast<std::int64_t>(thread_in_row<Mapping>()) * kVec<T>; begin < n;
        begin += kBatch * kStride) {
     const std::int64_t left = n - begin;
     decltype(load(begin)) loaded[kBatch]{};

@@ -18,7 +18,7 @@ cuda::Parts parts_of_squares(std::int64_t count) {
 
 /// One block per part.
 template <class T>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     partial_sums_of_squares(double* out, const T* x, FlatVecs<T> flat, cuda::Parts parts) {
   BlockReduce reduce;
   for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {

@@ -120,11 +120,11 @@ __device__ __forceinline__ Vec16<T> load_vec(const T* from) {
   const uint4 words = *reinterpret_cast<const uint4*>(from);
   return {{words.x, words.y, words.z, words.w}};
 }
-/// `whole`: all elements are valid, and the vector is at a multiple of 16 bytes. Else loads the first `valid` elements;
-/// the others are 0.
+/// `vectorized`: all elements are valid, and the vector is at a multiple of 16 bytes. Else loads the first `valid`
+/// elements; the others are 0.
 template <class T>
-__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool whole) {
-  if (whole) return load_vec(from);
+__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool vectorized) {
+  if (vectorized) return load_vec(from);
   Vec16<T> out{};
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
@@ -138,20 +138,20 @@ __device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool whol
   return out;
 }
 template <class T>
-__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool whole) {
-  return to_floats(load_vec(from, valid, whole));
+__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool vectorized) {
+  return to_floats(load_vec(from, valid, vectorized));
 }
 /// The same for memory that no thread of the kernel writes: the load may move before earlier stores.
 template <class T>
-__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool whole) {
-  if (!whole) return load(from, valid, false);
+__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool vectorized) {
+  if (!vectorized) return load(from, valid, false);
   const uint4 words = __ldg(reinterpret_cast<const uint4*>(from));
   return to_floats(Vec16<T>{{words.x, words.y, words.z, words.w}});
 }
 
 template <class T>
-__device__ __forceinline__ void store(T* to, const Floats<T>& floats, int valid, bool whole) {
-  if (whole) {
+__device__ __forceinline__ void store(T* to, const Floats<T>& floats, int valid, bool vectorized) {
+  if (vectorized) {
     store_words(to, from_floats(floats).words);
   } else {
 #pragma unroll
