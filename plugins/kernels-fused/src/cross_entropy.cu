@@ -13,25 +13,16 @@ namespace {
 
 /// Rows of `columns` logits, the first `valid` of which count. A rank of the tensor axis has the logits of the tokens
 /// from `begin` on.
-template <class T, class LogitMapping>
+template <class T>
 struct Logits {
-  using Element = T;
-  using Mapping = LogitMapping;
   T* logits;
   const std::int32_t* targets; // tokens; may be null
   std::int64_t columns, begin, valid;
 
-  /// use(column, count, x) for each of the thread's vectors among the first n logits of a row.
-  template <class Use>
-  __device__ __forceinline__ void for_each(std::int64_t row, std::int64_t n, Use use) const {
-    for_each_vec<T, Mapping>(
-        n,
-        [&](std::int64_t column) -> Vecs<T, 1> {
-          return {load_vec<T>(logits + row * columns + column, valid_elements<T>(n, column), Mapping::kAligned)};
-        },
-        [&](std::int64_t column, const Vecs<T, 1>& vecs) {
-          use(column, valid_elements<T>(n, column), to_floats(vecs.of[0]));
-        });
+  /// The vector at element `column` of the first n logits of a row.
+  template <bool kAligned>
+  __device__ __forceinline__ Vecs<T, 1> load(std::int64_t row, std::int64_t n, std::int64_t column) const {
+    return {load_vec<T>(logits + row * columns + column, valid_elements<T>(n, column), kAligned)};
   }
   /// The column of a row's target; -1 if it is not in this range.
   __device__ __forceinline__ std::int64_t target(std::int64_t row) const {
@@ -44,6 +35,10 @@ struct Logits {
     return column < 0 ? 0.0f : to_float(logits[row * columns + column]) - max;
   }
 };
+
+// Rows of a vocabulary are too long to keep.
+template <bool kAligned>
+using LogitMapping = RowMapping<kBlockSize, 0, kAligned>;
 
 /// exp(x - max).
 template <class T>
@@ -58,14 +53,17 @@ __device__ __forceinline__ void with_count(int count, Body body) {
 }
 
 /// One block per row.
-template <class L>
+template <class T, bool kAligned>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
-    cross_entropy_max(const __grid_constant__ L logits, float* row_max, std::int64_t rows) {
-  using T = typename L::Element;
+    cross_entropy_max(const __grid_constant__ Logits<T> logits, float* row_max, std::int64_t rows) {
+  const std::int64_t n = logits.valid;
   BlockReduce reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     float max = -INFINITY; // the result if a range is all padding
-    logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
+    const auto load = [&](std::int64_t column) { return logits.template load<kAligned>(row, n, column); };
+    for_each_vec<T, LogitMapping<kAligned>>(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const int valid = valid_elements<T>(n, column);
+      const Floats<T> x = to_floats(vecs.of[0]);
       with_count<T>(valid, [&](auto count) {
 #pragma unroll
         for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x[i]) : max;
@@ -77,16 +75,19 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
 }
 
 /// One block per row.
-template <class L>
+template <class T, bool kAligned>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
-    cross_entropy_sums(const __grid_constant__ L logits, const float* row_max, float* row_sum, float* row_target,
-                       std::int64_t rows) {
-  using T = typename L::Element;
+    cross_entropy_sums(const __grid_constant__ Logits<T> logits, const float* row_max, float* row_sum,
+                       float* row_target, std::int64_t rows) {
+  const std::int64_t n = logits.valid;
   BlockReduce reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float max = row_max[row];
     float sum = 0;
-    logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
+    const auto load = [&](std::int64_t column) { return logits.template load<kAligned>(row, n, column); };
+    for_each_vec<T, LogitMapping<kAligned>>(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const int valid = valid_elements<T>(n, column);
+      const Floats<T> x = to_floats(vecs.of[0]);
       with_count<T>(valid, [&](auto count) {
 #pragma unroll
         for (int i = 0; i < kVec<T>; ++i) sum += i < count ? exp_minus_max<T>(x[i], max) : 0.0f;
@@ -118,22 +119,25 @@ __device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T
 /// One block per row.
 ///
 /// Maximum, sum of exponentials and target's logit in one pass.
-template <class L>
+template <class T, bool kAligned>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
-    cross_entropy_forward(const __grid_constant__ L logits, float* row_max, float* row_sum, float* row_target,
+    cross_entropy_forward(const __grid_constant__ Logits<T> logits, float* row_max, float* row_sum, float* row_target,
                           std::int64_t rows) {
-  using T = typename L::Element;
+  const std::int64_t n = logits.valid;
   BlockReduce reduce;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    ExpSum of_row;
-    logits.for_each(row, logits.valid, [&](std::int64_t, int valid, const Floats<T>& x) {
-      with_count<T>(valid, [&](auto count) { of_row = add_exponentials<T>(of_row, x, count); });
+    ExpSum sums;
+    const auto load = [&](std::int64_t column) { return logits.template load<kAligned>(row, n, column); };
+    for_each_vec<T, LogitMapping<kAligned>>(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const int valid = valid_elements<T>(n, column);
+      const Floats<T> x = to_floats(vecs.of[0]);
+      with_count<T>(valid, [&](auto count) { sums = add_exponentials<T>(sums, x, count); });
     });
-    of_row = reduce.merge(of_row);
+    sums = reduce.merge(sums);
     if (threadIdx.x == 0) {
-      row_max[row] = of_row.max;
-      row_sum[row] = of_row.sum;
-      row_target[row] = logits.target_logit(row, of_row.max);
+      row_max[row] = sums.max;
+      row_sum[row] = sums.sum;
+      row_target[row] = logits.target_logit(row, sums.max);
     }
   }
 }
@@ -141,16 +145,17 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
 /// One block per row.
 ///
 /// Overwrites the logits by their gradient: (softmax - one-hot) * scale * loss scale, and 0 from `valid` on.
-template <class L>
+template <class T, bool kAligned>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
-    cross_entropy_backward(const __grid_constant__ L logits, const float* row_max, const float* row_sum,
+    cross_entropy_backward(const __grid_constant__ Logits<T> logits, const float* row_max, const float* row_sum,
                            const StepScalars* scalars, double scale_of_loss, std::int64_t rows) {
-  using T = typename L::Element;
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const auto scale = static_cast<float>(scale_of_loss * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
     const float max = row_max[row], scale_of_exp = scale / row_sum[row];
     const std::int64_t target = logits.target(row);
-    logits.for_each(row, logits.columns, [&](std::int64_t column, int count, Floats<T> x) {
+    const auto load = [&](std::int64_t column) { return logits.template load<kAligned>(row, logits.columns, column); };
+    for_each_vec<T, LogitMapping<kAligned>>(logits.columns, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) x[i] = exp_minus_max<T>(x[i], max) * scale_of_exp;
       if (target >= column && target - column < kVec<T>) {
@@ -161,21 +166,19 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
 #pragma unroll
         for (int i = 0; i < kVec<T>; ++i) x[i] = column + i < logits.valid ? x[i] : 0.0f;
       }
-      store(logits.logits + row * logits.columns + column, x, count, L::Mapping::kAligned);
+      store(logits.logits + row * logits.columns + column, x, valid_elements<T>(logits.columns, column), kAligned);
     });
   }
 }
 
-/// Calls body(logits) with Logits of the view's type and alignment. Rows of a vocabulary are too long to keep.
+/// Calls body(Aligned{}, logits) with Logits of the view's type, and a std::bool_constant of its alignment.
 template <class Body>
 void with_logits(const TensorView& logits, const TensorView& targets, std::int64_t begin, std::int64_t valid,
                  Body body) {
   cuda::by_type(logits.dtype(), [&]<class T>(T) {
     const std::int64_t columns = logits.size(-1);
-    const auto with = [&]<class Mapping>(Mapping) {
-      body(Logits<T, Mapping>{logits.as<T>(), targets.as<const std::int32_t>(), columns, begin, valid});
-    };
-    aligned_rows<T>(columns, {&logits}) ? with(RowMapping<kBlockSize, 0>{}) : with(RowMapping<kBlockSize, 0, false>{});
+    const Logits<T> plan{logits.as<T>(), targets.as<const std::int32_t>(), columns, begin, valid};
+    aligned_rows<T>(columns, {&logits}) ? body(std::true_type{}, plan) : body(std::false_type{}, plan);
   });
 }
 
@@ -183,38 +186,40 @@ void with_logits(const TensorView& logits, const TensorView& targets, std::int64
 
 void FusedKernels::do_xent_max(const XentMax& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
-  with_logits(args.logits, {}, 0, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Mapping>(Op::xent_max, context, rows, cross_entropy_max<L>, logits, args.max.as<float>(),
-                                     rows);
+  with_logits(args.logits, {}, 0, args.valid, [&]<class Aligned, class T>(Aligned, const Logits<T>& logits) {
+    launch_rows<LogitMapping<Aligned::value>>(Op::xent_max, context, rows, cross_entropy_max<T, Aligned::value>, logits,
+                                              args.max.as<float>(), rows);
   });
 }
 
 void FusedKernels::do_xent_sums(const XentSums& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
-  with_logits(args.logits, args.targets, args.begin, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Mapping>(Op::xent_sums, context, rows, cross_entropy_sums<L>, logits,
-                                     args.max.as<const float>(), args.sum_exp.as<float>(),
-                                     args.target_logit.as<float>(), rows);
-  });
+  with_logits(
+      args.logits, args.targets, args.begin, args.valid, [&]<class Aligned, class T>(Aligned, const Logits<T>& logits) {
+        launch_rows<LogitMapping<Aligned::value>>(Op::xent_sums, context, rows, cross_entropy_sums<T, Aligned::value>,
+                                                  logits, args.max.as<const float>(), args.sum_exp.as<float>(),
+                                                  args.target_logit.as<float>(), rows);
+      });
 }
 
 void FusedKernels::do_xent_fused(const XentFused& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
-  with_logits(args.logits, args.targets, 0, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Mapping>(Op::xent_fused, context, rows, cross_entropy_forward<L>, logits,
-                                     args.max.as<float>(), args.sum_exp.as<float>(), args.target_logit.as<float>(),
-                                     rows);
+  with_logits(args.logits, args.targets, 0, args.valid, [&]<class Aligned, class T>(Aligned, const Logits<T>& logits) {
+    launch_rows<LogitMapping<Aligned::value>>(Op::xent_fused, context, rows, cross_entropy_forward<T, Aligned::value>,
+                                              logits, args.max.as<float>(), args.sum_exp.as<float>(),
+                                              args.target_logit.as<float>(), rows);
   });
   do_xent_loss({args.loss, args.sum_exp, args.target_logit}, context);
 }
 
 void FusedKernels::do_xent_bwd(const XentBwd& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
-  with_logits(args.logits, args.targets, args.begin, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Mapping>(Op::xent_bwd, context, rows, cross_entropy_backward<L>, logits,
-                                     args.max.as<const float>(), args.sum_exp.as<const float>(), args.scalars,
-                                     args.scale, rows);
-  });
+  with_logits(args.logits, args.targets, args.begin, args.valid,
+              [&]<class Aligned, class T>(Aligned, const Logits<T>& logits) {
+                launch_rows<LogitMapping<Aligned::value>>(
+                    Op::xent_bwd, context, rows, cross_entropy_backward<T, Aligned::value>, logits,
+                    args.max.as<const float>(), args.sum_exp.as<const float>(), args.scalars, args.scale, rows);
+              });
 }
 
 } // namespace triax::kernels_fused
