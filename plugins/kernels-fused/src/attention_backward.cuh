@@ -95,13 +95,13 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   };
 
   const int warp_row = warp_index() * Config::kWarpRows; // the warp's first row of the tile
-  float lse[Config::kMmaM][2], delta[Config::kMmaM][2];
+  float lse[2 * Config::kMmaM], delta[2 * Config::kMmaM];
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) { // rows past the last have q = dout = 0, so they give zeros with any lse
     const std::int64_t query = tile.query0 + warp_row + 8 * i + lane_index() / 4;
     const std::int64_t statistic = (tile.sample * size.heads + tile.head) * size.queries + query;
-    lse[i / 2][i % 2] = query < tile.query_end ? attention.lse[statistic] * kSoftmaxLog2e<T> : 0.0f;
-    delta[i / 2][i % 2] = query < tile.query_end ? gradients.delta[statistic] : 0.0f;
+    lse[i] = query < tile.query_end ? attention.lse[statistic] * kSoftmaxLog2e<T> : 0.0f;
+    delta[i] = query < tile.query_end ? gradients.delta[statistic] : 0.0f;
   }
   Fragment<Config::kMmaM, Config::kPartDim> dq{};
   if (tile.key_tiles > 0) {
@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     if (tile.drops) drop_scores<Config>(dp, Shared::resident_bits(stage), warp_row);
     for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
-      const float p = softmax_exp<T>(score * scale - lse[i.mma_m][i.reg / 2]);
-      score = p * (dp[i.mma_m][i.mma_n][i.reg] * attention.drop.scale - delta[i.mma_m][i.reg / 2]);
+      const float p = softmax_exp<T>(score * scale - lse[2 * i.mma_m + i.reg / 2]);
+      score = p * (dp[i.mma_m][i.mma_n][i.reg] * attention.drop.scale - delta[2 * i.mma_m + i.reg / 2]);
     });
     auto& ds = scores;
     const TileMask mask = tile.mask(attention, key_tile);
@@ -131,9 +131,9 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(ds, mask, warp_row, 0);
     mma_ab<Config>(dq, ds, s_k(stage) + part);
   }
-  float dq_scale[Config::kMmaM][2];
+  float dq_scale[2 * Config::kMmaM];
 #pragma unroll
-  for (int i = 0; i < 2 * Config::kMmaM; ++i) dq_scale[i / 2][i % 2] = attention.scale;
+  for (int i = 0; i < 2 * Config::kMmaM; ++i) dq_scale[i] = attention.scale;
   store_fragment<Config>(dq, dq_scale, head_of<T>(gradients.dq, tile.sample, tile.head), gradients.dq,
                          tile.query0 + warp_row, size.queries, part, size.head_dim);
 }
@@ -279,11 +279,11 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     mma_ab<Config>(dv, p, s_do(stage) + part);
     mma_ab<Config>(dk, ds, s_q(stage) + part);
   }
-  float dv_scale[Config::kMmaM][2], dk_scale[Config::kMmaM][2];
+  float dv_scale[2 * Config::kMmaM], dk_scale[2 * Config::kMmaM];
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) {
-    dv_scale[i / 2][i % 2] = attention.drop.scale;
-    dk_scale[i / 2][i % 2] = attention.scale;
+    dv_scale[i] = attention.drop.scale;
+    dk_scale[i] = attention.scale;
   }
   store_fragment<Config>(dv, dv_scale, head_of<T>(gradients.dv, sample, key_head), gradients.dv, key0 + warp_row,
                          size.keys, part, size.head_dim, gradients.add_kv);

@@ -10,6 +10,15 @@ namespace triax::kernels_fused {
 /// kMmaM strips of 16 rows and kN columns, distributed over the lanes of one warp.
 template <int kMmaM, int kN>
 using Fragment = float[kMmaM][kN / 8][4];
+/// The lane's element in the row-th of its 2 * kMmaM rows, and the column-th of its kN / 4 columns.
+template <int kMmaM, int kTiles>
+__device__ __forceinline__ float& at(float (&fragment)[kMmaM][kTiles][4], int row, int column) {
+  return fragment[row / 2][column / 2][row % 2 * 2 + column % 2];
+}
+template <int kMmaM, int kTiles>
+__device__ __forceinline__ float at(const float (&fragment)[kMmaM][kTiles][4], int row, int column) {
+  return fragment[row / 2][column / 2][row % 2 * 2 + column % 2];
+}
 
 /// mma_abt() in fp32.
 template <class Config>
@@ -20,10 +29,10 @@ __device__ __forceinline__ void fma_abt(Fragment<Config::kMmaM, Config::kStreame
   const float *a_rows = a + Config::offset(lane / 4, 0), *b_rows = b + Config::offset(lane % 4 * 2, 0);
 #pragma unroll 2
   for (int k = 0; k < Config::kHeadDim; k += 4) {
-    float4 a_regs[Config::kMmaM][2];
+    float4 a_regs[2 * Config::kMmaM];
 #pragma unroll
     for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-      float4& x = a_regs[row / 2][row % 2];
+      float4& x = a_regs[row];
       x = *reinterpret_cast<const float4*>(a_rows + Config::offset(8 * row, k));
       x = make_float4(x.x * sign, x.y * sign, x.z * sign, x.w * sign);
     }
@@ -34,8 +43,8 @@ __device__ __forceinline__ void fma_abt(Fragment<Config::kMmaM, Config::kStreame
         const auto y = *reinterpret_cast<const float4*>(b_rows + Config::offset(8 * n + odd, k));
 #pragma unroll
         for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-          const float4 x = a_regs[row / 2][row % 2];
-          float& sum = out[row / 2][n][row % 2 * 2 + odd];
+          const float4 x = a_regs[row];
+          float& sum = at(out, row, 2 * n + odd);
           sum += x.x * y.x;
           sum += x.y * y.y;
           sum += x.z * y.z;
@@ -57,14 +66,14 @@ __device__ __forceinline__ void fma_ab(Fragment<Config::kMmaM, Config::kPartDim>
     float a_regs[2 * Config::kMmaM];
 #pragma unroll
     for (int row = 0; row < 2 * Config::kMmaM; ++row)
-      a_regs[row] = __shfl_sync(kFullMask, a[row / 2][k / 8][row % 2 * 2 + k % 2], from);
+      a_regs[row] = __shfl_sync(kFullMask, at(a, row, k / 8 * 2 + k % 2), from);
 #pragma unroll
     for (int n = 0; n < Config::kPartDim / 8; ++n) {
       const auto b_regs = *reinterpret_cast<const float2*>(b + Config::offset(k, 8 * n + lane % 4 * 2));
 #pragma unroll
       for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-        out[row / 2][n][row % 2 * 2] += a_regs[row] * b_regs.x;
-        out[row / 2][n][row % 2 * 2 + 1] += a_regs[row] * b_regs.y;
+        at(out, row, 2 * n) += a_regs[row] * b_regs.x;
+        at(out, row, 2 * n + 1) += a_regs[row] * b_regs.y;
       }
     }
   }

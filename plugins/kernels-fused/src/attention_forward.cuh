@@ -15,8 +15,8 @@ namespace triax::kernels_fused {
 /// The softmax of the warp's rows; four lanes hold a row.
 template <class Config>
 struct SoftmaxRows {
-  float row_max[Config::kMmaM][2]; // largest score so far, without scale
-  float row_sum[Config::kMmaM][2]; // of exponentials; until the end, only over the lane's columns
+  float row_max[2 * Config::kMmaM]; // largest score so far, without scale
+  float row_sum[2 * Config::kMmaM]; // of exponentials; until the end, only over the lane's columns
 };
 
 /// Replaces scores by exp(score - largest so far), and rescales earlier sums when the largest score changes.
@@ -24,40 +24,38 @@ template <class Config>
 __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::kStreamedRows>& scores,
                                                Fragment<Config::kMmaM, Config::kHeadDim>& out,
                                                SoftmaxRows<Config>& rows, float scale) {
-  constexpr int kTiles = Config::kStreamedRows / 8;
+  constexpr int kRows = 2 * Config::kMmaM, kColumns = Config::kStreamedRows / 4; // of the lane
   constexpr float kLowest = -INFINITY;
-  float rescale[Config::kMmaM][2], base[Config::kMmaM][2];
+  float rescale[kRows], base[kRows];
   bool changed = false;
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-    float& row_max = rows.row_max[row / 2][row % 2];
+    float& row_max = rows.row_max[row];
     float now = row_max;
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) now = fmaxf(now, scores[row / 2][i / 2][row % 2 * 2 + i % 2]);
+    for (int i = 0; i < kColumns; ++i) now = fmaxf(now, at(scores, row, i));
     now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 1));
     now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 2));
-    base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
-    rescale[row / 2][row % 2] =
-        now == row_max ? 1.0f : softmax_exp<typename Config::T>(row_max * scale - base[row / 2][row % 2]);
+    base[row] = now == kLowest ? 0.0f : now * scale; // no key so far
+    rescale[row] = now == row_max ? 1.0f : softmax_exp<typename Config::T>(row_max * scale - base[row]);
     changed = changed || now != row_max;
     row_max = now;
   }
   if (__any_sync(kFullMask, changed)) { // else all factors are 1
 #pragma unroll
     for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-      rows.row_sum[row / 2][row % 2] *= rescale[row / 2][row % 2];
+      rows.row_sum[row] *= rescale[row];
 #pragma unroll
-      for (int i = 0; i < Config::kHeadDim / 4; ++i)
-        out[row / 2][i / 2][row % 2 * 2 + i % 2] *= rescale[row / 2][row % 2];
+      for (int i = 0; i < Config::kHeadDim / 4; ++i) at(out, row, i) *= rescale[row];
     }
   }
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) {
-      float& score = scores[row / 2][i / 2][row % 2 * 2 + i % 2];
-      score = softmax_exp<typename Config::T>(score * scale - base[row / 2][row % 2]);
-      rows.row_sum[row / 2][row % 2] += score;
+    for (int i = 0; i < kColumns; ++i) {
+      float& score = at(scores, row, i);
+      score = softmax_exp<typename Config::T>(score * scale - base[row]);
+      rows.row_sum[row] += score;
     }
   }
 }
@@ -68,17 +66,17 @@ __device__ __forceinline__ void write_rows(const AttentionParams& attention, con
                                            float scale, std::int64_t query0) {
   using T = typename Config::T;
   const AttentionSizes& size = attention.size;
-  float factors[Config::kMmaM][2];
+  float factors[2 * Config::kMmaM];
   float* lse = attention.lse + (tile.sample * size.heads + tile.head) * size.queries;
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-    float row_sum = rows.row_sum[row / 2][row % 2];
+    float row_sum = rows.row_sum[row];
     row_sum += __shfl_xor_sync(kFullMask, row_sum, 1);
     row_sum += __shfl_xor_sync(kFullMask, row_sum, 2);
-    factors[row / 2][row % 2] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
+    factors[row] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
     const std::int64_t query = query0 + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
-      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row / 2][row % 2] * scale * kSoftmaxLn2<T> + logf(row_sum);
+      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row] * scale * kSoftmaxLn2<T> + logf(row_sum);
     }
   }
   store_fragment<Config>(out, factors, head_of<T>(attention.o, tile.sample, tile.head), attention.o, query0,
@@ -119,8 +117,8 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   SoftmaxRows<Config> rows;
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) {
-    rows.row_max[i / 2][i % 2] = -INFINITY;
-    rows.row_sum[i / 2][i % 2] = 0;
+    rows.row_max[i] = -INFINITY;
+    rows.row_sum[i] = 0;
   }
   if (tile.key_tiles > 0) {
     load_tile<Config, Config::kResidentRows>(s_q, head_of<T>(attention.q, tile.sample, tile.head), attention.q,

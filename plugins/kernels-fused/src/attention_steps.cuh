@@ -243,7 +243,7 @@ __device__ __forceinline__ void store_pair(T* to, float low, float high) {
 /// them to what is there.
 template <class Config>
 __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Config::kPartDim>& fragment,
-                                               const float (&factors)[Config::kMmaM][2], typename Config::T* rows,
+                                               const float (&factors)[2 * Config::kMmaM], typename Config::T* rows,
                                                const HeadView& view, std::int64_t first, std::int64_t end, int column,
                                                int head_dim, bool adds = false) {
   using T = typename Config::T;
@@ -255,8 +255,8 @@ __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Con
 #pragma unroll
     for (int n = 0; n < Config::kPartDim / 8; ++n) {
       const int even = column + 8 * n + lane_index() % 4 * 2;
-      const float factor = factors[i / 2][i % 2];
-      float low = fragment[i / 2][n][i % 2 * 2] * factor, high = fragment[i / 2][n][i % 2 * 2 + 1] * factor;
+      const float factor = factors[i];
+      float low = at(fragment, i, 2 * n) * factor, high = at(fragment, i, 2 * n + 1) * factor;
       if (adds) {
         if (even < head_dim) low += to_float(to[even]);
         if (even + 1 < head_dim) high += to_float(to[even + 1]);

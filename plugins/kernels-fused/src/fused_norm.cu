@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019), reading memory once: threads keep their row in
 // registers while they compute mean and variance. These are separate sums, to avoid cancellation. Rows that are too
-// long or not aligned have kernels of their own, which read them again in each pass.
+// long or not aligned have separate kernels, which read them again in each pass.
 //
 // core/cuda/src/primitives/norm.cu is the same computation, element by element. The gradients of weight and bias are in
 // column_sums.cu.
