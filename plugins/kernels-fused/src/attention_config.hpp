@@ -56,9 +56,13 @@ struct AttentionConfig {
   }
   static constexpr std::size_t shared_bytes(int resident_tiles) { return streamed(resident_tiles, 2, 0); }
 
-  // The padding of a row has 16 bytes. In dkdv, row r of streamed tile 1 (dout) holds the statistics of queries 2r and
-  // 2r + 1, as {lse, lse, delta, delta}: a lane's two columns are such a pair, so it reads a statistic of both as one
-  // float2. Row q of the tile whose rows are queries holds up to eight 16-bit numbers of dropout bits.
+  // A row of a tile, kStride elements:
+  //
+  //   | element 0 | ... | element kHeadDim - 1 | padding, 16 bytes |
+  //
+  // In dkdv, the padding of row r of streamed tile 1 (dout) holds the statistics of queries 2r and 2r + 1, as {lse,
+  // lse, delta, delta}: a lane's two columns are such a pair, so it reads a statistic of both as one float2. In the
+  // tile whose rows are queries, the padding holds up to eight 16-bit numbers of dropout bits.
   static constexpr int kBitsStride = kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // to the next row
   /// The offset of a statistic of query `query` of a streamed tile; k: 0 lse, 1 delta.
   TRIAX_HD static constexpr int statistic(int query, int k) {
