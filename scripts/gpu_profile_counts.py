@@ -20,7 +20,7 @@ SUMS = ("launches", "blocks", "instructions", "lanes", "mma", "shuffles", "barri
 SHAPE = ("threads", "registers", "shared_bytes")
 # Elements of a launch, by the kernel's name: tokens of a microbatch, and widths of the model. 0: not known.
 ELEMENTS = ((re.compile(r"norm_"), lambda model: 0 if model["qk_norm"] else model["tokens"] * model["hidden"]),
-            (re.compile(r"add_residual|(copy|add)_token_rows"), lambda model: model["tokens"] * model["hidden"]),
+            (re.compile(r"bias_dropout_add|(copy|add)_token_rows"), lambda model: model["tokens"] * model["hidden"]),
             (re.compile(r"attention_backward_delta"), lambda model: model["tokens"] * model["attention"]),
             (re.compile(r"cross_entropy_"), lambda model: model["tokens"] * model["vocab"]),
             (re.compile(r"step_adamw"), lambda model: model["parameters"]))

@@ -18,13 +18,12 @@ template <bool kWhole, class W>
 __device__ __forceinline__ void store_working(void* working, std::int64_t element, const Floats<float>& p, int valid) {
   W* to = static_cast<W*>(working) + element;
   if constexpr (kWhole && cuda::kHalf<W>) {
-    const std::uint32_t words[2] = {pair_from_floats<W>(p.values[0], p.values[1]),
-                                    pair_from_floats<W>(p.values[2], p.values[3])};
+    const std::uint32_t words[2] = {pair_from_floats<W>(p[0], p[1]), pair_from_floats<W>(p[2], p[3])};
     store_words(to, words);
   } else if constexpr (kWhole) {
     store(to, p, valid, kWhole);
   } else {
-    for (int i = 0; i < valid; ++i) to[i] = from_float<W>(p.values[i]);
+    for (int i = 0; i < valid; ++i) to[i] = from_float<W>(p[i]);
   }
 }
 
@@ -33,7 +32,8 @@ template <bool kWhole>
 __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWShard& shard, std::int64_t element,
                                            const StepScalars& scalars, BiasCorrections correction) {
   const auto beta1 = static_cast<float>(table.beta1), beta2 = static_cast<float>(table.beta2);
-  const auto rest1 = static_cast<float>(1 - table.beta1), rest2 = static_cast<float>(1 - table.beta2);
+  const auto one_minus_beta1 = static_cast<float>(1 - table.beta1),
+             one_minus_beta2 = static_cast<float>(1 - table.beta2);
   const int valid = valid_elements<float>(shard.count, element);
   Floats<float> p = load<float>(shard.p + element, valid, kWhole);
   Floats<float> m = load<float>(shard.m + element, valid, kWhole);
@@ -41,11 +41,11 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
   const Floats<float> gradient = load(shard.gradient + element, valid, kWhole);
 #pragma unroll
   for (int i = 0; i < kVec<float>; ++i) {
-    const float g = gradient.values[i] * scalars.clip;
-    m.values[i] = beta1 * m.values[i] + rest1 * g;
-    v.values[i] = beta2 * v.values[i] + rest2 * g * g;
-    const float update = m.values[i] / correction.first / (sqrtf(v.values[i] / correction.second) + table.eps);
-    p.values[i] -= scalars.lr * (update + shard.decay * p.values[i]);
+    const float g = gradient[i] * scalars.clip;
+    m[i] = beta1 * m[i] + one_minus_beta1 * g;
+    v[i] = beta2 * v[i] + one_minus_beta2 * g * g;
+    const float update = m[i] / correction.first / (sqrtf(v[i] / correction.second) + table.eps);
+    p[i] -= scalars.lr * (update + shard.decay * p[i]);
   }
   store(shard.p + element, p, valid, kWhole);
   store(shard.m + element, m, valid, kWhole);
@@ -63,7 +63,7 @@ __device__ __forceinline__ void update_vec(const AdamWTable& table, const AdamWS
 /// One block per part of a shard, one thread per vector of 16 bytes.
 ///
 /// __grid_constant__: else indexing the table would copy it to local memory.
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     step_adamw(const __grid_constant__ AdamWTable table, std::int64_t parts) {
   __shared__ BiasCorrections correction;
   const StepScalars scalars = *table.scalars;

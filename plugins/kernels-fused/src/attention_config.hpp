@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -55,9 +56,13 @@ struct AttentionConfig {
   }
   static constexpr std::size_t shared_bytes(int resident_tiles) { return streamed(resident_tiles, 2, 0); }
 
-  // The padding of a row has 16 bytes. In dkdv, row r of streamed tile 1 (dout) holds the statistics of queries 2r and
-  // 2r + 1, as {lse, lse, delta, delta}: a lane's two columns are such a pair, so it reads a statistic of both as one
-  // float2. Row q of the tile whose rows are queries holds up to eight 16-bit numbers of dropout bits.
+  // A row of a tile, kStride elements:
+  //
+  //   | element 0 | ... | element kHeadDim - 1 | padding, 16 bytes |
+  //
+  // In dkdv, the padding of row r of streamed tile 1 (dout) holds the statistics of queries 2r and 2r + 1, as {lse,
+  // lse, delta, delta}: a lane's two columns are such a pair, so it reads a statistic of both as one float2. In the
+  // tile whose rows are queries, the padding holds up to eight 16-bit numbers of dropout bits.
   static constexpr int kBitsStride = kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // to the next row
   /// The offset of a statistic of query `query` of a streamed tile; k: 0 lse, 1 delta.
   TRIAX_HD static constexpr int statistic(int query, int k) {
@@ -67,46 +72,56 @@ struct AttentionConfig {
                 "both stages of a query's bits");
 };
 
-/// The sizes for heads of up to kHeadDim elements: as large as registers allow without spilling.
-template <class T, int kHeadDim>
-struct ConfigsFor {
-  static constexpr bool kTiny = kHeadDim <= 32, kNarrow = kHeadDim <= 64, kWide = kHeadDim > 128;
-  static constexpr int kResidentRows = kNarrow ? 128 : 64;
-  using Forward = AttentionConfig<T, kHeadDim, kWide ? 64 : 128, kNarrow ? 64 : 32, 4, kWide ? 1 : 2>;
-  using BackwardDq = AttentionConfig<T, kHeadDim, kResidentRows, kWide ? 16 : 32, 4,
-                                     kTiny     ? 3
-                                     : kNarrow ? 2
-                                     : kWide   ? 1
-                                               : 3>;
-  using BackwardDkdv = AttentionConfig<T, kHeadDim, kResidentRows, kWide ? 16 : 32, 4, kWide ? 1 : 2, kWide ? 2 : 1>;
+/// The arguments of an AttentionConfig.
+struct TileShape {
+  int resident_rows, streamed_rows, warps, min_blocks, parts = 1;
 };
-template <int kHeadDim>
-struct ConfigsFor<float, kHeadDim> {
-  static constexpr bool kWide = kHeadDim > 128; // two tiles of 64 rows and their results do not fit
-  static constexpr int kStreamedRows = kHeadDim <= 64 ? 32 : 16;
-  using Forward = AttentionConfig<float, kHeadDim, 64, kStreamedRows, 4, kWide ? 1 : 2>;
-  using BackwardDq =
-      AttentionConfig<float, kHeadDim, kWide ? 32 : 64, kStreamedRows, kWide ? 2 : 4, kWide ? 1 : 2, kWide ? 2 : 1>;
-  using BackwardDkdv = BackwardDq;
+/// The tiles for heads of up to head_dim elements: as large as registers allow without spilling.
+struct HeadTiles {
+  int head_dim;
+  TileShape forward, dq, dkdv;
 };
-
+template <class T> // of 16 bits
+inline constexpr std::array<HeadTiles, 5> kHeadTiles{{
+    // resident rows, streamed rows, warps, min blocks, parts
+    {32, {128, 64, 4, 2}, {128, 32, 4, 3}, {128, 32, 4, 2}},
+    {64, {128, 64, 4, 2}, {128, 32, 4, 2}, {128, 32, 4, 2}},
+    {96, {128, 32, 4, 2}, {64, 32, 4, 3}, {64, 32, 4, 2}},
+    {128, {128, 32, 4, 2}, {64, 32, 4, 3}, {64, 32, 4, 2}},
+    {kMaxHeadDim, {64, 32, 4, 1}, {64, 16, 4, 1}, {64, 16, 4, 1, 2}},
+}};
+template <>
+inline constexpr std::array<HeadTiles, 5> kHeadTiles<float>{{
+    {32, {64, 32, 4, 2}, {64, 32, 4, 2}, {64, 32, 4, 2}},
+    {64, {64, 32, 4, 2}, {64, 32, 4, 2}, {64, 32, 4, 2}},
+    {96, {64, 16, 4, 2}, {64, 16, 4, 2}, {64, 16, 4, 2}},
+    {128, {64, 16, 4, 2}, {64, 16, 4, 2}, {64, 16, 4, 2}},
+    {kMaxHeadDim, {64, 16, 4, 1}, {32, 16, 2, 1, 2}, {32, 16, 2, 1, 2}},
+}};
 /// The same bits in 99 KiB of shared memory, with fewer warps: they differ in the rows of a block only.
-struct SmallConfigs {
-  using Forward = AttentionConfig<float, kMaxHeadDim, 32, 16, 2, 1>;
-  using BackwardDq = AttentionConfig<float, kMaxHeadDim, 16, 16, 1, 1, 2>;
-  using BackwardDkdv = BackwardDq;
+inline constexpr HeadTiles kSmallTiles{kMaxHeadDim, {32, 16, 2, 1}, {16, 16, 1, 1, 2}, {16, 16, 1, 1, 2}};
+
+template <class T, HeadTiles kTiles>
+struct TileSizes {
+  template <TileShape kShape>
+  using Config = AttentionConfig<T, kTiles.head_dim, kShape.resident_rows, kShape.streamed_rows, kShape.warps,
+                                 kShape.min_blocks, kShape.parts>;
+  using Forward = Config<kTiles.forward>;
+  using BackwardDq = Config<kTiles.dq>;
+  using BackwardDkdv = Config<kTiles.dkdv>;
 };
+using SmallTileSizes = TileSizes<float, kSmallTiles>;
 
 template <class Config>
 inline constexpr std::size_t kForwardShared = Config::shared_bytes(1);
 template <class Config>
 inline constexpr std::size_t kBackwardShared = Config::shared_bytes(2);
-template <class For>
-inline constexpr std::size_t kMaxShared = std::max({kForwardShared<typename For::Forward>,
-                                                    kBackwardShared<typename For::BackwardDq>,
-                                                    kBackwardShared<typename For::BackwardDkdv>});
+template <class Sizes>
+inline constexpr std::size_t kMaxShared = std::max({kForwardShared<typename Sizes::Forward>,
+                                                    kBackwardShared<typename Sizes::BackwardDq>,
+                                                    kBackwardShared<typename Sizes::BackwardDkdv>});
 
-static_assert(kMaxShared<SmallConfigs> <= kMinSharedLimit);
+static_assert(kMaxShared<SmallTileSizes> <= kMinSharedLimit);
 
 // One block per tile; none if a size is 0. attention_supported() refuses more than a grid has.
 template <class Config>
@@ -120,21 +135,22 @@ unsigned key_blocks(const AttentionSizes& size) {
                                Config::kParts);
 }
 
-/// Calls use(ConfigsFor<...>{}) with the sizes for heads of `head_dim` elements, in the shared memory that a block may
+/// Calls body(TileSizes<...>{}) with the sizes for heads of `head_dim` elements, in the shared memory that a block may
 /// have.
-template <class T, class Use>
-void with_configs(int head_dim, std::size_t max_shared_bytes, Use&& use) {
-  if (head_dim <= 32) return use(ConfigsFor<T, 32>{});
-  if (head_dim <= 64) return use(ConfigsFor<T, 64>{});
-  if (head_dim <= 96) return use(ConfigsFor<T, 96>{});
-  if (head_dim <= 128) return use(ConfigsFor<T, 128>{});
-  using Widest = ConfigsFor<T, kMaxHeadDim>;
+template <class T, class Body>
+void dispatch_head_dim(int head_dim, std::size_t max_shared_bytes, Body&& body) {
+  constexpr const auto& kTiles = kHeadTiles<T>;
+  if (head_dim <= kTiles[0].head_dim) return body(TileSizes<T, kTiles[0]>{});
+  if (head_dim <= kTiles[1].head_dim) return body(TileSizes<T, kTiles[1]>{});
+  if (head_dim <= kTiles[2].head_dim) return body(TileSizes<T, kTiles[2]>{});
+  if (head_dim <= kTiles[3].head_dim) return body(TileSizes<T, kTiles[3]>{});
+  using Widest = TileSizes<T, kTiles[4]>;
   constexpr bool kFitsEveryGpu = kMaxShared<Widest> <= kMinSharedLimit;
   if constexpr (!kFitsEveryGpu) {
-    static_assert(std::is_same_v<T, float>, "SmallConfigs are of fp32");
-    if (max_shared_bytes < kMaxShared<Widest>) return use(SmallConfigs{});
+    static_assert(std::is_same_v<T, float>, "SmallTileSizes are of fp32");
+    if (max_shared_bytes < kMaxShared<Widest>) return body(SmallTileSizes{});
   }
-  use(Widest{});
+  body(Widest{});
 }
 
 } // namespace triax::kernels_fused

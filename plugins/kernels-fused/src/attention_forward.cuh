@@ -7,16 +7,16 @@
 // rejects the launch.
 #pragma once
 
-#include "attention_launch.cuh"
 #include "attention_steps.cuh"
+#include "softmax_exp.cuh"
 
 namespace triax::kernels_fused {
 
 /// The softmax of the warp's rows; four lanes hold a row.
 template <class Config>
 struct SoftmaxRows {
-  float row_max[Config::kMmaM][2]; // largest score so far, without scale
-  float row_sum[Config::kMmaM][2]; // of exponentials; until the end, only over the lane's columns
+  float row_max[2 * Config::kMmaM]; // largest score so far, without scale
+  float row_sum[2 * Config::kMmaM]; // of exponentials; until the end, only over the lane's columns
 };
 
 /// Replaces scores by exp(score - largest so far), and rescales earlier sums when the largest score changes.
@@ -24,127 +24,128 @@ template <class Config>
 __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::kStreamedRows>& scores,
                                                Fragment<Config::kMmaM, Config::kHeadDim>& out,
                                                SoftmaxRows<Config>& rows, float scale) {
-  constexpr int kTiles = Config::kStreamedRows / 8;
+  constexpr int kRows = 2 * Config::kMmaM, kColumns = Config::kStreamedRows / 4; // of the lane
   constexpr float kLowest = -INFINITY;
-  float rescale[Config::kMmaM][2], base[Config::kMmaM][2];
+  float rescale[kRows], base[kRows];
   bool changed = false;
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-    float& row_max = rows.row_max[row / 2][row % 2];
+    float& row_max = rows.row_max[row];
     float now = row_max;
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) now = fmaxf(now, scores[row / 2][i / 2][row % 2 * 2 + i % 2]);
+    for (int i = 0; i < kColumns; ++i) now = fmaxf(now, at(scores, row, i));
     now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 1));
     now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 2));
-    base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
-    rescale[row / 2][row % 2] =
-        now == row_max ? 1.0f : exp_or_exp2<typename Config::T>(row_max * scale - base[row / 2][row % 2]);
+    base[row] = now == kLowest ? 0.0f : now * scale; // no key so far
+    rescale[row] = now == row_max ? 1.0f : softmax_exp<typename Config::T>(row_max * scale - base[row]);
     changed = changed || now != row_max;
     row_max = now;
   }
   if (__any_sync(kFullMask, changed)) { // else all factors are 1
 #pragma unroll
     for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-      rows.row_sum[row / 2][row % 2] *= rescale[row / 2][row % 2];
+      rows.row_sum[row] *= rescale[row];
 #pragma unroll
-      for (int i = 0; i < Config::kHeadDim / 4; ++i)
-        out[row / 2][i / 2][row % 2 * 2 + i % 2] *= rescale[row / 2][row % 2];
+      for (int i = 0; i < Config::kHeadDim / 4; ++i) at(out, row, i) *= rescale[row];
     }
   }
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; ++i) {
-      float& score = scores[row / 2][i / 2][row % 2 * 2 + i % 2];
-      score = exp_or_exp2<typename Config::T>(score * scale - base[row / 2][row % 2]);
-      rows.row_sum[row / 2][row % 2] += score;
+    for (int i = 0; i < kColumns; ++i) {
+      float& score = at(scores, row, i);
+      score = softmax_exp<typename Config::T>(score * scale - base[row]);
+      rows.row_sum[row] += score;
     }
   }
 }
 
 template <class Config>
-__device__ __forceinline__ void write_rows(const Attention& attention, const TileCoordinates& at,
+__device__ __forceinline__ void write_rows(const AttentionParams& attention, const QueryTile<Config>& tile,
                                            Fragment<Config::kMmaM, Config::kHeadDim>& out, SoftmaxRows<Config>& rows,
-                                           float scale, std::int64_t first) {
+                                           float scale, std::int64_t query0) {
   using T = typename Config::T;
   const AttentionSizes& size = attention.size;
-  float factors[Config::kMmaM][2];
-  float* lse = attention.lse + (at.sample * size.heads + at.head) * size.queries;
+  float factors[2 * Config::kMmaM];
+  float* lse = attention.lse + (tile.sample * size.heads + tile.head) * size.queries;
 #pragma unroll
   for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-    float row_sum = rows.row_sum[row / 2][row % 2];
+    float row_sum = rows.row_sum[row];
     row_sum += __shfl_xor_sync(kFullMask, row_sum, 1);
     row_sum += __shfl_xor_sync(kFullMask, row_sum, 2);
-    factors[row / 2][row % 2] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
-    const std::int64_t query = first + 8 * row + lane_index() / 4;
+    factors[row] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
+    const std::int64_t query = query0 + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
-      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row / 2][row % 2] * scale * kLn2Or1<T> + logf(row_sum);
+      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row] * scale * kSoftmaxLn2<T> + logf(row_sum);
     }
   }
-  store_fragment<Config>(out, factors, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
-                         size.head_dim);
+  store_fragment<Config>(out, factors, head_of<T>(attention.o, tile.sample, tile.head), attention.o, query0,
+                         size.queries, 0, size.head_dim);
 }
 
 /// One block per tile of queries of a head, 16 * kMmaM queries per warp.
 template <class Config>
 __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
-    attention_forward(const __grid_constant__ Attention attention) {
+    attention_forward(const __grid_constant__ AttentionParams attention) {
   using T = typename Config::T;
   using Shared = SharedMemory<Config, 1>;
   const AttentionSizes& size = attention.size;
   const QueryTile<Config> tile(attention, blockIdx.x);
+  T* const s_q = Shared::resident(0);
+  const auto s_k = [](int stage) { return Shared::streamed(stage, 0); };
+  const auto s_v = [](int stage) { return Shared::streamed(stage, 1); };
   // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
   // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
   const float sign = attention.scale < 0 ? -1.0f : 1.0f;
-  const float scale = fmaxf(attention.scale * sign * kLog2EOr1<T>, 0x1p-126f);
+  const float scale = fmaxf(attention.scale * sign * kSoftmaxLog2e<T>, 0x1p-126f);
 
   // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
-  const T *k = head_of<T>(attention.k, tile.at.sample, tile.key_head),
-          *v = head_of<T>(attention.v, tile.at.sample, tile.key_head);
-  const auto load_stage = [&](int index) {
-    const int stage = index & 1;
-    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 0), k, attention.k, tile.first_key(index),
-                                             tile.seen, size.head_dim);
-    load_tile<Config, Config::kStreamedRows>(Shared::streamed(stage, 1), v, attention.v, tile.first_key(index),
-                                             tile.seen, size.head_dim);
+  const T *k = head_of<T>(attention.k, tile.sample, tile.key_head),
+          *v = head_of<T>(attention.v, tile.sample, tile.key_head);
+  const auto load_stage = [&](int key_tile) {
+    const int stage = key_tile & 1;
+    const std::int64_t key0 = tile.first_key(key_tile);
+    load_tile<Config, Config::kStreamedRows>(s_k(stage), k, attention.k, key0, tile.key_end, size.head_dim);
+    load_tile<Config, Config::kStreamedRows>(s_v(stage), v, attention.v, key0, tile.key_end, size.head_dim);
     if (tile.drops)
       make_dropout_bits<Config, Config::kResidentRows, Config::kStreamedRows>(
-          Shared::resident_bits(stage), attention, tile.sample, tile.at.head, tile.first, tile.first_key(index));
+          Shared::resident_bits(stage), attention, tile.philox_sample, tile.head, tile.query0, key0);
   };
 
-  const int row = warp_index() * Config::kWarpRows; // first row of the warp
+  const int warp_row = warp_index() * Config::kWarpRows; // the warp's first row of the tile
   Fragment<Config::kMmaM, Config::kHeadDim> out{};
   SoftmaxRows<Config> rows;
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) {
-    rows.row_max[i / 2][i % 2] = -INFINITY;
-    rows.row_sum[i / 2][i % 2] = 0;
+    rows.row_max[i] = -INFINITY;
+    rows.row_sum[i] = 0;
   }
-  if (tile.tiles > 0) {
-    load_tile<Config, Config::kResidentRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
-                                             attention.q, tile.first, tile.end, size.head_dim);
+  if (tile.key_tiles > 0) {
+    load_tile<Config, Config::kResidentRows>(s_q, head_of<T>(attention.q, tile.sample, tile.head), attention.q,
+                                             tile.query0, tile.query_end, size.head_dim);
     load_stage(0);
   }
-  for (int index = 0; index < tile.tiles; ++index) {
+  for (int key_tile = 0; key_tile < tile.key_tiles; ++key_tile) {
     cp_async_wait_all();
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
-    if (index + 1 < tile.tiles) load_stage(index + 1);
-    const int stage = index & 1;
+    if (key_tile + 1 < tile.key_tiles) load_stage(key_tile + 1);
+    const int stage = key_tile & 1;
     Fragment<Config::kMmaM, Config::kStreamedRows> scores{};
-    mma_abt<Config>(scores, Shared::resident(0) + Config::offset(row, 0), Shared::streamed(stage, 0), sign);
-    const TileMask mask = tile.mask(attention, index);
-    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(scores, mask, row, -INFINITY);
+    mma_abt<Config>(scores, s_q + Config::offset(warp_row, 0), s_k(stage), sign);
+    const TileMask mask = tile.mask(attention, key_tile);
+    if (!mask.is_full(Config::kStreamedRows)) mask_scores<Config>(scores, mask, warp_row, -INFINITY);
     online_softmax<Config>(scores, out, rows, scale);
-    if (tile.drops) drop_scores<Config>(scores, Shared::resident_bits(stage), row);
-    mma_ab<Config>(out, scores, Shared::streamed(stage, 1));
+    auto& p = scores; // times the row's sum
+    if (tile.drops) drop_scores<Config>(p, Shared::resident_bits(stage), warp_row);
+    mma_ab<Config>(out, p, s_v(stage));
   }
-  write_rows<Config>(attention, tile.at, out, rows, scale, tile.first + row);
+  write_rows<Config>(attention, tile, out, rows, scale, tile.query0 + warp_row);
 }
 
 template <class T>
-void run_forward(const Attention& attention, std::size_t max_shared_bytes, cudaStream_t stream) {
-  with_configs<T>(attention.size.head_dim, max_shared_bytes, [&]<class For>(For) {
-    using Config = typename For::Forward;
+void run_forward(const AttentionParams& attention, std::size_t max_shared_bytes, cudaStream_t stream) {
+  dispatch_head_dim<T>(attention.size.head_dim, max_shared_bytes, [&]<class Sizes>(Sizes) {
+    using Config = typename Sizes::Forward;
     launch_attention("attention_forward", attention_forward<Config>,
                      {query_blocks<Config>(attention.size), Config::kThreads, kForwardShared<Config>}, stream,
                      attention);

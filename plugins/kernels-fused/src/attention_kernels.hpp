@@ -13,9 +13,9 @@ namespace triax::kernels_fused {
 
 /// max_shared_bytes: shared memory that a block may have on the current GPU.
 template <class T>
-void run_forward(const Attention& attention, std::size_t max_shared_bytes, cudaStream_t stream);
+void run_forward(const AttentionParams& attention, std::size_t max_shared_bytes, cudaStream_t stream);
 template <class T>
-void run_backward(const Attention& attention, const AttentionGradients& gradients, std::size_t max_shared_bytes,
+void run_backward(const AttentionParams& attention, const AttentionGradients& gradients, std::size_t max_shared_bytes,
                   cudaStream_t stream);
 
 } // namespace triax::kernels_fused

@@ -23,8 +23,8 @@ bool aligned(const TensorView& x, std::int64_t bytes) {
 }
 
 template <class Args>
-Attention common(const Args& args) {
-  Attention out;
+AttentionParams common(const Args& args) {
+  AttentionParams out;
   out.size = {args.q.size(0), args.k.size(0), args.q.size(1),
               args.q.size(2), args.k.size(2), static_cast<int>(args.q.size(3))};
   out.mask = cuda::mask_plan(args.mask);
@@ -60,10 +60,10 @@ HeadView head_view(const TensorView& x) {
           aligned(x, 2 * size)};
 }
 
-Attention attention_of(const AttentionFwd& args) {
+AttentionParams attention_of(const AttentionFwd& args) {
   return common(args);
 }
-Attention attention_of(const AttentionBwd& args) {
+AttentionParams attention_of(const AttentionBwd& args) {
   return common(args);
 }
 AttentionGradients gradients_of(const AttentionBwd& args, void* scratch) {

@@ -26,7 +26,6 @@ struct HeadView {
   bool vec16 = false; // every row is whole vectors of 16 bytes, at multiples of 16 bytes
   bool vec2 = false;  // every row is aligned for stores of two elements
 };
-HeadView head_view(const TensorView& x);
 
 template <class T>
 TRIAX_HD inline T* head_of(const HeadView& x, std::int64_t sample, std::int64_t head) {
@@ -48,7 +47,7 @@ struct AttentionSizes {
 };
 
 /// Arguments of both forward and backward.
-struct Attention {
+struct AttentionParams {
   AttentionSizes size;
   cuda::MaskPlan mask;
   AttentionDrop drop;
@@ -61,14 +60,6 @@ struct AttentionGradients {
   float* delta = nullptr; // [b, a, sq]: rowsum(dout * o)
   bool add_kv = false;    // dk and dv are added to
 };
-
-Attention attention_of(const AttentionFwd& args);
-Attention attention_of(const AttentionBwd& args);
-AttentionGradients gradients_of(const AttentionBwd& args, void* scratch);
-
-/// Whether the kernels support these arguments; the same for forward and backward.
-Refusals attention_supported(const TensorView& q, const TensorView& k);
-std::size_t delta_bytes(const TensorView& q);
 
 // --- tiles
 
@@ -147,5 +138,16 @@ TRIAX_HD inline std::uint32_t kept_bits(const AttentionDrop& drop, std::uint32_t
   }
   return (bits >> begin) & ((1u << kKeptTogether) - 1);
 }
+
+// --- host
+
+HeadView head_view(const TensorView& x);
+AttentionParams attention_of(const AttentionFwd& args);
+AttentionParams attention_of(const AttentionBwd& args);
+AttentionGradients gradients_of(const AttentionBwd& args, void* scratch);
+
+/// Whether the kernels support these arguments; the same for forward and backward.
+Refusals attention_supported(const TensorView& q, const TensorView& k);
+std::size_t delta_bytes(const TensorView& q);
 
 } // namespace triax::kernels_fused

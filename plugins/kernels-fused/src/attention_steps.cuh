@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the attention kernels: loading tiles, products of tiles, masks and dropout of scores, storing rows.
+// Steps of the attention kernels: loading tiles, products of tiles, masks and dropout of scores, storing rows;
+// and the launch of a kernel.
 //
 // GPU threads: all threads of a block call load_*() and make_dropout_bits() together, all lanes of a warp the others. A
 // warp has strips of 16 rows of the block's tile; the elements that a lane holds are those of mma_16x8x16() (PTX ISA,
@@ -7,14 +8,13 @@
 #pragma once
 
 #include "attention_config.hpp"
+#include "attention_f32.cuh"
 #include "mma.cuh"
+#include "triax/cuda/cuda_check.hpp"
+#include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 
 namespace triax::kernels_fused {
-
-/// kMmaM strips of 16 rows and kN columns, distributed over the lanes of one warp.
-template <int kMmaM, int kN>
-using Fragment = float[kMmaM][kN / 8][4];
 
 /// An element that the calling lane holds: fragment[mma_m][mma_n][reg]. Its row and column are those of mma_16x8x16().
 struct FragmentIndex {
@@ -114,8 +114,9 @@ __device__ __forceinline__ void load_statistics(float* to, int k, const float* f
 /// Dropout bits of kQueries x kKeys scores: number [query][key / 16], bit key % 16; the numbers of a query are
 /// Config::kBitsStride apart from those of the next.
 template <class Config, int kQueries, int kKeys>
-__device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Attention& attention, std::uint32_t sample,
-                                                  std::int64_t head, std::int64_t first_query, std::int64_t first_key) {
+__device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const AttentionParams& attention,
+                                                  std::uint32_t sample, std::int64_t head, std::int64_t first_query,
+                                                  std::int64_t first_key) {
   constexpr int kNumbers = kKeys / kKeptTogether;
 #pragma unroll 1
   for (int i = thread_index(); i < kQueries * kNumbers; i += Config::kThreads) {
@@ -126,33 +127,36 @@ __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Att
   }
 }
 
-/// A block's tile of queries of one head, and the keys that they see, which the block iterates over in `tiles` tiles.
+/// A block's tile of queries of one head, and the keys that they see, which the block iterates over in tiles.
 template <class Config>
 struct QueryTile {
-  TileCoordinates at;
-  std::int64_t first, end, key_head; // queries [first, end)
-  std::int64_t visible, seen;        // keys of the sample; keys [0, seen) that the last query sees
-  int tiles;
+  std::int64_t sample, head, key_head;
+  std::int64_t query0, query_end;    // queries [query0, query_end)
+  std::int64_t sample_keys, key_end; // keys of the sample; keys [0, key_end) that the last query sees
+  int key_tiles;
   bool drops;
-  std::uint32_t sample; // number of the sample, for dropout
+  std::uint32_t philox_sample; // number of the sample, for dropout
 
-  __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block)
-      : at(tile_of_block(block, tiles_of(attention.size.queries, Config::kResidentRows), attention.size.heads, true)),
-        first(at.tile * Config::kResidentRows),
-        end(first + Config::kResidentRows < attention.size.queries ? first + Config::kResidentRows
-                                                                   : attention.size.queries),
-        key_head(at.head / attention.size.group()),
-        visible(visible_keys(attention.mask, at.sample, attention.size.keys)),
-        seen(seen_by(attention.mask, end - 1, visible)),
-        tiles(static_cast<int>(tiles_of(seen, Config::kStreamedRows))),
-        drops(attention.drop.threshold != 0),
-        sample(drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u) {}
-
-  __device__ __forceinline__ std::int64_t first_key(int index) const {
-    return std::int64_t{index} * Config::kStreamedRows;
+  __device__ __forceinline__ QueryTile(const AttentionParams& attention, std::int64_t block) {
+    const AttentionSizes& size = attention.size;
+    const TileCoordinates at = tile_of_block(block, tiles_of(size.queries, Config::kResidentRows), size.heads, true);
+    sample = at.sample;
+    head = at.head;
+    key_head = head / size.group();
+    query0 = at.tile * Config::kResidentRows;
+    query_end = query0 + Config::kResidentRows < size.queries ? query0 + Config::kResidentRows : size.queries;
+    sample_keys = visible_keys(attention.mask, sample, size.keys);
+    key_end = seen_by(attention.mask, query_end - 1, sample_keys);
+    key_tiles = static_cast<int>(tiles_of(key_end, Config::kStreamedRows));
+    drops = attention.drop.threshold != 0;
+    philox_sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[sample]) : 0u;
   }
-  __device__ __forceinline__ TileMask mask(const Attention& attention, int index) const {
-    return tile_mask(attention.mask, first, first_key(index), visible);
+
+  __device__ __forceinline__ std::int64_t first_key(int key_tile) const {
+    return std::int64_t{key_tile} * Config::kStreamedRows;
+  }
+  __device__ __forceinline__ TileMask mask(const AttentionParams& attention, int key_tile) const {
+    return tile_mask(attention.mask, query0, first_key(key_tile), sample_keys);
   }
 };
 
@@ -161,37 +165,10 @@ template <class Config>
 __device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kStreamedRows>& out,
                                         const typename Config::T* a, const typename Config::T* b, float sign = 1) {
   using T = typename Config::T;
-  const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
-    // The lane computes rows lane / 4 (+ 8) and columns 2 (lane % 4) (+ 1) of each 16 x 8, as mma does.
-    const float *a_rows = a + Config::offset(lane / 4, 0), *b_rows = b + Config::offset(lane % 4 * 2, 0);
-#pragma unroll 2
-    for (int k = 0; k < Config::kHeadDim; k += 4) {
-      float4 a_regs[Config::kMmaM][2];
-#pragma unroll
-      for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-        float4& x = a_regs[row / 2][row % 2];
-        x = *reinterpret_cast<const float4*>(a_rows + Config::offset(8 * row, k));
-        x = make_float4(x.x * sign, x.y * sign, x.z * sign, x.w * sign);
-      }
-#pragma unroll
-      for (int n = 0; n < Config::kStreamedRows / 8; ++n) {
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-          const auto y = *reinterpret_cast<const float4*>(b_rows + Config::offset(8 * n + odd, k));
-#pragma unroll
-          for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-            const float4 x = a_regs[row / 2][row % 2];
-            float& sum = out[row / 2][n][row % 2 * 2 + odd];
-            sum += x.x * y.x;
-            sum += x.y * y.y;
-            sum += x.z * y.z;
-            sum += x.w * y.w;
-          }
-        }
-      }
-    }
+    fma_abt<Config>(out, a, b, sign);
   } else {
+    const int lane = lane_index();
     const std::uint32_t flip = sign < 0 ? 0x80008000u : 0u; // flips the signs of both halves
     const T* a_rows = a + Config::offset(lane % 16, lane / 16 * 8);
     const T* b_rows = b + Config::offset(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
@@ -224,26 +201,10 @@ __device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kPartDim>
                                        const Fragment<Config::kMmaM, Config::kStreamedRows>& a,
                                        const typename Config::T* b) {
   using T = typename Config::T;
-  const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
-#pragma unroll
-    for (int k = 0; k < Config::kStreamedRows; ++k) { // in lane k % 8 / 2 of the four lanes that share a row
-      const int from = lane / 4 * 4 + k % 8 / 2;
-      float a_regs[2 * Config::kMmaM];
-#pragma unroll
-      for (int row = 0; row < 2 * Config::kMmaM; ++row)
-        a_regs[row] = __shfl_sync(kFullMask, a[row / 2][k / 8][row % 2 * 2 + k % 2], from);
-#pragma unroll
-      for (int n = 0; n < Config::kPartDim / 8; ++n) {
-        const auto b_regs = *reinterpret_cast<const float2*>(b + Config::offset(k, 8 * n + lane % 4 * 2));
-#pragma unroll
-        for (int row = 0; row < 2 * Config::kMmaM; ++row) {
-          out[row / 2][n][row % 2 * 2] += a_regs[row] * b_regs.x;
-          out[row / 2][n][row % 2 * 2 + 1] += a_regs[row] * b_regs.y;
-        }
-      }
-    }
+    fma_ab<Config>(out, a, b);
   } else {
+    const int lane = lane_index();
     const T* b_rows = b + Config::offset(lane % 16, lane / 16 * 8);
 #pragma unroll
     for (int k = 0; k < Config::kStreamedRows / 16; ++k) { // two tiles of 8 columns are one operand of 16
@@ -282,7 +243,7 @@ __device__ __forceinline__ void store_pair(T* to, float low, float high) {
 /// them to what is there.
 template <class Config>
 __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Config::kPartDim>& fragment,
-                                               const float (&factors)[Config::kMmaM][2], typename Config::T* rows,
+                                               const float (&factors)[2 * Config::kMmaM], typename Config::T* rows,
                                                const HeadView& view, std::int64_t first, std::int64_t end, int column,
                                                int head_dim, bool adds = false) {
   using T = typename Config::T;
@@ -294,8 +255,8 @@ __device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Con
 #pragma unroll
     for (int n = 0; n < Config::kPartDim / 8; ++n) {
       const int even = column + 8 * n + lane_index() % 4 * 2;
-      const float factor = factors[i / 2][i % 2];
-      float low = fragment[i / 2][n][i % 2 * 2] * factor, high = fragment[i / 2][n][i % 2 * 2 + 1] * factor;
+      const float factor = factors[i];
+      float low = at(fragment, i, 2 * n) * factor, high = at(fragment, i, 2 * n + 1) * factor;
       if (adds) {
         if (even < head_dim) low += to_float(to[even]);
         if (even + 1 < head_dim) high += to_float(to[even + 1]);
@@ -331,6 +292,22 @@ __device__ __forceinline__ void drop_scores(Fragment<Config::kMmaM, Config::kStr
     if (!(kept & 1)) scores[even.mma_m][even.mma_n][even.reg] = 0;
     if (!(kept & 2)) scores[even.mma_m][even.mma_n][even.reg + 1] = 0;
   }
+}
+
+/// Shared memory of a block that every kernel may have.
+inline constexpr std::size_t kDefaultSharedLimit = 48 * 1024;
+
+/// Every launch with more than the default limit sets the attribute, because it belongs to the context of the
+/// current device.
+template <class... Params, class... Args>
+void launch_attention(cuda::LaunchSite site, void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream,
+                      const Args&... args) {
+  if (grid.blocks == 0) return;
+  if (grid.shared_bytes > kDefaultSharedLimit) {
+    TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(grid.shared_bytes)));
+  }
+  cuda::check_launch(site.kernel, cuda::launch_kernel(kernel, grid, stream, args...), site.where);
 }
 
 } // namespace triax::kernels_fused

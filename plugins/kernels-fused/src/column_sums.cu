@@ -14,7 +14,7 @@ cuda::Parts parts_of_rows(std::int64_t rows) {
   return cuda::parts_of(rows, 64, 64);
 }
 
-inline constexpr unsigned kWarpsOfBlock = kBlockSize / kWarpSize;
+inline constexpr unsigned kWarpsPerBlock = kBlockSize / kWarpSize;
 template <class T>
 inline constexpr std::int64_t kTile = static_cast<std::int64_t>(kWarpSize) * kVec<T>; // columns per block
 
@@ -40,17 +40,17 @@ __device__ __forceinline__ void add_rows(ColumnSums<T>& sums, const ColumnTerms<
   const int valid = kWhole ? kVec<T> : valid_elements<T>(terms.n, column);
   const bool centered = kNormed && terms.mean;
   std::int64_t offset = row * terms.n + column;
-  const std::int64_t step = kWarpsOfBlock * terms.n;
+  const std::int64_t step = kWarpsPerBlock * terms.n;
 #pragma unroll(kWhole ? 2 : 1) // loads of two rows are in flight
-  for (; row < end; row += kWarpsOfBlock, offset += step) {
+  for (; row < end; row += kWarpsPerBlock, offset += step) {
     const Floats<T> dy = load(terms.dy + offset, valid, kWhole);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) sums.plain.values[i] += dy.values[i];
+    for (int i = 0; i < kVec<T>; ++i) sums.plain[i] += dy[i];
     if constexpr (kNormed) {
       const Floats<T> x = load(terms.x + offset, valid, kWhole);
       const float mean = centered ? terms.mean[row] : 0.0f, rstd = terms.rstd[row];
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sums.normed.values[i] += dy.values[i] * (x.values[i] - mean) * rstd;
+      for (int i = 0; i < kVec<T>; ++i) sums.normed[i] += dy[i] * (x[i] - mean) * rstd;
     }
   }
 }
@@ -70,13 +70,13 @@ __device__ __forceinline__ void add_rows(ColumnSums<T>& sums, const ColumnTerms<
 ///
 /// plain, normed [parts, n]: sums of dy, and of dy times the normalized x; either may be null.
 template <class T>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     sum_columns(float* plain, float* normed, const __grid_constant__ ColumnTerms<T> terms, std::int64_t tiles,
                 cuda::Parts parts) {
   // [.][element of a vector][vector]. Lanes write in different banks, and with this pitch they also read 32 elements
   // that follow each other from different banks.
   constexpr int kPitch = kWarpSize + kWarpSize / kVec<T>;
-  __shared__ float warp_sums[kWarpsOfBlock][2 * kVec<T>][kPitch];
+  __shared__ float warp_sums[kWarpsPerBlock][2 * kVec<T>][kPitch];
   const unsigned lane = threadIdx.x % kWarpSize, warp = threadIdx.x / kWarpSize;
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
     const std::int64_t part = item / tiles, tile_begin = item % tiles * kTile<T>;
@@ -88,15 +88,15 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     __syncthreads(); // the previous item's sums have been read
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      warp_sums[warp][i][lane] = sums.plain.values[i];
-      warp_sums[warp][kVec<T> + i][lane] = sums.normed.values[i];
+      warp_sums[warp][i][lane] = sums.plain[i];
+      warp_sums[warp][kVec<T> + i][lane] = sums.normed[i];
     }
     __syncthreads();
     const std::int64_t left = terms.n - tile_begin;
     for (int one = static_cast<int>(threadIdx.x); one < kTile<T> && one < left; one += kBlockSize) {
       float of_plain = 0, of_normed = 0;
 #pragma unroll
-      for (unsigned other = 0; other < kWarpsOfBlock; ++other) {
+      for (unsigned other = 0; other < kWarpsPerBlock; ++other) {
         of_plain += warp_sums[other][one % kVec<T>][one / kVec<T>];
         of_normed += warp_sums[other][kVec<T> + one % kVec<T>][one / kVec<T>];
       }

@@ -67,7 +67,7 @@ __device__ __forceinline__ int slot_of(int i) {
 }
 
 /// One block per tile: a bitonic sort (Batcher 1968) of `length` keys, a power of two.
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     sort_tiles(Key* sorted, const std::int32_t* tokens, std::int64_t count, int length) {
   __shared__ Key keys[kTile];
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(kBlockSize);
@@ -157,14 +157,14 @@ __device__ __forceinline__ void load_elements(float (&out)[kCount], const T* fro
     floats = to_floats(Vec16<T>{{words.x, words.y}});
   }
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) out[i] = floats.values[i];
+  for (int i = 0; i < kCount; ++i) out[i] = floats[i];
 }
 template <class T>
 __device__ __forceinline__ void store_elements(T* to, const float (&values)[kVec<T>], int valid, bool whole) {
   if (whole) {
     Floats<T> floats{};
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) floats.values[i] = values[i];
+    for (int i = 0; i < kVec<T>; ++i) floats[i] = values[i];
     store_words(to, from_floats(floats).words);
   } else {
 #pragma unroll

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contiguous elements, vector by vector; the last vector may be incomplete.
-//
-// Host threads: any.
 #pragma once
 
 #include "triax/cuda/host_device.hpp"

@@ -12,16 +12,14 @@ namespace triax::kernels_fused {
 
 void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
   const cudaStream_t stream = cuda::launch_stream(context.stream);
-  cuda::by_type(args.q.dtype(),
-                [&](auto type) { run_forward<decltype(type)>(attention_of(args), max_shared_bytes_, stream); });
+  cuda::by_type(args.q.dtype(), [&]<class T>(T) { run_forward<T>(attention_of(args), max_shared_bytes_, stream); });
 }
 
 void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
   const cudaStream_t stream = cuda::launch_stream(context.stream);
   const AttentionGradients gradients = gradients_of(args, context.scratch.data());
-  cuda::by_type(args.q.dtype(), [&](auto type) {
-    run_backward<decltype(type)>(attention_of(args), gradients, max_shared_bytes_, stream);
-  });
+  cuda::by_type(args.q.dtype(),
+                [&]<class T>(T) { run_backward<T>(attention_of(args), gradients, max_shared_bytes_, stream); });
 }
 
 } // namespace triax::kernels_fused

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kBlockSize) gelu_forward(T* y, const T* x, Fla
   for (std::int64_t vec = stride.first; vec < flat.vecs(); vec += stride.step) {
     Floats<T> out = flat.load(x, vec);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) out.values[i] = cuda::gelu(out.values[i]);
+    for (int i = 0; i < kVec<T>; ++i) out[i] = cuda::gelu(out[i]);
     flat.store(y, vec, out);
   }
 }
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kBlockSize) gelu_backward(T* dx, const T* dy, 
     Floats<T> out = flat.load(dy, vec);
     const Floats<T> input = flat.load(x, vec);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) out.values[i] *= cuda::gelu_derivative(input.values[i]);
+    for (int i = 0; i < kVec<T>; ++i) out[i] *= cuda::gelu_derivative(input[i]);
     flat.store(dx, vec, out);
   }
 }
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kBlockSize) add_vecs(T* y, const T* a, const T
     Floats<T> out = flat.load(a, vec);
     const Floats<T> other = flat.load(b, vec);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) out.values[i] += other.values[i];
+    for (int i = 0; i < kVec<T>; ++i) out[i] += other[i];
     flat.store(y, vec, out);
   }
 }

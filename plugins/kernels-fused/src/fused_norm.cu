@@ -1,156 +1,168 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019), reading memory once: threads keep their row in
-// registers while they compute mean and variance. These are separate sums, to avoid cancellation.
+// registers while they compute mean and variance. These are separate sums, to avoid cancellation. Rows that are too
+// long or not aligned have separate kernels, which read them again in each pass.
+//
+// core/cuda/src/primitives/norm.cu is the same computation, element by element. The gradients of weight and bias are in
+// column_sums.cu.
+#include <type_traits>
+
+#include "bias_dropout_add.cuh"
 #include "fused_kernels.hpp"
-#include "residual.cuh"
 
 namespace triax::kernels_fused {
 
 namespace {
 
-/// Rows x [rows, n] as the input of a norm, like ResidualRows, with nothing to add or to store.
-template <class T>
-struct PlainRows {
-  static constexpr int kLoaded = 1, kInFlight = 8, kMinBlocks = 4; // 64 registers a thread
-  const T* x;
-  std::int64_t n;
-
-  struct Row {};
-  template <class Mapping>
-  __device__ __forceinline__ Row begin_row(std::int64_t) const {
-    return {};
-  }
-  template <class Mapping>
-  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t column) const {
-    return reload<Mapping>(row, column);
-  }
-  template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t, Row, std::int64_t, const Vecs<T, kLoaded>& loaded) const {
-    return loaded;
-  }
-  template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t column) const {
-    return {load_vec(x + row * n + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned)};
-  }
-};
-
-/// Whether a thread keeps its elements in f32: at most 32 registers, and with a residual only in full rows, whose code
-/// needs fewer registers.
-template <class T, class Mapping, class Input>
-constexpr bool kKeepsFloats = Mapping::kVecs > 0 && Mapping::kVecs * sizeof(Floats<T>) <= 32 * sizeof(float) &&
-                              (Mapping::kFull || Input::kLoaded == 1);
-
-/// A thread's elements of a row: x, then x - mean. With kFloats in f32, so they are converted once; else in the type of
-/// memory, or not kept.
-template <class T, class Mapping, bool kFloats>
-class CenteredRow {
- public:
-  __device__ __forceinline__ void put(int number, const Vecs<T, 1>& vecs) {
-    if constexpr (kFloats) {
-      floats_[number] = to_floats(vecs.of[0]);
-    } else {
-      vecs_.put(number, vecs);
-    }
-  }
-  /// use(column, x - mean) for each vector of the thread, in order. Call it once; load(column) reads x again.
-  template <class Load, class Use>
-  __device__ __forceinline__ void center(std::int64_t n, float mean, Load load, Use use) {
-    if constexpr (kFloats) {
-      for_each_kept(n, [&](std::int64_t column, Floats<T>& x) { use(column, subtract(x, mean)); });
-    } else {
-      for_each(n, mean, load, use);
-    }
-  }
-  /// The same, after center().
-  template <class Load, class Use>
-  __device__ __forceinline__ void for_each(std::int64_t n, float mean, Load load, Use use) {
-    if constexpr (kFloats) {
-      for_each_kept(n, use);
-    } else {
-      vecs_.for_each(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
-        Floats<T> x = to_floats(vecs.of[0]);
-        use(column, subtract(x, mean));
-      });
-    }
-  }
-
- private:
-  static __device__ __forceinline__ Floats<T>& subtract(Floats<T>& x, float mean) {
-#pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) x.values[i] -= mean;
-    return x;
-  }
-  template <class Use>
-  __device__ __forceinline__ void for_each_kept(std::int64_t n, Use use) {
-    const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
-    const auto left = in_32_bits<Mapping>(n - first);
-#pragma unroll
-    for (int number = 0; number < Mapping::kVecs; ++number) {
-      if (Mapping::kFull || number * kVecStride<T, Mapping> < left)
-        use(first + number * kVecStride<T, Mapping>, floats_[number]);
-    }
-  }
-
-  Floats<T> floats_[kFloats ? Mapping::kVecs : 1];
-  RowRegisters<T, Mapping> vecs_;
-};
+/// Whether a thread keeps its elements in f32, and so converts them once: at most 32 registers, and with a residual
+/// only in full rows, whose code needs fewer registers.
+template <class T, class Mapping, bool kResidual>
+constexpr bool kKeepsFloats = Mapping::kVecsPerThread * sizeof(Floats<T>) <= 32 * sizeof(float) &&
+                              (Mapping::kFull || !kResidual);
+template <class T, class Mapping, bool kResidual>
+constexpr unsigned kForwardMinBlocks = !kKeepsFloats<T, Mapping, kResidual> ? kDefaultMinBlocks
+                                       : kResidual                          ? 3
+                                                                            : 4;
 
 /// One warp or block per row.
-/// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_out: null for rms; bias: may be null.
-/// Input: PlainRows, or ResidualRows, which lists its functions.
-template <class T, class Mapping, class Input>
-__global__ void __launch_bounds__(kBlockSize, (kKeepsFloats<T, Mapping, Input> ? Input::kMinBlocks : kMinBlocks))
-    norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_out,
-                 float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
-  RowReduce<Mapping::kThreads> reduce;
+/// y = (x - mean) * rstd * weight + bias, with the statistics of each row, for rows that stay in registers. x is
+/// input.x; with kResidual, it is residual + dropout(input.x + input.bias), and stored to input.y. mean_out: null for
+/// rms; bias: may be null.
+template <class T, class Mapping, bool kResidual>
+__global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kResidual>))
+    norm_forward_kept(const __grid_constant__ BiasDropoutAddRows<T> input, T* y, const T* weight, const T* bias,
+                      float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
+  constexpr bool kFloats = kKeepsFloats<T, Mapping, kResidual>;
+  constexpr int kVecs = Mapping::kVecsPerThread, kBatch = kResidual && kVecs > 4 ? 4 : kVecs; // kBatch: in flight
+  const bool layer_norm = mean_out != nullptr;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
-    CenteredRow<T, Mapping, kKeepsFloats<T, Mapping, Input>> x_of_row;
-    const auto reload = [&](std::int64_t column) { return input.template reload<Mapping>(row, column); };
-
-    const typename Input::Row row_state = input.template begin_row<Mapping>(row);
+    const RowVecs<T, Mapping> vecs(n);
+    std::conditional_t<kFloats, Floats<T>, Vec16<T>> kept[kVecs]; // x, then in f32 x - mean
+    const DropRow philox_row = kResidual ? philox_row_of<Mapping::kAligned>(input, row) : DropRow{};
     float sum = 0;
-    for_each_vec<T, Mapping, Input::kInFlight>(
-        n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
-        [&](int number, std::int64_t column, const Vecs<T, Input::kLoaded>& loaded) {
-          const Vecs<T, 1> vecs = input.template finish<Mapping>(row, row_state, column, loaded);
-          x_of_row.put(number, vecs);
-          const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
-          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Mapping>(n, column) ? x.values[i] : 0.0f;
-        });
-    const float mean = mean_out ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
+    for (int v0 = 0; v0 < kVecs; v0 += kBatch) {
+      Vec16<T> in[kBatch]{}, residual[kBatch]{};
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (!vecs.has(v0 + i)) continue;
+        const std::int64_t offset = row * input.n + vecs.column(v0 + i);
+        in[i] = load_vec(input.x + offset);
+        if (kResidual && input.residual) residual[i] = load_vec(input.residual + offset);
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        if (!vecs.has(v0 + i)) continue;
+        keep_in_type(in[i]);
+        if constexpr (kResidual) {
+          keep_in_type(residual[i]);
+          in[i] = bias_dropout_add_store<Mapping::kAligned>(input, row, philox_row, vecs.column(v0 + i), in[i],
+                                                            residual[i]);
+        }
+        const Floats<T> x = to_floats(in[i]);
+        if constexpr (kFloats) {
+          kept[v0 + i] = x;
+        } else {
+          kept[v0 + i] = in[i];
+        }
+#pragma unroll
+        for (int j = 0; j < kVec<T>; ++j) sum += x[j];
+      }
+    }
+    const float mean = layer_norm ? reduce.sum(sum) / static_cast<float>(n) : 0.0f;
 
     float squares = 0;
-    x_of_row.center(n, mean, reload, [&](std::int64_t column, const Floats<T>& centered) {
-      const int valid = valid_in_row<T, Mapping>(n, column);
+#pragma unroll
+    for (int v = 0; v < kVecs; ++v) {
+      if (!vecs.has(v)) continue;
+      Floats<T> x = kept_floats(kept[v]);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) {
-        const float x = i < valid ? centered.values[i] : 0.0f;
-        squares += x * x;
+        x[i] -= mean;
+        squares += x[i] * x[i];
       }
-    });
-    const float rstd = 1 / sqrtf(reduce(squares, Sum{}) / static_cast<float>(n) + eps);
+      if constexpr (kFloats) kept[v] = x;
+    }
+    const float rstd = 1 / sqrtf(reduce.sum(squares) / static_cast<float>(n) + eps);
 
-    x_of_row.for_each(n, mean, reload, [&](std::int64_t column, const Floats<T>& centered) {
-      const int valid = valid_in_row<T, Mapping>(n, column);
-      const Floats<T> w = load_readonly(weight + column, valid, Mapping::kAligned);
-      const Floats<T> b = bias ? load_readonly(bias + column, valid, Mapping::kAligned) : Floats<T>{};
-      Floats<T> out;
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) out.values[i] = centered.values[i] * rstd * w.values[i] + b.values[i];
-      store(y + row * n + column, out, valid, Mapping::kAligned);
-    });
-    if (thread_of_row<Mapping>() == 0) {
-      if (mean_out) mean_out[row] = mean;
+    for (int v = 0; v < kVecs; ++v) {
+      if (!vecs.has(v)) continue;
+      const std::int64_t column = vecs.column(v);
+      Floats<T> x = kept_floats(kept[v]);
+      const Floats<T> w = load_readonly(weight + column, kVec<T>, true);
+      const Floats<T> b = bias ? load_readonly(bias + column, kVec<T>, true) : Floats<T>{};
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) x[i] = (kFloats ? x[i] : x[i] - mean) * rstd * w[i] + b[i];
+      store(y + row * n + column, x, kVec<T>, true);
+    }
+    if (thread_in_row<Mapping>() == 0) {
+      if (layer_norm) mean_out[row] = mean;
       rstd_out[row] = rstd;
     }
   });
 }
 
-/// g = dy * weight, and z = (x - mean) * rstd.
+/// One warp or block per row.
+/// The same for rows that are read again in each pass.
+template <class T, class Mapping, bool kResidual>
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
+    norm_forward_streamed(const __grid_constant__ BiasDropoutAddRows<T> input, T* y, const T* weight, const T* bias,
+                          float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
+  constexpr bool kAligned = Mapping::kAligned;
+  const bool layer_norm = mean_out != nullptr;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
+  for_each_row<Mapping>(rows, [&](std::int64_t row) {
+    const auto valid_at = [&](std::int64_t column) { return valid_in_row<T, Mapping>(n, column); };
+    const DropRow philox_row = kResidual ? philox_row_of<kAligned>(input, row) : DropRow{};
+    float sum = 0;
+    for_each_vec<T, Mapping>(
+        n, [&](std::int64_t column) { return load_operands<kResidual, kAligned>(input, row, column); },
+        [&](std::int64_t column, const auto& operands) {
+          Vec16<T> vec = operands.of[0];
+          if constexpr (kResidual)
+            vec = bias_dropout_add_store<kAligned>(input, row, philox_row, column, vec, operands.of[1]);
+          const Floats<T> x = to_floats(vec);
+#pragma unroll
+          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_at(column) ? x[i] : 0.0f;
+        });
+    const float mean = layer_norm ? reduce.sum(sum) / static_cast<float>(n) : 0.0f;
+
+    const auto load_x = [&](std::int64_t column) -> Vecs<T, 1> {
+      return {load_vec((kResidual ? input.y : input.x) + row * input.n + column, valid_at(column), kAligned)};
+    };
+    float squares = 0;
+    for_each_vec<T, Mapping>(n, load_x, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const Floats<T> x = to_floats(vecs.of[0]);
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) {
+        const float centered = i < valid_at(column) ? x[i] - mean : 0.0f;
+        squares += centered * centered;
+      }
+    });
+    const float rstd = 1 / sqrtf(reduce.sum(squares) / static_cast<float>(n) + eps);
+
+    for_each_vec<T, Mapping>(n, load_x, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const int valid = valid_at(column);
+      Floats<T> x = to_floats(vecs.of[0]);
+      const Floats<T> w = load_readonly(weight + column, valid, kAligned);
+      const Floats<T> b = bias ? load_readonly(bias + column, valid, kAligned) : Floats<T>{};
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) x[i] = (x[i] - mean) * rstd * w[i] + b[i];
+      store(y + row * n + column, x, valid, kAligned);
+    });
+    if (thread_in_row<Mapping>() == 0) {
+      if (layer_norm) mean_out[row] = mean;
+      rstd_out[row] = rstd;
+    }
+  });
+}
+
+/// wdy = dy * weight, and x_hat = (x - mean) * rstd.
 template <class T>
 struct NormTerms {
-  Floats<T> g, z;
+  Floats<T> wdy, x_hat;
 };
 template <class T, class Mapping>
 __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, const T* weight, std::int64_t n,
@@ -159,65 +171,120 @@ __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, cons
   const Floats<T> w = load_readonly(weight + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
-    out.g.values[i] *= w.values[i];
-    out.z.values[i] = (out.z.values[i] - mean) * rstd;
+    out.wdy[i] *= w[i];
+    out.x_hat[i] = (out.x_hat[i] - mean) * rstd;
   }
   return out;
 }
+/// Adds wdy and wdy * x_hat, which are 0 past the end of the row.
+template <class T>
+__device__ __forceinline__ void add_terms(SumPair& sums, const NormTerms<T>& terms) {
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) {
+    sums.first += terms.wdy[i];
+    sums.second += terms.wdy[i] * terms.x_hat[i];
+  }
+}
+/// dx, without the residual.
+template <class T>
+__device__ __forceinline__ Floats<T> norm_gradient(const NormTerms<T>& terms, float rstd, SumPair means) {
+  Floats<T> dx;
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) dx[i] = rstd * (terms.wdy[i] - means.first - terms.x_hat[i] * means.second);
+  return dx;
+}
 
 /// One warp or block per row.
-/// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and row_mean is null. residual: may be
-/// null.
+/// dx = rstd * (wdy - mean(wdy) - x_hat * mean(wdy * x_hat)) + residual, for rows that stay in registers. rms has no
+/// mean(wdy), and row_mean is null. residual: may be null.
 template <class T, class Mapping>
-__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks)) // 80 or 128 registers a thread
-    norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* row_mean,
-                        const float* row_rstd, std::int64_t rows, std::int64_t n) {
-  RowReduce<Mapping::kThreads> reduce;
+__global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kDefaultMinBlocks)) // 80 or 128 registers a thread
+    norm_backward_input_kept(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* row_mean,
+                             const float* row_rstd, std::int64_t rows, std::int64_t n) {
+  constexpr int kVecs = Mapping::kVecsPerThread;
+  const bool layer_norm = row_mean != nullptr;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
-    const float mean = row_mean ? row_mean[row] : 0.0f, rstd = row_rstd[row];
-    // dy, x and the residual. If the row is read several times, the residual is read the last time only.
-    const auto load = [&](std::int64_t column, bool last) -> Vecs<T, 3> {
+    const RowVecs<T, Mapping> vecs(n);
+    const float mean = layer_norm ? row_mean[row] : 0.0f, rstd = row_rstd[row];
+    Vec16<T> kept_dy[kVecs]{}, kept_x[kVecs]{}, kept_residual[kVecs]{};
+#pragma unroll
+    for (int v = 0; v < kVecs; ++v) {
+      if (!vecs.has(v)) continue;
+      const std::int64_t offset = row * n + vecs.column(v);
+      kept_dy[v] = load_vec(dy + offset);
+      kept_x[v] = load_vec(x + offset);
+      kept_residual[v] = residual ? load_vec(residual + offset) : Vec16<T>{};
+    }
+    SumPair sums;
+#pragma unroll
+    for (int v = 0; v < kVecs; ++v) {
+      if (!vecs.has(v)) continue;
+      keep_in_type(kept_dy[v]);
+      keep_in_type(kept_x[v]);
+      keep_in_type(kept_residual[v]);
+      add_terms(sums, norm_terms<T, Mapping>(kept_dy[v], kept_x[v], weight, n, vecs.column(v), mean, rstd));
+    }
+    sums = reduce.sum(sums);
+    const SumPair means{layer_norm ? sums.first / static_cast<float>(n) : 0.0f, sums.second / static_cast<float>(n)};
+
+#pragma unroll
+    for (int v = 0; v < kVecs; ++v) {
+      if (!vecs.has(v)) continue;
+      keep_in_type(kept_dy[v]);
+      keep_in_type(kept_x[v]);
+      keep_in_type(kept_residual[v]);
+      const std::int64_t column = vecs.column(v);
+      Floats<T> out =
+          norm_gradient(norm_terms<T, Mapping>(kept_dy[v], kept_x[v], weight, n, column, mean, rstd), rstd, means);
+      if (residual) {
+        const Floats<T> residual_values = to_floats(kept_residual[v]);
+#pragma unroll
+        for (int i = 0; i < kVec<T>; ++i) out[i] += residual_values[i];
+      }
+      store(dx + row * n + column, out, kVec<T>, true);
+    }
+  });
+}
+
+/// One warp or block per row.
+/// The same for rows that are read again in each pass; the residual is read in the last pass only.
+template <class T, class Mapping>
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
+    norm_backward_input_streamed(T* dx, const T* dy, const T* x, const T* weight, const T* residual,
+                                 const float* row_mean, const float* row_rstd, std::int64_t rows, std::int64_t n) {
+  constexpr bool kAligned = Mapping::kAligned;
+  const bool layer_norm = row_mean != nullptr;
+  RowReduce<Mapping::kThreadsPerRow> reduce;
+  for_each_row<Mapping>(rows, [&](std::int64_t row) {
+    const float mean = layer_norm ? row_mean[row] : 0.0f, rstd = row_rstd[row];
+    const auto load = [&](std::int64_t column, bool with_residual) -> Vecs<T, 3> {
       const std::int64_t offset = row * n + column;
       const int valid = valid_in_row<T, Mapping>(n, column);
-      const bool more = residual && (last || Mapping::kVecs > 0);
-      return {load_vec(dy + offset, valid, Mapping::kAligned), load_vec(x + offset, valid, Mapping::kAligned),
-              more ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
+      return {load_vec(dy + offset, valid, kAligned), load_vec(x + offset, valid, kAligned),
+              with_residual ? load_vec(residual + offset, valid, kAligned) : Vec16<T>{}};
     };
-    const auto terms = [&](const Vecs<T, 3>& vecs, std::int64_t column) {
+    const auto terms = [&](std::int64_t column, const Vecs<T, 3>& vecs) {
       return norm_terms<T, Mapping>(vecs.of[0], vecs.of[1], weight, n, column, mean, rstd);
     };
 
-    RowRegisters<T, Mapping, 3> of_row;
-    SumPair sums; // of g, of g z
+    SumPair sums;
     for_each_vec<T, Mapping>(
         n, [&](std::int64_t column) { return load(column, false); },
-        [&](int number, std::int64_t column, const Vecs<T, 3>& vecs) {
-          of_row.put(number, vecs);
-          const NormTerms<T> term = terms(vecs, column);
-#pragma unroll
-          for (int i = 0; i < kVec<T>; ++i) { // g is 0 past the end of the row
-            sums.first += term.g.values[i];
-            sums.second += term.g.values[i] * term.z.values[i];
-          }
-        });
-    sums = reduce(sums, Sum{});
-    const float mean_g = row_mean ? sums.first / static_cast<float>(n) : 0.0f;
-    const float mean_gz = sums.second / static_cast<float>(n);
+        [&](std::int64_t column, const Vecs<T, 3>& vecs) { add_terms(sums, terms(column, vecs)); });
+    sums = reduce.sum(sums);
+    const SumPair means{layer_norm ? sums.first / static_cast<float>(n) : 0.0f, sums.second / static_cast<float>(n)};
 
-    of_row.for_each(
-        n, [&](std::int64_t column) { return load(column, true); },
+    for_each_vec<T, Mapping>(
+        n, [&](std::int64_t column) { return load(column, residual != nullptr); },
         [&](std::int64_t column, const Vecs<T, 3>& vecs) {
-          const NormTerms<T> term = terms(vecs, column);
-          Floats<T> out;
-#pragma unroll
-          for (int i = 0; i < kVec<T>; ++i)
-            out.values[i] = rstd * (term.g.values[i] - mean_g - term.z.values[i] * mean_gz);
+          Floats<T> out = norm_gradient(terms(column, vecs), rstd, means);
           if (residual) {
-            const Floats<T> more = to_floats(vecs.of[2]);
+            const Floats<T> residual_values = to_floats(vecs.of[2]);
 #pragma unroll
-            for (int i = 0; i < kVec<T>; ++i) out.values[i] += more.values[i];
+            for (int i = 0; i < kVec<T>; ++i) out[i] += residual_values[i];
           }
-          store(dx + row * n + column, out, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
+          store(dx + row * n + column, out, valid_in_row<T, Mapping>(n, column), kAligned);
         });
   });
 }
@@ -226,24 +293,28 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kMinBlocks))
 template <class T, class Body>
 void dispatch_norm_mapping(std::int64_t n, bool aligned, Body body) {
   if constexpr (cuda::kHalf<T>) {
-    const auto fits = [&]<class Mapping>(Mapping mapping) {
-      if (!aligned || n * static_cast<std::int64_t>(sizeof(T)) != Mapping::kMaxBytes) return false;
-      body(mapping);
-      return true;
-    };
-    if (fits(FullRows<3>{}) || fits(FullRows<4>{})) return;
+    const std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(T));
+    if (aligned && bytes == FullRows<3>::kMaxBytes) return body(FullRows<3>{});
+    if (aligned && bytes == FullRows<4>::kMaxBytes) return body(FullRows<4>{});
   }
   dispatch_row_mapping<T>(n, aligned, body);
 }
 
-template <class T, class Input>
-void launch_norm(Op op, const Input& input, const NormFwd& args, bool aligned, const OpContext& context) {
-  const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
-  dispatch_norm_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
-    launch_rows<Mapping>(op, context, rows, norm_forward<T, Mapping, Input>, input, args.y.as<T>(),
-                         args.weight.as<const T>(), args.bias.as<const T>(),
-                         args.kind == NormKind::layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, n,
-                         static_cast<float>(args.eps));
+template <class T, bool kResidual>
+void launch_norm(Op op, const BiasDropoutAddRows<T>& input, const NormFwd& args, bool aligned,
+                 const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.x);
+  dispatch_norm_mapping<T>(input.n, aligned, [&]<class Mapping>(Mapping) {
+    const auto launch = [&](auto* kernel) {
+      launch_rows<Mapping>(op, context, rows, kernel, input, args.y.as<T>(), args.weight.as<const T>(),
+                           args.bias.as<const T>(), args.kind == NormKind::layer ? args.mean.as<float>() : nullptr,
+                           args.rstd.as<float>(), rows, input.n, static_cast<float>(args.eps));
+    };
+    if constexpr (Mapping::kVecsPerThread > 0) {
+      launch(norm_forward_kept<T, Mapping, kResidual>);
+    } else {
+      launch(norm_forward_streamed<T, Mapping, kResidual>);
+    }
   });
 }
 
@@ -253,18 +324,18 @@ void FusedKernels::do_norm_fwd(const NormFwd& args, const OpContext& context) {
   const std::int64_t n = args.x.size(-1);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool aligned = aligned_rows<T>(n, {&args.y, &args.x, &args.weight, &args.bias});
-    launch_norm<T>(Op::norm_fwd, PlainRows<T>{args.x.as<const T>(), n}, args, aligned, context);
+    launch_norm<T, false>(Op::norm_fwd, {.x = args.x.as<const T>(), .n = n}, args, aligned, context);
   });
 }
 
 void FusedKernels::do_bias_dropout_add_norm(const BiasDropoutAddNorm& args, const OpContext& context) {
   const NormFwd norm{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps};
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const auto input = residual_rows<T>({args.y, args.x, args.bias, args.residual, args.drop});
+    const auto input = bias_dropout_add_rows<T>({args.y, args.x, args.bias, args.residual, args.drop});
     const bool aligned =
         aligned_rows(input, cuda::rows_of(args.x),
                      {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
-    launch_norm<T>(Op::bias_dropout_add_norm, input, norm, aligned, context);
+    launch_norm<T, true>(Op::bias_dropout_add_norm, input, norm, aligned, context);
   });
 }
 
@@ -273,10 +344,17 @@ void FusedKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext& 
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool aligned = aligned_rows<T>(n, {&args.dx, &args.dy, &args.x, &args.weight, &args.residual});
     dispatch_norm_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
-      launch_rows<Mapping>(
-          Op::norm_bwd_input, context, rows, norm_backward_input<T, Mapping>, args.dx.as<T>(), args.dy.as<const T>(),
-          args.x.as<const T>(), args.weight.as<const T>(), args.residual.as<const T>(),
-          args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr, args.rstd.as<const float>(), rows, n);
+      const auto launch = [&](auto* kernel) {
+        launch_rows<Mapping>(Op::norm_bwd_input, context, rows, kernel, args.dx.as<T>(), args.dy.as<const T>(),
+                             args.x.as<const T>(), args.weight.as<const T>(), args.residual.as<const T>(),
+                             args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr,
+                             args.rstd.as<const float>(), rows, n);
+      };
+      if constexpr (Mapping::kVecsPerThread > 0) {
+        launch(norm_backward_input_kept<T, Mapping>);
+      } else {
+        launch(norm_backward_input_streamed<T, Mapping>);
+      }
     });
   });
 }

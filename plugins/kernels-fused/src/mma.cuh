@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of sm_80 and later, as functions: mma, ldmatrix, cp.async and ex2 (PTX ISA 7.0).
+// Instructions of sm_80 and later, as functions: mma, ldmatrix and cp.async (PTX ISA 7.0).
 //
 // GPU threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
 // calling thread's copies.
@@ -79,22 +79,5 @@ __device__ __forceinline__ void cp_async_4(void* to, const void* from, bool vali
 __device__ __forceinline__ void cp_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
-
-/// exp(x) for f32, 2^x for 16-bit types.
-template <class T>
-__device__ __forceinline__ float exp_or_exp2(float x) {
-  if constexpr (std::is_same_v<T, float>) {
-    return expf(x);
-  } else {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-  }
-}
-/// exp(x) is exp_or_exp2<T>(x * kLog2EOr1<T>); kLn2Or1 is the inverse.
-template <class T>
-inline constexpr float kLog2EOr1 = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
-template <class T>
-inline constexpr float kLn2Or1 = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
 
 } // namespace triax::kernels_fused

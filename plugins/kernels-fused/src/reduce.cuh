@@ -77,8 +77,8 @@ __device__ __forceinline__ T warp_reduce(T value, Op op) {
 
 /// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
 ///
-///   RowReduce<Mapping::kThreads> reduce;
-///   const float sum = reduce(sum_of_thread, Sum{});
+///   RowReduce<Mapping::kThreadsPerRow> reduce;
+///   const float sum = reduce.sum(sum_of_thread);
 ///
 /// One object per kernel: two would use the same shared memory, and one could write a buffer that threads still read
 /// for the other.
@@ -87,8 +87,16 @@ class RowReduce {
   static_assert(kThreads == kWarpSize || kThreads == kBlockSize);
 
  public:
+  template <class T>
+  __device__ __forceinline__ T sum(T value) {
+    return reduce(value, Sum{});
+  }
+  __device__ __forceinline__ float max(float value) { return reduce(value, Max{}); }
+  __device__ __forceinline__ ExpSum merge(ExpSum value) { return reduce(value, MergeExpSums{}); }
+
+ private:
   template <class T, class Op>
-  __device__ __forceinline__ T operator()(T value, Op op) {
+  __device__ __forceinline__ T reduce(T value, Op op) {
     value = warp_reduce(value, op);
     if constexpr (kThreads == kWarpSize) {
       return value;
@@ -97,7 +105,6 @@ class RowReduce {
     }
   }
 
- private:
   /// Calls use two buffers in turn, so one barrier is enough: a thread that writes a buffer has passed the barrier of
   /// the call before, and all threads have read this buffer by then.
   template <class T, class Op>
@@ -105,16 +112,17 @@ class RowReduce {
     constexpr unsigned kWarps = kThreads / kWarpSize;
     // bytes: a __shared__ variable cannot have the initializers of ExpSum and SumPair
     __shared__ alignas(T) std::byte memory[2 * kWarps * sizeof(T)];
-    T* of_warp = reinterpret_cast<T*>(memory) + buffer_ * kWarps;
+    T* warp_values = reinterpret_cast<T*>(memory) + buffer_ * kWarps;
     buffer_ ^= 1u;
-    if (threadIdx.x % kWarpSize == 0) of_warp[threadIdx.x / kWarpSize] = value;
+    if (threadIdx.x % kWarpSize == 0) warp_values[threadIdx.x / kWarpSize] = value;
     __syncthreads();
-    T result = of_warp[0];
-    for (unsigned warp = 1; warp < kWarps; ++warp) result = op(result, of_warp[warp]);
+    T result = warp_values[0];
+    for (unsigned warp = 1; warp < kWarps; ++warp) result = op(result, warp_values[warp]);
     return result;
   }
 
   unsigned buffer_ = 0;
 };
+using BlockReduce = RowReduce<kBlockSize>;
 
 } // namespace triax::kernels_fused

@@ -19,10 +19,10 @@ namespace triax::kernels_fused {
 /// kVecs: vectors of its row that a thread keeps in registers; 0: none, every pass reads memory. kAligned: every row
 /// consists of whole vectors at multiples of 16 bytes. Other rows are never kept; their sums are the same. kFull: every
 /// thread has kVecs vectors of the row, so it compares no columns.
-template <unsigned kThreadsOfRow, int kVecsOfThread, bool kAlignedRows = true, bool kFullRows = false>
+template <unsigned kThreads, int kVecs, bool kAlignedRows = true, bool kFullRows = false>
 struct RowMapping {
-  static constexpr unsigned kThreads = kThreadsOfRow;
-  static constexpr int kVecs = kVecsOfThread;
+  static constexpr unsigned kThreadsPerRow = kThreads;
+  static constexpr int kVecsPerThread = kVecs;
   static constexpr bool kAligned = kAlignedRows, kFull = kFullRows;
   static constexpr std::int64_t kMaxBytes = std::int64_t{16} * kThreads * kVecs; // of a row that is kept
 };
@@ -37,37 +37,39 @@ void dispatch_row_mapping(std::int64_t n, bool aligned, Body body) {
   if (!aligned) {
     return bytes <= kMaxWarpRow ? body(RowMapping<kWarpSize, 0, false>{}) : body(RowMapping<kBlockSize, 0, false>{});
   }
-  const auto kept = [&]<class Mapping>(Mapping mapping) {
-    if (bytes > Mapping::kMaxBytes) return false;
-    body(mapping);
-    return true;
-  };
-  if (kept(RowMapping<kWarpSize, 4>{}) || kept(RowMapping<kWarpSize, 8>{}) || kept(RowMapping<kBlockSize, 2>{}) ||
-      kept(RowMapping<kBlockSize, 4>{}) || kept(RowMapping<kBlockSize, 8>{}))
-    return;
+  using Warp4 = RowMapping<kWarpSize, 4>;
+  using Warp8 = RowMapping<kWarpSize, 8>;
+  using Block2 = RowMapping<kBlockSize, 2>;
+  using Block4 = RowMapping<kBlockSize, 4>;
+  using Block8 = RowMapping<kBlockSize, 8>;
+  if (bytes <= Warp4::kMaxBytes) return body(Warp4{});
+  if (bytes <= Warp8::kMaxBytes) return body(Warp8{});
+  if (bytes <= Block2::kMaxBytes) return body(Block2{});
+  if (bytes <= Block4::kMaxBytes) return body(Block4{});
+  if (bytes <= Block8::kMaxBytes) return body(Block8{});
   body(RowMapping<kBlockSize, 0>{});
 }
 
-/// Calls body(row) for each row of the calling thread. Declare a row's arrays inside `body`: in front of the loop, they
-/// would be live from one row to the next, and nvcc would keep registers for them.
+/// Calls body(row) for each row of the calling thread. Declare a row's arrays inside `body`. In a plain loop they would
+/// be live from one row to the next, and take more registers: nvcc ends their lifetime only where a function ends.
 template <class Mapping, class Body>
 __device__ __forceinline__ void for_each_row(std::int64_t rows, Body body) {
-  constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  const std::int64_t first = blockIdx.x * kRowsOfBlock + threadIdx.x / Mapping::kThreads;
-  for (std::int64_t row = first; row < rows; row += gridDim.x * kRowsOfBlock) body(row);
+  constexpr std::int64_t kRowsPerBlock = kBlockSize / Mapping::kThreadsPerRow;
+  const std::int64_t first = blockIdx.x * kRowsPerBlock + threadIdx.x / Mapping::kThreadsPerRow;
+  for (std::int64_t row = first; row < rows; row += gridDim.x * kRowsPerBlock) body(row);
 }
 template <class Mapping>
-__device__ __forceinline__ unsigned thread_of_row() {
-  return threadIdx.x % Mapping::kThreads;
+__device__ __forceinline__ unsigned thread_in_row() {
+  return threadIdx.x % Mapping::kThreadsPerRow;
 }
 
-/// kernel(args...) over `rows` rows, each of which gets Mapping::kThreads threads.
+/// kernel(args...) over `rows` rows, each of which gets Mapping::kThreadsPerRow threads.
 template <class Mapping, class... Params, class... Args>
 void launch_rows(cuda::LaunchSite site, const OpContext& context, std::int64_t rows, void (*kernel)(Params...),
                  const Args&... args) {
   if (rows == 0) return;
-  constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
-  cuda::Launch(site, cuda::grid_of_blocks((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
+  constexpr std::int64_t kRowsPerBlock = kBlockSize / Mapping::kThreadsPerRow;
+  cuda::Launch(site, cuda::grid_of_blocks((rows + kRowsPerBlock - 1) / kRowsPerBlock), context)(kernel, args...);
 }
 
 /// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
@@ -78,7 +80,7 @@ __device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t column)
 
 /// Elements from one vector of a thread to its next.
 template <class T, class Mapping>
-inline constexpr int kVecStride = static_cast<int>(Mapping::kThreads) * kVec<T>;
+inline constexpr int kVecStride = static_cast<int>(Mapping::kThreadsPerRow) * kVec<T>;
 
 /// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
 /// the registers.
@@ -100,74 +102,46 @@ __device__ __forceinline__ Vecs<T, kRows> kept_in_type(Vecs<T, kRows> vecs) {
   return vecs;
 }
 
-/// A count of elements, in 32 bits if the row is kept in registers.
-template <class Mapping>
-__device__ __forceinline__ auto in_32_bits(std::int64_t count) {
-  if constexpr (Mapping::kVecs > 0) {
-    return static_cast<int>(count);
-  } else {
-    return count;
-  }
+/// The vectors that the calling thread keeps of a row of n elements: column(v) is the first element of vector v.
+template <class T, class Mapping>
+struct RowVecs {
+  std::int64_t first;
+  int left; // elements of the row from `first` on
+  explicit __device__ __forceinline__ RowVecs(std::int64_t n)
+      : first(static_cast<std::int64_t>(thread_in_row<Mapping>()) * kVec<T>), left(static_cast<int>(n - first)) {}
+  __device__ __forceinline__ bool has(int v) const { return Mapping::kFull || v * kVecStride<T, Mapping> < left; }
+  __device__ __forceinline__ std::int64_t column(int v) const { return first + v * kVecStride<T, Mapping>; }
+};
+/// A kept vector in f32.
+template <class T>
+__device__ __forceinline__ Floats<T> kept_floats(Vec16<T> vec) {
+  keep_in_type(vec);
+  return to_floats(vec);
+}
+template <class T>
+__device__ __forceinline__ const Floats<T>& kept_floats(const Floats<T>& floats) {
+  return floats;
 }
 
-/// use(number, column, vecs) for each vector of the thread, in order: its number among those kept (0 where none is
-/// kept), its first element, and load(column), of type Vecs. At most kInFlight vectors are loaded before the first is
-/// used.
-template <class T, class Mapping, int kInFlight = 8, class Load, class Use>
+/// use(column, vecs) for each vector of the thread, in order: its first element, and load(column), of type Vecs. At
+/// most kInFlight vectors are loaded before the first is used; one where elements are loaded one by one.
+template <class T, class Mapping, int kInFlight = 4, class Load, class Use>
 __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
-  // Vectors that are loaded together where no row is kept: 4, or 1 where elements are loaded one by one.
-  constexpr int kOfThread = Mapping::kVecs > 0 ? Mapping::kVecs : Mapping::kAligned ? 4 : 1;
-  constexpr int kBatch = kOfThread < kInFlight ? kOfThread : kInFlight;
-  static_assert(Mapping::kVecs % kBatch == 0);
-  const auto load_then_use = [&](int number, std::int64_t begin) {
-    const auto left = in_32_bits<Mapping>(n - begin);
+  constexpr int kBatch = Mapping::kAligned ? kInFlight : 1;
+  constexpr int kStride = kVecStride<T, Mapping>;
+  for (std::int64_t begin = static_cast<std::int64_t>(thread_in_row<Mapping>()) * kVec<T>; begin < n;
+       begin += kBatch * kStride) {
+    const std::int64_t left = n - begin;
     decltype(load(begin)) loaded[kBatch]{};
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (Mapping::kFull || i * kVecStride<T, Mapping> < left) loaded[i] = load(begin + i * kVecStride<T, Mapping>);
+      if (i * kStride < left) loaded[i] = load(begin + i * kStride);
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (Mapping::kFull || i * kVecStride<T, Mapping> < left)
-        use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kVecStride<T, Mapping>, kept_in_type(loaded[i]));
+      if (i * kStride < left) use(begin + i * kStride, kept_in_type(loaded[i]));
     }
-  };
-  const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
-  if constexpr (Mapping::kVecs > 0) {
-#pragma unroll
-    for (int number = 0; number < Mapping::kVecs; number += kBatch)
-      load_then_use(number, first + number * kVecStride<T, Mapping>);
-  } else {
-    for (std::int64_t begin = first; begin < n; begin += kBatch * kVecStride<T, Mapping>) load_then_use(0, begin);
   }
 }
-
-/// A thread's vectors of kRows rows, in registers if the mapping keeps them.
-template <class T, class Mapping, int kRows = 1>
-class RowRegisters {
- public:
-  __device__ __forceinline__ void put(int number, const Vecs<T, kRows>& vecs) {
-    if constexpr (Mapping::kVecs > 0) vecs_[number] = vecs;
-  }
-  /// use(column, vecs) for each vector of the thread, in order: the kept vectors, or load(column) again.
-  template <class Load, class Use>
-  __device__ __forceinline__ void for_each(std::int64_t n, Load load, Use use) const {
-    if constexpr (Mapping::kVecs > 0) {
-      const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
-      const auto left = in_32_bits<Mapping>(n - first);
-#pragma unroll
-      for (int number = 0; number < Mapping::kVecs; ++number) {
-        if (Mapping::kFull || number * kVecStride<T, Mapping> < left)
-          use(first + number * kVecStride<T, Mapping>, kept_in_type(vecs_[number]));
-      }
-    } else {
-      for_each_vec<T, Mapping>(n, load,
-                               [&](int, std::int64_t column, const Vecs<T, kRows>& vecs) { use(column, vecs); });
-    }
-  }
-
- private:
-  Vecs<T, kRows> vecs_[Mapping::kVecs > 0 ? Mapping::kVecs : 1];
-};
 
 } // namespace triax::kernels_fused

@@ -18,9 +18,9 @@ cuda::Parts parts_of_squares(std::int64_t count) {
 
 /// One block per part.
 template <class T>
-__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+__global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     partial_sums_of_squares(double* out, const T* x, FlatVecs<T> flat, cuda::Parts parts) {
-  RowReduce<kBlockSize> reduce;
+  BlockReduce reduce;
   for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {
     const std::int64_t begin = part * parts.length;
     const std::int64_t end = begin + parts.length < flat.vecs() ? begin + parts.length : flat.vecs();
@@ -28,10 +28,9 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     for (std::int64_t vec = begin + threadIdx.x; vec < end; vec += kBlockSize) {
       const Floats<T> floats = flat.load(x, vec);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i)
-        sum += static_cast<double>(floats.values[i]) * static_cast<double>(floats.values[i]);
+      for (int i = 0; i < kVec<T>; ++i) sum += static_cast<double>(floats[i]) * static_cast<double>(floats[i]);
     }
-    sum = reduce(sum, Sum{});
+    sum = reduce.sum(sum);
     if (threadIdx.x == 0) out[part] = sum;
   }
 }
@@ -40,7 +39,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 __global__ void __launch_bounds__(kBlockSize) reduce_partials(double* out, const double* partials, std::int64_t parts) {
   double sum = 0;
   for (std::int64_t part = threadIdx.x; part < parts; part += kBlockSize) sum += partials[part];
-  sum = RowReduce<kBlockSize>{}(sum, Sum{});
+  sum = BlockReduce{}.sum(sum);
   if (threadIdx.x == 0) *out = sum;
 }
 

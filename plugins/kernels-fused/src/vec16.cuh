@@ -3,8 +3,6 @@
 //
 // A thread gets the same elements whether or not memory is aligned: in rows that are not, and where a row ends within
 // a vector, elements are loaded one by one. So a view's alignment changes no bit of a result.
-//
-// Host threads: any. Pure functions.
 #pragma once
 
 #include <bit>
@@ -28,6 +26,8 @@ struct alignas(16) Vec16 {
 template <class T>
 struct Floats {
   float values[kVec<T>];
+  __device__ __forceinline__ float& operator[](int i) { return values[i]; }
+  __device__ __forceinline__ const float& operator[](int i) const { return values[i]; }
 };
 
 template <class T>
@@ -77,9 +77,9 @@ __device__ __forceinline__ Floats<T> to_floats(Vec16<T> vec) {
     if constexpr (cuda::kHalf<T>) {
       T element;
       element.bits = static_cast<std::uint16_t>(vec.words[i / 2] >> (16 * (i % 2)));
-      out.values[i] = to_float(element);
+      out[i] = to_float(element);
     } else {
-      out.values[i] = std::bit_cast<float>(vec.words[i]);
+      out[i] = std::bit_cast<float>(vec.words[i]);
     }
   }
   return out;
@@ -91,9 +91,9 @@ __device__ __forceinline__ Vec16<T> from_floats(const Floats<T>& floats) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (cuda::kHalf<T>) {
-      out.words[i] = pair_from_floats<T>(floats.values[2 * i], floats.values[2 * i + 1]);
+      out.words[i] = pair_from_floats<T>(floats[2 * i], floats[2 * i + 1]);
     } else {
-      out.words[i] = std::bit_cast<std::uint32_t>(floats.values[i]);
+      out.words[i] = std::bit_cast<std::uint32_t>(floats[i]);
     }
   }
   return out;
@@ -114,14 +114,17 @@ __device__ __forceinline__ int valid_elements(std::int64_t n, std::int64_t colum
   return left < kVec<T> ? static_cast<int>(left) : kVec<T>;
 }
 
-/// `whole`: all elements are valid, and the vector is at a multiple of 16 bytes. Else loads the first `valid` elements;
-/// the others are 0.
+/// Loads a whole vector, at a multiple of 16 bytes.
 template <class T>
-__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool whole) {
-  if (whole) {
-    const uint4 words = *reinterpret_cast<const uint4*>(from);
-    return {{words.x, words.y, words.z, words.w}};
-  }
+__device__ __forceinline__ Vec16<T> load_vec(const T* from) {
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  return {{words.x, words.y, words.z, words.w}};
+}
+/// `vectorized`: all elements are valid, and the vector is at a multiple of 16 bytes. Else loads the first `valid`
+/// elements; the others are 0.
+template <class T>
+__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool vectorized) {
+  if (vectorized) return load_vec(from);
   Vec16<T> out{};
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
@@ -135,25 +138,25 @@ __device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool whol
   return out;
 }
 template <class T>
-__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool whole) {
-  return to_floats(load_vec(from, valid, whole));
+__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool vectorized) {
+  return to_floats(load_vec(from, valid, vectorized));
 }
 /// The same for memory that no thread of the kernel writes: the load may move before earlier stores.
 template <class T>
-__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool whole) {
-  if (!whole) return load(from, valid, false);
+__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool vectorized) {
+  if (!vectorized) return load(from, valid, false);
   const uint4 words = __ldg(reinterpret_cast<const uint4*>(from));
   return to_floats(Vec16<T>{{words.x, words.y, words.z, words.w}});
 }
 
 template <class T>
-__device__ __forceinline__ void store(T* to, const Floats<T>& floats, int valid, bool whole) {
-  if (whole) {
+__device__ __forceinline__ void store(T* to, const Floats<T>& floats, int valid, bool vectorized) {
+  if (vectorized) {
     store_words(to, from_floats(floats).words);
   } else {
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      if (i < valid) to[i] = from_float<T>(floats.values[i]);
+      if (i < valid) to[i] = from_float<T>(floats[i]);
     }
   }
 }

@@ -120,14 +120,14 @@ void expect_in_padding() {
 template <class T>
 void expect_all_fit(std::size_t limit) {
   for (int width : {32, 64, 96, 128, 256}) {
-    with_configs<T>(width, limit, [&]<class For>(For) {
-      EXPECT_EQ(For::Forward::kHeadDim, width);
-      EXPECT_LE(kMaxShared<For>, limit) << width;
-      expect_all_banks<typename For::Forward>();
-      expect_all_banks<typename For::BackwardDq>();
-      expect_all_banks<typename For::BackwardDkdv>();
-      expect_in_padding<typename For::Forward>();
-      expect_in_padding<typename For::BackwardDkdv>();
+    dispatch_head_dim<T>(width, limit, [&]<class Sizes>(Sizes) {
+      EXPECT_EQ(Sizes::Forward::kHeadDim, width);
+      EXPECT_LE(kMaxShared<Sizes>, limit) << width;
+      expect_all_banks<typename Sizes::Forward>();
+      expect_all_banks<typename Sizes::BackwardDq>();
+      expect_all_banks<typename Sizes::BackwardDkdv>();
+      expect_in_padding<typename Sizes::Forward>();
+      expect_in_padding<typename Sizes::BackwardDkdv>();
     });
   }
 }
@@ -147,10 +147,10 @@ TEST(AttentionPlan, SmallTilesHaveTheSameOrderOfSums) {
     EXPECT_EQ(Small::kPartDim, Large::kPartDim);
     EXPECT_LE(Small::kResidentRows, Large::kResidentRows);
   };
-  using Large = ConfigsFor<float, kMaxHeadDim>;
-  expect_same_order(SmallConfigs::Forward{}, Large::Forward{});
-  expect_same_order(SmallConfigs::BackwardDq{}, Large::BackwardDq{});
-  expect_same_order(SmallConfigs::BackwardDkdv{}, Large::BackwardDkdv{});
+  using Large = TileSizes<float, kHeadTiles<float>.back()>;
+  expect_same_order(SmallTileSizes::Forward{}, Large::Forward{});
+  expect_same_order(SmallTileSizes::BackwardDq{}, Large::BackwardDq{});
+  expect_same_order(SmallTileSizes::BackwardDkdv{}, Large::BackwardDkdv{});
 }
 
 TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {

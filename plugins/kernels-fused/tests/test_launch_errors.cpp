@@ -42,7 +42,7 @@ TEST(LaunchErrors, NameOperationOrKernelAndFile) {
                    view(DType::f32, {4, 8}),
                    {.p = 0.5f, .site = 1, .samples = view(DType::i64, {1}), .rows = 4, .width = 8}};
   };
-  EXPECT_EXIT(print_error(dropout), ::testing::ExitedWithCode(0), "kernel dropout: .* at residual.cu:");
+  EXPECT_EXIT(print_error(dropout), ::testing::ExitedWithCode(0), "kernel dropout: .* at bias_dropout_add.cu:");
   const auto attention = [](const auto& view) {
     const Shape shape{4, 1, 1, 8};
     const TensorView x = view(DType::f32, shape);

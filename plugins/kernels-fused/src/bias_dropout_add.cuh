@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = residual + dropout(x + bias), vector by vector: as a separate operation, and as the input of a norm.
-//
-// Host threads: any. Ownership: the caller's views.
 #pragma once
 
 #include "row.cuh"
@@ -53,77 +51,80 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
     const PhiloxBlock words = philox_at(drop.key, element, drop.site, row.sample);
 #pragma unroll
     for (int word = 0; word < 4; ++word)
-      x.values[philox_block + word] = words[word] < drop.threshold ? 0.0f : x.values[philox_block + word] * drop.scale;
+      x[philox_block + word] = words[word] < drop.threshold ? 0.0f : x[philox_block + word] * drop.scale;
   }
 }
 
-/// Rows [rows, n] of residual + dropout(x + bias). As the input of a kernel: load() reads the operands of a vector, for
-/// at most kInFlight vectors at a time; finish() computes residual + dropout(x + bias), stores it to y and
-/// returns it, rounded; reload() reads y again.
+/// The operands of y = residual + dropout(x + bias), rows [rows, n] of each. bias, residual: may be null.
 template <class T>
-struct ResidualRows {
-  static constexpr int kLoaded = 2, kInFlight = 4, kMinBlocks = 3; // 80 registers a thread
-  T* y;
-  const T *x, *bias, *residual; // bias, residual: may be null
-  cuda::DropPlan drop;
-  std::int64_t n;
-  bool drops;
-
-  using Row = DropRow;
-  template <class Mapping>
-  __device__ __forceinline__ Row begin_row(std::int64_t row) const {
-    if (!Mapping::kAligned || !drops) return {};
-    return kernels_fused::drop_row(drop, row);
-  }
-  template <class Mapping>
-  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t column) const {
-    const std::int64_t offset = row * n + column;
-    const int valid = valid_in_row<T, Mapping>(n, column);
-    return {load_vec(x + offset, valid, Mapping::kAligned),
-            residual ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
-  }
-  template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> finish(std::int64_t row, Row drop_row, std::int64_t column,
-                                               const Vecs<T, kLoaded>& loaded) const {
-    const int valid = valid_in_row<T, Mapping>(n, column);
-    Floats<T> sum = to_floats(loaded.of[0]);
-    if (bias) {
-      const Floats<T> more = load_readonly(bias + column, valid, Mapping::kAligned);
-#pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
-    }
-    if (drops && Mapping::kAligned) {
-      drop_vec(sum, drop, drop_row, column);
-    } else if (drops) {
-      const unsigned bits = dropped_bits(drop, row, column, valid);
-#pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.values[i] * drop.scale;
-    }
-    if (residual) {
-      const Floats<T> more = to_floats(loaded.of[1]);
-#pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
-    }
-    store(y + row * n + column, sum, valid, Mapping::kAligned);
-    return {from_floats(sum)}; // rounded like the stored value
-  }
-  template <class Mapping>
-  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t column) const {
-    return {load_vec(y + row * n + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned)};
-  }
+struct BiasDropoutAddRows {
+  T* y = nullptr;
+  const T *x = nullptr, *bias = nullptr, *residual = nullptr;
+  cuda::DropPlan drop{};
+  std::int64_t n = 0;
+  bool drops = false;
 };
 
+template <bool kAligned, class T>
+__device__ __forceinline__ DropRow philox_row_of(const BiasDropoutAddRows<T>& rows, std::int64_t row) {
+  return kAligned && rows.drops ? drop_row(rows.drop, row) : DropRow{};
+}
+
+/// x and, if kResidual, residual: a vector at element `column` of a row.
+template <bool kResidual, bool kAligned, class T>
+__device__ __forceinline__ Vecs<T, kResidual ? 2 : 1> load_operands(const BiasDropoutAddRows<T>& rows, std::int64_t row,
+                                                                    std::int64_t column) {
+  const std::int64_t offset = row * rows.n + column;
+  const int valid = kAligned ? kVec<T> : valid_elements<T>(rows.n, column);
+  const Vec16<T> x = load_vec(rows.x + offset, valid, kAligned);
+  if constexpr (kResidual) {
+    return {x, rows.residual ? load_vec(rows.residual + offset, valid, kAligned) : Vec16<T>{}};
+  } else {
+    return {x};
+  }
+}
+
+/// Computes a vector of y at element `column` of a row, stores it, and returns it, rounded like the stored value.
+template <bool kAligned, class T>
+__device__ __forceinline__ Vec16<T> bias_dropout_add_store(const BiasDropoutAddRows<T>& rows, std::int64_t row,
+                                                           DropRow philox_row, std::int64_t column, Vec16<T> x,
+                                                           Vec16<T> residual) {
+  const int valid = kAligned ? kVec<T> : valid_elements<T>(rows.n, column);
+  Floats<T> sum = to_floats(x);
+  if (rows.bias) {
+    const Floats<T> bias_values = load_readonly(rows.bias + column, valid, kAligned);
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) sum[i] += bias_values[i];
+  }
+  if (rows.drops && kAligned) {
+    drop_vec(sum, rows.drop, philox_row, column);
+  } else if (rows.drops) {
+    const unsigned bits = dropped_bits(rows.drop, row, column, valid);
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) sum[i] = (bits >> i & 1u) != 0 ? 0.0f : sum[i] * rows.drop.scale;
+  }
+  if (rows.residual) {
+    const Floats<T> residual_values = to_floats(residual);
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) sum[i] += residual_values[i];
+  }
+  store(rows.y + row * rows.n + column, sum, valid, kAligned);
+  return from_floats(sum);
+}
+
 template <class T>
-ResidualRows<T> residual_rows(const BiasDropoutAdd& args) {
-  ResidualRows<T> out{args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
-                      args.x.size(-1), args.drop.p > 0};
+BiasDropoutAddRows<T> bias_dropout_add_rows(const BiasDropoutAdd& args) {
+  BiasDropoutAddRows<T> out{
+      args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
+      args.x.size(-1), args.drop.p > 0};
   if (out.drops) out.drop = cuda::drop_plan({args.y, args.x, args.drop});
   return out;
 }
 
 /// Whether rows can be processed in whole vectors: in memory, and in the numbers of their random words.
 template <class T>
-bool aligned_rows(const ResidualRows<T>& input, std::int64_t rows, std::initializer_list<const TensorView*> views) {
+bool aligned_rows(const BiasDropoutAddRows<T>& input, std::int64_t rows,
+                  std::initializer_list<const TensorView*> views) {
   return aligned_rows<T>(input.n, views) && (!input.drops || rows_start_philox_blocks(input.drop, rows));
 }
 
