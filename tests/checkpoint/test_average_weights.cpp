@@ -78,10 +78,10 @@ TEST_F(WeightsAverages, OfOtherTensorsAreRefused) {
 TEST_F(WeightsAverages, OutputsAreNotReplacedAndNotNamedAsThoseOfARun) {
   write_checkpoint(folder_ / "a", {{"w", {2}, {}}});
   EXPECT_THAT(refusal({"a"}, "a"), HasSubstr("/a: already exists"));
-  EXPECT_THAT(refusal({"a"}, "step-00000009"), HasSubstr("has the name of a run's own checkpoint"));
+  EXPECT_THAT(refusal({"a"}, "step-00000009"), HasSubstr("is a name that a run would take for its own checkpoint"));
   EXPECT_THAT(refusal({"a"}, "none/mean"), HasSubstr("none/mean: cannot be created: No such file or directory"));
   EXPECT_EQ(refusal({"a"}, "/proc/mean"),
-            "/proc/mean: cannot be created: /proc is in a kernel file system, where files cannot be created\n"
+            "/proc/mean: cannot be created: /proc is part of a kernel file system, where files cannot be created\n"
             "  name a folder in one that this user may write to");
 }
 

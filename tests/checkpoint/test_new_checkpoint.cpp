@@ -33,7 +33,7 @@ TEST_F(NewFolders, AreRefusedByName) {
   EXPECT_THAT(error_of([] { refuse_new_folder({}, "--output"); }), HasSubstr("--output is empty"));
   EXPECT_THAT(refusal("x.safetensors"), HasSubstr("--output must be a folder, but this is the name of a file"));
   EXPECT_THAT(refusal("x.toml"), HasSubstr("--output must be a folder, but this is the name of a file"));
-  EXPECT_THAT(refusal("step-00000001"), HasSubstr("has the name of a run's own checkpoint"));
+  EXPECT_THAT(refusal("step-00000001"), HasSubstr("is a name that a run would take for its own checkpoint"));
   EXPECT_THAT(refusal(std::string(300, 'x')), HasSubstr("cannot be created: File name too long"));
   EXPECT_THAT(refusal("no/x"),
               HasSubstr(text("no/x: cannot be created: No such file or directory\n  create the folder {}, "

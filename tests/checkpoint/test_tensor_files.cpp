@@ -164,7 +164,7 @@ TEST_F(TensorFiles, AChangedBitIsFoundAndNamed) {
   write(uneven_);
   flip("optimizer-1.safetensors", 3);
   EXPECT_THAT(only_damage(), HasSubstr("optimizer-1.safetensors: checksum mismatch in tensor \"block 0/w/m[1:2, 3:4, "
-                                       "0:5]\"\n  the checkpoint was damaged: restore it from a backup, or use "
+                                       "0:5]\"\n  the checkpoint is damaged: restore it from a backup, or use "
                                        "another"));
 }
 

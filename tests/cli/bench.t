@@ -135,7 +135,7 @@ A measurement that is refused keeps an older file. A file that cannot be written
     name a file in a folder that exists and that you can write to
   [2]
   $ triax bench comm --plugin comm-local --output /proc/out.json
-  --output: /proc/out.json cannot be written: /proc is in a kernel file system, where files cannot be created
+  --output: /proc/out.json cannot be written: /proc is part of a kernel file system, where files cannot be created
     name a file in a folder that exists and that you can write to
   [2]
   $ touch text.so; mkdir folder.so

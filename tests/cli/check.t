@@ -22,7 +22,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   [parallel]
    pipeline = 1 # default
    tensor = 1 # default
-   data = 1 # derived: 1, or under another launcher its ranks / (pipeline x tensor)
+   data = 1 # derived: 1; if torchrun, mpirun or srun starts the ranks: their number / (pipeline x tensor)
    chunks = 1 # default
    split = [] # default
    split_cluster = "" # default
@@ -197,7 +197,7 @@ Of data and tensor ranks, those with the same layers share a line:
   $ triax check base.toml --set kernels.plugin=kernels-cpu --set kernels.threads=65 | grep -o '^layout.* CPU threads'
   layout: pipeline 1 x data 1 x tensor 1 = 1 rank, 65 CPU threads
 
-Kernels that compute elsewhere have none:
+Kernels that do not compute on the CPU have no CPU threads:
 
   $ fixtures="$BUILD/tests/train/plugins"; [ -d "$fixtures" ] || exit 80
   $ triax check base.toml --no-device --set kernels.plugin=kernels-elsewhere --set "plugins.path=[\"$fixtures\"]" |
@@ -228,7 +228,7 @@ Keys of a plugin that an including file replaces:
   > plugin = "optim-sgd"
   > END
   $ triax check next.toml | grep -B1 beta1
-  ignored, because a later value replaced the plugin of the table
+  ignored, because a later file or flag chose another plugin for the table of the key
     optimizer.beta1 = 0.8 (first.toml:3:1), a key of optim-adamw
 
 A plugin that hides one of Triax:
@@ -320,7 +320,7 @@ A run can come through a pipe:
   $ triax train /dev/stdin --set train.steps=1 < <(cat base.toml) 2>&1 | grep -o 'triax train runs/pipe.*'
   triax train runs/pipe/resolved.toml --set train.steps=2
 
-If each rank is a process that reads the file, it cannot:
+A run whose ranks are processes cannot come through a pipe, because each reads the file:
 
   $ triax train /dev/stdin --set parallel.data=2 --set comm.plugin=comm-processes --set "plugins.path=[\"$fixtures\"]" \
   >   < <(cat base.toml)

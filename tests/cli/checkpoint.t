@@ -122,23 +122,23 @@ All damage is reported:
   $ rm damaged/checkpoints/step-00000008/weights-00001.safetensors
   $ triax checkpoint verify damaged
   damaged/checkpoints/step-00000008/weights-00000.safetensors: checksum mismatch in tensor "block 1/mlp.up.weight[0:60, 0:32]"
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   damaged/checkpoints/step-00000008/optimizer-00000.safetensors: has 149599 bytes, expected 149600
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   damaged/checkpoints/step-00000008/weights-00001.safetensors: does not exist
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   [1]
   $ triax checkpoint verify damaged --json 2> /dev/null
-  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, expected 149600","hint":"the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6"}]}
+  {"folder":"damaged/checkpoints/step-00000008","files":4,"bytes":425504,"problems":[{"file":"damaged/checkpoints/step-00000008/weights-00000.safetensors","message":"checksum mismatch in tensor \"block 1/mlp.up.weight[0:60, 0:32]\"","hint":"the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6"},{"file":"damaged/checkpoints/step-00000008/optimizer-00000.safetensors","message":"has 149599 bytes, expected 149600","hint":"the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6"},{"file":"damaged/checkpoints/step-00000008/weights-00001.safetensors","message":"does not exist","hint":"the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6"}]}
   [1]
   $ sed -i '1s/{/[/' damaged/checkpoints/step-00000008/manifest.json
   $ triax checkpoint verify damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   [1]
   $ triax checkpoint list damaged | timeless
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   damaged/checkpoints
     step  tokens  size    created               triax version
        4  512     426 kB  {time}  {version}
@@ -148,15 +148,15 @@ All damage is reported:
   $ rm -r damaged/checkpoints/step-00000004 damaged/checkpoints/step-00000006
   $ triax checkpoint verify damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+    the checkpoint is damaged: restore it from a backup, or begin anew with triax train --fresh, because no earlier checkpoint exists
   [1]
   $ triax train run.toml --set run.dir=damaged --set train.steps=9
   {folder}/damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+    the checkpoint is damaged: restore it from a backup, or begin anew with triax train --fresh, because no earlier checkpoint exists
   [2]
   $ triax checkpoint show damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+    the checkpoint is damaged: restore it from a backup, or begin anew with triax train --fresh, because no earlier checkpoint exists
   [2]
 
 ## diff
@@ -225,7 +225,7 @@ Checkpoints that cannot be compared:
 
   $ triax checkpoint diff run damaged
   damaged/checkpoints/step-00000008/manifest.json: is not valid JSON at line 2, column 10
-    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+    the checkpoint is damaged: restore it from a backup, or begin anew with triax train --fresh, because no earlier checkpoint exists
   [2]
   $ triax checkpoint diff run nothing
   nothing: does not exist
@@ -269,8 +269,8 @@ A file is not replaced unless you ask for that:
     create the folder nowhere, or name a file in an existing folder
   [1]
   $ triax checkpoint convert run /proc/weights.safetensors
-  /proc/weights.safetensors: cannot be written: /proc is in a kernel file system, where files cannot be created
-    name a file in a folder that this user may write to
+  /proc/weights.safetensors: cannot be written: /proc is part of a kernel file system, where files cannot be created
+    name a file in a folder where this user can create files
   [2]
   $ triax checkpoint convert run new.safetensors --dtype int8
   triax: --dtype must be f32, bf16, f16 or f64, got "int8"
@@ -287,7 +287,7 @@ An error leaves nothing behind:
   $ truncate -s -1 torn/checkpoints/step-00000008/weights-00000.safetensors
   $ triax checkpoint convert torn new.safetensors
   torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, expected 74744
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   [1]
   $ ls -A | grep new
   [1]
@@ -339,7 +339,7 @@ A run can begin with it, but not continue from it:
   $ triax train run.toml --set checkpoint.from=mean --set checkpoint.load=weights --set run.dir=new 2>&1 | grep -o 'begins .*'
   begins with the weights of {folder}/mean (step 8)
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer
-  --set: {folder}/mean is an average of checkpoints: a run can load its weights, but cannot continue from it
+  --set: checkpoint.from: {folder}/mean is an average of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
     add --set checkpoint.load=weights
   [2]
@@ -354,7 +354,7 @@ A run can begin with it, but not continue from it:
   [2]
   $ rmdir unsaved
   $ triax check run.toml --set checkpoint.from=mean --set run.dir=newer --set optimizer.plugin=optim-sgd
-  --set: {folder}/mean is an average of checkpoints: a run can load its weights, but cannot continue from it
+  --set: checkpoint.from: {folder}/mean is an average of checkpoints: a run can load its weights, but cannot continue from it
     checkpoint.load = "all" is the default
     add --set checkpoint.load=weights
   [2]
@@ -377,7 +377,7 @@ What cannot be averaged:
     remove it, or name another folder
   [2]
   $ triax checkpoint average run/checkpoints/step-00000010 run
-  run/checkpoints/step-00000010: has the name of a run's own checkpoint, which a run would continue from
+  run/checkpoints/step-00000010: is a name that a run would take for its own checkpoint and continue from
     choose a name that is not step-N
   [2]
   $ triax checkpoint average no run small
@@ -386,7 +386,7 @@ What cannot be averaged:
   [2]
   $ triax checkpoint average no run torn
   torn/checkpoints/step-00000008/weights-00000.safetensors: has 74743 bytes, expected 74744
-    the checkpoint was damaged: restore it from a backup, or move its folder away: triax train then continues after step 6
+    the checkpoint is damaged: restore it from a backup, or move its folder away, so that triax train continues after step 6
   [1]
   $ (ulimit -f 100; triax checkpoint average no run)
   no/weights-00000.safetensors: cannot be written: File too large

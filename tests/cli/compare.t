@@ -87,7 +87,7 @@ Too few steps or rounds, and flags that are not well formed:
     give a TOML file, or a key as TABLE.KEY=VALUE
   [2]
   $ triax compare run.toml --same --dir /proc/compare
-  --dir: /proc/compare cannot be written: /proc is in a kernel file system, where files cannot be created
+  --dir: /proc/compare cannot be written: /proc is part of a kernel file system, where files cannot be created
     choose another folder with --dir
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f2b

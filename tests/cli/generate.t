@@ -360,9 +360,9 @@ A damaged checkpoint:
     "outcome": "failed",
     "exit_status": 1,
     "rank": 0,
-    "reason": "{folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor \"embedding/tokens.weight\"\n  the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists"
+    "reason": "{folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor \"embedding/tokens.weight\"\n  the checkpoint is damaged: restore it from a backup, or begin anew with triax train --fresh, because no earlier checkpoint exists"
   }
   [1]
   $ steady < log | tail -2 | sed "s|$PWD|{folder}|"
   error rank 0: {folder}/run/checkpoints/step-00000150/weights-00000.safetensors: checksum mismatch in tensor "embedding/tokens.weight"
-    the checkpoint was damaged: restore it from a backup, or begin anew with triax train --fresh: no earlier checkpoint exists
+    the checkpoint is damaged: restore it from a backup, or begin anew with triax train --fresh, because no earlier checkpoint exists

@@ -29,7 +29,7 @@
     remove it, or name another folder
   [2]
   $ triax import hf $reference/gpt2-odd --output step-00000001 --run x.toml
-  step-00000001: has the name of a run's own checkpoint, which a run would continue from
+  step-00000001: is a name that a run would take for its own checkpoint and continue from
     choose a name that is not step-N
   [2]
   $ triax import hf $reference/gpt2-odd --output x --run odd.toml
@@ -48,7 +48,7 @@
     remove it, or name another folder
   [2]
   $ triax import hf $reference/gpt2-odd --output step-00000001/ --run x.toml
-  step-00000001: has the name of a run's own checkpoint, which a run would continue from
+  step-00000001: is a name that a run would take for its own checkpoint and continue from
     choose a name that is not step-N
   [2]
   $ triax import hf $reference/gpt2-odd --output x.safetensors --run x.toml

@@ -40,7 +40,7 @@ Folders that cannot take files:
   > metrics = "run.toml/metrics.jsonl"
   > END
   $ triax check run.toml
-  run.toml:3:7: run.dir = "/proc/triax" cannot be written: /proc is in a kernel file system, where files cannot be created
+  run.toml:3:7: run.dir = "/proc/triax" cannot be written: /proc is part of a kernel file system, where files cannot be created
     choose another folder with run.dir
   run.toml:5:11: log.metrics = "{folder}/run.toml/metrics.jsonl" cannot be written: {folder}/run.toml is a file, not a folder
     choose another folder with log.metrics

@@ -24,21 +24,21 @@
 Nothing given:
 
   $ triax schedule
-  triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+  triax: --scheduler, --pipeline and --microbatches are required unless RUN.toml or --file is given
     see: triax schedule --help
   [2]
 
 A format alone:
 
   $ triax schedule --format csv
-  triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+  triax: --scheduler, --pipeline and --microbatches are required unless RUN.toml or --file is given
     see: triax schedule --help
   [2]
 
 No number of microbatches:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4
-  triax: without RUN.toml or --file, --microbatches is required
+  triax: --microbatches is required unless RUN.toml or --file is given
     see: triax schedule --help
   [2]
 

@@ -9,14 +9,14 @@
 Nothing given:
 
   $ triax simulate
-  triax: --forward-ms, --input-ms, --weight-ms and --link-ms are required; without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+  triax: --forward-ms, --input-ms, --weight-ms and --link-ms are required; --scheduler, --pipeline and --microbatches are required unless RUN.toml or --file is given
     see: triax simulate --help
   [2]
 
 Times alone:
 
   $ triax simulate --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+  triax: --scheduler, --pipeline and --microbatches are required unless RUN.toml or --file is given
     see: triax simulate --help
   [2]
 
@@ -97,7 +97,7 @@ A group that leaves too few microbatches:
 
   $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 12 --chunks 2 --set schedule.group=5 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
   --set: schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs at least p = 4
-    use --set schedule.group=12, or another that leaves none or at least p
+    use --set schedule.group=12, or a group after which 0 or at least 4 microbatches are left
   [2]
 
 A file with two mistakes:
@@ -146,18 +146,18 @@ With a slower link between two of the ranks, and the end of the step:
   >   --link-ms 0.1,2,0.1 --reduce-ms 4 --optimizer-ms 0.5
   sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, links 0.1 ms, 2 ms, 0.1 ms
   makespan 49.6 ms, from the first start to the last end
-  step 54.1 ms, with gradient reductions of 4 ms and optimizer steps of 0.5 ms per stage
+  step 54.1 ms; per stage: gradient reduction 4 ms, optimizer step 0.5 ms
   active time 49.6 ms, the longest of a rank; work 24 ms
   bubble / active time 0.5161; bubble / work 1.0667
   peak of microbatches in flight, by rank: 4 3 2 1
 
-With gathers of sharded weights, which passes hide but for the first:
+With gathers of sharded weights (passes hide all but the first):
 
   $ sharded="base.toml --set parallel.data=2 --set optimizer.shard=parameters --set parallel.chunks=2 --set schedule.plugin=sched-breadth-first"
   $ triax simulate $sharded --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 --gather-ms 0.5
   sched-breadth-first: p = 1, m = 1, v = 2; F 1 ms, I 1 ms, W 1 ms, link 0 ms
   makespan 6 ms, from the first start to the last end
-  step 6.5 ms, with gradient reductions of 0 ms and optimizer steps of 0 ms per stage, and gathers of parameters of 0.5 ms
+  step 6.5 ms; per stage: gradient reduction 0 ms, optimizer step 0 ms, parameter gather 0.5 ms
   active time 6 ms, the longest of a rank; work 6 ms
   bubble / active time 0; bubble / work 0
   peak of microbatch chunks in flight, by rank: 2
@@ -197,7 +197,7 @@ The schedule of a run:
   $ triax simulate run.toml $times --json
   {"makespan_ms":15.0,"step_ms":15.0,"active_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
 
-A file takes as long as the scheduler that made it:
+A schedule file has the simulated times of the scheduler that wrote it:
 
   $ scheduler="--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2"
   $ times="--forward-ms 3 --input-ms 2 --weight-ms 1.5 --link-ms 0.3"

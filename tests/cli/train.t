@@ -5,7 +5,7 @@
   $ . "$TESTDIR/setup"
   $ set -o pipefail
 
-Times, rates and losses are left out, because they depend on the machine, and so is the progress:
+Times, rates, losses and progress lines are left out, because they depend on the machine:
 
   $ steady() {
   >   sed -E -e '/^step /d' -e 's/^[0-9-]+ [0-9:.]+ //' -e 's/[0-9]\.[0-9]{4}/{loss}/g' \
@@ -32,7 +32,7 @@ Four ranks as threads of one process. Standard output is the result, and standar
   > dir = "run"
   > END
   $ triax train run.toml 2> /dev/null | steady
-  trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, metrics in run/metrics.jsonl
+  trained 2 steps: loss {loss} to {loss}, held-out loss {loss}, {rate} tokens/s, metrics in run/metrics.jsonl
 
 Each step communicates what `triax check` plans. The evaluation after step 2 is not part of it:
 
@@ -108,7 +108,7 @@ Records that cannot be written are reported once:
   sent between ranks, sum over all ranks:
     tensor  comm-local  300 calls  830 kB
     data    comm-local  76 calls   855 kB
-  trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, no metrics; missing: 2 of 2 records
+  trained 2 steps: loss {loss} to {loss}, held-out loss {loss}, {rate} tokens/s, no metrics; missing: 2 of 2 records
   [1]
 
 A log that cannot be opened is refused:
@@ -127,6 +127,6 @@ Variables of a job of several ranks, without the number of this one:
     set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of them to start the ranks here
   [2]
   $ PMI_RANK=1 PMI_SIZE=4 triax train base.toml
-  environment: PMI_RANK = 1 and PMI_SIZE = 4: an mpiexec started this process that is not Open MPI's
+  environment: PMI_RANK = 1 and PMI_SIZE = 4: this process was started by an mpiexec other than Open MPI's
     start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to start the ranks here
   [2]

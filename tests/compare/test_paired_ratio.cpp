@@ -28,7 +28,7 @@ std::vector<Round> measured(std::mt19937_64& random, int rounds, double ratio, d
 int shown(int rounds, double ratio, double noise) {
   std::mt19937_64 random(7);
   int out = 0;
-  for (int i = 0; i < 1000; ++i) out += paired_ratio(measured(random, rounds, ratio, noise)).is_shown ? 1 : 0;
+  for (int i = 0; i < 1000; ++i) out += paired_ratio(measured(random, rounds, ratio, noise)).is_significant ? 1 : 0;
   return out;
 }
 
@@ -41,7 +41,7 @@ TEST(PairedRatio, HasTheIntervalOfStudent) {
   EXPECT_NEAR(std::log(out.high / out.value), 4.30265 * 0.1 / std::sqrt(3), 1e-5);
   EXPECT_NEAR(std::log(out.value / out.low), 4.30265 * 0.1 / std::sqrt(3), 1e-5);
   EXPECT_EQ(out.rounds, 3);
-  EXPECT_FALSE(out.is_shown) << "t(99.5 %, 2) = 9.925: the 99 % interval contains 1";
+  EXPECT_FALSE(out.is_significant) << "t(99.5 %, 2) = 9.925: the 99 % interval contains 1";
 }
 
 TEST(PairedRatio, LeavesOutAFifthAtEachEnd) {
@@ -60,14 +60,14 @@ TEST(PairedRatio, FindsADifferenceAlthoughSomeRoundsAreDisturbed) {
   for (int i = 0; i < 200; ++i) {
     std::vector<Round> rounds = measured(random, 20, 1.05, 0.02);
     for (const std::size_t disturbed : {std::size_t{3}, std::size_t{11}, std::size_t{12}}) rounds[disturbed].a *= 2;
-    found += paired_ratio(rounds).is_shown ? 1 : 0;
+    found += paired_ratio(rounds).is_significant ? 1 : 0;
   }
   EXPECT_GT(found, 195);
 }
 
 TEST(PairedRatio, EqualRoundsShowADifferenceOnlyIfThereIsOne) {
-  EXPECT_FALSE(paired_ratio(std::vector<Round>(4, {2, 2})).is_shown);
-  EXPECT_TRUE(paired_ratio(std::vector<Round>(4, {2, 2.5})).is_shown);
+  EXPECT_FALSE(paired_ratio(std::vector<Round>(4, {2, 2})).is_significant);
+  EXPECT_TRUE(paired_ratio(std::vector<Round>(4, {2, 2.5})).is_significant);
 }
 
 TEST(PairedRatio, OfAThingWithItselfShowsADifferenceOnceInAHundredTimes) {
@@ -95,7 +95,7 @@ TEST(PairedRatio, FindsADifferenceWithTheNumberOfRoundsThatItNames) {
 }
 
 TEST(PairedRatio, ADifferenceOfTwoEqualProcessesIsNotShown) {
-  const auto of = [](double ratio) { return paired_ratio(std::vector<Round>(20, {1, ratio})).is_shown; };
+  const auto of = [](double ratio) { return paired_ratio(std::vector<Round>(20, {1, ratio})).is_significant; };
   EXPECT_FALSE(of(1.004));
   EXPECT_FALSE(of(0.996));
   EXPECT_TRUE(of(1.006));

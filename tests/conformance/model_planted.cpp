@@ -19,6 +19,39 @@ namespace {
 
 using model_gpt::Sizes;
 
+// Faults of the model:
+//   no_keys          a refusal names no key
+//   any_layout       accepts heads that the tensor size does not divide
+//   tie              ties a parameter that does not exist
+//   crash, throws, hang, hang_constructor, hang_destructor
+// Faults of the descriptions of a layer:
+//   std              the initial deviation depends on the tensor size
+//   same_site        two parameters have the same site
+//   cut              cuts begin and end one too early
+//   sharded          the output is described as sharded
+//   short_life       a stash tensor lives only until the backward for inputs, but that for weights reads it
+//   cost             the backward for weights is described with twice its cost
+//   size_by_rank, size_by_object, size_by_call    parameters depend on the rank, on the object, on earlier calls
+// Faults of the passes:
+//   input_gradient   adds the output's gradient to the input's
+//   no_loss_scale    leaves out the loss scale
+//   overwrites       overwrites gradients of weights instead of adding to them
+//   last_stash       the backward for weights reads the stash of the last forward
+//   old_bytes        adds bytes of earlier calls to the output
+//   beside           writes beside the output, after its last element
+//   inputs           the backward for weights overwrites its input
+//   again            a forward that is repeated clears a stash tensor
+//   counts_calls     no dropout after five calls
+//   numbers          numbers the samples of a call from 0
+//   always_drops, never_drops    dropout does not follow the call
+//   pipeline         no dropout with several pipeline ranks
+//   not_ready        reads its input before the stream is ready
+//   allocates        allocates in a forward
+//   plan             a dry run leaves out the backward for weights
+//   no_sum           does not add over tensor ranks
+//   bits             gradients of whole parameters differ in a few bits between tensor ranks
+//   padding, rank_padding    writes the last element of a gradient: always, or on the last of several tensor ranks
+//   rows             positions begin at 0 in each call
 constexpr triax_option kOptions[] = {
     option_int("layers", nullptr, 1, 4096, "transformer blocks"),
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream"),
@@ -76,7 +109,7 @@ class PlantedModel final : public Model {
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
       return planted(make_embedding(sizes_, context), context,
-                     "old_bytes|numbers|rank_padding|std|sharded|never_drops");
+                     "old_bytes|numbers|padding|rank_padding|std|sharded|never_drops");
     if (index == count() - 1)
       return planted(make_head(context, model_gpt::head_options(sizes_), index), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});
@@ -91,10 +124,10 @@ class PlantedModel final : public Model {
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
 
-  /// Faults of the embedding and of the head are in `own`; the others are in blocks.
+  /// A fault is planted in the embedding or the head if `own` names it, and in blocks unless `kNotInBlocks` does.
   std::unique_ptr<Layer> planted(std::unique_ptr<Layer> layer, const LayerContext& context,
                                  std::string_view own) const {
-    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|rank_padding|std|sharded|no_loss_scale";
+    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|padding|rank_padding|std|sharded|no_loss_scale";
     const bool is_here =
         own.empty() ? kNotInBlocks.find(fault_) == std::string_view::npos : own.find(fault_) != std::string_view::npos;
     return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none", number_);

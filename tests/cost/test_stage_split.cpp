@@ -71,7 +71,7 @@ TEST(AutomaticSplit, GivesTheLastStageFewerBlocks) {
   EXPECT_GE(loaded.run->parallel.excess->automatic, 0);
 }
 
-/// All ranks, and a run that resumes, find it again; resolved.toml has the numbers.
+/// Every rank computes the same split. resolved.toml has its numbers, so a resumed run uses it too.
 TEST(AutomaticSplit, IsRecordedAsNumbers) {
   const config::LoadResult loaded = resolved(kLargeHead), again = resolved(kLargeHead);
   EXPECT_EQ(split_of(loaded), split_of(again));
@@ -89,7 +89,7 @@ TEST(AutomaticSplit, IsRecordedAsNumbers) {
 TEST(AutomaticSplit, FollowsTheClusterFile) {
   const test::TempFolder folder;
   cost::Cluster cluster = *cost::read_cluster(kCluster).cluster;
-  cluster.device.peak_16bit.value = 1e9; // products take all time, and most are those of the logits
+  cluster.device.peak_16bit.value = 1e9; // matrix products take all the time, and those of the logits most of it
   cluster.device.launch_s.value = cluster.device.host_launch_s.value = 0;
   test::write_file(folder / "slow.toml", cost::to_toml(cluster));
   const Overrides run = with(kLargeHead, {{"model.vocab", "60000"}});
@@ -104,7 +104,7 @@ TEST(AutomaticSplit, FollowsTheClusterFile) {
   EXPECT_THAT(absent.refusals.front().refusal.keys, ElementsAre("parallel.split_cluster"));
 }
 
-/// With the key and where it is, beside the line of the cluster file.
+/// The error names the key and its line in run.toml, and the line in the cluster file.
 TEST(AutomaticSplit, NamesTheKeyOfAWrongClusterFile) {
   const test::TempFolder folder;
   test::write_file(folder / "wrong.toml", "[cluster]\nname = 3\n");
@@ -126,8 +126,8 @@ TEST(AutomaticSplit, IsEvenIfThatIsNoSlower) {
   EXPECT_THAT(split_of(resolved({{"parallel.split", "auto"}})), ElementsAre(6));
 }
 
-/// Chunks: no rank gets more than with an even split.
-TEST(AutomaticSplit, OfChunksGivesNoRankMore) {
+/// With chunks, the slowest stage takes no longer than with an even split.
+TEST(AutomaticSplit, WithChunksIsNoSlowerThanEven) {
   for (const char* const vocab : {"250", "20000", "200000"}) {
     const config::LoadResult loaded = resolved(with(kLargeHead, {{"model.vocab", vocab},
                                                                  {"parallel.chunks", "2"},
@@ -140,7 +140,8 @@ TEST(AutomaticSplit, OfChunksGivesNoRankMore) {
   }
 }
 
-/// A faster slowest stage, but ranks 0 and 1 have stages 0 and 2, and 1 and 3.
+/// 3, 3, 2, 1 blocks have the faster slowest stage (50, not 60). But if rank 0 has stages 0 and 2, and rank 1 has
+/// stages 1 and 3, rank 0 takes 90 instead of 80.
 TEST(AutomaticSplit, IsEvenWhereARankWithSeveralStagesWouldTakeLonger) {
   cost::SplitProblem problem;
   problem.stages = 4;
@@ -150,8 +151,8 @@ TEST(AutomaticSplit, IsEvenWhereARankWithSeveralStagesWouldTakeLonger) {
   EXPECT_THAT(automatic_split(problem, {0, 1, 1, 0}), ElementsAre(3, 3, 2, 1));
 }
 
-/// What a schedule of millions of microbatches, or a layout of more ranks than an int counts, would need is not made.
-TEST(AutomaticSplit, OfTooLargeSizesIsRefusedFirst) {
+/// Sizes that are too large are refused before a schedule or a layout is created for them.
+TEST(AutomaticSplit, RefusesTooLargeSizesFirst) {
   const auto refusal_of = [](const Overrides& overrides) {
     const config::LoadResult loaded = resolved(with(kLargeHead, overrides));
     EXPECT_FALSE(loaded.run);
@@ -169,7 +170,8 @@ TEST(AutomaticSplit, OfTooLargeSizesIsRefusedFirst) {
   EXPECT_THAT(refusal_of({{"parallel.pipeline", "8192"}}).message, HasSubstr("8192 is more than 4096"));
 }
 
-TEST(StageRank, OfFewMicrobatchesIsThatOfTheSchedule) {
+/// stage_rank() uses the schedule of few microbatches.
+TEST(StageRank, DoesNotDependOnMicrobatches) {
   RankActivity activity;
   const RankActivity::Binding bound(activity);
   for (const char* const scheduler : {"sched-1f1b", "sched-interleaved", "sched-zb-v", "sched-breadth-first"}) {
@@ -201,7 +203,8 @@ TEST(SplitProblem, DividesTheInputsOfRecomputedBlocks) {
   };
   const SplitSettings divided{.tensor = 4, .stages = 2, .recompute = true};
   EXPECT_EQ(first_block("true", divided).flight_bytes * 4, first_block("false", divided).flight_bytes);
-  EXPECT_GT(first_block("true", divided).time, first_block("false", divided).time); // of 2^30 for all layers
+  // Times are in units of 1/2^30 of the time of all layers.
+  EXPECT_GT(first_block("true", divided).time, first_block("false", divided).time);
   for (const SplitSettings& whole :
        {SplitSettings{.tensor = 4, .stages = 2, .sequence = true, .recompute = true},
         SplitSettings{.tensor = 1, .stages = 2, .recompute = true}, SplitSettings{.tensor = 4, .stages = 2}})
@@ -218,7 +221,7 @@ TEST(AutomaticSplit, IsRefusedWithTheReasonsOfThePlugins) {
   EXPECT_THAT(few.refusals.front().text, HasSubstr("model.layers = 2 is too few for 4 stages"));
 }
 
-/// A balanced plan is the run with "auto" on this cluster.
+/// A balanced plan has the split of a run with "auto" on the same cluster.
 TEST(AutomaticSplit, IsThatOfThePlan) {
   RankActivity activity;
   const RankActivity::Binding bound(activity);

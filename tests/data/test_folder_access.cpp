@@ -36,7 +36,7 @@ TEST(FolderAccess, AFolderThatCanBeMadeIsNotMade) {
   EXPECT_EQ(os::why_not_writable(folder.path() / "a/b/c"), "");
   EXPECT_EQ(os::why_not_writable("does-not-exist/either"), "") << "in the working folder";
   EXPECT_EQ(os::why_not_creatable("does-not-exist"), "");
-  EXPECT_EQ(os::why_not_creatable("/proc/x"), "/proc is in a kernel file system, where files cannot be created");
+  EXPECT_EQ(os::why_not_creatable("/proc/x"), "/proc is part of a kernel file system, where files cannot be created");
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
@@ -52,7 +52,7 @@ TEST(FolderAccess, RefusesFilesAndDanglingLinks) {
 }
 
 TEST(FolderAccess, RefusesKernelFileSystems) {
-  const std::string why = " is in a kernel file system, where files cannot be created";
+  const std::string why = " is part of a kernel file system, where files cannot be created";
   EXPECT_EQ(os::why_not_writable("/proc/runs/mine"), "/proc" + why);
   EXPECT_EQ(os::why_not_writable("/proc/self"), "/proc/self" + why);
 }

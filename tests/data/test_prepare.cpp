@@ -194,7 +194,7 @@ TEST(PrepareRefuses, AFolderThatTakesNoFiles) {
   request.validation_fraction = 0.5;
   request.output = "/proc/out";
   EXPECT_THAT(reasons(request),
-              ElementsAre("--output /proc/out: cannot be written: /proc is in a kernel file system, where "
+              ElementsAre("--output /proc/out: cannot be written: /proc is part of a kernel file system, where "
                           "files cannot be created"));
   request.output = folder / "in0/out";
   EXPECT_THAT(reasons(request), ElementsAre("--output " + request.output.string() + ": cannot be written: " +

@@ -53,7 +53,8 @@ TEST_F(Outputs, OfAnImportAreRefusedBeforeTheModelIsRead) {
   EXPECT_THAT(import_refusal("old/", "x.toml"), HasSubstr("old: already exists"));
   EXPECT_THAT(import_refusal("no/x", "x.toml"), HasSubstr("no/x: cannot be created: No such file or directory"));
   EXPECT_THAT(import_refusal("old.toml/x", "x.toml"), HasSubstr("old.toml is a file, not a folder"));
-  EXPECT_THAT(import_refusal("step-00000001/", "x.toml"), HasSubstr("has the name of a run's own checkpoint"));
+  EXPECT_THAT(import_refusal("step-00000001/", "x.toml"),
+              HasSubstr("is a name that a run would take for its own checkpoint"));
   EXPECT_THAT(import_refusal("x", "old.toml"), HasSubstr("old.toml: already exists"));
   EXPECT_THAT(import_refusal("x", "no/x.toml"), HasSubstr("no/x.toml: cannot be created: No such file or directory"));
   EXPECT_THAT(import_refusal("x", "old.toml/x.toml"), HasSubstr("old.toml is a file, not a folder"));

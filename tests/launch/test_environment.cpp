@@ -141,7 +141,7 @@ TEST(Environment, RefusesARankWithoutItsNumber) {
   EXPECT_THAT(Shell({{"RANK", "3"}, {"MASTER_ADDR", "node0"}}).refusal(),
               HasSubstr("environment of torchrun: WORLD_SIZE is missing"));
   EXPECT_EQ(Shell({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}).refusal(),
-            "environment: PMI_RANK = 1 and PMI_SIZE = 4: an mpiexec started this process that is not Open MPI's\n"
+            "environment: PMI_RANK = 1 and PMI_SIZE = 4: this process was started by an mpiexec other than Open MPI's\n"
             "  start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to "
             "start the ranks here");
   EXPECT_EQ(kSlurm.with({{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}}).found().rank, 4) << "srun --mpi=pmi2";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher ends a job whose ranks send what no rank of the same build sends. The ranks are processes of this
-// program.
+// The launcher ends a job if a rank sends a malformed message or an unknown topic, as a rank of another build may. The
+// ranks are processes of this program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

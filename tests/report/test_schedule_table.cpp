@@ -29,7 +29,7 @@ TEST(ScheduleTable, ABoxIsAsLongAsItsSlots) {
             "time    0              5\n"
             "rank 0 |F0|F1|     |B0   |  |B1   |\n"
             "rank 1    |F0|B0   |F1|B1   |\n"
-            "bubble, of 9 units of time, by rank: 3 3\n"
+            "idle, of 9 units of time, by rank: 3 3\n"
             "peak of microbatches in flight, by rank: 2 1\n");
 }
 
@@ -37,7 +37,7 @@ TEST(ScheduleTable, BoxesNameTheStageWhereARankHoldsSeveral) {
   EXPECT_EQ(drawn({1, 2, 1}, {0, 0}, {"0F0 1F0 1I0 1W0 0B0"}), //
             "time    0                   5\n"
             "rank 0 |0F0|1F0|1I0|1W0|0B0    |\n"
-            "bubble, of 6 units of time, by rank: 0\n"
+            "idle, of 6 units of time, by rank: 0\n"
             "peak of microbatch chunks in flight, by rank: 2\n");
 }
 
@@ -46,7 +46,7 @@ TEST(ScheduleTable, BoxesNameTheStageWhereItIsNotTheRank) {
             "time    0                   5\n"
             "rank 0     |1F0|1B0    |\n"
             "rank 1 |0F0|           |0B0    |\n"
-            "bubble, of 6 units of time, by rank: 3 3\n"
+            "idle, of 6 units of time, by rank: 3 3\n"
             "peak of microbatches in flight, by rank: 1 1\n");
 }
 
@@ -77,8 +77,8 @@ TEST(ScheduleTable, FoldsIntoBlocksOfTimeThatFitTheTerminal) {
             "time    5\n"
             "rank 0 <  |  |B1   |\n"
             "rank 1 |B1   |\n"
-            "bubble, of 9 units of time, by\n"
-            "  rank: 3 3\n"
+            "idle, of 9 units of time, by rank:\n"
+            "  3 3\n"
             "peak of microbatches in flight, by\n"
             "  rank: 2 1\n"
             "use --output\n");

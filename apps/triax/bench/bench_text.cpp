@@ -38,7 +38,7 @@ std::string ratio_heading() {
 }
 
 std::string ratio_cells(const compare::Ratio& ratio) {
-  const char* const faster = !ratio.is_shown ? "-" : ratio.value > 1 ? "A" : "B";
+  const char* const faster = !ratio.is_significant ? "-" : ratio.value > 1 ? "A" : "B";
   return cell(decimals_text(ratio.value, 3), 8) +
          cell(text("[{}, {}]", decimals_text(ratio.low, 3), decimals_text(ratio.high, 3)), 16) + cell(faster, 8);
 }

@@ -60,7 +60,7 @@ std::string values_text(const CheckReport& report, Paint paint) {
 
 std::string dropped_text(const CheckReport& report) {
   if (report.loaded.dropped.empty()) return {};
-  std::string out = "\nignored, because a later value replaced the plugin of the table\n";
+  std::string out = "\nignored, because a later file or flag chose another plugin for the table of the key\n";
   for (const std::string& line : report.loaded.dropped) out += "  " + printable_line(line) + '\n';
   return out;
 }

@@ -10,7 +10,8 @@
 
 namespace triax::app {
 
-/// Without `all`, parameters that differ in the number of their layer are one row, and keys and files are left out.
+/// Without `all`, parameters that differ only in their layer number share one row, and the files and the keys of the
+/// run are left out.
 std::string contents_text(const checkpoint::TensorReader& reader, bool all);
 /// One line. The manifest without pieces and checksums.
 std::string contents_json(const checkpoint::TensorReader& reader);

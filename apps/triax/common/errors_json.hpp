@@ -12,8 +12,9 @@
 
 namespace triax::app {
 
-/// Sets "errors" to [{"code", "keys", "file", "line", "column", "message", "hint"}, ...]: file, line and column are
-/// null for an error without a position, and line and column for a flag. Only the first errors are shown; "more_errors"
+/// Sets "errors" to [{"code", "keys", "file", "line", "column", "message", "hint"}, ...]. "file", "line" and "column"
+/// are null if the error has no position. If a value came from a flag such as --set, "file" is the flag, and "line" and
+/// "column" are null. Only the first errors are shown; "more_errors"
 /// is the number of the others, if there are any.
 void add_errors(nlohmann::ordered_json& out, const std::vector<config::Diagnostic>& errors);
 /// {"errors": [...]} as one line.

@@ -76,7 +76,7 @@ std::string verdict(const compare::Compared& compared) {
   const compare::Ratio& ratio = compared.step_time;
   const std::string interval =
       text("99 % interval {} to {}, {} rounds", ratio_text(ratio.low_99), ratio_text(ratio.high_99), ratio.rounds);
-  if (ratio.is_shown)
+  if (ratio.is_significant)
     return text("B is {}: its step takes {} times as long as A's ({}).", ratio.value < 1 ? "faster" : "slower",
                 ratio_text(ratio.value), interval);
   const std::optional<std::int64_t> rounds = compare::rounds_to_show(ratio, 0.01);

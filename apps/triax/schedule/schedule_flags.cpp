@@ -123,7 +123,7 @@ std::string missing_source(const CLI::App& verb) {
   if (given(verb, "--file") || given(verb, "RUN.toml")) return {};
   for (const SourceFlag& flag : kSourceFlags)
     if (flag.required && !given(verb, flag.name)) missing.emplace_back(flag.name);
-  return missing.empty() ? std::string() : "without RUN.toml or --file, " + required_text(missing);
+  return missing.empty() ? std::string() : required_text(missing) + " unless RUN.toml or --file is given";
 }
 
 ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments) {

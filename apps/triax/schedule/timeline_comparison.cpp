@@ -63,7 +63,7 @@ std::string to_text(const MeasuredStep& step) {
   return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(breakdown_of(step)) +
          "even: simulated with equal times for all stages; even and the columns after it add up to measured.\n"
          "slow stages: simulated with each stage's median times; slow passes: longer than the median of their stage;\n"
-         "late: waits for transfers, beyond the bubble; overhead: neither pass nor wait\n" +
+         "late: waits for transfers, minus the simulated bubble; overhead: neither pass nor wait\n" +
          table(stages);
 }
 

@@ -52,9 +52,9 @@ std::string rounded(double value) {
 std::string step_text(const SimulateCommand& arguments, const schedule::Simulation& simulation) {
   const auto& [reduce_ms, optimizer_ms, gather_ms] = arguments.stage;
   if (reduce_ms == 0 && optimizer_ms == 0 && gather_ms == 0) return {};
-  std::string out = text("step {} ms, with gradient reductions of {} ms and optimizer steps of {} ms per stage",
+  std::string out = text("step {} ms; per stage: gradient reduction {} ms, optimizer step {} ms",
                          rounded(simulation.step_ms), reduce_ms, optimizer_ms);
-  if (gather_ms > 0) out += text(", and gathers of parameters of {} ms", gather_ms);
+  if (gather_ms > 0) out += text(", parameter gather {} ms", gather_ms);
   return out + '\n';
 }
 

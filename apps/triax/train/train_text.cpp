@@ -200,7 +200,7 @@ std::string result_line(const config::RunConfig& run, const train::LoopResult& r
   const std::string skipped = result.skipped > 0 ? text(", {} of them skipped", result.skipped) : "";
   std::string line = text("trained {}{}: loss {} to {}", steps, skipped, report::decimals_text(result.first_loss, 4),
                           report::decimals_text(result.last_loss, 4));
-  if (result.eval_loss) line += text(", validation loss {}", report::decimals_text(*result.eval_loss, 4));
+  if (result.eval_loss) line += text(", held-out loss {}", report::decimals_text(*result.eval_loss, 4));
   return line + text(", {}, {}", speed, metrics_text(result));
 }
 
@@ -209,7 +209,7 @@ std::string complete_line(const config::RunConfig& run, const train::LoopResult&
                                ? text("step {} is done, but train.steps = {}", result.last_step, run.train.steps)
                                : text("step {} of {} is done", result.last_step, run.train.steps);
   const std::string evaluated =
-      result.eval_loss ? text(", validation loss {}", report::decimals_text(*result.eval_loss, 4)) : "";
+      result.eval_loss ? text(", held-out loss {}", report::decimals_text(*result.eval_loss, 4)) : "";
   return text("complete: {}{}, saved in {}; nothing to train", done, evaluated, shown(result.checkpoint));
 }
 

@@ -25,7 +25,7 @@ void refuse_output(const fs::path& file, bool replace) {
   std::error_code unknown;
   if (file.empty()) throw Error("FILE is empty", {}, "name the file to write");
   if (const std::string why = os::why_not_creatable(file); !why.empty())
-    throw Error("cannot be written: " + why, file.string(), "name a file in a folder that this user may write to");
+    throw Error("cannot be written: " + why, file.string(), "name a file in a folder where this user can create files");
   if (fs::exists(file.parent_path() / kManifestFile, unknown))
     throw Error("is in a checkpoint, which it would damage", file.string(), "name a file in another folder");
   if (fs::symlink_status(file, unknown).type() == fs::file_type::not_found) return;

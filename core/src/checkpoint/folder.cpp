@@ -104,7 +104,7 @@ std::vector<FoundCheckpoint> checkpoints_in(const fs::path& dir) {
 }
 
 std::string damaged_hint(const fs::path& folder) {
-  const std::string restore = "the checkpoint was damaged: restore it from a backup";
+  const std::string restore = "the checkpoint is damaged: restore it from a backup";
   const std::optional<std::int64_t> step = step_of(folder.filename().string());
   if (!step) return restore + ", or use another";
   std::vector<FoundCheckpoint> earlier;
@@ -114,8 +114,8 @@ std::string damaged_hint(const fs::path& folder) {
     return restore + ", or use another";
   }
   std::erase_if(earlier, [&](const FoundCheckpoint& of) { return of.step >= *step; });
-  return earlier.empty() ? restore + ", or begin anew with triax train --fresh: no earlier checkpoint exists"
-                         : text("{}, or move its folder away: triax train then continues after step {}", restore,
+  return earlier.empty() ? restore + ", or begin anew with triax train --fresh, because no earlier checkpoint exists"
+                         : text("{}, or move its folder away, so that triax train continues after step {}", restore,
                                 earlier.back().step);
 }
 

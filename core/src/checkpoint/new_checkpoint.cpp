@@ -45,7 +45,7 @@ void refuse_new_folder(const fs::path& folder, const std::string& argument) {
 
 void refuse_checkpoint_output(const fs::path& output, const std::string& argument) {
   if (step_of(output.filename().string()))
-    throw Error("has the name of a run's own checkpoint, which a run would continue from", output.string(),
+    throw Error("is a name that a run would take for its own checkpoint and continue from", output.string(),
                 "choose a name that is not step-N");
   refuse_new_folder(output, argument);
 }

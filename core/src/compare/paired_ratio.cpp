@@ -68,7 +68,7 @@ Ratio paired_ratio(std::span<const Round> rounds) {
   const double width_99 = student(kShown, count) * error;
   out.low_99 = std::exp(mean - width_99);
   out.high_99 = std::exp(mean + width_99);
-  out.is_shown = std::abs(mean) > width_99 + kOfProcesses;
+  out.is_significant = std::abs(mean) > width_99 + kOfProcesses;
   return out;
 }
 

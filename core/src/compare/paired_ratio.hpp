@@ -8,10 +8,10 @@
 // sample): rounds that another program disturbed do not count. A bootstrap over so few rounds gives intervals that are
 // too narrow (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, ch. 13), and needs random numbers.
 //
-// A difference counts as shown only with a confidence of 99 %, not with the 95 % of the interval that is printed. So a
-// comparison of a thing with itself finds a difference once in a hundred times. And it must be above half a percent:
-// on a quiet machine, two equal runs had ratios of 0.995 to 1.006, and an interval that excludes 1 in one of six
-// comparisons (benchmarks/README.md). More rounds do not average out what two processes differ in while they live.
+// A difference counts as significant only with a confidence of 99 %, not with the 95 % of the interval that is printed.
+// So a comparison of a thing with itself finds a difference once in a hundred times. And it must be above half a
+// percent: on a quiet machine, two equal runs had ratios of 0.995 to 1.006, and an interval that excludes 1 in one of
+// six comparisons (benchmarks/README.md). More rounds do not average out what two processes differ in while they live.
 //
 // Threads: pure functions. Errors: Error if there are fewer than two rounds, or a time is not positive and finite.
 #pragma once
@@ -34,8 +34,8 @@ struct Ratio {
   double value = 1;         // time of B / time of A, trimmed geometric mean over the rounds
   double low = 1, high = 1; // its 95 % confidence interval
   double low_99 = 1, high_99 = 1;
-  bool is_shown = false; // the 99 % interval has no ratio within half a percent of 1
-  double deviation = 0;  // standard error of the logarithm of `value`, times the square root of the rounds
+  bool is_significant = false; // the 99 % interval has no ratio within half a percent of 1
+  double deviation = 0;        // standard error of the logarithm of `value`, times the square root of the rounds
   std::int64_t rounds = 0;
 };
 

@@ -92,7 +92,7 @@ constexpr CoreKey kParallel[] = {
     {option_int("tensor", "1", 1, kMaxSize, "t: ranks that share each layer"), nullptr,
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::tensor>},
     {option_int("data", nullptr, 1, kMaxSize, "d: copies of the model, each with its part of the batch"),
-     "1, or under another launcher its ranks / (pipeline x tensor)",
+     "1; if torchrun, mpirun or srun starts the ranks: their number / (pipeline x tensor)",
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::data>},
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank"), nullptr,
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::chunks>},

@@ -9,7 +9,7 @@
 
 namespace triax::config {
 
-/// Line and column start at 1; a column is a character.
+/// Line and column start at 1; columns count characters, not bytes.
 struct TomlError {
   int line = 0, column = 0;
   std::string message, hint;

@@ -25,7 +25,7 @@ bool wants_white(Shade shade);
 
 std::string hex(Shade shade);    // "#2f6db5"
 int of_256_colours(Shade shade); // nearest colour of the 256-colour palette
-inline constexpr Shade kBubble = {231, 234, 240};
+inline constexpr Shade kIdle = {231, 234, 240};
 
 /// For each stage, the number of its chunk on its rank: from 0, in ascending order of the rank's stages.
 struct Chunks {

@@ -61,7 +61,7 @@ class PanelDrawing {
   double draw() {
     for (std::size_t rank = 0; rank < timeline_.rows.size(); ++rank) {
       label(rank, y_ + scale_.row / 2 + 4);
-      svg_.box({kLeft, y_, scale_.width, scale_.row}, kBubble);
+      svg_.box({kLeft, y_, scale_.width, scale_.row}, kIdle);
       passes(timeline_.rows[rank], rank);
       y_ += scale_.row + kRowGap;
     }
@@ -182,7 +182,7 @@ class Legend {
     passes(Kind::backward_input, "I input gradient");
     passes(Kind::backward_weight, "W weight gradient");
     if (has_[kOther]) entry({shade_of(Kind::opt_step, 0, 1)}, "end of the step");
-    entry({kBubble}, "bubble");
+    entry({kIdle}, "idle");
     entry({kInFlight}, "in flight");
     if (has_[static_cast<std::size_t>(Kind::backward_weight)]) entry({kForWeight}, "only W is left");
     if (chunks_ > 1) entry({}, text("dark to light: a rank's chunks 0 to {}", chunks_ - 1));

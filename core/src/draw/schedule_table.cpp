@@ -157,13 +157,13 @@ std::string schedule_table(const Timeline& timeline, const TableStyle& style) {
   const bool whole = columns == 0 || drawing.fits(length, columns);
   std::string out =
       whole ? drawing.block(timeline, {0, length}) : folded(timeline, drawing, length, drawing.units_within(columns));
-  std::string bubble, in_flight;
+  std::string idle, in_flight;
   for (const Row& row : timeline.rows) {
-    bubble += text(" {}", length - busy_units(row));
+    idle += text(" {}", length - busy_units(row));
     in_flight += text(" {}", schedule::peak_of(schedule::in_flight(row)));
   }
   const bool chunks = timeline.stage_map.stages() > static_cast<int>(timeline.rows.size());
-  out += os::fold_words(text("bubble, of {} units of time, by rank:{}\n", length, bubble), columns);
+  out += os::fold_words(text("idle, of {} units of time, by rank:{}\n", length, idle), columns);
   out += os::fold_words(
       text("peak of {} in flight, by rank:{}\n", chunks ? "microbatch chunks" : "microbatches", in_flight), columns);
   return whole || style.folded.empty() ? out : out + os::fold_words(style.folded, columns) + '\n';

@@ -233,7 +233,7 @@ void refuse_unnumbered_rank(const Reader& reader) {
   // Set by the mpiexec of MPICH and of Intel MPI. Under srun --mpi=pmi2 the process is a Slurm task.
   const std::optional<int> size = find_number(reader, "PMI_SIZE");
   if (size && *size > 1 && reader.has("PMI_RANK"))
-    throw Error(text("PMI_RANK = {} and PMI_SIZE = {}: an mpiexec started this process that is not Open MPI's",
+    throw Error(text("PMI_RANK = {} and PMI_SIZE = {}: this process was started by an mpiexec other than Open MPI's",
                      reader.find("PMI_RANK"), *size),
                 "environment",
                 "start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to "

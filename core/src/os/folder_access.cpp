@@ -49,7 +49,8 @@ std::string why_not_writable(const std::filesystem::path& folder) {
     nearest = nearest.has_parent_path() ? nearest.parent_path() : "."; // of a relative path
   }
   if (!S_ISDIR(status.st_mode)) return text("{} is a file, not a folder", nearest);
-  if (takes_no_files(nearest)) return text("{} is in a kernel file system, where files cannot be created", nearest);
+  if (takes_no_files(nearest))
+    return text("{} is part of a kernel file system, where files cannot be created", nearest);
   if (::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
   return text("{}: {}", nearest, errno_text());
 }

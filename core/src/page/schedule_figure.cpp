@@ -30,7 +30,7 @@ std::string schedule_style() {
          rule(text("text[fill=\"{}\"]", draw::kSecondaryTextColour), "fill", "quiet") +
          rule(text("g[stroke=\"{}\"]", draw::kSecondaryTextColour), "stroke", "quiet") +
          rule(text("g[stroke=\"{}\"]", draw::kBackground), "stroke", "paper") +
-         rule(text("rect[fill=\"{}\"]", draw::hex(draw::kBubble)), "fill", "bubble");
+         rule(text("rect[fill=\"{}\"]", draw::hex(draw::kIdle)), "fill", "bubble");
 }
 
 } // namespace triax::page

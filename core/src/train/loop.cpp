@@ -99,7 +99,7 @@ class Loop {
 
   void add_evaluation(const report::StepRecord& record) {
     if (!record.eval_loss || !reports_.records) return;
-    note(text("step {}, whose evaluation a stop had left out: validation loss {}", record.step, *record.eval_loss));
+    note(text("step {}, whose evaluation a stop had left out: held-out loss {}", record.step, *record.eval_loss));
     try {
       reports_.records->add_evaluation(record);
     } catch (...) { // does not end training

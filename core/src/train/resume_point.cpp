@@ -240,7 +240,8 @@ Refusals check_resume(const config::RunConfig& run, const ResumePoint& point, co
   // Also with an optimizer without state, which could continue: at a step that these weights never had.
   if (!manifest.mean_of.empty() && !point.weights_only)
     return make_refusal(ErrorCode::kIncompatible, {"checkpoint.load", "checkpoint.from"},
-                        "{} is an average of checkpoints: a run can load its weights, but cannot continue from it",
+                        "checkpoint.from: {} is an average of checkpoints: a run can load its weights, but cannot "
+                        "continue from it",
                         point.folder)
         .with_hint("add --set checkpoint.load=weights");
   Comparison comparison(run, point, manifest);

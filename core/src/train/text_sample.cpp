@@ -22,7 +22,7 @@ std::size_t bytes_of(const executor::GenerateState& state, const executor::Scrat
 
 SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_positions) {
   if (run.data.training.paths.empty())
-    throw Error("eval.sample needs the tokenizer of the training data, but the run names none", {},
+    throw Error("eval.sample needs the tokenizer of the training data, but data.path is not set", {},
                 "set data.path, or remove eval.sample");
   const std::filesystem::path& corpus = run.data.training.paths.front();
   SamplePrompt out;
@@ -30,7 +30,7 @@ SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_p
   const std::int64_t vocab = out.tokenizer.tokenizer->vocab();
   if (vocab > run.vocab)
     throw Error(text("the tokenizer of {} has {} tokens, but model.vocab = {}", corpus.string(), vocab, run.vocab), {},
-                "use a model.vocab that has all of them, or remove eval.sample");
+                text("use a model.vocab of at least {}, or remove eval.sample", vocab));
   out.tokens = data::encode_prompt(out.tokenizer, run.eval.sample);
   data::check_prompt_length(out.tokens, model_positions);
   out.positions = std::min(model_positions, static_cast<std::int64_t>(out.tokens.size()) + run.eval.sample_tokens);
@@ -81,7 +81,7 @@ SampledText TextSample::make(const executor::Request& request) {
   try {
     out.request = generate_text(*this, options, request, parts_.rank == 0 ? &conversation : nullptr);
   } catch (const executor::NonfiniteError& error) {
-    tokens_ = kNoText; // the ranks continue: they save the step
+    tokens_ = kNoText; // no text is in progress any more: after this error, the ranks still save the step
     throw executor::NonfiniteError(Error(error.message(), text("{}, {}", kTextSample, error.where()), error.hint()));
   }
   tokens_ = kNoText;

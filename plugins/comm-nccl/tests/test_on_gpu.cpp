@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL itself, with one rank on this machine's GPU. The tests of several ranks use the fake, or are in
-// test_gpu_training.cpp.
+// NCCL itself, with one rank on this machine's GPU. Tests with several ranks use the fake NCCL of fake_nccl.hpp, or are
+// in the other test files for GPUs.
 #include <gmock/gmock.h>
 #include <sched.h>
 
@@ -150,7 +150,8 @@ TEST_F(OnGpu, TheBackendReducesAlone) {
   EXPECT_EQ(get(1), (std::vector<float>{9, 8, 7, 6}));
 }
 
-/// CUDA also keeps cudaErrorNotReady for the next launch check.
+/// cudaEventQuery() returns cudaErrorNotReady and also leaves it as CUDA's last error, where the next launch check
+/// would find it.
 TEST_F(OnGpu, AnEventThatIsNotDoneLeavesNoError) {
   HostEvent host_work;
   stream_->wait(host_work.arm());

@@ -118,7 +118,7 @@ class Interleaved final : public Scheduler {
                ErrorCode::kUnsupported, {"schedule.group"},
                "schedule.group = {} leaves {} of m = {} microbatches to the last group, which needs at least p = {}",
                group_, m % group_, m, p)
-        .with_hint("use schedule.group {}, or another that leaves none or at least p", m);
+        .with_hint("use schedule.group {}, or a group after which 0 or at least {} microbatches are left", m, p);
   }
 
   int group_;

@@ -92,7 +92,7 @@ TEST(InterleavedInGroups, RefusesGroupsThatWouldWait) {
   EXPECT_FALSE(leaves.empty());
   EXPECT_EQ(leaves.front().message,
             "schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs at least p = 4");
-  EXPECT_EQ(leaves.front().hint, "use schedule.group 12, or another that leaves none or at least p");
+  EXPECT_EQ(leaves.front().hint, "use schedule.group 12, or a group after which 0 or at least 4 microbatches are left");
   const Refusals few = five->supports({8, 2, 16}), many = five->supports({4, 2, 4}), none = five->supports({4, 2, 3});
   EXPECT_FALSE(few.empty());
   EXPECT_EQ(few.front().message, "schedule.group must be in [8, 16], from p to m microbatches, got 5");
