@@ -157,7 +157,7 @@ TEST(BlendedDataset, NamesTheCorpusThatCannotBeUsed) {
   EXPECT_THAT(error_of([&] {
                 BlendedDataset({three.paths, {}}, 8, 2500, 7);
               }),
-              HasSubstr((three.folder / "c.bin").string() + ": token 500 has the id 2500"));
+              HasSubstr((three.folder / "c.bin").string() + ": token 500 has id 2500,"));
   EXPECT_THAT(error_of([&] {
                 BlendedDataset({three.paths, {}}, 200, 3000, 7);
               }),

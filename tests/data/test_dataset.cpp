@@ -165,10 +165,9 @@ TEST(Dataset, RefusesAnIdOutsideTheVocabularyNamingItAndItsPlace) {
   const TempFolder folder;
   write_tokens<std::uint16_t>(folder / "d", 8, {1, 2, 300, 4, 5});
   EXPECT_EQ(refusal_of(folder / "d", 2, 301), "(accepted)");
-  EXPECT_EQ(refusal_of(folder / "d", 2, 300),
-            (folder / "d.bin").string() +
-                ": token 2 has the id 300, but model.vocab = 300 has the ids 0 to 299\n"
-                "  use the vocab of the tokenizer that made this file");
+  EXPECT_EQ(refusal_of(folder / "d", 2, 300), (folder / "d.bin").string() +
+                                                  ": token 2 has id 300, which is not in [0, 299] (model.vocab = 300)\n"
+                                                  "  use the vocab of the tokenizer that made this file");
 }
 
 TEST(Dataset, AnIdThatCameIntoTheFileLaterIsAnError) {
@@ -186,7 +185,7 @@ TEST(Dataset, AnIdThatCameIntoTheFileLaterIsAnError) {
     stream[static_cast<std::size_t>(dataset.start_of(0)) + 8] = bad; // the last target
     write_tokens(folder / "d", 4, stream);
     EXPECT_EQ(error_of(fill),
-              text("{}.bin: token {} has the id {}, but model.vocab = 300 has the ids 0 to 299; the file was changed "
+              text("{}.bin: token {} has id {}, which is not in [0, 299] (model.vocab = 300); the file was changed "
                    "after the run had checked it\n  do not replace the files of data.path while a run reads them",
                    (folder / "d").string(), dataset.start_of(0) + 8, bad));
   }

@@ -212,11 +212,11 @@ TEST_F(TrainFailures, ARankThatEndsItsProcessIsReportedWithItsStatusAndPosition)
               ContainsRegex(ended + position + "  a plugin that ends its process has a defect: " + hint));
   TrainProcess refused =
       start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-             "optimizer.rank=3", "optimizer.where=prepare", "optimizer.leaves=true", "optimizer.status=2"});
+             "optimizer.rank=3", "optimizer.where=prepare", "optimizer.exits_immediately=true", "optimizer.status=2"});
   EXPECT_EQ(refused.wait(), 1);
   EXPECT_THAT(refused.err(), ContainsRegex("ended with status 2\n(.*\n)*  this rank refused the run, and its message"));
   // After _exit() only a heartbeat's position is known.
-  EXPECT_THAT(lost("leaves=true"), ContainsRegex("after step [12]: ended with status 7\n  last position: "));
+  EXPECT_THAT(lost("exits_immediately=true"), ContainsRegex("after step [12]: ended with status 7\n  last position: "));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
   EXPECT_THAT(lost("crashes=null"), ContainsRegex(step_2 + "killed by signal 11 \\(Segmentation fault\\)\n" + position +
                                                   "  a plugin that crashes has a defect: " + hint));
