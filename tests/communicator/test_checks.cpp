@@ -77,7 +77,8 @@ TEST_F(Checks, ElementsMustFit) {
               HasSubstr("in f32[7] has 7 elements; 6 are needed"));
   EXPECT_THAT(error_of([&] { comm.all_gather(floats(2), elsewhere(5), *stream); }), HasSubstr("6 are needed"));
   EXPECT_THAT(error_of([&] { comm.all_to_all(floats(7), elsewhere(7), *stream); }),
-              HasSubstr("all_to_all: in f32[7] has 7 elements, which is not divisible by the group size 3"));
+              HasSubstr("all_to_all: in f32[7] has 7 elements, which is not divisible by the group size 3\n"
+                        "  pad the view to a multiple of the group size"));
   EXPECT_THAT(error_of([&] { comm.all_to_all(floats(6), elsewhere(3), *stream); }), HasSubstr("out f32[3]"));
   EXPECT_TRUE(comm.calls.empty());
   EXPECT_EQ(comm.stats().ops, 0u);

@@ -227,9 +227,8 @@ TEST(CrossChecks, RefusesPathsThatAreNotUtf8) {
   for (const char* key : {"run.dir", "comm.trace", "comm.links"}) {
     const bool list = std::string(key) == "comm.links";
     const std::string name = space.path("a\xFF").string();
-    EXPECT_THAT(
-        texts(space.load({}, {{key, list ? "[\"" + name + "\"]" : name}})),
-        ElementsAre(HasSubstr(list ? "is not a list of strings" : "is not valid UTF-8, which TOML cannot hold it\n")));
+    EXPECT_THAT(texts(space.load({}, {{key, list ? "[\"" + name + "\"]" : name}})),
+                ElementsAre(HasSubstr(list ? "is not a list of strings" : "is not valid UTF-8, as TOML requires\n")));
   }
   EXPECT_THAT(texts(space.load({}, {{"run.dir", space.path("\xC3\xBC").string()}})), IsEmpty());
   test::write_file(space.path("\xFF.toml"), test::read_file(space.path("run.toml"))); // determines run.dir

@@ -283,7 +283,7 @@ class Checks {
   void encoding() {
     for (const std::string& key : values_.not_utf8()) {
       if (key == "log.metrics" && values_.at(key).file.empty()) continue; // derived from run.dir
-      refuse(make_refusal(ErrorCode::kMalformed, {key}, "{} is not valid UTF-8, which TOML cannot hold it", key)
+      refuse(make_refusal(ErrorCode::kMalformed, {key}, "{} is not valid UTF-8, as TOML requires", key)
                  .with_hint("use a name of valid UTF-8, in a folder with such a name"));
     }
   }

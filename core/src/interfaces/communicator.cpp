@@ -43,7 +43,8 @@ class Check {
   void divisible(std::string_view role, const TensorView& view) const {
     if (view.elements() % group_.size() == 0) return;
     fail(text("{} {} has {} elements, which is not divisible by the group size {}", role, to_text(view),
-              view.elements(), group_.size()));
+              view.elements(), group_.size()),
+         "pad the view to a multiple of the group size");
   }
   /// The views must not overlap, unless the call is in place: `out` then begins exactly `offset` bytes after `in`. An
   /// all_gather passes its views in the opposite order. With any other overlap, the call would read elements that it
