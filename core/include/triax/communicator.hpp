@@ -161,7 +161,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   }
 
  private:
-  Work posted(const char* name, const Work& work) noexcept;
+  Work record_post(const char* name, const Work& work) noexcept;
 
   Group group_;
   CommStats stats_;

@@ -164,7 +164,7 @@ Work Communicator::failed_post(const std::string& reason, ActionId action) {
   return {failed_event_, action};
 }
 
-Work Communicator::posted(const char* name, const Work& work) noexcept {
+Work Communicator::record_post(const char* name, const Work& work) noexcept {
   last_name_.store(nullptr, std::memory_order_relaxed); // a thread that reads during this update sees no pending call
   last_state_.store(work.event.state(), std::memory_order_release);
   last_generation_.store(work.event.generation(), std::memory_order_relaxed);
@@ -186,7 +186,7 @@ Work Communicator::post(const Collective& collective, const TensorView& in, cons
   ++stats_.ops;
   const char* name = name_of(collective.kind);
   return call_plugin(name, typeid(*this),
-                     [&] { return posted(name, do_collective(collective, in, out, stream, action)); });
+                     [&] { return record_post(name, do_collective(collective, in, out, stream, action)); });
 }
 
 Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
@@ -221,7 +221,7 @@ Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream,
   }
   ++stats_.ops;
   return call_plugin("exchange", typeid(*this),
-                     [&] { return posted("exchange", do_exchange(transfers, stream, action)); });
+                     [&] { return record_post("exchange", do_exchange(transfers, stream, action)); });
 }
 
 } // namespace triax
