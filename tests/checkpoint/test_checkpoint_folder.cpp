@@ -2,11 +2,27 @@
 // The folders of checkpoints: their names, what counts as complete, and what is removed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <set>
 
 #include "checkpoint/folder.hpp"
 #include "support/temp_folder.hpp"
+
+namespace {
+
+bool can_exchange = true;
+
+} // namespace
+
+/// In place of libc's: a file system that cannot exchange names, such as NFS, rejects the flag.
+extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
+  if (can_exchange) return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+  errno = EINVAL;
+  return -1;
+}
 
 namespace triax::checkpoint {
 namespace {
@@ -72,6 +88,32 @@ TEST_F(CheckpointFolder, ACommitReplacesACompleteOneOfItsStep) {
   commit(partial, folder_.path(), 5);
   EXPECT_EQ(names(), (std::set<std::string>{"step-00000005"}));
   EXPECT_FALSE(fs::exists(folder_ / "step-00000005/earlier"));
+}
+
+TEST_F(CheckpointFolder, WithoutExchangeACommitReplacesInTwoSteps) {
+  can_exchange = false;
+  for (const char* attempt : {"ab", "cd"}) {
+    make("step-00000005", true);
+    test::write_file(folder_ / "step-00000005/earlier", "x");
+    const fs::path partial = partial_folder(folder_.path(), 5, attempt);
+    make(partial.filename(), true);
+    commit(partial, folder_.path(), 5);
+    EXPECT_EQ(names(), (std::set<std::string>{"step-00000005"}));
+    EXPECT_FALSE(fs::exists(folder_ / "step-00000005/earlier"));
+  }
+  EXPECT_ANY_THROW(commit(folder_ / ".step-00000005.partial-none", folder_.path(), 5));
+  EXPECT_THAT(steps(), ElementsAre(5)) << "the one before stays";
+  can_exchange = true;
+}
+
+/// The process was killed between the two steps.
+TEST_F(CheckpointFolder, WhatWasToBeReplacedIsRestored) {
+  make(".step-00000005.replaced", true);
+  make(".step-00000005.partial-ab", true);
+  make(".step-00000007.replaced", true); // its new one is there
+  make("step-00000007", true);
+  remove_leftovers(folder_.path());
+  EXPECT_EQ(names(), (std::set<std::string>{"step-00000005", "step-00000007"}));
 }
 
 TEST_F(CheckpointFolder, LeftoversAreRemoved) {

@@ -68,5 +68,14 @@ TEST_F(TargetBytesOf, WhoseTokenizerIsNotKnownAreNotCounted) {
   EXPECT_THAT(count({"bytes", "words"}, 2, 1).unknown, HasSubstr("words: was made with another tokenizer than "));
 }
 
+/// The file's own "vocab" may be larger than the tokenizer's.
+TEST_F(TargetBytesOf, AnEndOfDocumentThatTheTokenizerDoesNotHaveIsNamed) {
+  prepare("bytes", "abcdefghij", "byte", false);
+  test::write_file(folder_ / "bytes.json", R"({"tokenizer": "byte", "vocab": 320, "end_of_document": 300})");
+  EXPECT_THAT(
+      count({"bytes"}, 10, 1).unknown,
+      HasSubstr("bytes.json: key \"end_of_document\" is 300, but the ids of its tokenizer \"byte\" are 0 to 256"));
+}
+
 } // namespace
 } // namespace triax::data

@@ -56,6 +56,15 @@ TEST(TokenSampler, GreedyTakesTheFirstOfTheLargest) {
   EXPECT_EQ(chosen({}, {-3}), 0);
 }
 
+/// Its quotients are infinite.
+TEST(TokenSampler, ATemperatureNearZeroIsGreedy) {
+  for (const double temperature : {5e-324, 3e-308, 1e-300}) {
+    EXPECT_EQ(chosen({.temperature = temperature}, {10, 5, -2, 1}), 0) << temperature;
+    EXPECT_EQ(chosen({.temperature = temperature}, {-10, -5, -20}), 1) << temperature;
+    EXPECT_EQ(chosen({.temperature = temperature}, {0, -5, -20}), 0) << temperature;
+  }
+}
+
 TEST(TokenSampler, LogitsHaveTheTypeOfTheComputation) {
   std::vector<double> wide = {1, 1 + 1e-15, 1};
   std::vector<Bf16> bf16 = {Bf16(1.0f), Bf16(-4.0f), Bf16(3.0f)};

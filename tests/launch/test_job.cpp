@@ -39,7 +39,7 @@ struct JobTest : ::testing::Test {
 TEST_F(JobTest, BeforeItHasJoinedARankCanOnlyLeave) {
   EXPECT_THAT(error_of([&] { job.store(); }), HasSubstr("rank 0 has not joined its job"));
   EXPECT_THAT(error_of([&] { job.send("step", "1"); }), HasSubstr("rank 0 has not joined its job"));
-  EXPECT_THAT(error_of([&] { job.finish(1); }), HasSubstr("rank 0 has not joined its job"));
+  EXPECT_THAT(error_of([&] { job.finish(deadline_in(1)); }), HasSubstr("rank 0 has not joined its job"));
   EXPECT_THAT(error_of([&] { job.wait_for_start({}); }), HasSubstr("rank 0 has not joined its job"));
   job.leave();
 }

@@ -35,10 +35,12 @@ class Notes final : public Log {
  public:
   bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::debug; }
   void write(LogLevel level, std::string_view line) noexcept override {
+    if (!slow.empty() && line.starts_with(slow)) std::this_thread::sleep_for(std::chrono::seconds(3));
     const std::lock_guard lock(mutex_);
     (level == LogLevel::error ? errors : others).emplace_back(line);
   }
   std::vector<std::string> errors, others;
+  std::string slow; // the first characters of a line that takes 3 s
 
  private:
   std::mutex mutex_;
@@ -90,6 +92,7 @@ class TrainHere : public ::testing::Test {
     notes_.clear();
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       auto log = std::make_unique<Notes>();
+      log->slow = slow_line_;
       notes_.push_back(log.get());
       logs_.push_back(std::move(log));
     }
@@ -142,6 +145,7 @@ class TrainHere : public ::testing::Test {
   std::vector<Notes*> notes_;
   train::Reports reports_;
   std::vector<Steps> steps_{4};
+  std::string slow_line_;                      // the first characters of a line that takes 3 s
   std::int64_t first_bad_ = -1;                // of the last rank's samples
   std::function<void()> evaluation_begins_;    // on rank 0
   std::unique_ptr<control::LocalStore> store_; // of the last run
@@ -170,6 +174,17 @@ TEST_F(TrainHere, EightRanksTrainAsOneDoes) {
   EXPECT_NEAR(four->first_loss, one->first_loss, 1e-12);
   EXPECT_NEAR(four->last_loss, one->last_loss, 1e-12);
   EXPECT_NEAR(four->eval_loss.value(), one->eval_loss.value(), 1e-12);
+}
+
+/// The others wait as long as it works, also if that takes longer than train.stall_timeout_s.
+TEST_F(TrainHere, RankZeroMayTakeLongToCompleteTheLastCheckpoint) {
+  run_.keys["train.stall_timeout_s"] = "1";
+  slow_line_ = "step 6 is saved in ";
+  const std::optional<train::LoopResult> result = go();
+  EXPECT_THAT(errors(), IsEmpty());
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->steps, 6);
+  EXPECT_TRUE(std::filesystem::exists(run_.folder() / "run/checkpoints/step-00000006"));
 }
 
 TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {

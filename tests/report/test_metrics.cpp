@@ -148,13 +148,13 @@ TEST(MetricsFile, AnEvaluationIsAddedToTheLastRecordOnly) {
   test::write_file(path, first + second + '\n');
   EXPECT_EQ(with_evaluation(path, evaluated), first + second.substr(0, second.size() - 1) + ",\"eval_loss\":0.5}\n");
   EXPECT_EQ(with_evaluation(path, {.step = 2}), first + second + '\n');
-  EXPECT_EQ(with_evaluation(path, {.step = 1}), "");
-  test::write_file(path, with_evaluation(path, evaluated));
-  EXPECT_EQ(with_evaluation(path, evaluated), "") << "it has one";
+  EXPECT_EQ(with_evaluation(path, {.step = 1}), std::nullopt);
+  test::write_file(path, with_evaluation(path, evaluated).value());
+  EXPECT_EQ(with_evaluation(path, evaluated), std::nullopt) << "it has one";
   test::write_file(path, first + second); // a line that was cut
-  EXPECT_EQ(with_evaluation(path, evaluated), "");
+  EXPECT_EQ(with_evaluation(path, evaluated), std::nullopt);
   test::write_file(path, "");
-  EXPECT_EQ(with_evaluation(path, evaluated), "");
+  EXPECT_EQ(with_evaluation(path, evaluated), std::nullopt);
 }
 
 TEST(Missing, HasAMessage) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "checkpoint/folder.hpp"
 #include "os/folder_lock.hpp"
@@ -57,6 +59,26 @@ class SavedTwice : public test::ResumedRun {
   std::int64_t missing_ = 0;
 };
 
+/// As after going back, where the step is saved again.
+TEST_F(SavedTwice, ASecondSaveOfAStepThatFailsIsMissing) {
+  run_.keys["run.dir"] = "\"run\"";
+  const config::RunConfig config = this->config({}, 0);
+  const train::RunFolder reserved(config, "# resolved\n");
+  const auto body = [&](train::Rank& rank, train::Checkpoints& checkpoints, int, auto&) {
+    rank.step();
+    for (int save = 0; save < 2; ++save) {
+      checkpoints.save();
+      checkpoints.wait();
+      missing_ = checkpoints.missing();
+      EXPECT_EQ(missing_, save);
+      fs::remove_all(run_.folder() / "run");
+      make_another_run();
+    }
+    return train::LoopResult();
+  };
+  EXPECT_THAT(start(config, test::TinySource(), body), IsEmpty());
+}
+
 TEST_F(SavedTwice, AFolderThatIsMovedIsFollowed) {
   run_once([this] {
     fs::rename(run_.folder() / "run", run_.folder() / "moved");
@@ -87,6 +109,21 @@ TEST_F(SavedTwice, AfterAMoveARunRewindsInItsOwnFolder) {
   ASSERT_THAT(start(config, test::TinySource(), body), IsEmpty());
   const std::string own = (run_.folder() / "moved/checkpoints/step-00000002").string();
   EXPECT_THAT(back, ElementsAre(own, own));
+}
+
+/// It may still write its part of a checkpoint.
+TEST_F(SavedTwice, ARankThatRewindsWaitsForRankZeroAsLongAsItWorks) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  run_.keys["checkpoint.every"] = "9";
+  ASSERT_THAT(train({1, 1, 2}, 2), IsEmpty());
+  run_.keys["train.stall_timeout_s"] = "0.5";
+  const config::RunConfig config = this->config({1, 1, 2}, 0);
+  const auto body = [&](train::Rank&, train::Checkpoints& checkpoints, int index, auto&) {
+    if (index == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    EXPECT_EQ(checkpoints.rewind().value().step, 2);
+    return train::LoopResult();
+  };
+  EXPECT_THAT(start(config, test::TinySource(), body), IsEmpty());
 }
 
 TEST_F(SavedTwice, AFolderThatWasRemovedIsMadeAgain) {

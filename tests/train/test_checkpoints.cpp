@@ -208,6 +208,20 @@ TEST_F(Resumed, AStateThatDiffersBetweenRanksIsNotSaved) {
   EXPECT_FALSE(fs::exists(checkpoint("run", 3)));
 }
 
+TEST_F(Resumed, APluginThatCannotSaveItsStateIsCountedAndTrainingContinues) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["optimizer.plugin"] = "\"optim-counting\"";
+  run_.keys["optimizer.cannot_save"] = "2";
+  run_.keys["checkpoint.every"] = "2";
+  ASSERT_THAT(train({1, 2, 2}, 4), IsEmpty());
+  EXPECT_EQ(result_.missing.checkpoints, 1);
+  EXPECT_FALSE(fs::exists(checkpoint("run", 2)));
+  EXPECT_TRUE(fs::exists(checkpoint("run", 4)));
+
+  run_.keys["optimizer.cannot_save"] = "0";
+  EXPECT_THAT(train({1, 2, 2}, 4, "another"), Each(HasSubstr("no state after 0 steps"))) << "before the first step";
+}
+
 class RefusedResume : public Resumed {
  protected:
   RefusedResume() { test::prepare_text(run_, std::string(400, 'a')); }

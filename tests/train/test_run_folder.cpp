@@ -205,6 +205,20 @@ TEST_F(RunFolderTest, RecordsThatCannotBeMovedStay) {
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 4);
 }
 
+/// Another program may write to the file during the evaluation.
+TEST_F(RunFolderTest, WithoutTheRecordOfAnEvaluationTheFileStays) {
+  train(3);
+  RunRecords records(run_, "# a run\n", null_log());
+  records.begin(3);
+  ASSERT_TRUE(records.lacks_evaluation(3));
+  const std::string changed = files().at("run/metrics.jsonl") + "\n";
+  write_file(run_.folder / "metrics.jsonl", changed);
+  report::StepRecord evaluated = record(3);
+  evaluated.eval_loss = 5.5;
+  EXPECT_THAT(error_of([&] { records.add_evaluation(evaluated); }), HasSubstr("metrics.jsonl: no longer ends with"));
+  EXPECT_EQ(files().at("run/metrics.jsonl"), changed);
+}
+
 /// Nothing is moved before the records that the run keeps are on the disk.
 TEST_F(RunFolderTest, ARunThatContinuesWithoutSpaceLeavesItsRecordsInPlace) {
   train(300);

@@ -52,7 +52,7 @@ class JobRank {
                  job_.abort(),
                  request_.report,
                  [this](std::string_view why) { print_first(why); },
-                 [this] { job_.finish(request_.timeout_s); }};
+                 [this] { job_.finish(deadline_in(request_.timeout_s)); }};
     if (ours_) rank.report = [this](const SizeResult& result) { job_.send(kSizeTopic, to_line(result)); };
     measure_rank(rank);
   }

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step-", kHidden = ".step-";
+constexpr std::string_view kPrefix = "step-", kHidden = ".step-", kReplaced = ".replaced";
 constexpr std::size_t kStepDigits = 8, kRankDigits = 5; // so that names sort; more for larger numbers
 
 std::string padded(std::int64_t number, std::size_t digits) {
@@ -130,12 +130,32 @@ fs::path partial_folder(const fs::path& dir, std::int64_t step, const std::strin
   return dir / text(".{}.partial-{}", folder_name(step), attempt);
 }
 
+namespace {
+
+/// ".step-00000100.replaced"
+fs::path replaced_name(const fs::path& folder) {
+  return folder.parent_path() / ("." + folder.filename().string() + std::string(kReplaced));
+}
+
+/// A checkpoint that was to be replaced, if what should replace it is not there.
+bool restore_replaced(const fs::path& hidden) {
+  const std::string name = hidden.filename().string();
+  if (!name.ends_with(kReplaced)) return false;
+  const fs::path folder = hidden.parent_path() / name.substr(1, name.size() - 1 - kReplaced.size());
+  if (os::is_there(folder) || !is_complete(hidden)) return false;
+  rename_folder(hidden, folder);
+  return true;
+}
+
+} // namespace
+
 void remove_leftovers(const fs::path& dir) {
   std::vector<fs::path> found;
   std::error_code unreadable;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir, unreadable))
     if (entry.path().filename().string().starts_with(kHidden)) found.push_back(entry.path());
-  for (const fs::path& folder : found) remove_folder(folder);
+  for (const fs::path& folder : found)
+    if (!restore_replaced(folder)) remove_folder(folder);
 }
 
 namespace {
@@ -145,16 +165,32 @@ bool exchange(const fs::path& partial, const fs::path& folder) {
   return ::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0;
 }
 
+/// Without exchange(), as on NFS. If the process is killed between the two calls, the next start restores the earlier
+/// folder.
+void replace_in_two_steps(const fs::path& partial, const fs::path& folder) {
+  const fs::path earlier = replaced_name(folder);
+  std::error_code none;
+  fs::remove_all(earlier, none); // could not be removed before
+  rename_folder(folder, earlier);
+  try {
+    rename_folder(partial, folder);
+  } catch (...) {
+    fs::rename(earlier, folder, none);
+    throw;
+  }
+  os::sync_folder(folder.parent_path());
+  remove_folder(earlier);
+}
+
 } // namespace
 
 void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
   const fs::path folder = dir / folder_name(step);
+  os::sync_folder(partial);
   if (is_complete(folder)) {
-    os::sync_folder(partial);
-    if (exchange(partial, folder)) {
-      os::sync_folder(dir);
-      return remove_folder(partial); // now the earlier one
-    }
+    if (!exchange(partial, folder)) return replace_in_two_steps(partial, folder);
+    os::sync_folder(dir);
+    return remove_folder(partial); // now the earlier one
   }
   if (os::is_there(folder)) {
     int number = 1;
@@ -162,7 +198,6 @@ void commit(const fs::path& partial, const fs::path& dir, std::int64_t step) {
     while (os::is_there(aside())) ++number;
     rename_folder(folder, aside());
   }
-  os::sync_folder(partial);
   rename_folder(partial, folder);
   os::sync_folder(dir);
 }

@@ -36,10 +36,12 @@ std::vector<std::filesystem::path> incomplete_in(const std::filesystem::path& di
 
 /// Where a checkpoint of this step is written before it is complete. `attempt` distinguishes runs.
 std::filesystem::path partial_folder(const std::filesystem::path& dir, std::int64_t step, const std::string& attempt);
-/// Removes what earlier runs have not completed or not quite removed.
+/// Removes what earlier runs have not completed or not quite removed. A checkpoint whose replacement was interrupted
+/// gets its name back.
 void remove_leftovers(const std::filesystem::path& dir);
 /// Makes the checkpoint visible. A complete checkpoint of the same step, which a run that has gone back saves again, is
-/// replaced in one call and removed. Another folder of the name is renamed first.
+/// replaced and removed: in one call, if the file system can exchange names (NFS cannot). Another folder of the name is
+/// renamed first.
 void commit(const std::filesystem::path& partial, const std::filesystem::path& dir, std::int64_t step);
 /// Removes all complete checkpoints but the newest `keep`, and those whose step is a multiple of `keep_every` (0:
 /// none). Returns the names of those that it has removed.

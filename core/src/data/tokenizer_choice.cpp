@@ -39,8 +39,9 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerChoice& choice) {
   throw Error(text("--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got {}", choice.name));
 }
 
-std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix) {
-  const TokenizerInfo info = read_tokenizer_info(prefix);
+namespace {
+
+std::unique_ptr<Tokenizer> tokenizer_named(const TokenizerInfo& info, const std::filesystem::path& prefix) {
   if (info.kind == ByteTokenizer::kName) return make_byte_tokenizer();
   if (info.kind != "bpe") {
     throw Error(text("names an unknown tokenizer \"{}\"", shortened(info.kind)), beside(prefix, ".json").string(),
@@ -52,6 +53,18 @@ std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix
                      out->digest(), info.digest),
                 tokenizer_file(prefix).string(), "restore the file that was written with the dataset");
   }
+  return out;
+}
+
+} // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix) {
+  const TokenizerInfo info = read_tokenizer_info(prefix);
+  std::unique_ptr<Tokenizer> out = tokenizer_named(info, prefix);
+  if (info.end && *info.end >= out->vocab())
+    throw Error(text("key \"end_of_document\" is {}, but the ids of its tokenizer \"{}\" are 0 to {}", *info.end,
+                     info.kind, out->vocab() - 1),
+                beside(prefix, ".json").string(), how_to_prepare(prefix));
   return out;
 }
 

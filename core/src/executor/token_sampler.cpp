@@ -45,7 +45,9 @@ std::optional<std::int32_t> TokenSampler::choose(const TensorView& logits, std::
                                                  std::uint32_t sample) {
   if (!read_finite(logits)) return std::nullopt;
   if (options_.repetition_penalty != 1) penalize(sequence);
-  if (options_.temperature == 0) return static_cast<std::int32_t>(std::ranges::max_element(scores_) - scores_.begin());
+  const auto largest = std::ranges::max_element(scores_);
+  const bool is_greedy = options_.temperature == 0 || !std::isfinite(*largest / options_.temperature);
+  if (is_greedy) return static_cast<std::int32_t>(largest - scores_.begin());
   for (double& score : scores_) score /= options_.temperature;
   keep_top_k();
   weigh();

@@ -273,8 +273,8 @@ void Job::leave() {
   while (has_connected_ranks() && Clock::now() - began < kRankExitGrace) std::this_thread::sleep_for(kMoment);
 }
 
-void Job::finish(double timeout_s) {
-  client().barrier("launch/end", deadline_in(timeout_s));
+void Job::finish(Deadline deadline) {
+  client().barrier("launch/end", deadline);
 }
 
 } // namespace triax::launch

@@ -72,8 +72,8 @@ class Job {
   /// so a later rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank
   /// counts as first if the flag is still not set.
   bool is_first_failure();
-  /// Waits until all ranks have finished training.
-  void finish(double timeout_s);
+  /// Waits until all ranks have finished. Throws Error at the deadline, or when the job is aborted.
+  void finish(Deadline deadline);
   /// After this, the end of this process does not count as a failure. The rank that runs the server leaves last: it
   /// waits up to 5 s for the others to leave. Allowed also if enter() has failed.
   void leave();

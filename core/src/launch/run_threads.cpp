@@ -21,6 +21,7 @@
 #include "report/traffic.hpp"
 #include "report/units.hpp"
 #include "train/plugins.hpp"
+#include "train/wait_for_ranks.hpp"
 
 namespace triax::launch {
 
@@ -93,7 +94,7 @@ class LocalRanks {
                             training_.signals,
                             number == 0 ? reports() : train::Reports{},
                             options,
-                            [this, number](const train::LoopResult& own) { return finish(number, own); },
+                            [this](const train::LoopResult& own) { return finish(own); },
                             watchdog_,
                             [this, number](const ObservedRank* observed) { observe(number, observed); },
                             [this, number] { set_ready(number); },
@@ -305,17 +306,10 @@ class LocalRanks {
     return out;
   }
 
-  train::LoopResult finish(int number, const train::LoopResult& own) {
+  train::LoopResult finish(const train::LoopResult& own) {
     const std::string key = "launch/end";
     if (store_.add(key, 1) == layout_.world_size()) store_.set(key, "");
-    try {
-      store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
-    } catch (const Error&) {
-      if (abort_.raised()) throw;
-      throw Error(text("{} of {} ranks finished; rank {} timed out waiting for the others", store_.add(key, 0),
-                       layout_.world_size(), number),
-                  {}, "train.stall_timeout_s limits the time without progress");
-    }
+    train::wait_for_ranks([&] { store_.get(key, train::no_deadline()); });
     return own;
   }
 

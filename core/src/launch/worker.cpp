@@ -19,6 +19,7 @@
 #include "os/signal_name.hpp"
 #include "report/run_log.hpp"
 #include "train/plugins.hpp"
+#include "train/wait_for_ranks.hpp"
 
 namespace triax::launch {
 
@@ -190,7 +191,7 @@ class OneRank {
     report_signal();
     own.missing.log_lines = report::lost_lines(of_.log);
     of_.job.send(kResult, to_line(own));
-    of_.job.finish(of_.run.train.stall_timeout_s);
+    train::wait_for_ranks([this] { of_.job.finish(train::no_deadline()); });
     if (!of_.job.server()) return own;
     JobResult all;
     for (const control::WorkerMessage& message : of_.job.server()->drain_worker_messages()) all.take(message);

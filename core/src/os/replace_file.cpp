@@ -35,6 +35,8 @@ void write_temporary(const fs::path& file, std::string_view content) {
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0) fail(file, errno);
   int error = write_all(descriptor, content);
+  // Else the new name may be on the disk before the content when the machine loses its power.
+  if (error == 0 && ::fsync(descriptor) != 0) error = errno;
   if (::close(descriptor) != 0 && error == 0) error = errno; // network file systems may report a full disk here
   if (error == 0) return;
   remove_temporary(file);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces a whole file atomically: readers see the old or the new content, never a part.
+// Replaces a whole file atomically: readers see the old or the new content, never a part, also after a loss of power.
 //
-// Threads: any, one per file. Blocking: writes. Errors: Error with the file; the old file is then unchanged.
+// Threads: any, one per file. Blocking: writes, and waits for the disk. Errors: Error with the file;
+// the old file is then unchanged.
 #pragma once
 
 #include <filesystem>

@@ -3,10 +3,10 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
+#include <span>
 #include <utility>
 
+#include "os/input_file.hpp"
 #include "report/json.hpp"
 #include "triax/error.hpp"
 
@@ -28,8 +28,10 @@ JsonObject traffic(const std::vector<GroupTraffic>& groups) {
 constexpr std::string_view kBegin = "{\"step\":"; // as to_json() writes it
 
 std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  const os::InputFile in(file);
+  std::string out(in.bytes(), '\0');
+  in.read_at(0, std::as_writable_bytes(std::span(out)));
+  return out;
 }
 
 /// The last keys of a record.
@@ -61,12 +63,13 @@ std::string to_json(const StepRecord& record) {
   return out.line();
 }
 
-std::string with_evaluation(const std::filesystem::path& file, const StepRecord& record) {
+std::optional<std::string> with_evaluation(const std::filesystem::path& file, const StepRecord& record) {
   std::string content = content_of(file);
-  if (!content.ends_with("}\n")) return {};
+  if (!content.ends_with("}\n")) return std::nullopt;
   const std::size_t before = content.rfind('\n', content.size() - 2), begin = before == content.npos ? 0 : before + 1;
   const std::string_view last = std::string_view(content).substr(begin);
-  if (!last.starts_with(text("{}{},", kBegin, record.step)) || last.find("\"eval_loss\"") != last.npos) return {};
+  if (!last.starts_with(text("{}{},", kBegin, record.step)) || last.find("\"eval_loss\"") != last.npos)
+    return std::nullopt;
   JsonObject evaluation;
   set_evaluation(evaluation, record);
   const std::string keys = evaluation.line().substr(1); // without the first brace

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "os/append_file.hpp"
 #include "report/step_record.hpp"
@@ -36,11 +38,12 @@ struct KeptRecords {
   bool is_whole_file = false; // all of the file is kept
 };
 /// The records of a metrics file up to a step. Lines that are not records, and all after them, are not kept.
+/// Throws Error if the file cannot be read.
 KeptRecords records_up_to(const std::filesystem::path& file, std::int64_t step);
 
-/// The records of a metrics file with the evaluation of `record` in the last one. Empty if that is of another step, or
-/// has an evaluation.
-std::string with_evaluation(const std::filesystem::path& file, const StepRecord& record);
+/// The records of a metrics file with the evaluation of `record` in the last one. No text if that is of another step,
+/// or has an evaluation. Throws Error if the file cannot be read.
+std::optional<std::string> with_evaluation(const std::filesystem::path& file, const StepRecord& record);
 
 /// The line of a record, without newline.
 std::string to_json(const StepRecord& record);

@@ -14,6 +14,7 @@
 #include "os/durable_file.hpp"
 #include "report/units.hpp"
 #include "train/plugin_states.hpp"
+#include "train/wait_for_ranks.hpp"
 #include "triax/device.hpp"
 #include "triax/version.h"
 
@@ -23,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kNoDeadline = 1e8; // an abort of the job ends the wait
 constexpr char kWritten = '+', kFailed = '-';
 
 std::string key_of(std::int64_t save, int rank) {
@@ -71,7 +71,7 @@ void publish_folder(Store& store, std::int64_t save, const fs::path& folder) {
 }
 
 fs::path await_folder(Store& store, std::int64_t save) {
-  return store.get(folder_key(save), deadline_in(kNoDeadline));
+  return store.get(folder_key(save), no_deadline());
 }
 
 std::map<std::string, std::string> checksums(const std::map<std::string, std::string>& texts) {
@@ -116,6 +116,7 @@ void CheckpointCommit::own_folder(os::FollowedFolder& folder) {
 void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, const checkpoint::TrainingState& state,
                                 const PartOrError& own, bool removes_old, const std::atomic<bool>& stop) {
   const Clock::time_point began = Clock::now();
+  bool committed = false;
   const std::vector<std::string> others = reports_of_others(save); // after an abort, nothing is reported here
   try {
     const checkpoint::Manifest all = manifest(state, merged(partial, own, others));
@@ -124,6 +125,7 @@ void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, cons
     os::write_durable_file(partial / checkpoint::kManifestFile, checkpoint::to_json(all));
     const fs::path checkpoints = partial.parent_path();
     checkpoint::commit(partial, checkpoints, state.step);
+    committed = true;
     newest_ = checkpoint::folder_name(state.step);
     log_.info("step {} is saved in {}", state.step, (checkpoints / newest_).string());
     std::vector<std::string> removed;
@@ -136,8 +138,7 @@ void CheckpointCommit::complete(const fs::path& partial, std::int64_t save, cons
     std::error_code none;
     fs::remove_all(partial, none);
     if (stop) return log_.debug("{}", error.what());
-    if (newest_ == checkpoint::folder_name(state.step))
-      return log_.warn("an old checkpoint was not removed: {}", error.what());
+    if (committed) return log_.warn("an old checkpoint was not removed: {}", error.what());
     ++failed_;
     log_.error("step {} was not saved: {}", state.step, error.what());
   }
@@ -153,8 +154,7 @@ std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t save) 
     ~Awaiting() { flag = false; }
   } const awaiting(awaits_others_);
   std::vector<std::string> out;
-  for (int rank = 1; rank < layout_.world_size(); ++rank)
-    out.push_back(store_.get(key_of(save, rank), deadline_in(kNoDeadline)));
+  for (int rank = 1; rank < layout_.world_size(); ++rank) out.push_back(store_.get(key_of(save, rank), no_deadline()));
   for (int rank = 1; rank < layout_.world_size(); ++rank)
     store_.set(key_of(save, rank), ""); // releases the memory of the server
   store_.set(folder_key(save), "");

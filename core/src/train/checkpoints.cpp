@@ -19,6 +19,7 @@
 #include "os/followed_folder.hpp"
 #include "train/checkpoint_commit.hpp"
 #include "train/checkpoint_load.hpp"
+#include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -90,6 +91,7 @@ struct Checkpoints::Impl {
         run_folder(config.folder) {
     if (run.evaluates || !rank.computes()) return;
     if (number == 0) commit.emplace(run, layout, rank.sequence(), store, log);
+    (void)rank.training_state(); // a plugin that cannot save its state must not fail at the first save
     attempt = agreed(kAttemptKey, [] { return new_attempt(); });
     prepare();
     writer =
@@ -109,7 +111,8 @@ struct Checkpoints::Impl {
   /// The decision of rank 0, for all ranks.
   template <class Decide>
   std::string agreed(const char* key, const Decide& decide) {
-    if (number != 0) return store.get(key, deadline_in(run.train.stall_timeout_s));
+    const ActivityScope wait(ActivityScope::Kind::wait, "waiting for a decision of rank 0 on checkpoints");
+    if (number != 0) return wait_for_ranks([this, key] { return store.get(key, no_deadline()); });
     std::string value = decide();
     store.set(key, value);
     return value;
@@ -144,7 +147,7 @@ struct Checkpoints::Impl {
     copy_to_staging();
     {
       const std::lock_guard lock(mutex);
-      job = rank.training_state();
+      set_job();
       contents = rank.data_content();
       removes_old = old == Old::removed;
       ++saves;
@@ -152,6 +155,17 @@ struct Checkpoints::Impl {
     }
     changed.notify_all();
     if (!staging || !run.checkpoint.async) finish_writing(false);
+  }
+
+  /// With the mutex held. A plugin that fails makes this save fail, and training continues.
+  void set_job() {
+    state_error.clear();
+    try {
+      job = rank.training_state();
+    } catch (...) {
+      job = checkpoint::TrainingState{.step = rank.steps_done()};
+      state_error = caught_error().what();
+    }
   }
 
   void copy_to_staging() {
@@ -204,7 +218,8 @@ struct Checkpoints::Impl {
       std::string refused = "rank 0 has no folder for it";
       const std::filesystem::path chosen = commit ? choose_folder(refused) : await_folder(store, saves);
       const std::filesystem::path folder = checkpoint::partial_folder(chosen, state.step, attempt);
-      const PartOrError part = chosen.empty() ? PartOrError{{}, {}, refused} : written(folder, state);
+      const std::string& why = chosen.empty() ? refused : state_error;
+      const PartOrError part = why.empty() ? written(folder, state) : PartOrError{{}, {}, why};
       if (commit) return commit->complete(folder, saves, state, part, removes_old, stop);
       try {
         publish(store, saves, number, part);
@@ -331,6 +346,7 @@ struct Checkpoints::Impl {
   checkpoint::DataContent contents;             // of the corpora that this rank has read
   std::string last_saved, continued;            // names in checkpoints(): of this start's last save, and before it
   std::string restored;                         // folder of another run
+  std::string state_error;                      // why there is no state to save; written while there is no job
   std::int64_t saves = 0;                       // begun; written while there is no job
   bool removes_old = true;                      // after the last save; written while there is no job
   bool ends = false;

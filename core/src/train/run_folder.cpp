@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -257,7 +258,7 @@ std::string RunRecords::rewind(std::int64_t done) {
 bool RunRecords::lacks_evaluation(std::int64_t step) const {
   std::error_code unknown;
   const fs::path file = metrics_file(run_);
-  return fs::is_regular_file(file, unknown) && !report::with_evaluation(file, {.step = step}).empty();
+  return fs::is_regular_file(file, unknown) && report::with_evaluation(file, {.step = step});
 }
 
 void RunRecords::add_evaluation(const report::StepRecord& record) {
@@ -266,7 +267,11 @@ void RunRecords::add_evaluation(const report::StepRecord& record) {
   std::error_code unknown;
   const fs::path file = fs::weakly_canonical(metrics_->path(), unknown); // the target of a link
   if (unknown || !fs::is_regular_file(file, unknown)) return;
-  os::replace_file(file, report::with_evaluation(file, record));
+  const std::optional<std::string> content = report::with_evaluation(file, record);
+  if (!content)
+    throw Error(text("no longer ends with a record of step {} without an evaluation", record.step), file.string(),
+                "another program may have changed the file, which stays as it is");
+  os::replace_file(file, *content);
   open_again();
 }
 

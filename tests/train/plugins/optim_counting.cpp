@@ -12,12 +12,15 @@ using namespace triax;
 constexpr triax_option kOptions[] = {
     option_bool("forgets", "false", "it has no state to save"),
     option_bool("differs", "false", "a defect: its state is another on each rank"),
+    option_int("cannot_save", "-1", -1, 1e9, "a defect: after this number of steps, save() throws an Error"),
 };
 
 class CountingDescent final : public Optimizer, public SavedState {
  public:
   explicit CountingDescent(const PluginContext& context)
-      : forgets_(context.options.flag("forgets")), rank_(context.options.flag("differs") ? context.rank : 0) {}
+      : forgets_(context.options.flag("forgets")),
+        rank_(context.options.flag("differs") ? context.rank : 0),
+        cannot_save_(context.options.integer("cannot_save")) {}
   void* extension(std::string_view id) noexcept override {
     return id == SavedState::kExtension && !forgets_ ? static_cast<SavedState*>(this) : nullptr;
   }
@@ -34,7 +37,10 @@ class CountingDescent final : public Optimizer, public SavedState {
         shard.master.as<float>()[i] -= rate * shard.gradient.as<float>()[i];
   }
 
-  std::string save() const override { return text("{}", count_ + rank_); }
+  std::string save() const override {
+    if (count_ == cannot_save_) throw Error(text("no state after {} steps", count_));
+    return text("{}", count_ + rank_);
+  }
   void load(std::string_view state) override {
     if (std::from_chars(state.data(), state.data() + state.size(), count_).ec != std::errc())
       throw Error(text("\"{}\" is not a count", state));
@@ -44,6 +50,7 @@ class CountingDescent final : public Optimizer, public SavedState {
  private:
   const bool forgets_;
   const int rank_;
+  const std::int64_t cannot_save_;
   std::int64_t count_ = 0, at_ = -1;
 };
 
