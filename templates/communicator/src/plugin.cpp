@@ -13,7 +13,7 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_int("staging_bytes", "33554432", 0, 1e12,
-               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more gets more"),
+               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more allocates more"),
 };
 
 class UnixBackend final : public CommBackend {
