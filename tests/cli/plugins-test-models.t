@@ -41,7 +41,7 @@ A model without a fault. Sizes that have no default are those of a small model:
   Boundaries.AreTakenAsMade [M7]
   Gradients.OfEachLayerAreItsSlope [M8]
   Gradients.OfTheModelAreTheSlopeOfTheLoss [M8]
-  Gradients.OfEachTypeAreThoseOfTheMostPrecise [M8]
+  Gradients.EachTypeMatchesTheMostPrecise [M8]
   Gradients.HaveTheFactorsOfTheLoss [M9]
   Gradients.AreAdded [M10]
   Order.OfPassesChangesNoBit [M11]

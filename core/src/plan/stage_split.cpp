@@ -66,7 +66,7 @@ class AutomaticSplit {
     if (out.refusals.empty())
       out.refusals = executor::check_split(plugins.model(), train::pipeline_shape(run_).stages(), {});
     if (!out.refusals.empty()) return out;
-    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
+    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::slow_call);
     const cost::Cluster cluster = cluster_ ? *cluster_ : cost::default_cluster(device_of(plugins));
     LayerTable layers(run_, cluster, *cost::code_named("triax"), log_);
     const SplitSettings settings = settings_of(run_, plugins);

@@ -150,8 +150,8 @@ ProbeResult ProbeChild::result() const {
 
 std::string ProbeChild::outcome(const PluginCall& call) const {
   if (timed_out_) {
-    const bool plan = call.kind == CallKind::plan;
-    const std::chrono::duration<double> limit = plan ? limits_.plan : limits_.call;
+    const bool is_slow = call.kind == CallKind::slow_call;
+    const std::chrono::duration<double> limit = is_slow ? limits_.slow_call : limits_.call;
     return text("did not return within {} s", limit.count());
   }
   return process_.how_it_ended();
