@@ -94,9 +94,9 @@ std::vector<std::string> run_here(const Check& check) {
 bool matches(std::string_view filter, std::string_view name) {
   const std::size_t minus = filter.find('-');
   const std::string_view wanted = filter.substr(0, minus);
-  const std::string of(name);
-  if (!wanted.empty() && !matches_any(wanted, of)) return false;
-  return minus == std::string_view::npos || !matches_any(filter.substr(minus + 1), of);
+  const std::string full_name(name);
+  if (!wanted.empty() && !matches_any(wanted, full_name)) return false;
+  return minus == std::string_view::npos || !matches_any(filter.substr(minus + 1), full_name);
 }
 
 std::vector<Check> select(const std::vector<Check>& checks, std::string_view filter) {

@@ -254,9 +254,9 @@ void ModelExport::plan_shards() {
       targets_.push_back(target);
     }
   shards_ = shard + 1;
-  if (shards_ > kMaxShards)
+  if (shards_ > kMaxModelFiles)
     throw Error(text("--max-shard-size {} makes {} files, but at most {} are read", bytes_text(request_.shard_bytes),
-                     shards_, kMaxShards),
+                     shards_, kMaxModelFiles),
                 {}, "use a larger --max-shard-size");
 }
 
