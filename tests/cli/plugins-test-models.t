@@ -33,7 +33,7 @@ A model without a fault. Sizes that have no default are those of a small model:
   [  SKIPPED ] Samples.NumbersChangeDropout [M18]
   $ triax plugins test model-gpt --list
   Supports.RefusesWithReasonsAndKeys [M1]
-  Supports.AcceptedRequestsCanBePlanned [M2]
+  Supports.AcceptedRequestsPassADryRun [M2]
   Info.IsThatOfTheLayers [M3]
   Descriptions.AreEqualInEachObject [M4]
   Names.AndSitesAreUnique [M5]
@@ -64,7 +64,7 @@ A model without a fault. Sizes that have no default are those of a small model:
   Ranks.PostTheSameCollectives [M24]
   Ranks.EqualOneRank [M23]
   Ranks.HaveEqualBits [M24]
-  Ranks.PostWhatAPlanPosts [M21]
+  Ranks.PostWhatADryRunPosts [M21]
   Padding.HasNoGradient [M25]
   Padding.OfRanksHasNoGradient [M25]
   Stages.HaveTheBitsOfOne [M26]

@@ -20,7 +20,7 @@ namespace triax::conformance {
 namespace {
 
 constexpr int kCheckPollMs = 5;
-constexpr int kFilling = 0xa5; // of allocated memory; freed memory gets its complement
+constexpr int kFilling = 0xa5; // byte with which allocated memory is filled; freed memory gets its complement
 
 bool matches_any(std::string_view patterns, const std::string& name) {
   for (std::size_t begin = 0; begin <= patterns.size();) {

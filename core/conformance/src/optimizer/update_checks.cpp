@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The update: what parts, skipped steps, clipping, learning rate and weight decay do to bits.
+// Checks of step(): parts of parameters, skipped steps, clipping, learning rate and weight decay.
 #include <string>
 #include <type_traits>
 #include <vector>
