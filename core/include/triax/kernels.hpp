@@ -37,8 +37,8 @@ TRIAX_API std::string_view name_of(Op op) noexcept;
 struct OpCall {
   Op op;
   const void* args; // the argument struct of `op`
-  double flops = 0; // of matrix products, a multiply-add counts two; attention backward: five products
-  double bytes = 0; // of each view once; twice if the operation reads and writes it
+  double flops = 0; // FLOPs of matrix products: 2 per multiply-add; the backward of attention counts as five products
+  double bytes = 0; // each view counts once, or twice if the operation reads and writes it
 
   /// The argument struct, whose type is that of `op`.
   template <class Args>

@@ -366,7 +366,7 @@ class Checks {
   const Values& values_;
   const Purpose purpose_;
   Diagnostics& refusals_;
-  std::optional<std::vector<ResolvedValue>> listed_; // of values_, from the first refusal on
+  std::optional<std::vector<ResolvedValue>> listed_; // values_ as a list, from the first refusal on
 };
 
 } // namespace

@@ -37,7 +37,7 @@ struct Parameter {
   /// The master weights: all, or if `holds_part` those of `owned`, flat.
   TensorView master;
   TensorView gradient;    // reduced and, of a tied parameter, added: all, or if `scattered` those of `owned`, flat
-  TensorView accumulator; // of its first layer on this rank: what backwards add to, until it is reduced
+  TensorView accumulator; // what backwards of its first layer on this rank add to, until it is reduced
   /// The weights that layers read; the master if the types are equal. If `resharded`, those of `owned`, flat.
   TensorView working;
   /// The tensors that ranks of a tied parameter exchange and add, of its layers in the order of the model: the reduced
@@ -49,7 +49,7 @@ struct Parameter {
   /// The optimizer's, without padding: of all, or if `sharded` of `owned`. Without data if they are offloaded, as
   /// then separate master weights are.
   std::vector<TensorView> state;
-  std::size_t reduction = 0; // of its buckets: index in Parameters::reductions()
+  std::size_t reduction = 0; // how its buckets are reduced: index in Parameters::reductions()
   std::size_t global = 0;    // index in Parameters::global()
   OwnedPart owned;           // of this rank
   bool sharded = false;      // each rank updates the part that it owns
@@ -97,8 +97,8 @@ struct StageAccumulator {
 struct GatheredWeights {
   std::string group;  // Group::axis
   TensorView working; // what layers read, flat; empty with Sharding::parameters
-  TensorView part;    // of this rank, in `working` or apart
-  TensorView master;  // of the part; the same if layers read the master weights
+  TensorView part;    // this rank's part, in `working` or apart
+  TensorView master;  // master weights of the part; the same if layers read the master weights
 };
 
 /// The same for UNSHARD.
@@ -259,7 +259,7 @@ class Parameters {
   std::vector<GlobalParameter> global_;
   std::vector<LayerParameters> layers_; // of the whole model
   std::vector<Reduction> reductions_;
-  std::int64_t slot_elements_ = 0; // of a shared accumulator; 0: none is shared
+  std::int64_t slot_elements_ = 0; // elements of a shared accumulator; 0: accumulators are not shared
   std::vector<TensorView> slots_;  // shared accumulators
   std::int64_t weight_slot_elements_ = 0;
   std::vector<TensorView> weight_slots_; // of Pool::weights

@@ -108,7 +108,7 @@ ChosenSplit choose_in_child(const config::RunConfig& run, const std::optional<co
   const auto body = [&] {
     try {
       return packed(AutomaticSplit(run, cluster, log).choose());
-    } catch (...) { // of the run's plugins
+    } catch (...) { // thrown by the run's plugins
       const RankActivity* const activity = RankActivity::current();
       const Error caught = caught_error();
       const Error error = activity ? activity->with_failed_call(caught) : caught;

@@ -94,7 +94,7 @@ class ProbeChild {
   os::ForkedProcess process_;
   bool timed_out_ = false;
   Clock::time_point looked_ = Clock::now(), deadline_ = Clock::time_point::max();
-  Clock::duration not_counted_{}; // of the time since the current call began
+  Clock::duration not_counted_{}; // time since the current call began that does not count
 };
 
 ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits)

@@ -21,7 +21,7 @@ constexpr int kDirections = 2; // of each tensor, besides its gradient
 struct Movable {
   std::string name;
   TensorView value, gradient;
-  const ParamSpec* spec = nullptr; // of a parameter: its padding stays
+  const ParamSpec* spec = nullptr; // set for a parameter: its padding is not changed
 };
 
 class Slopes {
