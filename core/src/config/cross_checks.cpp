@@ -210,12 +210,11 @@ class Checks {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
         if (!first) first = info;
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
-        refuse(
-            make_refusal(ErrorCode::kConflict, {key},
-                         "{}: {} was made with a different tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
-                         key, path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
-                         shortened(first->kind), first->vocab, shortened(first->digest))
-                .with_hint("prepare all of a run's corpora with one tokenizer"));
+        refuse(make_refusal(ErrorCode::kConflict, {key},
+                            "{}: {} and {} have different tokenizers: {} of {} ids ({}), and {} of {} ids ({})", key,
+                            path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
+                            shortened(first->kind), first->vocab, shortened(first->digest))
+                   .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
         if (i == 0 && derived) continue; // reported by model.vocab
         const std::string hint =
