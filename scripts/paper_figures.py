@@ -76,15 +76,16 @@ def bubble_series(ranks, batch):
 def figures():
     """All figures with values, in order. Figures 6 and 8 have no configuration of a step: the caller fills them."""
     return [
-        Figure(6, "Bubble over data ranks, one tensor rank", DEFINITION, "data ranks d", "bubble / ideal time",
+        Figure(6, "Bubble by number of data ranks, one tensor rank", DEFINITION, "data ranks d", "bubble / ideal time",
                [bubble_series(*sizes) for sizes in ((32, 32), (32, 128), (128, 128), (128, 512))], 3, ".2f",
-               "Simulated with `triax simulate`: p = n / d, m = b' / d, sched-1f1b."),
-        Figure(7, "Throughput over the microbatch, GPT of 1B on one GPU", CALIBRATION, "microbatch b", FLOPS,
+               "Simulated with `triax simulate`: p = n / d, m = b' / d, sched-1f1b. "
+               "b' = B / b is the number of microbatches of a step over all data ranks."),
+        Figure(7, "Throughput by microbatch size, GPT of 1B on one GPU", CALIBRATION, "microbatch b", FLOPS,
                [Series("1B", "", {str(b): config(GPT_1B, 1, 1, 1, b, b) for b in (1, 2, 4, 8, 16)})],
                note="The paper gives no batch: one microbatch per step is assumed."),
-        Figure(8, "Estimate of equation 1 with the times of Figure 7, (p, t) = (8, 8)", DERIVED, "microbatch b",
-               "throughput, normalized to b = 1", by_batch((128, 512), lambda batch: {}), 2, ".2f",
-               "Equation 1, (B / b + p - 1) (t_f + t_b), with the predicted times of Figure 7."),
+        Figure(8, "Equation 1 with the times of Figure 7, (p, t) = (8, 8)", DERIVED, "microbatch b",
+               "throughput, relative to b = 1", by_batch((128, 512), lambda batch: {}), 2, ".2f",
+               "The time of a step is (B / b + p - 1) (t_f + t_b), with the predicted times."),
         Figure(10, "Weak and strong scaling of Table 2", HELD_OUT, "GPUs", FLOPS,
                [Series("175B", r"ptd.*17[45]", {str(96 * d): config(GPT_175B, 12, 8, d, 1536) for d in (4, 8, 16)}),
                 Series("530B", r"ptd.*5[23]\d", {str(280 * d): config(GPT_530B, 35, 8, d, 2240) for d in (2, 4, 8)})]),
@@ -102,7 +103,7 @@ def figures():
                by_batch((32, 512), lambda batch: halves(lambda p, d: config(GPT_6B, p, 1, d, batch)))),
         Figure(15, "Tensor and data ranks, GPT of 5.9B on 64 GPUs", HELD_OUT, "t;d", FLOPS,
                by_batch((32, 128, 512), lambda batch: halves(lambda t, d: config(GPT_6B, 1, t, d, batch)))),
-        Figure(16, "Throughput over the microbatch, GPT of 91B, (p, t) = (8, 8)", HELD_OUT, "microbatch b", FLOPS,
+        Figure(16, "Throughput by microbatch size, GPT of 91B, (p, t) = (8, 8)", HELD_OUT, "microbatch b", FLOPS,
                by_batch((128, 512), lambda batch: {
                    str(b): config(GPT_91B, 8, 8, 1, batch, b) for b in (1, 2, 4, 8)})),
         Figure(17, "Recomputation, GPT of 145B on 128 GPUs, (p, t) = (16, 8)", HELD_OUT, "batch", "sequences/s",

@@ -12,8 +12,8 @@ namespace triax::reference {
 /// The candidates that a shell offers in place of a value.
 struct Completion {
   enum class Source { words, file, folder, key, plugin };
-  Source source = Source::words;  // beside `words`
-  std::string restriction;        // of a file: its ending, ".toml"; of a plugin: its prefix, "sched-"
+  Source source = Source::words;  // what is offered besides `words`
+  std::string restriction;        // ending of a file's name, ".toml", or prefix of a plugin's, "sched-"
   std::vector<std::string> words; // values that are always offered
 };
 

@@ -36,11 +36,12 @@ void write_file(const fs::path& file, const std::string& content) {
 const Command& command_of(const Command& program, const std::string& path) {
   for (const Command* command : with_subcommands(program))
     if (command->path == path) return *command;
-  throw triax::Error(triax::text("no subcommand \"{}\" for the page of this name", path), {},
+  throw triax::Error(triax::text("manual page \"{}\" names a subcommand that does not exist", path), {},
                      "change manual_texts() in apps/reference/manual_text.cpp");
 }
 
-/// Examples stay right: the command line must accept each. The exception keeps the subcommand from running.
+/// Throws Error if the command line does not accept an example. The callback of parse_complete_callback() throws, so
+/// the subcommand does not run.
 void check_examples(const ManualText& page) {
   int status = 0;
   for (const Example& example : page.examples) {

@@ -119,11 +119,13 @@ TEST_F(ManifestFile, RefusesATensorThatIsNotWhole) {
   Manifest less = manifest();
   less.content.tensors[0].pieces.pop_back();
   EXPECT_THAT(test::error_of([&] { read(to_json(less)); }),
-              HasSubstr("the pieces of w (master) have 6 of its 12 elements"));
+              HasSubstr("the pieces of w (master) have 6 elements, but the tensor has 12"));
   Manifest overlapping = manifest();
   overlapping.content.tensors[0].pieces[1].begin[0] = 1; // rows 1 and 2, and row 3 is missing
-  EXPECT_THAT(test::error_of([&] { read(to_json(overlapping)); }),
-              HasSubstr("the pieces of w (master) overlap: w of weights-1.safetensors is also in another"));
+  EXPECT_THAT(
+      test::error_of([&] { read(to_json(overlapping)); }),
+      HasSubstr(
+          "the pieces of w (master) overlap: part of piece w (file weights-1.safetensors) is also in another piece"));
   Manifest outside = manifest();
   outside.content.tensors[0].pieces[1].begin[0] = 3;
   EXPECT_THAT(test::error_of([&] { read(to_json(outside)); }),

@@ -263,7 +263,7 @@ As one JSON object:
   $ python3 -c 'import json; o = json.load(open("out.json")); print(*o); print(*o["operations"][0]); print(*o["operations"][0]["ratio"])'
   triax machine precision model threads rounds turn_ms sides operations
   name flops bytes sides ratio difference
-  value interval_95 interval_99 difference_shown log_deviation rounds
+  value interval_95 interval_99 is_significant log_deviation rounds
 
 ## Refused measurements of a kernel set
 

@@ -227,7 +227,7 @@ Its refusals are those of the import, and nothing is left either:
 ## Refusals
 
   $ triax generate run.toml < /dev/null
-  there is no prompt, but standard input is not a terminal
+  no prompt was given, and standard input is not a terminal to type one on
     add --prompt TEXT, --file FILE, or - for standard input
   [2]
   $ triax generate run.toml --prompt a --file prompt.txt

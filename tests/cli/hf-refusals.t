@@ -230,7 +230,7 @@ Masks of early versions may have any type:
     the file is not a safetensors file, or was damaged: restore it, or use another
   [2]
   $ faulty; rm $one; import
-  bad/model.safetensors.index.json: names the shard model-00001-of-00004.safetensors, which does not exist
+  bad/model.safetensors.index.json: names the file model-00001-of-00004.safetensors, which does not exist
     download the folder again, or name another
   [2]
   $ faulty; ln -sf /dev/zero $one; import
@@ -245,11 +245,11 @@ Masks of early versions may have any type:
 ## The index
 
   $ faulty; sed -i 's/"transformer.wte.weight": "model-00001/"transformer.wte.weight": "model-00002/' bad/*.index.json; import
-  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" is in this shard, but the index names model-00002-of-00004.safetensors for it
+  bad/model-00001-of-00004.safetensors: tensor "transformer.wte.weight" is in this file, but the index names model-00002-of-00004.safetensors for it
     download the folder again, or name another
   [2]
   $ faulty; sed -i '/"transformer.ln_f.weight"/d' bad/*.index.json; import
-  bad/model-00004-of-00004.safetensors: tensor "transformer.ln_f.weight" is in this shard, but the index does not name it
+  bad/model-00004-of-00004.safetensors: tensor "transformer.ln_f.weight" is in this file, but the index does not name it
     download the folder again, or name another
   [2]
   $ faulty; sed -i 's|model-00001|../bad/model-00001|' bad/*.index.json; import

@@ -25,7 +25,7 @@ A scheduler, and an optimizer with its own loops, without a fault:
   Options.AtTheirLimitsRefuseOrGiveRows [S7]
   Rows.GiveEachStageToARank [S3]
   Rows.HaveEachActionOnce [S4]
-  Rows.OfALargeShapeHaveAllActions [S4]
+  Rows.LargeShapeHasAllActions [S4]
   Rows.AreInOrder [S5]
   Rows.EndOnEveryCommunicator [S6]
 
@@ -50,17 +50,17 @@ The report names the values and the clause:
   $ triax plugins test "$BUILD/tests/conformance/plugins/optim-planted.so" --set optimizer.fault=decays_all --filter 'WeightDecay.*' > out.txt; echo $?; times < out.txt
   1
   [==========] 1 check of optim-planted with kernels-reference and kernels-cpu
-  [ RUN      ] WeightDecay.IsOfMarkedParameters
+  [ RUN      ] WeightDecay.ChangesMarkedParametersOnly
     f32: weight decay changes block 0/bias, whose ParamSpec::decay is false
     f32: weight decay changes block 0/scale, whose ParamSpec::decay is false
     f32: weight decay changes block 1/bias, whose ParamSpec::decay is false
     and 9 more
     contract: [O10] weight_decay changes parameters with ParamSpec::decay, and no others. (triax/optimizer.hpp:#)
-  [  FAILED  ] WeightDecay.IsOfMarkedParameters (# ms)
+  [  FAILED  ] WeightDecay.ChangesMarkedParametersOnly (# ms)
   [==========] 1 check ran (# ms)
   [  PASSED  ] 0 checks
   [  FAILED  ] 1 check:
-  [  FAILED  ] WeightDecay.IsOfMarkedParameters [O10]
+  [  FAILED  ] WeightDecay.ChangesMarkedParametersOnly [O10]
 
 A fault at one value of an option names the option:
 
@@ -87,11 +87,11 @@ Every fault of a scheduler is found:
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [S1]
   [  FAILED  ] Supports.AnswersAreEqual [S2]
-  $ fault sched-planted schedule.fault=refuses_all 'Supports.RefusesWithReasonsAndKeys:Rows.OfALargeShapeHaveAllActions'
+  $ fault sched-planted schedule.fault=refuses_all 'Supports.RefusesWithReasonsAndKeys:Rows.LargeShapeHasAllActions'
   refuses_all
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [S1]
-  [  FAILED  ] Rows.OfALargeShapeHaveAllActions [S4]
+  [  FAILED  ] Rows.LargeShapeHasAllActions [S4]
   $ fault sched-planted schedule.fault=counts_calls 'Rows.AreEqualInEveryCallAndObject:Rows.AreEqualOnEveryThread'
   counts_calls
   status 1
@@ -179,10 +179,10 @@ Every fault of an optimizer is found:
   ignores_lr
   status 1
   [  FAILED  ] LearningRate.ScalesTheChange [O9]
-  $ fault optim-planted optimizer.fault=decays_all 'WeightDecay.IsOfMarkedParameters'
+  $ fault optim-planted optimizer.fault=decays_all 'WeightDecay.ChangesMarkedParametersOnly'
   decays_all
   status 1
-  [  FAILED  ] WeightDecay.IsOfMarkedParameters [O10]
+  [  FAILED  ] WeightDecay.ChangesMarkedParametersOnly [O10]
   $ fault optim-planted optimizer.fault=truncates 'Working.IsTheRoundedMaster'
   truncates
   status 1

@@ -14,10 +14,10 @@ Answers, descriptions and gradients:
   no_keys
   status 1
   [  FAILED  ] Supports.RefusesWithReasonsAndKeys [M1]
-  $ fault any_layout 'Supports.AcceptedRequestsCanBePlanned'
+  $ fault any_layout 'Supports.AcceptedRequestsPassADryRun'
   any_layout
   status 1
-  [  FAILED  ] Supports.AcceptedRequestsCanBePlanned [M2]
+  [  FAILED  ] Supports.AcceptedRequestsPassADryRun [M2]
   $ fault tie 'Info.IsThatOfTheLayers'
   tie
   status 1
@@ -64,16 +64,16 @@ Orders, memory, samples and streams:
   status 1
   [  FAILED  ] Order.OfPassesChangesNoBit [M11]
   [  FAILED  ] Passes.TakeEmptyViewsOutsideOfALife [M14]
-  $ fault old_bytes 'Passes.*:Repeats.*'
-  old_bytes
+  $ fault reads_old_stash 'Passes.*:Repeats.*'
+  reads_old_stash
   status 1
   [  FAILED  ] Repeats.HaveEqualBits [M16]
   [  FAILED  ] Passes.ReadNoOldBytes [M12]
   [  FAILED  ] Passes.WriteOnlyTheirTensors [M13]
   [  FAILED  ] Passes.UseTensorsInTheirLifeOnly [M14]
   [  FAILED  ] Passes.TakeEmptyViewsOutsideOfALife [M14]
-  $ fault beside 'Passes.WriteOnlyTheirTensors'
-  beside
+  $ fault writes_past_the_end 'Passes.WriteOnlyTheirTensors'
+  writes_past_the_end
   status 1
   [  FAILED  ] Passes.WriteOnlyTheirTensors [M13]
   $ fault inputs 'Passes.WriteOnly*'
@@ -94,8 +94,8 @@ Orders, memory, samples and streams:
   status 1
   [  FAILED  ] Repeats.HaveEqualBits [M16]
   [  FAILED  ] Passes.UseTensorsInTheirLifeOnly [M14]
-  $ fault numbers 'Samples.DoNotDependOnOthers'
-  numbers
+  $ fault renumbers_samples 'Samples.DoNotDependOnOthers'
+  renumbers_samples
   status 1
   [  FAILED  ] Samples.DoNotDependOnOthers [M17]
   $ fault always_drops 'Samples.*'
@@ -116,10 +116,10 @@ Orders, memory, samples and streams:
   [  FAILED  ] SteadyState.DoesNotAllocate [M20]
   [  FAILED  ] DryRun.DoesNotAllocate [M20]
 
-Plans, ranks, stages and generating:
+Dry runs, ranks, stages and generating:
 
-  $ fault plan 'DryRun.CallsTheSameOperations:Cost.IsTheCountedFlops'
-  plan
+  $ fault dry_run 'DryRun.CallsTheSameOperations:Cost.IsTheCountedFlops'
+  dry_run
   status 1
   [  FAILED  ] DryRun.CallsTheSameOperations [M21]
   [  FAILED  ] Cost.IsTheCountedFlops [M22]
@@ -133,10 +133,10 @@ Plans, ranks, stages and generating:
   [  FAILED  ] Ranks.PostTheSameCollectives [M24]
   [  FAILED  ] Ranks.EqualOneRank [M23]
   [  FAILED  ] Ranks.HaveEqualBits [M24]
-  [  FAILED  ] Ranks.PostWhatAPlanPosts [M21]
+  [  FAILED  ] Ranks.PostWhatADryRunPosts [M21]
   [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
-  $ fault bits 'Ranks.HaveEqualBits'
-  bits
+  $ fault replicated_gradients_differ 'Ranks.HaveEqualBits'
+  replicated_gradients_differ
   status 1
   [  FAILED  ] Ranks.HaveEqualBits [M24]
   $ fault padding 'Gradients.HaveTheFactorsOfTheLoss:Gradients.AreAdded:Padding.HasNoGradient:Padding.OfRanksHasNoGradient'

@@ -42,7 +42,7 @@ Unsupported requests:
     leave --ranks out: it is for communicators
   [2]
   $ for plugin in comm-local sched-gpipe optim-sgd kernels-cpu; do triax plugins test $plugin --kernels kernels-cpu; done
-  --kernels kernels-cpu: its device is the host
+  --kernels kernels-cpu must be a kernel set for GPUs; its device is the host
     leave --kernels out, or name a kernel set that computes on GPUs
   --kernels has no effect on a scheduler
     leave --kernels out: it is for communicators, models

@@ -34,7 +34,7 @@ using namespace triax;
     option_int("layers", nullptr, 1, 1000, "blocks"),
     option_float("dropout", "0.0", 0, 0.99, "of the residual branches"),
 };
-[[maybe_unused]] constexpr triax_option kLr[] = {option_float("lr", "0.5", 0, 1, "a learning rate of its own")};
+[[maybe_unused]] constexpr triax_option kLr[] = {option_float("lr", "0.5", 0, 1, "a separate learning rate")};
 [[maybe_unused]] constexpr std::nullptr_t kNone = nullptr;
 
 constexpr std::uint32_t version_of(std::string_view kind) {

@@ -22,13 +22,13 @@ Do not edit it.
 
 - **Plugins.** `plugin` in [model], [schedule], [comm], [kernels] and [optimizer] names the plugin; there is no default.
   The other keys of such a table belong to the plugin, except for the core's keys that this page lists for the table.
-- **Layers.** `include = ["base.toml"]` above the first table reads other files first. The file's own values override
-  theirs, and the values of all `--set table.key=value` override both. If a later layer names another plugin in a table,
-  the keys of the earlier plugin are dropped, and `check` lists them.
+- **Includes.** `include = ["base.toml"]` above the first table reads other files first. The file's own values override
+  theirs, and the values of all `--set table.key=value` override both. If a later file or flag names another plugin in
+  a table, the keys of the earlier plugin are dropped, and `check` lists them.
 - **Axes.** [comm.tensor], [comm.pipeline] and [comm.data] each apply to one axis. Without `plugin`, such a table
   inherits [comm] and changes single keys. With `plugin`, it starts from the defaults of that plugin.
 - **Paths** in a file are relative to the file. Paths in a flag, or in a TOML file that is read from a pipe, are
-  relative to the working folder. The default files of a run, `runs/...`, are in the working folder.
+  relative to the working folder. By default, the files of a run are in `runs/` in the working folder.
 - **Pipes.** RUN.toml can be standard input or a pipe: `/dev/stdin`, a FIFO, or `<(...)` of a shell. `train` with ranks
   as processes needs a file, because each rank reads it.
 - **Values.** An integer is accepted where a number is expected. `--set` needs no quotes around strings. Write lists as

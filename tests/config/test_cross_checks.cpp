@@ -147,8 +147,8 @@ TEST(CrossChecks, CorporaOfDifferentTokenizersAreRefused) {
   Workspace space;
   space.write("held.json", R"({"tokenizer": "bpe", "vocab": 257, "digest": "01"})");
   const auto refused = HasSubstr(
-      "held was made with another tokenizer than text: bpe of 257 ids (01), not byte of 257 ids "
-      "(byte)\n  prepare all of a run's corpora with one tokenizer");
+      "held and text have different tokenizers: bpe of 257 ids (01), and byte of 257 ids (byte)\n  "
+      "prepare all of a run's corpora with one tokenizer");
   space.tables["data"] = "paths = [\"text\", \"held\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(refused));
   space.tables["data"] = "path = \"text\"\nvalidation_paths = [\"held\"]\n";

@@ -66,7 +66,7 @@ TEST(TomlNesting, TextsThatAreNotTomlAreLeftToTheParser) {
     EXPECT_EQ(found(toml), "") << toml;
 }
 
-TEST(TomlNesting, AFileIsRefusedWithItsPlaceHoweverDeepItIs) {
+TEST(TomlNesting, AFileOfAnyDepthIsRefusedWithItsLocation) {
   Workspace space;
   const std::string refused = "levels deep; the limit is 32\n  each part of a dotted name, ";
   for (const std::string& deep :
@@ -81,7 +81,7 @@ TEST(TomlNesting, AFileIsRefusedWithItsPlaceHoweverDeepItIs) {
   }
 }
 
-TEST(TomlNesting, AFlagIsRefusedHoweverDeepItIs) {
+TEST(TomlNesting, AFlagOfAnyDepthIsRefused) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"parallel.split", repeated("[", 100000)}})),
               ElementsAre(HasSubstr("--set: parallel.split is nested 100001 levels deep; the limit is 32")));

@@ -37,19 +37,19 @@ using model_gpt::Sizes;
 //   no_loss_scale    leaves out the loss scale
 //   overwrites       overwrites gradients of weights instead of adding to them
 //   last_stash       the backward for weights reads the stash of the last forward
-//   old_bytes        adds bytes of earlier calls to the output
-//   beside           writes beside the output, after its last element
+//   reads_old_stash  adds bytes of earlier calls to the output
+//   writes_past_the_end    writes after the last element of the output
 //   inputs           the backward for weights overwrites its input
 //   again            a forward that is repeated clears a stash tensor
 //   counts_calls     no dropout after five calls
-//   numbers          numbers the samples of a call from 0
+//   renumbers_samples    numbers the samples of a call from 0
 //   always_drops, never_drops    dropout does not follow the call
 //   pipeline         no dropout with several pipeline ranks
 //   not_ready        reads its input before the stream is ready
 //   allocates        allocates in a forward
-//   plan             a dry run leaves out the backward for weights
+//   dry_run          a dry run leaves out the backward for weights
 //   no_sum           does not add over tensor ranks
-//   bits             gradients of whole parameters differ in a few bits between tensor ranks
+//   replicated_gradients_differ    gradients of whole parameters differ in a few bits between tensor ranks
 //   padding, rank_padding    writes the last element of a gradient: always, or on the last of several tensor ranks
 //   rows             positions begin at 0 in each call
 constexpr triax_option kOptions[] = {
@@ -61,9 +61,10 @@ constexpr triax_option kOptions[] = {
     option_string(
         "fault", "none",
         "none|no_keys|any_layout|tie|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
-        "last_stash|old_bytes|beside|inputs|short_life|again|counts_calls|numbers|always_drops|never_drops|not_ready|"
-        "allocates|plan|cost|no_sum|bits|padding|rank_padding|pipeline|rows|size_by_rank|size_by_object|size_by_call|"
-        "crash|hang|throws|hang_constructor|hang_destructor",
+        "last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|counts_calls|renumbers_samples|"
+        "always_drops|never_drops|not_ready|allocates|dry_run|cost|no_sum|replicated_gradients_differ|padding|"
+        "rank_padding|pipeline|rows|size_by_rank|size_by_object|size_by_call|crash|hang|throws|hang_constructor|"
+        "hang_destructor",
         "what is wrong with this model"),
 };
 
@@ -109,7 +110,7 @@ class PlantedModel final : public Model {
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
       return planted(make_embedding(sizes_, context), context,
-                     "old_bytes|numbers|padding|rank_padding|std|sharded|never_drops");
+                     "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|never_drops");
     if (index == count() - 1)
       return planted(make_head(context, model_gpt::head_options(sizes_), index), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});
@@ -127,7 +128,8 @@ class PlantedModel final : public Model {
   /// A fault is planted in the embedding or the head if `own` names it, and in blocks unless `kNotInBlocks` does.
   std::unique_ptr<Layer> planted(std::unique_ptr<Layer> layer, const LayerContext& context,
                                  std::string_view own) const {
-    constexpr std::string_view kNotInBlocks = "old_bytes|numbers|padding|rank_padding|std|sharded|no_loss_scale";
+    constexpr std::string_view kNotInBlocks =
+        "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|no_loss_scale";
     const bool is_here =
         own.empty() ? kNotInBlocks.find(fault_) == std::string_view::npos : own.find(fault_) != std::string_view::npos;
     return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none", number_);

@@ -10,7 +10,7 @@ namespace triax::model_planted {
 
 namespace {
 
-/// Changes one element; planned views have none.
+/// Changes one element, unless the view has no data (dry run).
 template <class Change>
 void change_element(const LayerCall& call, const TensorView& view, std::int64_t at, const Change& change) {
   if (!view.data()) return;
@@ -42,7 +42,7 @@ PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& con
   change_descriptions(object);
 }
 
-/// One that no pass uses.
+/// Adds a parameter that no pass uses.
 void PlantedLayer::add_parameter(std::int64_t elements) {
   params_.push_back(params_.front());
   ParamSpec& added = params_.back();
@@ -87,7 +87,7 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
           .stream = call.stream,
           .scratch = call.scratch,
           .groups = sums ? call.groups : no_groups_,
-          .samples = has("numbers") ? TensorView(numbers_.data(), DType::i64, {micro}) : call.samples,
+          .samples = has("renumbers_samples") ? TensorView(numbers_.data(), DType::i64, {micro}) : call.samples,
           .dropout = drops,
           .again = call.again,
           .loss_gradient = call.loss_gradient,
@@ -104,9 +104,9 @@ void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views 
   if (has("allocates")) kept_ = std::make_unique<int>(calls_);
   if (has("not_ready"))
     change_element(call, out[0], 0, [&](double value) { return value + early - first_element(in[0]); });
-  if (has("old_bytes")) call.device.add(stash.back(), stash.back(), call.stream);
-  if (has("old_bytes")) call.device.add(out[0], stash.back(), call.stream);
-  if (has("beside")) change_element(call, out[0], out[0].elements(), [](double) { return 1; });
+  if (has("reads_old_stash")) call.device.add(stash.back(), stash.back(), call.stream);
+  if (has("reads_old_stash")) call.device.add(out[0], stash.back(), call.stream);
+  if (has("writes_past_the_end")) change_element(call, out[0], out[0].elements(), [](double) { return 1; });
   if (has("last_stash")) last_stash_.assign(stash.begin(), stash.end());
   if (has("again") && call.again) call.device.fill(stash[0], 0, call.stream);
 }
@@ -118,7 +118,7 @@ void PlantedLayer::backward_input(const LayerCall& call, Views params, Views in,
 }
 
 void PlantedLayer::backward_weight(const LayerCall& call, Views in, Views stash, Views grads) {
-  if (has("plan") && !grads[0].data()) return;
+  if (has("dry_run") && !grads[0].data()) return;
   if (has("overwrites"))
     for (const TensorView& grad : grads) call.device.fill(grad, 0, call.stream);
   layer_->backward_weight(changed(call), in, has("last_stash") ? Views(last_stash_) : stash, grads);
@@ -127,7 +127,7 @@ void PlantedLayer::backward_weight(const LayerCall& call, Views in, Views stash,
 }
 
 void PlantedLayer::spoil_gradients(const LayerCall& call, Views grads) const {
-  if (has("bits") && context_.tensor_rank() == 1)
+  if (has("replicated_gradients_differ") && context_.tensor_rank() == 1)
     for (std::size_t i = 0; i < grads.size(); ++i)
       if (params_[i].cuts.empty()) change_element(call, grads[i], 0, [](double value) { return value * (1 + 1e-14); });
   const bool is_last_of_several = context_.tensor_size() > 1 && context_.tensor_rank() + 1 == context_.tensor_size();

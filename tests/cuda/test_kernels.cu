@@ -11,8 +11,8 @@ __global__ void run_until(const volatile unsigned* flag) {
   while (*flag == 0 && clock64() - began < kCycles) __nanosleep(1000);
 }
 
-__global__ void write_at(int* place) {
-  *place = 1;
+__global__ void write_at(int* address) {
+  *address = 1;
 }
 
 } // namespace
@@ -21,8 +21,8 @@ void launch_until(const unsigned* flag, cudaStream_t stream) {
   run_until<<<1, 1, 0, stream>>>(flag);
 }
 
-void launch_write(int* place, cudaStream_t stream) {
-  write_at<<<1, 1, 0, stream>>>(place);
+void launch_write(int* address, cudaStream_t stream) {
+  write_at<<<1, 1, 0, stream>>>(address);
 }
 
 } // namespace triax::cuda

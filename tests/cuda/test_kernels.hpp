@@ -11,7 +11,7 @@ namespace triax::cuda {
 
 /// Runs until *flag, in pinned memory, is not 0. Stops after about two minutes, so that a failing test ends.
 void launch_until(const unsigned* flag, cudaStream_t stream);
-/// Writes to *place. An invalid address makes the GPU unusable for this process.
-void launch_write(int* place, cudaStream_t stream);
+/// Writes to *address. An invalid address makes the GPU unusable for this process.
+void launch_write(int* address, cudaStream_t stream);
 
 } // namespace triax::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of a GPU device (support/stream_suite.hpp), with both methods of waiting for the host. A stream is held by a
-// kernel that runs until the test ends it.
+// Streams of a GPU device (support/stream_suite.hpp), with both methods of waiting for the host. A stream is kept
+// busy by a kernel that runs until the test ends it.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -13,19 +13,19 @@
 namespace triax {
 namespace {
 
-class OfGpu final : public test::StreamsUnderTest {
+class GpuStreams final : public test::StreamsUnderTest {
  public:
-  explicit OfGpu(cuda::DeviceSettings::HostWaits waits)
+  explicit GpuStreams(cuda::DeviceSettings::HostWaits waits)
       : device_(cuda::make_device({}, {waits})), flag_(device_->allocate(sizeof(unsigned), MemoryKind::pinned)) {
     // Loads the kernel.
     const std::unique_ptr<Stream> stream = device_->make_stream("first");
     std::atomic_ref(flag()).store(1);
-    hold(*stream);
+    keep_busy(*stream);
     device_->wait(stream->record(), deadline_in(60));
     std::atomic_ref(flag()).store(0);
   }
   Device& device() override { return *device_; }
-  void hold(Stream& stream) override { cuda::launch_until(&flag(), cuda::launch_stream(stream)); }
+  void keep_busy(Stream& stream) override { cuda::launch_until(&flag(), cuda::launch_stream(stream)); }
   void let_end() override { std::atomic_ref(flag()).store(1); }
 
  private:
@@ -47,7 +47,7 @@ std::unique_ptr<test::StreamsUnderTest> test::make_streams(const std::string& na
     return nullptr;
   }
   using HostWaits = cuda::DeviceSettings::HostWaits;
-  return std::make_unique<OfGpu>(name == "automatic" ? HostWaits::automatic : HostWaits::progress_loop);
+  return std::make_unique<GpuStreams>(name == "automatic" ? HostWaits::automatic : HostWaits::progress_loop);
 }
 
 namespace cuda {

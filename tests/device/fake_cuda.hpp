@@ -30,8 +30,8 @@ class FakeCuda : public testing::Test {
     return {staged.as<T>(), staged.as<T>() + view.elements()};
   }
   /// Enqueues an item that runs until let_end().
-  void hold(Stream& held) {
-    fake_launch_stream(held).enqueue([end = end_.get_future().share()] { end.wait(); });
+  void keep_busy(Stream& busy) {
+    fake_launch_stream(busy).enqueue([end = end_.get_future().share()] { end.wait(); });
   }
   void let_end() { end_.set_value(); }
 

@@ -10,7 +10,7 @@ namespace {
 
 TEST(PlanDevice, HasTheKindAskedFor) {
   EXPECT_EQ(make_dry_run_device(DeviceKind::cuda)->kind(), DeviceKind::cuda);
-  EXPECT_EQ(make_dry_run_device(DeviceKind::sim)->description(), "a plan for sim");
+  EXPECT_EQ(make_dry_run_device(DeviceKind::sim)->description(), "a dry run for sim");
 }
 
 TEST(PlanDevice, AllocatesSizesOnly) {

@@ -125,7 +125,7 @@ TEST_F(FakeCudaMemory, InTheWrongPlaceIsRefused) {
 TEST_F(FakeCudaMemory, ThatGoesStaysUntilTheItemsBeforeHaveRun) {
   const TensorView value = place(DType::i32, {1'000'000}), copy = place(DType::i32, {1'000'000});
   device->fill(value, 3, *stream);
-  hold(*stream);
+  keep_busy(*stream);
   device->copy(copy, value, *stream);
   std::byte* gone = value.as<std::byte>();
   memory.erase(memory.begin());

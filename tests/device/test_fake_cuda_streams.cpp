@@ -19,21 +19,21 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class OfFake final : public StreamsUnderTest {
+class FakeStreams final : public StreamsUnderTest {
  public:
   Device& device() override { return *device_; }
-  void hold(Stream& stream) override {
+  void keep_busy(Stream& stream) override {
     fake_launch_stream(stream).enqueue([end = end_.get_future().share()] { end.wait(); });
-    held_ = true;
+    is_busy_ = true;
   }
   void let_end() override {
-    if (std::exchange(held_, false)) end_.set_value();
+    if (std::exchange(is_busy_, false)) end_.set_value();
   }
 
  private:
   std::unique_ptr<Device> device_ = make_fake_cuda_device(7);
   std::promise<void> end_; // a test holds one stream
-  bool held_ = false;
+  bool is_busy_ = false;
 };
 
 class FakeCudaStreams : public FakeCuda {};
@@ -42,7 +42,7 @@ class FakeCudaStreams : public FakeCuda {};
 TEST_F(FakeCudaStreams, ShowPoisonIfAWaitIsMissing) {
   const auto other = device->make_stream("other");
   const TensorView value = place(DType::i32, {1}), copy = place(DType::i32, {1});
-  hold(*stream);
+  keep_busy(*stream);
   device->fill(value, 2, *stream);
   device->copy(copy, value, *other);
   device->wait(other->record(), deadline_in(60));
@@ -113,7 +113,7 @@ std::vector<std::string> streams_to_test() {
 }
 
 std::unique_ptr<StreamsUnderTest> make_streams(const std::string&, std::string&) {
-  return std::make_unique<OfFake>();
+  return std::make_unique<FakeStreams>();
 }
 
 } // namespace triax::test

@@ -337,15 +337,16 @@ TEST(Parameters, ContradictionsOfADescriptionAreRefused) {
   };
   EXPECT_EQ(error({{"tensor", 0, 0, 5}}), "no error");
   EXPECT_EQ(error({}, {"tensor"}), "no error");
-  EXPECT_THAT(error({{"tensor", 0, 0, 5}, {"tensor", 1, 0, 4}}), HasSubstr("table is cut twice by axis tensor"));
-  EXPECT_THAT(error({{"tensor", 0, 0, 5}, {"data", 0, 0, 5}}), HasSubstr("table is cut twice along dimension 0"));
-  EXPECT_THAT(error({{"tensor", 2, 0, 5}}), HasSubstr("is cut along dimension 2"));
-  EXPECT_THAT(error({{"tensor", 0, 3, 6}}), HasSubstr("the cut [3, 6) does not fit"));
-  EXPECT_THAT(error({{"tensor", 0, 3, 2}}), HasSubstr("the cut [3, 2) does not fit"));
-  EXPECT_THAT(error({{"tensr", 0, 0, 3}}), HasSubstr("is cut by axis tensr, which has one rank"));
-  EXPECT_THAT(error({{"pipeline", 0, 0, 5}}), HasSubstr("is cut by axis pipeline, which divides layers"));
+  EXPECT_THAT(error({{"tensor", 0, 0, 5}, {"tensor", 1, 0, 4}}), HasSubstr("table is sharded twice over axis tensor"));
+  EXPECT_THAT(error({{"tensor", 0, 0, 5}, {"data", 0, 0, 5}}), HasSubstr("table is sharded twice along dimension 0"));
+  EXPECT_THAT(error({{"tensor", 2, 0, 5}}), HasSubstr("is sharded along dimension 2"));
+  EXPECT_THAT(error({{"tensor", 0, 3, 6}}), HasSubstr("the range [3, 6) does not fit"));
+  EXPECT_THAT(error({{"tensor", 0, 3, 2}}), HasSubstr("the range [3, 2) does not fit"));
+  EXPECT_THAT(error({{"tensr", 0, 0, 3}}), HasSubstr("is sharded over axis tensr, which has one rank"));
+  EXPECT_THAT(error({{"pipeline", 0, 0, 5}}), HasSubstr("is sharded over axis pipeline, which divides layers"));
   EXPECT_THAT(error({}, {"data"}), HasSubstr("partial gradients over axis data, which does not divide tensors"));
-  EXPECT_THAT(error({{"tensor", 0, 0, 5}}, {"tensor"}), HasSubstr("is cut by axis tensor and has partial gradients"));
+  EXPECT_THAT(error({{"tensor", 0, 0, 5}}, {"tensor"}),
+              HasSubstr("is sharded over axis tensor and has partial gradients"));
 }
 
 TEST(Parameters, TiedOnesHaveTheSamePartialGradients) {
@@ -361,7 +362,7 @@ TEST(Parameters, TiedOnesHaveTheSameCuts) {
   model.tied = {{0, "table", 3, "table"}};
   model.specs[3].params[0].cuts = {{"tensor", 0, 0, 5}};
   EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0"); }),
-              HasSubstr("are tied and have different cuts"));
+              HasSubstr("are tied, but are sharded differently"));
 }
 
 TEST(Init, IsNormal) {

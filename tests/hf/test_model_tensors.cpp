@@ -38,7 +38,7 @@ TEST_F(Tensors, ReadsShards) {
 
 TEST_F(Tensors, RefusesAnIndexThatContradictsTheShards) {
   change_index("\"transformer.h.0.attn.c_attn.bias\"", "\"transformer.h.0.attn.other\"");
-  EXPECT_THAT(refusal(), HasSubstr("is in this shard, but the index does not name it"));
+  EXPECT_THAT(refusal(), HasSubstr("is in this file, but the index does not name it"));
 }
 
 TEST_F(Tensors, RefusesATensorInAnotherShard) {
@@ -59,7 +59,7 @@ TEST_F(Tensors, RefusesNamesThatLeaveTheFolder) {
 
 TEST_F(Tensors, RefusesAMissingShard) {
   std::filesystem::remove(folder_ / "model-00003-of-00004.safetensors");
-  EXPECT_THAT(refusal(), HasSubstr("names the shard model-00003-of-00004.safetensors, which does not exist"));
+  EXPECT_THAT(refusal(), HasSubstr("names the file model-00003-of-00004.safetensors, which does not exist"));
 }
 
 TEST_F(Tensors, RefusesPickledShards) {

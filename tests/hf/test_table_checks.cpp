@@ -60,7 +60,7 @@ TEST(TableChecks, AcceptGoodTables) {
 TEST(TableChecks, NameThePlugin) {
   EXPECT_EQ(
       refusal_of([](HfArchitecture& a) { a.keys.push_back(a.keys[1]); }),
-      "/x/model-x.so: architectures() of model-x: A: the key n_head is there twice\n  this is a defect of the model "
+      "/x/model-x.so: architectures() of model-x: A: the key n_head is listed twice\n  this is a defect of the model "
       "plugin: report it to its author");
 }
 
@@ -69,7 +69,7 @@ TEST(TableChecks, RefuseWrongKeys) {
   for (const char* name : {"", ".a", "a.", "a..b", "\xff"})
     EXPECT_THAT(with_key({.key = name, .values = {{"1", ""}}}), HasSubstr("is not a name")) << name;
   for (const char* name : {"architectures", "model_type", "dtype", "torch_dtype"})
-    EXPECT_THAT(with_key({.key = name, .values = {{"1", ""}}}), HasSubstr("is of Triax itself"));
+    EXPECT_THAT(with_key({.key = name, .values = {{"1", ""}}}), HasSubstr("is reserved for Triax"));
   EXPECT_THAT(with_key({.key = "rope", .values = {{"1", ""}}}),
               HasSubstr("rope is both a key and an object with keys"));
   EXPECT_THAT(with_key({.key = "act.name", .values = {{"1", ""}}}),
@@ -95,7 +95,7 @@ TEST(TableChecks, RefuseWrongLists) {
     return refusal_of([&](HfArchitecture& a) { a.constant_lists.emplace_back(key, value); });
   };
   EXPECT_THAT(with_list("a..b", "1"), HasSubstr("is not a name"));
-  EXPECT_THAT(with_list("act", "1"), HasSubstr("the key act is there twice"));
+  EXPECT_THAT(with_list("act", "1"), HasSubstr("the key act is listed twice"));
   EXPECT_THAT(with_list("initializer_range", "1"), HasSubstr("the key initializer_range is both read and ignored"));
   EXPECT_THAT(with_list("rope", "1"), HasSubstr("rope is both a key and an object with keys"));
   EXPECT_THAT(with_list("types", "full"), HasSubstr("types has a value that is not JSON"));
@@ -148,7 +148,7 @@ TEST(TableChecks, RefuseWrongTensors) {
   EXPECT_THAT(with_copy({"a", "a"}), HasSubstr("tensor \"a\" is a copy of itself"));
   EXPECT_EQ(with_copy({"a.{}", "b"}), "no error");
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.ignored_tensors = {"head"}; }),
-              HasSubstr("tensor \"head\" is there twice"));
+              HasSubstr("tensor \"head\" is listed twice"));
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.ignored_tensors = {"a.{}.b.{}"}; }),
               HasSubstr("is not a name with one"));
   EXPECT_THAT(refusal_of([](HfArchitecture& a) { a.optional_prefix = "h.{}."; }),
@@ -160,7 +160,7 @@ TEST(TableChecks, RefuseArchitecturesThatOccurTwice) {
     return error_of([&] { check_architectures(all, table_rows(), {"model-x", {}}); });
   };
   EXPECT_THAT(check({good_architecture(), good_architecture()}),
-              HasSubstr("architectures() of model-x: A is there twice"));
+              HasSubstr("architectures() of model-x: A is listed twice"));
   HfArchitecture nameless = good_architecture();
   nameless.model_type.clear();
   EXPECT_THAT(check({nameless}), HasSubstr("an architecture without name or model_type"));
@@ -174,7 +174,7 @@ TEST(TableChecks, RefuseWrongRows) {
   EXPECT_EQ(refusal({good, {.parameter = "head/w", .tensors = {"w"}}}), "no error");
   EXPECT_EQ(
       refusal({good, good}),
-      "/x/model-x.so: parameters() of model-x: parameter \"block {}/w\" is there twice\n  this is a defect of the "
+      "/x/model-x.so: parameters() of model-x: parameter \"block {}/w\" is listed twice\n  this is a defect of the "
       "model plugin: report it to its author");
   EXPECT_THAT(refusal({{.parameter = "", .tensors = {"w"}}}), HasSubstr("parameter \"\" is not a name"));
   EXPECT_THAT(refusal({{.parameter = "block {}/expert {}/w", .tensors = {"h.{}.w"}}}),
@@ -182,7 +182,7 @@ TEST(TableChecks, RefuseWrongRows) {
   EXPECT_THAT(refusal({{.parameter = "block {}/w", .tensors = {"h.{}.e.{}.w"}}}),
               HasSubstr("tensor \"h.{}.e.{}.w\" of \"block {}/w\" is not a name with one {} at most"));
   EXPECT_THAT(refusal({{.parameter = "block {}/w", .tensors = {"h.{}.w", "w"}}}),
-              HasSubstr("one of parameter \"block {}/w\" and its tensor \"w\" has {}, but the other does not"));
+              HasSubstr("parameter \"block {}/w\" and its tensor \"w\" must both contain \"{}\", or neither"));
   EXPECT_THAT(refusal({{.parameter = "head/w", .tensors = {"h.{}.w"}}}), HasSubstr("one of parameter \"head/w\""));
 }
 
@@ -213,8 +213,8 @@ TEST_F(WrongTables, AreRefusedIfThePluginIsNamed) {
   EXPECT_EQ(refusal("none"), "no error");
   EXPECT_EQ(refusal("none", ""), "no error"); // by model_type
   for (const auto& [mistake, why] :
-       std::vector<std::pair<const char*, const char*>>{{"key twice", "the key hidden_size is there twice"},
-                                                        {"architecture twice", "WrongForCausalLM is there twice"}})
+       std::vector<std::pair<const char*, const char*>>{{"key twice", "the key hidden_size is listed twice"},
+                                                        {"architecture twice", "WrongForCausalLM is listed twice"}})
     EXPECT_THAT(refusal(mistake, "\"WrongForCausalLM\"", "model-wrong"),
                 AllOf(HasSubstr(text("{}/model-wrong.so: architectures() of model-wrong: ", TEST_PLUGINS)),
                       HasSubstr(why), HasSubstr("report it to its author")));
@@ -228,19 +228,19 @@ TEST_F(WrongTables, AreRefusedIfThePluginIsNamed) {
 TEST_F(WrongTables, AreANoteInASearch) {
   EXPECT_THAT(refusal("key twice"),
               AllOf(HasSubstr("no model plugin has the architecture WrongForCausalLM"), HasSubstr("GroupedForCausalLM"),
-                    HasSubstr("cannot be used: "), HasSubstr("the key hidden_size is there twice")));
+                    HasSubstr("cannot be used: "), HasSubstr("the key hidden_size is listed twice")));
   EXPECT_EQ(refusal("key twice", "\"GroupedForCausalLM\"", "model-grouped"), "no error");
 }
 
 TEST_F(WrongTables, OfParametersNameThePlugin) {
   for (const auto& [mistake, why] : std::vector<std::pair<const char*, const char*>>{
-           {"row twice", "parameter \"block {}/qkv.weight\" is there twice"},
-           {"two rows", "two rows are for parameter \"block 0/up.weight\""},
-           {"no row", "no row is for parameter \"embedding/tokens.weight\""},
+           {"row twice", "parameter \"block {}/qkv.weight\" is listed twice"},
+           {"two rows", "parameter \"block 0/up.weight\" matches two rows"},
+           {"no row", "parameter \"embedding/tokens.weight\" has no row"},
            {"two numbers", "is not a name with one {} at most"},
            {"no number", "one of parameter \"block {}/down.weight\" and its tensor \"down.weight\" has {}"},
            {"groups", "the row of parameter \"block 0/qkv.weight\" has a part of 8 rows, which 3 groups do not divide"},
-           {"tensor twice", "tensor \"model.embed_tokens.weight\" has two parameters"}})
+           {"tensor twice", "tensor \"model.embed_tokens.weight\" belongs to two parameters"}})
     EXPECT_THAT(refusal(mistake), AllOf(HasSubstr("model-wrong.so: parameters() of model-wrong: "), HasSubstr(why),
                                         HasSubstr("report it to its author")))
         << mistake;

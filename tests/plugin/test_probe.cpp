@@ -47,14 +47,14 @@ TEST(Probe, AnExceptionOfTheFunctionIsAnError) {
 
 TEST(Probe, NamesTheCallThatWasCurrent) {
   const auto dies = []() -> std::string {
-    const CallScope outer("model-a", "the plan of rank 0");
+    const CallScope outer("model-a", "the dry run of rank 0");
     { const CallScope inner("kernels-a", "supports()"); }
     std::raise(SIGKILL);
     return {};
   };
-  EXPECT_EQ(reason_of(dies), "model-a: the plan of rank 0 was killed by SIGKILL (Killed)");
+  EXPECT_EQ(reason_of(dies), "model-a: the dry run of rank 0 was killed by SIGKILL (Killed)");
   const auto dies_inside = []() -> std::string {
-    const CallScope outer("model-a", "the plan of rank 0");
+    const CallScope outer("model-a", "the dry run of rank 0");
     const CallScope inner("kernels-a", "supports()");
     std::abort();
   };
@@ -63,7 +63,7 @@ TEST(Probe, NamesTheCallThatWasCurrent) {
 
 TEST(Probe, NamesTheCallThatHasClosedTheFiles) {
   const auto closes = []() -> std::string {
-    const CallScope outer("model-a", "the plan of rank 0");
+    const CallScope outer("model-a", "the dry run of rank 0");
     {
       const CallScope inner("kernels-a", "supports()");
       for (int file = 3; file < 256; ++file) ::close(file);
@@ -158,7 +158,7 @@ TEST(Probe, EachCallHasADeadlineOfItsKind) {
     };
   };
   EXPECT_EQ(reason_of(loops(CallKind::call)), "sched-a: rows() did not return within 0.2 s");
-  EXPECT_EQ(reason_of(loops(CallKind::plan)), "sched-a: rows() did not return within 0.4 s");
+  EXPECT_EQ(reason_of(loops(CallKind::slow_call)), "sched-a: rows() did not return within 0.4 s");
 }
 
 TEST(Probe, ReportsTheLastLineThatWasPrinted) {

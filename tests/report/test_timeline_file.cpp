@@ -84,7 +84,7 @@ TEST_F(TimelineFile, PassesAloneAreATimeline) {
               HasSubstr("end_ms must be a time of 2 or later, got 1"));
   EXPECT_THAT(refusal(head + R"(,"actions":[{"kind":"F","stage":0,"microbatch":0,"start_ms":0,"end_ms":1,)"
                              R"("waited_ms":0}]})"),
-              HasSubstr("\"F\" is not a kind of action besides passes"));
+              HasSubstr("\"F\" is not an action, or is a pass"));
 }
 
 TEST_F(TimelineFile, ARankMayHaveNoPasses) {

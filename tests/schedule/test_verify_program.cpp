@@ -203,7 +203,8 @@ TEST(Verifier, OnlyComputingWaitsAndOnlyForTransfers) {
                  [](Mutable& program) {
                    program.actions[program.at("0SEND_F1")].waits = {static_cast<ActionId>(program.at("0SEND_F0"))};
                  }),
-      ::testing::Contains(HasSubstr("0SEND_F1: it is posted, and cannot wait")));
+      ::testing::Contains(HasSubstr("0SEND_F1: it is a posted transfer, but lists an action to wait for; posted "
+                                    "transfers must not wait")));
   EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0F1")].waits = {0}; }),
               ::testing::Contains(HasSubstr("0F1: it waits for 0F0, which is not a transfer")));
 }

@@ -44,7 +44,7 @@ class Firing final : public ProgressSource {
 };
 
 TEST_P(StreamSuite, AnEventFiresWhenTheWorkBeforeItIsDone) {
-  hold(*stream);
+  keep_busy(*stream);
   const Event event = stream->record();
   device->progress();
   EXPECT_FALSE(event.fired());
@@ -55,7 +55,7 @@ TEST_P(StreamSuite, AnEventFiresWhenTheWorkBeforeItIsDone) {
 }
 
 TEST_P(StreamSuite, AWaitHasADeadline) {
-  hold(*stream);
+  keep_busy(*stream);
   EXPECT_THROW(device->wait(stream->record(), deadline_in(0.05)), Error);
   device->set_default_timeout(0.05);
   try {
@@ -70,7 +70,7 @@ TEST_P(StreamSuite, AWaitHasADeadline) {
 }
 
 TEST_P(StreamSuite, AWaitReadsTheAbort) {
-  hold(*stream);
+  keep_busy(*stream);
   device->abort_flag().raise("rank 3 was lost");
   EXPECT_THROW(stream->ready(), Error);
   EXPECT_THROW(device->wait(stream->record(), deadline_in(60)), Error);
@@ -81,7 +81,7 @@ TEST_P(StreamSuite, OneStreamWaitsForAnother) {
   const TensorView value = place(DType::f32, {1}), copy = place(DType::f32, {1});
   device->fill(value, 1, *stream);
   finish();
-  hold(*stream);
+  keep_busy(*stream);
   device->fill(value, 2, *stream);
   other->wait(stream->record());
   device->copy(copy, value, *other);
@@ -146,7 +146,7 @@ TEST_P(StreamSuite, AnEventBehindAHostEventWaitsForIt) {
 TEST_P(StreamSuite, AHostTaskWaitsForTheDeviceWorkBeforeIt) {
   std::vector<int> done;
   Writing task(done, 1, 3);
-  hold(*stream);
+  keep_busy(*stream);
   stream->post(task);
   for (int i = 0; i < 100; ++i) device->progress();
   EXPECT_TRUE(done.empty());
@@ -224,7 +224,7 @@ TEST_P(StreamSuite, AFailedEventAbortsTheRankAndHoldsTheQueue) {
 
 TEST_P(StreamSuite, EventsAreUsedAgainAndFireInOrder) {
   std::vector<Event> events;
-  hold(*stream);
+  keep_busy(*stream);
   for (int i = 0; i < 200; ++i) events.push_back(stream->record()); // the native stream has capacity for these
   EXPECT_FALSE(events.front().fired());
   let_end();

@@ -21,8 +21,8 @@ class StreamsUnderTest {
  public:
   virtual ~StreamsUnderTest() = default;
   virtual Device& device() = 0;
-  virtual void hold(Stream& stream) = 0;
-  /// Ends all work of hold(). Can be called repeatedly.
+  virtual void keep_busy(Stream& stream) = 0;
+  /// Ends all work of keep_busy(). Can be called repeatedly.
   virtual void let_end() = 0;
 };
 
@@ -39,7 +39,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
     device = &of_->device();
     device->set_default_timeout(60);
     stream = device->make_stream("test");
-    // Loading at first use may wait for held work; load everything before the tests.
+    // Loading at first use may wait for work that still runs; load everything before the tests.
     const TensorView warm = place(DType::f32, {1}), integer = place(DType::i32, {1});
     device->fill(warm, 1, *stream);
     device->fill(integer, 1, *stream);
@@ -53,7 +53,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
     if (stream && !device->abort_flag().raised()) finish();
   }
 
-  void hold(Stream& held) { of_->hold(held); }
+  void keep_busy(Stream& busy) { of_->keep_busy(busy); }
   void let_end() { of_->let_end(); }
   void finish() { device->wait(stream->record(), deadline_in(60)); }
 

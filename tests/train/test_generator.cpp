@@ -88,7 +88,7 @@ TEST(Generator, WeightsAreRoundedAsForTraining) {
 TEST(Generator, RefusesMoreThanItHasMemoryFor) {
   TinyRun run;
   generate_alone(run.config(), {.microbatches = 1, .sequence = 5, .max_rows = 3}, [](TinyGenerator& of) {
-    EXPECT_THAT(error_of([&] { of.append(4); }), HasSubstr("4 tokens in one append, but the largest call has 3 rows"));
+    EXPECT_THAT(error_of([&] { of.append(4); }), HasSubstr("append() got 4 tokens; at most 3 are allowed in one call"));
     of.append(3);
     EXPECT_THAT(error_of([&] { of.append(3); }),
                 HasSubstr("the cache has 5 positions, of which 3 are used; 3 more do not fit"));

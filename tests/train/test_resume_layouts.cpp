@@ -83,10 +83,10 @@ TEST_F(OtherRanks, OfTheSameSizesChangeNoBit) {
   }
 }
 
-class OfOtherSizes : public OtherRanks, public ::testing::WithParamInterface<std::pair<const char*, double>> {};
+class LayoutsOfOtherSizes : public OtherRanks, public ::testing::WithParamInterface<std::pair<const char*, double>> {};
 
 /// The bounds are some times the rounding of the type, 6e-8 and 1e-16: what is read wrongly differs by far more.
-TEST_P(OfOtherSizes, DifferByRounding) {
+TEST_P(LayoutsOfOtherSizes, DifferByRounding) {
   const auto [precision, bound] = GetParam();
   run_.keys["train.precision"] = precision;
   ASSERT_THAT(train(saved_, 5, "whole"), IsEmpty());
@@ -103,7 +103,7 @@ TEST_P(OfOtherSizes, DifferByRounding) {
   }
 }
 
-TEST_P(OfOtherSizes, InAChainOfFiveDifferByRounding) {
+TEST_P(LayoutsOfOtherSizes, InAChainOfFiveDifferByRounding) {
   const auto [precision, bound] = GetParam();
   run_.keys["train.precision"] = precision;
   run_.keys["train.steps"] = "10";
@@ -118,7 +118,7 @@ TEST_P(OfOtherSizes, InAChainOfFiveDifferByRounding) {
   expect_near("run", "whole", bound);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, OfOtherSizes,
+INSTANTIATE_TEST_SUITE_P(Precisions, LayoutsOfOtherSizes,
                          ::testing::Values(std::pair("\"fp32\"", 1e-6), std::pair("\"fp64\"", 1e-13)));
 
 /// The scale, its counters and the number of skipped steps are in the checkpoint.

@@ -122,7 +122,7 @@ struct ParameterGroup {
   NumberedName first;
   std::string last; // number
   std::int64_t count = 0;
-  const ParameterRow* row = nullptr; // of the first
+  const ParameterRow* row = nullptr; // the row of the first parameter
 };
 
 /// One row for "block 0/w" to "block 23/w", if they are otherwise equal.

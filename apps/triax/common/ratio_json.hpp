@@ -10,7 +10,7 @@
 
 namespace triax::app {
 
-/// {"value", "interval_95": [low, high], "interval_99": [low, high], "difference_shown", "log_deviation", "rounds"}
+/// {"value", "interval_95": [low, high], "interval_99": [low, high], "is_significant", "log_deviation", "rounds"}
 nlohmann::ordered_json ratio_json(const compare::Ratio& ratio);
 
 } // namespace triax::app

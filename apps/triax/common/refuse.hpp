@@ -15,7 +15,7 @@ namespace triax::app {
 /// Refusals that name flags, which have no position in a file.
 std::vector<config::Diagnostic> diagnostics_of(const Refusals& refusals);
 
-/// Prints the errors, with `as_json` also as an object. Returns the exit status.
+/// Prints the errors to stderr; with `as_json`, also one JSON object to stdout. Returns the exit status.
 int refuse(const std::vector<config::Diagnostic>& errors, bool as_json, int status = kRefused);
 inline int refuse(const Refusals& refusals, bool as_json) {
   return refuse(diagnostics_of(refusals), as_json);

@@ -19,7 +19,7 @@ namespace triax::app {
 /// The changes of a side.
 struct SideArguments {
   std::vector<std::string> changes;    // KEY=VALUE, or a TOML file whose keys override the run's
-  std::vector<os::Variable> variables; // of its processes
+  std::vector<os::Variable> variables; // environment of its processes
 };
 
 struct CompareArguments {
@@ -55,11 +55,11 @@ struct LoadedSide {
 
 struct LoadedSides {
   LoadedSide a, b;
-  std::vector<KeyDifference> differences;    // of the configuration, in the order of its keys
-  std::vector<VariableDifference> variables; // of the environment
+  std::vector<KeyDifference> differences;    // keys whose values differ, in the order of the configuration
+  std::vector<VariableDifference> variables; // environment variables that differ
   std::set<std::string> given;               // keys of --a and --b
   bool models_differ = false;                // the losses cannot be equal
-  std::filesystem::path folder;              // of the comparison
+  std::filesystem::path folder;              // in which the comparison keeps its files
   std::vector<std::string> differing_axes;   // whose communicator or its options differ
 };
 

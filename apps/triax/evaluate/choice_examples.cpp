@@ -157,7 +157,8 @@ std::vector<train::ScoredSequence> sequences_of(const std::vector<ChoiceExample>
       const std::vector<std::int32_t> prefix = stripped.empty() ? to.separator : std::vector<std::int32_t>();
       const std::size_t context = prefix.size() + to.tokenizer.encode(stripped).size();
       if (context == 0) {
-        refuse(text("context {}, but the tokenizer has no token that separates documents", no_tokens(example.context)),
+        refuse(text("context {}; this needs a tokenizer with an end-of-document token, and this one has none",
+                    no_tokens(example.context)),
                "write a context");
         continue;
       }

@@ -14,7 +14,7 @@ namespace triax::app {
 struct FitResult {
   std::string file;
   MemoryLimit limit;
-  std::vector<config::Diagnostic> refusals; // of the run, or that nothing fits
+  std::vector<config::Diagnostic> refusals; // why the run is refused, or that nothing fits
   train::MemorySearch search{};
   std::string split{}; // that parallel.split = "auto" stands for, as TOML; empty: another split
 

@@ -20,8 +20,8 @@ namespace triax::app {
 struct GenerateOutcome {
   std::string checkpoint;
   std::string prompt;
-  std::optional<train::Answer> answer = {}; // of the last prompt
-  const ChoiceScores* scores = nullptr;     // of `triax evaluate --choices`
+  std::optional<train::Answer> answer = {}; // to the last prompt
+  const ChoiceScores* scores = nullptr;     // set by `triax evaluate --choices`
 };
 
 /// "5 prompt tokens in 0.2 s (25 tokens/s), 40 new tokens in 2 s (20 tokens/s)".

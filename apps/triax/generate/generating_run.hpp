@@ -35,7 +35,7 @@ config::LoadResult load_generating_run(const GeneratingSource& source, const std
 struct TokenizerSource {
   std::filesystem::path checkpoint;
   const checkpoint::Manifest& manifest;
-  std::filesystem::path model_folder; // of transformers: the folder itself, or `hf` in the checkpoint
+  std::filesystem::path model_folder; // a model of transformers: the folder itself, or `hf` in the checkpoint
   std::int64_t vocab;                 // of the model
 };
 

@@ -22,7 +22,7 @@ namespace triax::app {
 
 /// All that a run needs, once nothing is refused.
 struct PreparedText {
-  std::optional<ImportedCheckpoint> imported; // of a folder of transformers
+  std::optional<ImportedCheckpoint> imported; // set if the weights come from a folder of transformers
   std::filesystem::path checkpoint;
   data::TextTokenizer tokenizer;
   config::LoadResult loaded;

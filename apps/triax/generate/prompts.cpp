@@ -38,7 +38,7 @@ std::optional<std::string> given_prompt(const GenerateArguments& arguments) {
   if (!arguments.file.empty()) return text_of_file(arguments.file);
   if (!arguments.input.empty()) return text_of_file(arguments.input);
   if (isatty(STDIN_FILENO) == 1) return std::nullopt;
-  throw Error("there is no prompt, but standard input is not a terminal", {},
+  throw Error("no prompt was given, and standard input is not a terminal to type one on", {},
               "add --prompt TEXT, --file FILE, or - for standard input");
 }
 

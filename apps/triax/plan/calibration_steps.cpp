@@ -88,7 +88,7 @@ void measure_step(CalibrationStep& step, const CalibrationSizes& sizes, const st
   if (!step.loaded->run) {
     std::string all;
     for (const config::Diagnostic& refusal : step.loaded->refusals) all += "\n  " + refusal.text;
-    throw Error(text("a run of --calibrate is refused:{}", all), step.name,
+    throw Error(text("the run that --calibrate measures is refused:{}", all), step.name,
                 "change what the lines above name in RUN.toml, or with --set");
   }
   programs.run(text("steps, {}", step.name), {"train", file.string()});

@@ -19,8 +19,8 @@ namespace {
 
 struct Column {
   const char* name;
-  long long least = 0, most = 0; // of a number; most 0: words
-  std::vector<std::string> words{};
+  long long least = 0, most = 0;    // limits of a number; most = 0: not a number
+  std::vector<std::string> words{}; // the values that are allowed; empty: any text
 };
 
 constexpr long long kMany = 1'000'000'000;
@@ -138,7 +138,7 @@ class ListReader {
         return refuse(text("{} = \"{}\" is not an integer", column.name, field), "write a whole number");
       if (error == std::errc() && number >= column.least && number <= column.most) return;
       return refuse(text("{} must be in [{}, {}], got \"{}\"", column.name, column.least, column.most, field),
-                    "write a whole number");
+                    text("write a whole number in [{}, {}]", column.least, column.most));
     }
     if (!column.words.empty() && std::ranges::find(column.words, field) == column.words.end())
       return refuse(text("{} must be one of {}, got \"{}\"", column.name, listed(column.words), field),

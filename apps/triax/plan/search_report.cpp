@@ -178,7 +178,8 @@ std::vector<plan::PlanKey> run_keys(const SearchReport& report) {
   const std::string& schedule = report.request.space.schedules[static_cast<std::size_t>(best.plan.schedule)];
   std::vector<plan::PlanKey> out = plan::keys_of(report.request, best.plan, best.split);
   for (const plan::PlanKey& set : report.set) {
-    if (set.table == "schedule" && schedule != report.request.run.schedule.name) continue; // of another scheduler
+    // Options of another scheduler do not apply.
+    if (set.table == "schedule" && schedule != report.request.run.schedule.name) continue;
     auto after = out.end();
     bool is_replaced = false;
     for (auto at = out.begin(); at != out.end(); ++at) {

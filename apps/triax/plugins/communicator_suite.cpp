@@ -97,7 +97,10 @@ BackendAnswers ask_backend(const SuiteRequest& request, Refusals& refusals) {
 /// Why the kernel set has no GPU for each rank.
 Refusals refusals_of_devices(const KernelSet& kernels, const std::string& name, int ranks) {
   if (kernels.device_kind() != DeviceKind::cuda)
-    return make_refusal(ErrorCode::kConflict, {"--kernels"}, "--kernels {}: its device is the host", name)
+    return make_refusal(ErrorCode::kConflict, {"--kernels"},
+                        "--kernels {} must be a kernel set for GPUs; its device "
+                        "is the host",
+                        name)
         .with_hint("leave --kernels out, or name a kernel set that computes on GPUs");
   Refusals out;
   for (const Refusal& refusal : kernels.device_available({.local_rank = ranks - 1, .local_ranks = ranks}))

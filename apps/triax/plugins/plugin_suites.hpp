@@ -45,7 +45,7 @@ struct KindOfSuite {
                                             const std::vector<config::Override>& given) = nullptr;
   bool has_ranks = false;    // --threads, --processes and --ranks say how its ranks run
   bool uses_kernels = false; // --kernels selects the kernel set that its checks compute on, or its ranks' devices
-  const char* default_kernels = ""; // of --kernels
+  const char* default_kernels = ""; // value of --kernels that is used if it is not given
 };
 
 std::span<const KindOfSuite> kinds_of_suites();

@@ -229,8 +229,8 @@ void add_plugins_test(CLI::App& plugins, int& status) {
   verb->add_flag("--list", arguments->list, "lists the checks and the clauses that they test");
   add_settings(*verb, "--set", arguments->settings, "sets an option of the plugin", kAnyTable);
   verb->add_option("--kernels", arguments->kernels,
-                   "kernel set that a model runs on, of the host [kernels-reference], or whose devices the ranks of a "
-                   "communicator have [kernels-cublas if it needs GPUs, else the host]")
+                   "for a model: kernel set for the host to run it on [kernels-reference]; for a communicator: "
+                   "kernel set that creates the ranks' devices [kernels-cublas if it needs GPUs, else the host]")
       ->type_name("KERNELS")
       ->check(not_empty());
   verb->add_option("--timeout-s", arguments->timeout_s,

@@ -14,11 +14,11 @@ namespace triax::app {
 
 struct RunSummary {
   std::optional<double> loss, eval_loss;                    // the last that are finite
-  std::int64_t eval_step = 0;                               // of eval_loss
+  std::int64_t eval_step = 0;                               // step in which eval_loss was measured
   std::optional<double> tokens_per_s, step_ms, bubble_rate; // medians of all records
-  std::vector<report::GroupTraffic> traffic;                // of rank 0 in a step: medians
-  std::uint64_t memory_bytes = 0;                           // planned, of rank 0's device; 0: not recorded
-  std::int64_t skipped = 0;                                 // steps
+  std::vector<report::GroupTraffic> traffic;                // per step, sent by rank 0: medians
+  std::uint64_t memory_bytes = 0;                           // on rank 0's device, as a dry run found; 0: not recorded
+  std::int64_t skipped = 0;                                 // skipped steps
 };
 RunSummary summary_of(const ReportedRun& run);
 

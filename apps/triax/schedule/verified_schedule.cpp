@@ -94,7 +94,7 @@ void make_rows(const ScheduleSource& source, VerifiedSchedule& out) {
     const Refusals answer = plugin::guarded_call(name, "supports", [&] { return scheduler->supports(source.shape); });
     if (answer.empty()) {
       out.schedule = plugin::guarded_call(
-          name, "rows", [&] { return scheduler->rows(source.shape); }, plugin::CallKind::plan);
+          name, "rows", [&] { return scheduler->rows(source.shape); }, plugin::CallKind::slow_call);
     } else {
       out = refused(source, train::of_plugin(source.scheduler, answer));
     }

@@ -34,7 +34,7 @@ struct Ended {
   bool failed = false; // a rank or the process was lost, or a rank had an error
   bool begun = false;  // a step was done
   std::string reason;
-  std::string object; // of --json
+  std::string object; // JSON object that --json prints
 };
 
 Ended ended(const os::SupervisedProcess::End& end, const TrainArguments& arguments) {

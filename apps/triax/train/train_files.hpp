@@ -19,7 +19,7 @@ namespace triax::app {
 
 /// With --max-restarts.
 struct Restart {
-  int number = 0; // of earlier starts that failed
+  int number = 0; // number of earlier starts that failed
   int max = 0;
   std::string reason;                     // of the last failure; empty in the first start
   Clock::time_point began = Clock::now(); // of the first start: train.time_limit is for all of them

@@ -20,7 +20,7 @@ namespace triax::conformance {
 namespace {
 
 constexpr int kCheckPollMs = 5;
-constexpr int kFilling = 0xa5; // of allocated memory; freed memory gets its complement
+constexpr int kFilling = 0xa5; // byte with which allocated memory is filled; freed memory gets its complement
 
 bool matches_any(std::string_view patterns, const std::string& name) {
   for (std::size_t begin = 0; begin <= patterns.size();) {
@@ -94,9 +94,9 @@ std::vector<std::string> run_here(const Check& check) {
 bool matches(std::string_view filter, std::string_view name) {
   const std::size_t minus = filter.find('-');
   const std::string_view wanted = filter.substr(0, minus);
-  const std::string of(name);
-  if (!wanted.empty() && !matches_any(wanted, of)) return false;
-  return minus == std::string_view::npos || !matches_any(filter.substr(minus + 1), of);
+  const std::string full_name(name);
+  if (!wanted.empty() && !matches_any(wanted, full_name)) return false;
+  return minus == std::string_view::npos || !matches_any(filter.substr(minus + 1), full_name);
 }
 
 std::vector<Check> select(const std::vector<Check>& checks, std::string_view filter) {

@@ -43,7 +43,7 @@ class CopyPieces {
 
   std::array<Dim, kMaxRank + 1> dims_;    // innermost first; the first is a row, of one element if strides are not 1
   std::size_t dim_count_ = 1, inner_ = 1; // the inner dimensions are those of a piece; there is a piece per outer index
-  Dim rows_;                              // of a piece
+  Dim rows_;                              // rows of a piece
   std::int64_t element_bytes_ = 0, count_ = 0;
 };
 

@@ -44,7 +44,7 @@ class DeviceEvent final : public EventState {
 
   std::string_view stream_; // name of the stream
   cudaEvent_t event_ = nullptr;
-  std::atomic<const char*> label_{nullptr}; // of the action; read by any thread
+  std::atomic<const char*> label_{nullptr}; // names the action; read by any thread
   std::atomic<std::uint64_t> armed_{0}, fired_{0}, failed_{0};
   std::atomic<bool> captured_{false};
   std::mutex mutex_; // protects why_, which is set once

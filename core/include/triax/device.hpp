@@ -215,7 +215,7 @@ class TRIAX_API Memory {
 };
 
 /// Hands out consecutive views of one block, each aligned to 256 bytes. An arena without a block only counts: its views
-/// have sizes and no data, which is how memory is planned. An arena never grows.
+/// have sizes and no data, which is how a dry run finds the size of the memory. An arena never grows.
 class TRIAX_API Arena {
  public:
   static constexpr std::size_t kAlignment = 256;

@@ -5,11 +5,11 @@
 // the core owns the set; memory is passed in as views. Blocking: on the host an operation runs inside the call, after
 // Stream::ready(); on CUDA it is enqueued. Errors: Error.
 //
-// The public functions check shapes, count FLOPs and bytes, and call do_*, which a set overrides. Before the first step
-// the core runs every layer once with the kernel set of a dry run: for each call, this calls supports() and prepare(),
-// and adds scratch_bytes() to the memory of the rank. Operations never allocate; scratch memory is in OpContext. A set
-// must give the same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes).
-// The contract is at the end, in numbered clauses, and at the operations in kernel_ops.hpp.
+// The public functions check shapes, count the calls, and call do_*, which a set overrides. Before the first step the
+// core runs every layer once with the kernel set of a dry run: for each call, this calls supports() and prepare(), and
+// adds scratch_bytes() to the memory of the rank. Operations never allocate; scratch memory is in OpContext. A set must
+// give the same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes). The
+// contract is at the end, in numbered clauses, and at the operations in kernel_ops.hpp.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ TRIAX_API std::string_view name_of(Op op) noexcept;
 struct OpCall {
   Op op;
   const void* args; // the argument struct of `op`
-  double flops = 0; // of matrix products, a multiply-add counts two; attention backward: five products
-  double bytes = 0; // of each view once; twice if the operation reads and writes it
+  double flops = 0; // FLOPs of matrix products: 2 per multiply-add; the backward of attention counts as five products
+  double bytes = 0; // each view counts once, or twice if the operation reads and writes it
 
   /// The argument struct, whose type is that of `op`.
   template <class Args>

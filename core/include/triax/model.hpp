@@ -277,7 +277,7 @@ class TRIAX_API Model : public Extensible {
 //      configuration keys that the user can change ("model.heads"). A refusal that is due to the number of ranks names
 //      the key of the axis ("parallel.tensor"). The answer is the same in each call. It accepts a floating type on one
 //      rank, and refuses types that are not floating.
-// [M2] Every layer can be created and planned for what supports() accepts.
+// [M2] For what supports() accepts, every layer can be created, and a dry run of it succeeds.
 // [M3] info(), count() and ties() are the same in each object. The blocks are layers of the model; a tie names two
 //      parameters of it that have the same shape, cuts, initial values and decay.
 //

@@ -15,7 +15,7 @@ const OptionValue& Options::value(std::string_view name) const {
 }
 
 void Options::wrong_type(std::string_view name) const {
-  throw Error(triax::text("option \"{}\" is read as another type than its option table declares", name));
+  throw Error(triax::text("option \"{}\" is read as a type that differs from the one in its option table", name));
 }
 
 bool Options::flag(std::string_view name) const {

@@ -23,7 +23,7 @@ struct CommPlan {
   std::int64_t window = 32;        // messages in flight of a send
   std::int64_t rounds = 10;        // turns of one side; rounds A B B A of two
   double turn_s = 0.01;            // shortest duration of a turn: small calls are repeated
-  double timeout_s = 60;           // of a call, and of all ranks to join
+  double timeout_s = 60;           // for a call, and for the joining of all ranks
 };
 
 /// The errors of a plan that need no communicator.
@@ -33,7 +33,7 @@ Refusals check_memory(const CommPlan& plan, int ranks, std::int64_t free_bytes);
 
 /// The times of one side at one size. A call takes as long as on its slowest rank.
 struct SideTimes {
-  std::int64_t calls = 0;                 // of a turn
+  std::int64_t calls = 0;                 // calls in a turn
   std::vector<double> turns_s;            // mean time of a call, by turn
   double min_s = 0, p50_s = 0, p99_s = 0; // of single calls, over all turns
 };

@@ -22,7 +22,7 @@ inline constexpr std::string_view kSizeTopic = "bench-size";
 
 struct RankProcesses {
   const CommPlan& plan;
-  std::vector<std::string> arguments; // of this program, for a rank
+  std::vector<std::string> arguments; // arguments with which this program starts as a rank
   std::function<void(const SizeResult&)> report;
   std::function<void(int rank, const std::string& line)> output; // a line that a rank wrote
   Log& log; // of the backends that serve the ranks: a library reports here what it does not print

@@ -80,13 +80,13 @@ class CommSide {
   std::optional<plugin::Instance<KernelSet>> kernels_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Memory> memory_, staging_;     // staging_: host memory, if the device is not the host
-  std::vector<std::unique_ptr<Stream>> streams_; // of a send two: one half of the window waits, the other moves
+  std::vector<std::unique_ptr<Stream>> streams_; // a send has two: one half of the window waits while the other moves
   plugin::Instance<CommBackend> backend_;
   std::mutex mutex_; // guards communicator_, which abort() reads
   std::unique_ptr<Communicator> communicator_;
   TensorView in_, out_;
   Collective collective_;
-  std::vector<Transfer> transfers_; // of a point-to-point operation
+  std::vector<Transfer> transfers_; // for a point-to-point operation
 };
 
 } // namespace triax::bench

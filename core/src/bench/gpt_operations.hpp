@@ -64,7 +64,7 @@ class GptOperations {
   const std::vector<std::string> names_;
   std::vector<KernelCase> cases_;
   std::vector<std::shared_ptr<const void>> arguments_; // of the calls
-  std::vector<AdamW> shards_;                          // of multi_adamw
+  std::vector<AdamW> shards_;                          // argument of multi_adamw
 };
 
 } // namespace triax::bench

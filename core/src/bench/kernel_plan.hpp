@@ -23,7 +23,7 @@ struct KernelPlan {
   std::int64_t rounds = 10;       // turns of one side; rounds A B B A of two
   double turn_s = 0.01;           // shortest duration of a turn
   std::int64_t product = 1024;    // n of the product of n x n that gives the arithmetic rate
-  std::int64_t copied_mib = 64;   // of the copy that gives the memory bandwidth
+  std::int64_t copied_mib = 64;   // size of the copy that measures the memory bandwidth
 };
 
 /// The errors of a plan; asks the kernel sets in a child process. `free_bytes`: of this machine's memory; 0: not known.
@@ -35,7 +35,7 @@ struct DeviceRates {
 };
 
 struct KernelTimes {
-  std::int64_t calls = 0;      // of a turn
+  std::int64_t calls = 0;      // calls in a turn
   std::vector<double> turns_s; // mean time of a call, by turn
 };
 

@@ -19,7 +19,7 @@ namespace triax::bench {
 /// The plugin that a side of a measurement names.
 struct PluginRequest {
   std::string flag;                       // "--plugin"
-  std::string name;                       // of the plugin, or a path of its file
+  std::string name;                       // the plugin's name, or the path of its file
   std::string kind;                       // "communicator"
   std::string table;                      // in front of keys: "comm"
   std::vector<config::Override> settings; // "comm.wait", with the flag that sets it

@@ -306,7 +306,7 @@ Manifest read_manifest(const std::filesystem::path& path) {
   check_whole(out.content, path.string()); // may take long for what no program wrote
   const std::optional<std::int64_t> step = step_of(path.parent_path().filename().string());
   if (step && *step != out.training.step)
-    throw Error(text("is of step {}, in a folder of step {}", out.training.step, *step), path.string(),
+    throw Error(text("says step {}, but its folder is named for step {}", out.training.step, *step), path.string(),
                 "give the folder its own name, or use another checkpoint");
   return out;
 }
@@ -383,13 +383,13 @@ void check_whole(const SavedPart& all, const std::string& from) {
       if (elements > tensor.shape.elements()) break; // before the sum could overflow
     }
     if (elements != tensor.shape.elements())
-      throw Error(
-          text("the pieces of {} have {} of its {} elements", name_of(tensor), elements, tensor.shape.elements()), from,
-          "use another checkpoint");
+      throw Error(text("the pieces of {} have {} elements, but the tensor has {}", name_of(tensor), elements,
+                       tensor.shape.elements()),
+                  from, "use another checkpoint");
     if (const Piece* const twice = find_overlap(tensor))
-      throw Error(
-          text("the pieces of {} overlap: {} of {} is also in another", name_of(tensor), twice->key, twice->file), from,
-          "use another checkpoint");
+      throw Error(text("the pieces of {} overlap: part of piece {} (file {}) is also in another piece", name_of(tensor),
+                       twice->key, twice->file),
+                  from, "use another checkpoint");
   }
 }
 

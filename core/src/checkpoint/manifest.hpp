@@ -57,7 +57,7 @@ struct TrainingState {
   std::int64_t samples = 0;         // consumed, including those that a rewind dropped
   std::int64_t optimizer_steps = 0; // without skipped steps
   double loss_scale = 1;
-  std::int32_t good_steps = 0, hysteresis = 1;     // of the loss scale, see StepScalars
+  std::int32_t good_steps = 0, hysteresis = 1;     // counters of the loss scale, see StepScalars
   std::map<std::string, std::string> plugins = {}; // "optimizer": what SavedState::save() returned
   bool operator==(const TrainingState&) const = default;
 };

@@ -53,7 +53,7 @@ void refuse_checkpoint_output(const fs::path& output, const std::string& argumen
 StagedFolder::StagedFolder(const fs::path& folder) : folder_(folder), hidden_(os::partial_name(folder)) {
   std::error_code failed;
   if (!fs::create_directory(hidden_, failed))
-    throw Error("cannot be created: " + (failed ? failed.message() : "exists"), folder.string(),
+    throw Error("cannot be created: " + (failed ? failed.message() : "already exists"), folder.string(),
                 failed == std::errc::no_such_file_or_directory ? missing_parent_hint(folder) : kNameWritable);
   lock_ = os::lock_partial(hidden_);
   os::remove_abandoned(folder_);

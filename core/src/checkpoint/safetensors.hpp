@@ -23,7 +23,7 @@ struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
-  std::uint64_t begin = 0; // of its data, from the end of the header
+  std::uint64_t begin = 0; // where its data begin, counted from the end of the header
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(shape.elements()) * bytes_of(dtype); }
 };
 
@@ -34,7 +34,7 @@ struct ForeignTensor {
 };
 
 struct SafetensorsHeader {
-  std::uint64_t bytes = 0;           // of the length and the header: the offset of the data
+  std::uint64_t bytes = 0;           // size of the length and the header: the offset of the data
   std::vector<TensorEntry> entries;  // in the order of their data
   std::vector<ForeignTensor> others; // in no order
 };

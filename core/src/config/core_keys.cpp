@@ -97,13 +97,13 @@ constexpr CoreKey kParallel[] = {
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank"), nullptr,
      &to<&RunConfig::parallel, &RunConfig::ParallelKeys::chunks>},
     {option_list(option_int("split", "[]", 0, kMaxSize,
-                            "transformer blocks of each stage; empty: split evenly; \"auto\": the slowest stage takes "
-                            "as little time as possible, with the layers before and after the blocks; needs one value "
-                            "of memory.recompute")),
+                            "transformer blocks of each stage; empty: split evenly; \"auto\": the split whose "
+                            "slowest stage takes least time, counting the embedding and the head too; needs one "
+                            "value of memory.recompute for all stages")),
      nullptr, &set_split, false, kAutomaticSplit},
     {option_path("split_cluster", "",
-                 "cluster file whose costs split = \"auto\" balances; empty: built-in costs of a CPU core or of a GPU, "
-                 "as the kernel set needs"),
+                 "cluster file from which split = \"auto\" takes the costs of layers; empty: built-in costs, of a "
+                 "GPU for kernel sets on GPUs and of a CPU core for others"),
      nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::split_cluster>},
     {option_bool("scatter_gather", "false",
                  "between stages, each tensor rank sends its part of a tensor, and the receivers gather them"),
@@ -128,26 +128,28 @@ constexpr CoreKey kMemory[] = {
          "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>, true},
     {option_int("recompute_layers", "1", 0, kMaxSize,
-                "with recompute = \"full\": number of consecutive blocks of a stage that keep one input; before the "
-                "backward of the last, the forwards of all run again; 0: the number that needs least memory"),
+                "with recompute = \"full\": number of consecutive blocks of a stage that keep one input together: "
+                "before the backward of the last of them, the forwards of all of them run again; 0: the number that "
+                "needs least memory"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute_layers>, true},
     {option_bool("partition_activations", "false",
-                 "with recompute = \"full\": each tensor rank keeps its part, 1/t, of the input that recomputed blocks "
-                 "keep, and the ranks gather the parts before they recompute"),
+                 "with recompute = \"full\": each tensor rank keeps 1/t of the kept input of a recomputed block, and "
+                 "the ranks gather the parts before they recompute"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::partition_activations>},
     {option_string(
          "offload", "none", "none|optimizer|disk",
-         "where the optimizer's state is, with master weights if layers read others; none: in the memory of the "
-         "device; optimizer: in that of the host, whose cores update the weights; disk: in a file of each rank, which "
-         "a step reads and writes in parts"),
+         "where the optimizer's state is kept, and the master weights if they are separate from the working weights; "
+         "none: device memory; optimizer: host memory, and the host's cores update the weights; disk: one file per "
+         "rank, which each step reads and writes in blocks"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload>},
     {option_path("offload_path", "",
-                 "with offload = \"disk\": folder for the files of the ranks, which disappear with the run; empty: "
+                 "with offload = \"disk\": folder for the ranks' files, which are deleted when the run ends; empty: "
                  "run.dir"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_path>},
     {option_int("offload_buffer_bytes", "8388608", 4096, kMaxCount,
-                "with offload = \"disk\": size of each of three buffers, between which and the file the state moves; "
-                "larger for an optimizer that needs whole parameters"),
+                "with offload = \"disk\": size of each of the three buffers through which the state moves to and "
+                "from the file; not used by an optimizer that needs whole parameters: its buffers hold its largest "
+                "parameter"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_buffer_bytes>},
 };
 
@@ -164,8 +166,8 @@ constexpr CoreKey kOptimizer[] = {
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::shard>},
     {option_int(
          "prefetch", "1", 0, kMaxPrefetch,
-         "with shard = \"parameters\": number of stages whose weights a rank gathers ahead of their use; each needs "
-         "memory for the weights of a stage; 0: a pass waits for its weights"),
+         "with shard = \"parameters\": number of unshard intervals for which a rank gathers weights ahead; a rank "
+         "then holds the weights of at most 1 + prefetch stages; 0: a pass waits for its weights"),
      nullptr, &to<&RunConfig::optimizer_core, &RunConfig::OptimizerKeys::prefetch>},
 };
 
@@ -182,11 +184,11 @@ constexpr CoreKey kTrain[] = {
     {option_int("steps", nullptr, 1, kMany, "optimizer steps"), nullptr,
      &to<&RunConfig::train, &RunConfig::TrainKeys::steps>},
     {option_int("stop_at", "0", 0, kMany,
-                "step after which the run saves a checkpoint and ends, before train.steps; 0: train.steps"),
+                "step after which the run saves a checkpoint and ends early; 0: it ends after train.steps"),
      nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::stop_at>},
     {option_string("time_limit", "", nullptr,
-                   "time after which a batch system ends the run, such as 3h50m: the run saves a checkpoint and ends "
-                   "before it; empty: none"),
+                   "run time that the batch system allows, such as 3h50m: the run saves a checkpoint and ends before "
+                   "this time; empty: no limit"),
      nullptr, &set_time_limit},
     {option_int("seed", "1", 0, kMany, "seed of the initial weights, dropout and the order of samples"), nullptr,
      &to<&RunConfig::train, &RunConfig::TrainKeys::seed>},
@@ -194,14 +196,15 @@ constexpr CoreKey kTrain[] = {
      &to<&RunConfig::train, &RunConfig::TrainKeys::clip_grad>},
     {option_string(
          "nonfinite", "stop", "stop|skip|rewind",
-         "what a loss or gradient that is not finite does; stop: ends the run; skip: no weight changes in "
-         "this step; rewind: also goes back to the last checkpoint, and does not reuse the samples since then"),
+         "what happens if a loss or gradient is not finite; stop: the run ends; skip: no weight changes in this "
+         "step; rewind: as skip, and the run goes back to the last checkpoint and does not reuse the samples since "
+         "then"),
      nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::nonfinite>},
     {option_int("max_rewinds", "3", 1, kMany, "how often nonfinite = \"rewind\" goes back, in one start of the run"),
      nullptr, &to<&RunConfig::train, &RunConfig::TrainKeys::max_rewinds>},
     {option_string("precision", "fp32", "fp32|bf16|fp16|fp64",
-                   "type of activations and of the weights that layers read; with bf16 and fp16, gradients, the "
-                   "optimizer and its weights stay in fp32"),
+                   "type of activations and of the weights that layers read; with bf16 and fp16, gradients, "
+                   "optimizer state and master weights stay in fp32"),
      nullptr, &set_precision},
     {option_bool("cuda_graph", "false",
                  "capture the third step as a CUDA graph, and launch it for each later step: less work for the host"),
@@ -224,7 +227,8 @@ constexpr CoreKey kLossScale[] = {
                 "consecutive steps without a skipped step after which the scale doubles"),
      "1000 in fp16", &to_loss_scale<&LossScaleKeys::window_steps>},
     {option_int("hysteresis", nullptr, 1, kMaxCount,
-                "N: the N-th skipped step since the scale last doubled, and each later one, halve the scale"),
+                "skipped steps since the scale last doubled before the scale is halved: the N-th and each later one "
+                "halve it"),
      "2 in fp16", &to_loss_scale<&LossScaleKeys::hysteresis>},
 };
 
@@ -233,13 +237,13 @@ constexpr CoreKey kData[] = {
     {option_list(option_path("paths", "[]", "several token files to train on, instead of path"))},
     {option_list(
         option_float("weights", "[]", 0, kMany,
-                     "relative weight of each of paths, above 0; empty: proportional to its number of tokens"))},
+                     "relative weight of each of paths (0 is refused); empty: proportional to its number of tokens"))},
     {option_path("validation", "",
                  "token files to evaluate on, without .bin and .idx; or several as validation_paths")},
     {option_list(option_path("validation_paths", "[]", "several token files to evaluate on, instead of validation"))},
     {option_list(option_float(
         "validation_weights", "[]", 0, kMany,
-        "relative weight of each of validation_paths, above 0; empty: proportional to its number of tokens"))},
+        "relative weight of each of validation_paths (0 is refused); empty: proportional to its number of tokens"))},
 };
 
 constexpr CoreKey kCheckpoint[] = {
@@ -257,21 +261,23 @@ constexpr CoreKey kCheckpoint[] = {
          "auto: continue from the newest checkpoint in run.dir; never: begin at step 1, or with checkpoint.from, "
          "and move the checkpoints of an earlier run aside (--fresh)"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::resume>},
-    {option_path("from", "", "folder of a checkpoint with which a run begins if it has no checkpoint"), nullptr,
+    {option_path("from", "", "folder of the checkpoint from which a run begins if run.dir has no checkpoint"), nullptr,
      &to<&RunConfig::checkpoint, &CheckpointKeys::from>},
     {option_string("load", "all", "all|weights",
                    "what is read of checkpoint.from; weights: training begins at step 1 with a new optimizer"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::load>},
     {option_string("changed_data", "refuse", "refuse|accept",
-                   "what happens if the token files have other content than when the checkpoint was written, under the "
-                   "same names; accept: continue with the next sample of the new content"),
+                   "what happens if the content of the token files has changed since the checkpoint was written; "
+                   "refuse: the run does not start; accept: it continues with the next sample of the new content"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::changed_data>},
 };
 
 constexpr CoreKey kEval[] = {
     {option_int("every", "0", 0, kMany, "steps between two evaluations; 0: none"), nullptr,
      &to<&RunConfig::eval, &RunConfig::EvalKeys::every>},
-    {option_int("batches", "0", 0, kMaxCount, "global batches per evaluation; 0: in triax evaluate, every sample"),
+    {option_int("batches", "0", 0, kMaxCount,
+                "global batches per evaluation; required with eval.every; 0: triax "
+                "evaluate uses every sample once"),
      nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::batches>},
     {option_string("sample", "", nullptr,
                    "a prompt that each evaluation continues with the current weights; the text is written to the log "
@@ -280,7 +286,7 @@ constexpr CoreKey kEval[] = {
     {option_int("sample_tokens", "64", 1, kMaxCount, "maximum number of new tokens of that text"), nullptr,
      &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_tokens>},
     {option_float("sample_temperature", "0.8", 0, 100,
-                  "how its tokens are sampled, as in triax generate --temperature; 0: the most likely token"),
+                  "how its tokens are sampled, as in triax generate --temperature; 0: the most probable token"),
      nullptr, &to<&RunConfig::eval, &RunConfig::EvalKeys::sample_temperature>},
 };
 

@@ -211,8 +211,8 @@ class Checks {
         if (!first) first = info;
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
         refuse(make_refusal(ErrorCode::kConflict, {key},
-                            "{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
-                            key, path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
+                            "{}: {} and {} have different tokenizers: {} of {} ids ({}), and {} of {} ids ({})", key,
+                            path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
                             shortened(first->kind), first->vocab, shortened(first->digest))
                    .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
@@ -365,7 +365,7 @@ class Checks {
   const Values& values_;
   const Purpose purpose_;
   Diagnostics& refusals_;
-  std::optional<std::vector<ResolvedValue>> listed_; // of values_, from the first refusal on
+  std::optional<std::vector<ResolvedValue>> listed_; // values_ as a list, from the first refusal on
 };
 
 } // namespace

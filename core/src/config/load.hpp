@@ -50,7 +50,7 @@ struct ResolvedValue {
 struct Diagnostic {
   std::string text;
   Refusal refusal = {};
-  Position at = {}; // of the first of its keys that is set in a file, or else by a flag
+  Position at = {}; // where the first of its keys is set, in a file or else by a flag
 };
 
 struct LoadResult {

@@ -56,8 +56,9 @@ class PluginFinder {
   const plugin::FirstLoad first_load_;
   const plugin::FolderChoice choice_;
   std::set<std::filesystem::path> probed_;
-  std::map<std::filesystem::path, plugin::ProbeFailure> failures_;                // of probed files
-  std::map<const plugin::Library*, std::vector<std::filesystem::path>> shadowed_; // of plugins that were found
+  std::map<std::filesystem::path, plugin::ProbeFailure> failures_; // of probed files
+  /// The files that a found plugin hides, because they have its name.
+  std::map<const plugin::Library*, std::vector<std::filesystem::path>> shadowed_;
 };
 
 } // namespace triax::config

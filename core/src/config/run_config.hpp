@@ -90,7 +90,7 @@ struct RunConfig {
     std::vector<std::int64_t> split;     // transformer blocks per stage; empty: even
     bool is_split_automatic = false;     // parallel.split = "auto"; plan::resolve_split() sets `split` and `excess`
     std::filesystem::path split_cluster; // whose costs it balances; may be empty
-    std::optional<SplitExcess> excess;   // of an automatic split
+    std::optional<SplitExcess> excess;   // set if the split is automatic
     bool scatter_gather = false;         // each tensor rank sends 1/t of a boundary; no effect if tensor is 1
     bool sequence = false;               // sequence parallelism over the tensor ranks; no effect if tensor is 1
   } parallel;
@@ -111,7 +111,7 @@ struct RunConfig {
     double lr = 0, weight_decay = 0;
     /// none | states | gradients | parameters: what the data ranks divide; no effect if data is 1.
     std::string shard = "none";
-    std::int64_t prefetch = 1; // of parameters: uses of a stage ahead for which weights are gathered
+    std::int64_t prefetch = 1; // with sharded parameters: unshard intervals ahead for which weights are gathered
   } optimizer_core;
   struct LrKeys {
     std::string decay = "constant"; // constant | cosine | linear

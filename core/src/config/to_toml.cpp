@@ -29,8 +29,9 @@ std::string to_toml(const LoadResult& loaded) {
     width = std::max(width, std::min<std::size_t>(key + 3 + value.portable.size(), 60));
   }
   for (const ResolvedValue& value : loaded.values) {
-    if (value.key == "log.metrics" && value.origin == "default") continue;                    // derived from run.dir
-    if (value.key == "checkpoint.resume" || value.key == "checkpoint.changed_data") continue; // of one start of the run
+    if (value.key == "log.metrics" && value.origin == "default") continue; // derived from run.dir
+    // These two apply to one start of the run.
+    if (value.key == "checkpoint.resume" || value.key == "checkpoint.changed_data") continue;
     const std::size_t dot = value.key.rfind('.');
     const std::string table = value.key.substr(0, dot);
     if (table != open) out.append("\n[").append(table).append("]\n");

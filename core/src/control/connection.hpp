@@ -46,7 +46,7 @@ class Connection {
   os::Descriptor socket_;
   FrameReader reader_;
   std::string out_;
-  std::size_t sent_ = 0; // of out_
+  std::size_t sent_ = 0; // bytes of out_ that are sent
   bool deaf_ = false;    // the other end accepts no more bytes; what it sent can still be read
   std::string why_;      // why it ended
 };

@@ -44,7 +44,7 @@ class Partition {
   const StageLoad& of(int block) const { return sums_[static_cast<std::size_t>(block)]; }
 
   const SplitProblem& problem_;
-  std::vector<StageLoad> sums_; // of the blocks before each
+  std::vector<StageLoad> sums_; // sums over the blocks before each block
 };
 
 /// One dynamic program: the least value of the stages up to each boundary.

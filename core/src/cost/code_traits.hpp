@@ -23,7 +23,7 @@ struct CodeTraits {
   bool overlaps_tensor = false;     // collectives of the input gradient run beside the weight gradient
   bool synchronizes = true;         // the host waits for the device after each transfer between stages
   bool overlaps_reduction = false;  // gradients are reduced beside the last backward, and not after the flush
-  double reduction_bytes = 2;       // of a gradient that is reduced
+  double reduction_bytes = 2;       // bytes of an element of a gradient when it is reduced
   double reduction_copy_bytes = 12; // copies around the reduction, per parameter
   /// Read and written per parameter by unscaling, norm, update and casts. Empty: as in this engine, by the optimizer.
   std::optional<double> update_bytes = 60;

@@ -20,7 +20,7 @@ struct MeasuredTime {
 
 /// A constant to fit: its value and width are the prior, both above 0.
 struct FittedConstant {
-  Constant* constant = nullptr; // of the cluster that is fitted
+  Constant* constant = nullptr; // in the cluster that is fitted
   double most = 0;              // largest value that is allowed
 };
 

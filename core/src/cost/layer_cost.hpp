@@ -13,7 +13,7 @@ namespace triax::cost {
 
 /// One pass of one microbatch.
 struct PassTime {
-  double compute_s = 0; // of operations, or of the host that launches them
+  double compute_s = 0; // time of the operations, or of the host that launches them
   double tensor_s = 0;  // of collectives over the tensor ranks
   double all_s() const { return compute_s + tensor_s; }
   PassTime& operator+=(const PassTime& other) {
@@ -26,7 +26,7 @@ struct PassTime {
 struct LayerTime {
   PassTime forward, input, weight;
   double parameters = 0;     // as a rank stores them
-  double boundary_bytes = 0; // of its outputs, as a rank has them
+  double boundary_bytes = 0; // bytes of the layer's outputs on one rank
   Refusals refusals{};       // of the kernel set that was asked
 };
 

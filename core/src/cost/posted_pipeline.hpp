@@ -45,7 +45,7 @@ struct PostedTimes {
   };
   std::vector<Stage> stages;
   std::vector<LinkTime> links; // one fewer
-  int prefetch = -1;           // of weights, in uses of a stage; -1: they are not divided
+  int prefetch = -1;           // unshard intervals for which weights are gathered ahead; -1: weights are not sharded
 };
 
 /// When a rank has ended its last pass, and when the gradients of its stages are reduced.

@@ -60,7 +60,7 @@ class JobFiller final : public DocumentSink {
   std::string carry_;
   std::size_t start_ = 0; // start of the open document
   bool begins_ = true;    // no part of it was submitted, or the last token was an added token
-  std::size_t skip_ = 0;  // of the next part
+  std::size_t skip_ = 0;  // of the next part, see TextPart
   std::size_t limit_;     // maximum bytes of a job's text
   std::filesystem::path file_;
   std::uint64_t file_end_ = 0;

@@ -26,7 +26,7 @@ struct PrepareRequest {
   bool append_eod = false;              // kind "byte" appends its end of document
   std::string eod_token = kEndOfText;   // an added token of the tokenizer
   std::optional<std::string> separator; // a line that ends a document; the end of an input always does
-  double validation_fraction = 0;       // of the documents, spread evenly; 0: no validation dataset
+  double validation_fraction = 0;       // share of the documents, spread evenly; 0: no validation dataset
   bool force = false;                   // replace existing files
   int threads = 1;                      // encoder threads
 };

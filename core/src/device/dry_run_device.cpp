@@ -23,19 +23,19 @@ class PlanStream final : public Stream {
   Event record() override { return {}; }
   void post(HostTask&) override {
     throw Error("the device of a dry run has no transports", text("stream \"{}\"", name()),
-                "plan with communicators that send nothing");
+                "use communicators that send nothing");
   }
   bool advance() noexcept override { return false; }
   void ready() override {}
   void* native() noexcept override { return nullptr; }
 };
 
-/// Checks data movements as a real device does, so that a plan reports the same errors as a run.
+/// Checks data movements as a real device does, so that a dry run reports the same errors as a run.
 class PlanDevice final : public Device {
  public:
   explicit PlanDevice(DeviceKind kind) : kind_(kind) {}
   DeviceKind kind() const noexcept override { return kind_; }
-  std::string description() const override { return text("a plan for {}", name_of(kind_)); }
+  std::string description() const override { return text("a dry run for {}", name_of(kind_)); }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind) override {
     return std::make_unique<PlanMemory>(bytes);

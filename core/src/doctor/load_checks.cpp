@@ -233,7 +233,7 @@ void check_loading(const plugin::ElfFile& elf, const plugin::CallLimits& limits,
     out.checks.push_back(*failed);
     return skip_descriptor("the descriptor cannot be read", out);
   }
-  if (loaded.contains("error")) { // of the entry function
+  if (loaded.contains("error")) { // the entry function threw it
     out.checks.push_back(problem_of(kEntryCheck, loaded.at("error")));
     return skip_descriptor("the descriptor cannot be read", out);
   }

@@ -10,7 +10,7 @@ namespace triax::draw {
 namespace {
 
 struct Range {
-  Shade dark, light; // of a rank's first and last chunk
+  Shade dark, light; // for the first and the last chunk of a rank
 };
 
 /// Blue for forward, green for backward, as in the figures of SC'21; amber for W, on which no pass depends.

@@ -123,11 +123,11 @@ class Executor {
     const schedule::Program& program;
     std::int64_t step = 0; // 0: evaluation
     ActionId norm = kNoAction;
-    Clock::time_point first_began{}, last_ended{}; // of passes
+    Clock::time_point first_began{}, last_ended{}; // of the step's passes
     Clock::duration idle{};
     const Request& request;
     WalkObserver* observer = nullptr;
-    BatchSource* next_batch = nullptr; // of the next step, which follows; read while the device works
+    BatchSource* next_batch = nullptr; // data of the next step, which is read while the device works
     std::optional<Event> values{};     // fires when the step's values are on the host
     NonfiniteSearch* search = nullptr; // the step is repeated
   };

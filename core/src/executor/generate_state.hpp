@@ -33,7 +33,7 @@ struct TrainedStages {
 
 struct GenerateRequest {
   const Model& model;
-  LayerContext context; // of Purpose::generate
+  LayerContext context; // created for Purpose::generate
   int microbatches = 1;
   schedule::Assumptions assumptions{};    // of the communicators
   std::vector<std::int64_t> split{};      // blocks of each stage; empty: evenly

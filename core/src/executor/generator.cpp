@@ -46,7 +46,9 @@ void Generator::check(const TensorView& tokens) const {
                 "tokens are i32 [n, {}], got {}", sequences, to_text(tokens));
   const std::int64_t count = tokens.size(0);
   if (count > context.max_rows)
-    throw Error(text("{} tokens in one append, but the largest call has {} rows", count, context.max_rows), {},
+    throw Error(text("append() got {} tokens; at most {} are allowed in one call (LayerContext::max_rows)", count,
+                     context.max_rows),
+                {},
                 text("append at most {} tokens at once, or create the layers with a larger LayerContext::max_rows",
                      context.max_rows));
   if (length_ + count > context.sequence)

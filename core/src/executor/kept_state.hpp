@@ -18,7 +18,7 @@ namespace triax::executor {
 /// A box of a global tensor, whose elements lie one after another in a range of a rank's storage.
 struct Box {
   Shape begin, size;       // in the global tensor
-  std::int64_t offset = 0; // of its first element in the range
+  std::int64_t offset = 0; // position of its first element in the range
 };
 
 /// The boxes of elements [first, first + count) of a parameter, as it is stored without padding, seen flat. In the

@@ -16,7 +16,7 @@ namespace triax::executor {
 struct OffloadedPiece {
   std::size_t parameter = 0;         // index in Parameters::all()
   std::int64_t first = 0, count = 0; // elements of what the rank updates
-  std::size_t offset = 0;            // of the first tensor, in the block
+  std::size_t offset = 0;            // where the first tensor begins in the block
   std::size_t stride = 0;            // bytes from tensor to tensor
 };
 

@@ -73,7 +73,7 @@ class OffloadStream {
   void run(const Job& job);
   std::size_t buffer_of(std::size_t block) const { return block % buffers_.size(); }
 
-  static constexpr std::size_t kMaxJobs = 2 * kMaxBuffers; // of each buffer, a write and a read
+  static constexpr std::size_t kMaxJobs = 2 * kMaxBuffers; // a write and a read for each buffer
   StateStorage& storage_;
   const std::span<const OffloadBlock> blocks_;
   const std::vector<std::span<std::byte>> buffers_;

@@ -24,7 +24,7 @@ namespace triax::executor {
 /// The shards of one call of Optimizer::step().
 struct OptimizerCall {
   std::vector<ParameterShard> shards;
-  std::optional<std::size_t> block; // of offloaded state, which must be acquired before the call
+  std::optional<std::size_t> block; // block of offloaded state that must be acquired before the call
 };
 
 class OffloadedState {

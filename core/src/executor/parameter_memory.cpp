@@ -25,48 +25,48 @@ void Parameters::assign_weights(RankMemory& memory) {
     parameter.master = master_tensor(memory, local);
     parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
   }
-  for (OfLayer& of : layers_) {
-    of.working.clear();
-    of.gathered.clear();
-    of.unsharded.clear();
-    if (of.rank != here_) continue;
-    for (std::size_t number = 0; number < of.buckets.size(); ++number)
-      if (of.buckets[number].sharded) assign_sharded(of, number, memory);
+  for (LayerParameters& layer : layers_) {
+    layer.working.clear();
+    layer.gathered.clear();
+    layer.unsharded.clear();
+    if (layer.rank != here_) continue;
+    for (std::size_t number = 0; number < layer.buckets.size(); ++number)
+      if (layer.buckets[number].sharded) assign_sharded(layer, number, memory);
     if (sharding_ == schedule::Sharding::parameters) {
-      assign_unsharded(of);
+      assign_unsharded(layer);
     } else {
-      std::vector<TensorView>& working = of.working.emplace_back();
-      for (const Side& side : of.sides) working.push_back(local(side.family).working);
+      std::vector<TensorView>& working = layer.working.emplace_back();
+      for (const Accumulator& accumulator : layer.accumulators) working.push_back(local(accumulator.parameter).working);
     }
   }
 }
 
 /// A layer reads its sharded parameters in the slot of its stage, and the others where they are.
-void Parameters::assign_unsharded(OfLayer& of) {
-  for (const Bucket& bucket : of.buckets) {
+void Parameters::assign_unsharded(LayerParameters& layer) {
+  for (const Bucket& bucket : layer.buckets) {
     if (!bucket.sharded || !bucket.unshards) continue;
-    UnshardedWeights& out = of.unsharded.emplace_back();
+    UnshardedWeights& out = layer.unsharded.emplace_back();
     out.group = bucket.reduction.group;
-    out.part = part_of_weights(of, bucket);
+    out.part = part_of_weights(layer, bucket);
     for (const TensorView& slot : weight_slots_) out.whole.push_back(whole_weights(bucket, slot));
   }
   for (const TensorView& slot : weight_slots_) {
-    std::vector<TensorView>& working = of.working.emplace_back();
-    for (const Side& side : of.sides) {
-      const Bucket& bucket = of.buckets[side.bucket];
-      const Shape& shape = local(side.family).spec->local;
-      working.push_back(bucket.sharded ? view_of(whole_weights(bucket, slot), side, shape)
-                                       : local(side.family).working);
+    std::vector<TensorView>& working = layer.working.emplace_back();
+    for (const Accumulator& accumulator : layer.accumulators) {
+      const Bucket& bucket = layer.buckets[accumulator.bucket];
+      const Shape& shape = local(accumulator.parameter).spec->local;
+      working.push_back(bucket.sharded ? view_of(whole_weights(bucket, slot), accumulator, shape)
+                                       : local(accumulator.parameter).working);
     }
   }
 }
 
 /// A tied parameter is stored with its first layer on this rank.
-const TensorView& Parameters::part_of_weights(const OfLayer& of, const Bucket& bucket) const {
-  const auto number = static_cast<std::size_t>(&bucket - of.buckets.data());
-  const auto side = std::ranges::find(of.sides, number, &Side::bucket);
-  const OfLayer& first = of_layer(families_[side->family].layer.at(here_));
-  const auto stored = std::ranges::find(first.sides, side->family, &Side::family);
+const TensorView& Parameters::part_of_weights(const LayerParameters& layer, const Bucket& bucket) const {
+  const auto number = static_cast<std::size_t>(&bucket - layer.buckets.data());
+  const auto accumulator = std::ranges::find(layer.accumulators, number, &Accumulator::bucket);
+  const LayerParameters& first = layer_parameters(model_parameters_[accumulator->parameter].layer.at(here_));
+  const auto stored = std::ranges::find(first.accumulators, accumulator->parameter, &Accumulator::parameter);
   return first.buckets[stored->bucket].weights;
 }
 
@@ -74,27 +74,27 @@ TensorView Parameters::whole_weights(const Bucket& bucket, const TensorView& slo
   return slot.slice(0, bucket.weights_offset, bucket.weights_offset + bucket.members * bucket.part);
 }
 
-/// A parameter in the flat weights or gradients of its bucket. In a plan they have no data.
-TensorView Parameters::view_of(const TensorView& bucket, const Side& side, const Shape& shape) {
-  const TensorView flat = bucket.slice(0, side.offset, side.offset + shape.elements());
+/// A parameter in the flat weights or gradients of its bucket. In a dry run they have no data.
+TensorView Parameters::view_of(const TensorView& bucket, const Accumulator& accumulator, const Shape& shape) {
+  const TensorView flat = bucket.slice(0, accumulator.offset, accumulator.offset + shape.elements());
   return {flat.data(), flat.dtype(), shape};
 }
 
-TensorView Parameters::owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
+TensorView Parameters::owned_of(const Bucket& bucket, const Accumulator& accumulator, const Parameter& parameter,
                                 const TensorView& part) {
   const OwnedPart& owned = parameter.owned;
-  const std::int64_t first = owned.count == 0 ? 0 : side.offset + owned.first - bucket.begin;
+  const std::int64_t first = owned.count == 0 ? 0 : accumulator.offset + owned.first - bucket.begin;
   return part.slice(0, first, first + owned.count);
 }
 
 /// Every member has memory for a whole part, so that all need as much.
-void Parameters::assign_sharded(OfLayer& of, std::size_t number, RankMemory& memory) {
-  const auto is_stored = [&](const Side& side) { // with its first layer on this rank
-    return side.bucket == number && families_[side.family].layer.at(here_) == of.number;
+void Parameters::assign_sharded(LayerParameters& layer, std::size_t number, RankMemory& memory) {
+  const auto is_stored = [&](const Accumulator& accumulator) { // with its first layer on this rank
+    return accumulator.bucket == number && model_parameters_[accumulator.parameter].layer.at(here_) == layer.number;
   };
-  if (std::ranges::none_of(of.sides, is_stored)) return;
-  Bucket& bucket = of.buckets[number];
-  GatheredWeights& out = of.gathered.emplace_back();
+  if (std::ranges::none_of(layer.accumulators, is_stored)) return;
+  Bucket& bucket = layer.buckets[number];
+  GatheredWeights& out = layer.gathered.emplace_back();
   out.group = bucket.reduction.group;
   if (sharding_ == schedule::Sharding::parameters) {
     out.part = weights_of(memory).tensor(types_.compute, {bucket.part});
@@ -106,11 +106,12 @@ void Parameters::assign_sharded(OfLayer& of, std::size_t number, RankMemory& mem
   out.master = separate_working() ? master_tensor(memory, {bucket.part}) : out.part;
   std::vector<TensorView> states;
   for (std::size_t i = 0; i < states_; ++i) states.push_back(state_tensor(memory, {bucket.part}));
-  for (const Side& side : of.sides) {
-    if (!is_stored(side)) continue;
-    Parameter& parameter = local(side.family);
-    const auto owned = [&](const TensorView& part) { return owned_of(bucket, side, parameter, part); };
-    parameter.working = parameter.resharded ? owned(out.part) : view_of(out.working, side, parameter.spec->local);
+  for (const Accumulator& accumulator : layer.accumulators) {
+    if (!is_stored(accumulator)) continue;
+    Parameter& parameter = local(accumulator.parameter);
+    const auto owned = [&](const TensorView& part) { return owned_of(bucket, accumulator, parameter, part); };
+    parameter.working =
+        parameter.resharded ? owned(out.part) : view_of(out.working, accumulator, parameter.spec->local);
     parameter.master = parameter.holds_part ? owned(out.master) : parameter.working;
     parameter.state.clear();
     for (const TensorView& state : states) parameter.state.push_back(owned(state));
@@ -131,21 +132,21 @@ void Parameters::assign_memory(RankMemory& memory) {
 /// Both sides of a tie in one stage read the same copy.
 void Parameters::share_weights(std::span<const StageLayers> stages, int slots) {
   std::int64_t parts = 0, whole = 0;
-  std::set<std::size_t> stored; // families
+  std::set<std::size_t> stored; // indices of parameters
   for (const StageLayers& stage : stages) {
     std::int64_t elements = 0;
-    std::map<std::size_t, std::int64_t> tied; // offset in the slot, by family
-    for (OfLayer& of : layers_) {
-      if (of.number < stage.first || of.number >= stage.first + stage.count) continue;
-      for (std::size_t number = 0; number < of.buckets.size(); ++number) {
-        Bucket& bucket = of.buckets[number];
+    std::map<std::size_t, std::int64_t> tied; // offset in the slot, by index of the parameter
+    for (LayerParameters& layer : layers_) {
+      if (layer.number < stage.first || layer.number >= stage.first + stage.count) continue;
+      for (std::size_t number = 0; number < layer.buckets.size(); ++number) {
+        Bucket& bucket = layer.buckets[number];
         if (!bucket.sharded) continue;
-        const std::size_t family = std::ranges::find(of.sides, number, &Side::bucket)->family;
-        const auto [entry, is_first] = tied.try_emplace(family, elements);
+        const std::size_t index = std::ranges::find(layer.accumulators, number, &Accumulator::bucket)->parameter;
+        const auto [entry, is_first] = tied.try_emplace(index, elements);
         bucket.weights_offset = entry->second;
         bucket.unshards = is_first;
         if (is_first) elements += bucket.members * bucket.part;
-        if (!stored.insert(family).second) continue;
+        if (!stored.insert(index).second) continue;
         parts += bucket.part;
         whole += bucket.members * bucket.part;
       }
@@ -160,9 +161,9 @@ void Parameters::share_accumulators(std::span<const StageAccumulator> stages) {
   std::int64_t own = 0, largest = 0, parts = 0;
   int slots = 0;
   const auto each_bucket = [&](const StageAccumulator& stage, auto visit) {
-    for (OfLayer& of : layers_)
-      if (of.number >= stage.first && of.number < stage.end)
-        for (Bucket& bucket : of.buckets)
+    for (LayerParameters& layer : layers_)
+      if (layer.number >= stage.first && layer.number < stage.end)
+        for (Bucket& bucket : layer.buckets)
           if (scatters(bucket)) visit(bucket);
   };
   for (const StageAccumulator& stage : stages) {
@@ -190,8 +191,8 @@ std::size_t Parameters::shared_accumulator_bytes() const {
 /// The shared accumulators come first: zeroing the others before a step is one fill.
 void Parameters::assign_gradients(RankMemory& memory) {
   for (TensorView& slot : slots_) slot = memory.gradients.tensor(types_.master, {slot_elements_});
-  for (OfLayer& of : layers_)
-    if (of.rank == here_) assign_accumulators(of, memory);
+  for (LayerParameters& layer : layers_)
+    if (layer.rank == here_) assign_accumulators(layer, memory);
   for (Parameter& parameter : parameters_)
     for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
       if (parameter.ranks[at] == here_) continue;
@@ -218,21 +219,21 @@ void Parameters::assign_bucket(Bucket& bucket, RankMemory& memory) const {
 }
 
 /// The gradients of a bucket are contiguous.
-void Parameters::assign_accumulators(OfLayer& of, RankMemory& memory) {
-  of.gradients.assign(of.sides.size(), {});
-  for (std::size_t number = 0; number < of.buckets.size(); ++number) {
-    Bucket& bucket = of.buckets[number];
+void Parameters::assign_accumulators(LayerParameters& layer, RankMemory& memory) {
+  layer.gradients.assign(layer.accumulators.size(), {});
+  for (std::size_t number = 0; number < layer.buckets.size(); ++number) {
+    Bucket& bucket = layer.buckets[number];
     assign_bucket(bucket, memory);
-    for (std::size_t i = 0; i < of.sides.size(); ++i) {
-      const Side& side = of.sides[i];
-      if (side.bucket != number) continue;
-      Parameter& parameter = local(side.family);
-      of.gradients[i] = view_of(bucket.gradients, side, parameter.spec->local);
-      if (of.number == parameter.layer) parameter.accumulator = of.gradients[i];
-      const TensorView& all = of.gradients[i];
-      parameter.exchanged[side.accumulator] = parameter.scattered ? bucket.reduced : all;
-      if (side.accumulator == 0)
-        parameter.gradient = parameter.scattered ? owned_of(bucket, side, parameter, bucket.reduced) : all;
+    for (std::size_t i = 0; i < layer.accumulators.size(); ++i) {
+      const Accumulator& accumulator = layer.accumulators[i];
+      if (accumulator.bucket != number) continue;
+      Parameter& parameter = local(accumulator.parameter);
+      layer.gradients[i] = view_of(bucket.gradients, accumulator, parameter.spec->local);
+      if (layer.number == parameter.layer) parameter.accumulator = layer.gradients[i];
+      const TensorView& all = layer.gradients[i];
+      parameter.exchanged[accumulator.number] = parameter.scattered ? bucket.reduced : all;
+      if (accumulator.number == 0)
+        parameter.gradient = parameter.scattered ? owned_of(bucket, accumulator, parameter, bucket.reduced) : all;
     }
   }
 }

@@ -32,19 +32,20 @@ void check_distinct(const ParamSpec& spec) {
   for (std::size_t i = 0; i < spec.cuts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Cut &cut = spec.cuts[i], &before = spec.cuts[j];
-      TRIAX_REQUIRE(cut.axis != before.axis, "{} is cut twice by axis {}", spec.name, cut.axis);
-      TRIAX_REQUIRE(cut.dim != before.dim, "{} is cut twice along dimension {}", spec.name, cut.dim);
+      TRIAX_REQUIRE(cut.axis != before.axis, "{} is sharded twice over axis {}", spec.name, cut.axis);
+      TRIAX_REQUIRE(cut.dim != before.dim, "{} is sharded twice along dimension {}", spec.name, cut.dim);
     }
 }
 
 void check_cut(const ParamSpec& spec, const Cut& cut, const Layout& layout) {
   TRIAX_REQUIRE(cut.dim >= 0 && cut.dim < spec.global.rank() && spec.local.rank() == spec.global.rank(),
-                "{} is {}, stored as {}, but is cut along dimension {}", spec.name, spec.global, spec.local, cut.dim);
+                "{} is {}, stored as {}, but is sharded along dimension {}", spec.name, spec.global, spec.local,
+                cut.dim);
   const std::int64_t whole = spec.global[cut.dim], rows = cut.end - cut.begin;
   const bool is_within = rows == 0 || (rows > 0 && cut.begin >= 0 && cut.end <= whole);
-  TRIAX_REQUIRE(is_within && rows <= spec.local[cut.dim], "{} is {}, stored as {}: the cut [{}, {}) does not fit",
+  TRIAX_REQUIRE(is_within && rows <= spec.local[cut.dim], "{} is {}, stored as {}: the range [{}, {}) does not fit",
                 spec.name, spec.global, spec.local, cut.begin, cut.end);
-  TRIAX_REQUIRE(layout.size(cut.axis) > 1 || rows == whole, "{} is cut by axis {}, which has one rank", spec.name,
+  TRIAX_REQUIRE(layout.size(cut.axis) > 1 || rows == whole, "{} is sharded over axis {}, which has one rank", spec.name,
                 cut.axis);
 }
 
@@ -52,11 +53,12 @@ void check_axes(const ParamSpec& spec, const Layout& layout) {
   for (const Axis& axis : layout.axes()) {
     const bool cuts = std::ranges::find(spec.cuts, axis.name, &Cut::axis) != spec.cuts.end();
     const bool partial = std::ranges::find(spec.partial, axis.name) != spec.partial.end();
-    TRIAX_REQUIRE(!cuts || axis.divides != Divides::layers, "{} is cut by axis {}, which divides layers", spec.name,
-                  axis.name);
+    TRIAX_REQUIRE(!cuts || axis.divides != Divides::layers, "{} is sharded over axis {}, which divides layers",
+                  spec.name, axis.name);
     TRIAX_REQUIRE(!partial || axis.divides == Divides::tensors,
                   "{} has partial gradients over axis {}, which does not divide tensors", spec.name, axis.name);
-    TRIAX_REQUIRE(!partial || !cuts, "{} is cut by axis {} and has partial gradients over it", spec.name, axis.name);
+    TRIAX_REQUIRE(!partial || !cuts, "{} is sharded over axis {} and has partial gradients over it", spec.name,
+                  axis.name);
   }
 }
 
@@ -101,70 +103,72 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
-  for (OfLayer& of : layers_) {
-    divide_buckets(of, rank, layout);
-    assign_owned_parts(of);
+  for (LayerParameters& layer : layers_) {
+    divide_buckets(layer, rank, layout);
+    assign_owned_parts(layer);
   }
-  for (Family& family : families_)
-    for (const int holder : family.ranks)
-      if (family.index.try_emplace(holder, counts_[holder]).second) ++counts_[holder];
+  for (ModelParameter& shared : model_parameters_)
+    for (const int holder : shared.ranks)
+      if (shared.index.try_emplace(holder, counts_[holder]).second) ++counts_[holder];
   parameters_.resize(counts_[here_]);
-  for (std::size_t family = 0; family < families_.size(); ++family) {
-    const Family& of = families_[family];
-    global_.push_back({of.name, of.spec, of.ranks.front(), of.index.at(of.ranks.front()), of.reduction});
-    if (!of.index.contains(here_)) continue;
-    Parameter& parameter = local(family);
-    parameter.name = of.name;
-    parameter.spec = of.spec;
-    parameter.ranks = of.ranks;
-    parameter.exchanged.resize(of.ranks.size());
-    parameter.reduction = of.reduction;
-    parameter.global = family;
-    parameter.layer = of.layer.at(here_);
-    parameter.owned = of.owned;
-    parameter.sharded = of.sharded;
-    parameter.resharded = of.sharded && sharding_ == schedule::Sharding::parameters;
-    parameter.holds_part = parameter.resharded || (of.sharded && separate_working());
-    parameter.scattered = of.sharded && schedule::scatters_gradients(sharding_);
-    parameter.part = of.part;
-    parameter.members = of.members;
+  for (std::size_t index = 0; index < model_parameters_.size(); ++index) {
+    const ModelParameter& shared = model_parameters_[index];
+    global_.push_back(
+        {shared.name, shared.spec, shared.ranks.front(), shared.index.at(shared.ranks.front()), shared.reduction});
+    if (!shared.index.contains(here_)) continue;
+    Parameter& parameter = local(index);
+    parameter.name = shared.name;
+    parameter.spec = shared.spec;
+    parameter.ranks = shared.ranks;
+    parameter.exchanged.resize(shared.ranks.size());
+    parameter.reduction = shared.reduction;
+    parameter.global = index;
+    parameter.layer = shared.layer.at(here_);
+    parameter.owned = shared.owned;
+    parameter.sharded = shared.sharded;
+    parameter.resharded = shared.sharded && sharding_ == schedule::Sharding::parameters;
+    parameter.holds_part = parameter.resharded || (shared.sharded && separate_working());
+    parameter.scattered = shared.sharded && schedule::scatters_gradients(sharding_);
+    parameter.part = shared.part;
+    parameter.members = shared.members;
   }
 }
 
-Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const {
-  if (!tie) return {.family = families_.size()};
-  const OfLayer& first = of_layer(tie->layer_a);
-  const auto at = std::ranges::find(first.specs, tie->param_a, [](const ParamSpec* of) { return of->name; });
+Parameters::Accumulator Parameters::accumulator_of(const NumberedLayer& numbered, const ParamSpec& spec,
+                                                   const Tie* tie) const {
+  if (!tie) return {.parameter = model_parameters_.size()};
+  const LayerParameters& first = layer_parameters(tie->layer_a);
+  const auto at = std::ranges::find(first.specs, tie->param_a, [](const ParamSpec* listed) { return listed->name; });
   TRIAX_REQUIRE(at != first.specs.end(), "layer {} has no parameter \"{}\" to tie to", tie->layer_a, tie->param_a);
-  const std::size_t family = first.sides[static_cast<std::size_t>(at - first.specs.begin())].family;
-  const Family& shared = families_[family];
+  const std::size_t index = first.accumulators[static_cast<std::size_t>(at - first.specs.begin())].parameter;
+  const ModelParameter& shared = model_parameters_[index];
   TRIAX_REQUIRE(shared.spec->local == spec.local, "{} is {} and cannot be tied to {} of layer {}, which is {}",
                 shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
-  TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied and have different cuts", shared.name,
-                spec.name, numbered.number);
+  TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied, but are sharded differently",
+                shared.name, spec.name, numbered.number);
   TRIAX_REQUIRE(shared.spec->partial == spec.partial,
                 "{} and {} of layer {} are tied, but only one of their gradients is "
                 "partial",
                 shared.name, spec.name, numbered.number);
-  return {.family = family, .accumulator = shared.ranks.size()};
+  return {.parameter = index, .number = shared.ranks.size()};
 }
 
 void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties) {
-  OfLayer of{.number = numbered.number, .rank = numbered.rank};
+  LayerParameters layer{.number = numbered.number, .rank = numbered.rank};
   for (const ParamSpec& spec : numbered.layer->params()) {
     check_spec(spec, layout);
-    Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
-    if (side.family == families_.size())
-      families_.push_back(
+    Accumulator accumulator = accumulator_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
+    if (accumulator.parameter == model_parameters_.size())
+      model_parameters_.push_back(
           {text("{}/{}", numbered.layer->name(), spec.name), &spec, add_reduction(reduction_axes(spec, layout))});
-    Family& family = families_[side.family];
-    family.ranks.push_back(numbered.rank);
-    family.layer.try_emplace(numbered.rank, numbered.number);
-    put_into_bucket(of, side, spec, is_tied(ties, numbered.number, spec.name));
-    of.specs.push_back(&spec);
-    of.sides.push_back(side);
+    ModelParameter& parameter = model_parameters_[accumulator.parameter];
+    parameter.ranks.push_back(numbered.rank);
+    parameter.layer.try_emplace(numbered.rank, numbered.number);
+    put_into_bucket(layer, accumulator, spec, is_tied(ties, numbered.number, spec.name));
+    layer.specs.push_back(&spec);
+    layer.accumulators.push_back(accumulator);
   }
-  layers_.push_back(std::move(of));
+  layers_.push_back(std::move(layer));
 }
 
 std::size_t Parameters::add_reduction(std::vector<std::string> axes) {
@@ -177,19 +181,20 @@ std::size_t Parameters::add_reduction(std::vector<std::string> axes) {
   return index;
 }
 
-void Parameters::put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const {
-  const Reduction& reduction = reductions_[families_[side.family].reduction];
+void Parameters::put_into_bucket(LayerParameters& layer, Accumulator& accumulator, const ParamSpec& spec,
+                                 bool tied) const {
+  const Reduction& reduction = reductions_[model_parameters_[accumulator.parameter].reduction];
   const auto fits = [&](const Bucket& bucket) {
     return !tied && !bucket.tied && bucket.reduction.group == reduction.group;
   };
-  auto bucket = std::ranges::find_if(of.buckets, fits);
-  if (bucket == of.buckets.end()) {
-    of.buckets.push_back({.reduction = reduction, .gradients = {}, .tied = tied});
-    bucket = std::prev(of.buckets.end());
+  auto bucket = std::ranges::find_if(layer.buckets, fits);
+  if (bucket == layer.buckets.end()) {
+    layer.buckets.push_back({.reduction = reduction, .gradients = {}, .tied = tied});
+    bucket = std::prev(layer.buckets.end());
   }
   const std::int64_t aligned = aligned_elements(bucket->elements);
-  side.bucket = static_cast<std::size_t>(bucket - of.buckets.begin());
-  side.offset = aligned;
+  accumulator.bucket = static_cast<std::size_t>(bucket - layer.buckets.begin());
+  accumulator.offset = aligned;
   bucket->elements = aligned + spec.local.elements();
 }
 
@@ -198,9 +203,9 @@ std::int64_t Parameters::aligned_elements(std::int64_t elements) const {
   return static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(elements) * bytes) / bytes);
 }
 
-void Parameters::divide_buckets(OfLayer& of, int rank, const Layout& layout) {
+void Parameters::divide_buckets(LayerParameters& layer, int rank, const Layout& layout) {
   const std::vector<std::string> samples = layout.axes_dividing({Divides::samples});
-  for (Bucket& bucket : of.buckets) {
+  for (Bucket& bucket : layer.buckets) {
     const std::vector<std::string>& axes = bucket.reduction.axes;
     for (const std::string& axis : axes) bucket.members *= layout.size(axis);
     bucket.part = aligned_elements((bucket.elements + bucket.members - 1) / bucket.members);
@@ -210,17 +215,17 @@ void Parameters::divide_buckets(OfLayer& of, int rank, const Layout& layout) {
 }
 
 /// All layers of a tied parameter give it the same shard, because it is alone in their buckets.
-void Parameters::assign_owned_parts(const OfLayer& of) {
-  for (const Side& side : of.sides) {
-    Family& family = families_[side.family];
-    const Bucket& bucket = of.buckets[side.bucket];
-    const std::int64_t elements = stored_elements(*family.spec),
-                       from = std::clamp<std::int64_t>(bucket.begin - side.offset, 0, elements),
-                       to = std::clamp<std::int64_t>(bucket.begin + bucket.part - side.offset, 0, elements);
-    family.owned = {from == to ? 0 : from, to - from};
-    family.sharded = bucket.sharded;
-    family.part = bucket.part;
-    family.members = bucket.members;
+void Parameters::assign_owned_parts(const LayerParameters& layer) {
+  for (const Accumulator& accumulator : layer.accumulators) {
+    ModelParameter& parameter = model_parameters_[accumulator.parameter];
+    const Bucket& bucket = layer.buckets[accumulator.bucket];
+    const std::int64_t elements = stored_elements(*parameter.spec),
+                       from = std::clamp<std::int64_t>(bucket.begin - accumulator.offset, 0, elements),
+                       to = std::clamp<std::int64_t>(bucket.begin + bucket.part - accumulator.offset, 0, elements);
+    parameter.owned = {from == to ? 0 : from, to - from};
+    parameter.sharded = bucket.sharded;
+    parameter.part = bucket.part;
+    parameter.members = bucket.members;
   }
 }
 
@@ -230,8 +235,8 @@ std::size_t Parameters::most_on_a_rank() const {
   return most;
 }
 
-const Parameters::OfLayer& Parameters::of_layer(int number) const {
-  const auto found = std::ranges::find(layers_, number, &OfLayer::number);
+const Parameters::LayerParameters& Parameters::layer_parameters(int number) const {
+  const auto found = std::ranges::find(layers_, number, &LayerParameters::number);
   TRIAX_REQUIRE(found != layers_.end(), "there is no layer {}", number);
   return *found;
 }

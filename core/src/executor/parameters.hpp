@@ -37,7 +37,7 @@ struct Parameter {
   /// The master weights: all, or if `holds_part` those of `owned`, flat.
   TensorView master;
   TensorView gradient;    // reduced and, of a tied parameter, added: all, or if `scattered` those of `owned`, flat
-  TensorView accumulator; // of its first layer on this rank: what backwards add to, until it is reduced
+  TensorView accumulator; // what backwards of its first layer on this rank add to, until it is reduced
   /// The weights that layers read; the master if the types are equal. If `resharded`, those of `owned`, flat.
   TensorView working;
   /// The tensors that ranks of a tied parameter exchange and add, of its layers in the order of the model: the reduced
@@ -49,13 +49,13 @@ struct Parameter {
   /// The optimizer's, without padding: of all, or if `sharded` of `owned`. Without data if they are offloaded, as
   /// then separate master weights are.
   std::vector<TensorView> state;
-  std::size_t reduction = 0; // of its buckets: index in Parameters::reductions()
+  std::size_t reduction = 0; // how its buckets are reduced: index in Parameters::reductions()
   std::size_t global = 0;    // index in Parameters::global()
   OwnedPart owned;           // of this rank
   bool sharded = false;      // each rank updates the part that it owns
-  bool holds_part = false;   // and has no other master weights
-  bool scattered = false;    // and has no other reduced gradients
-  bool resharded = false;    // and has other working weights only from UNSHARD to RESHARD
+  bool holds_part = false;   // the rank stores master weights of its part only
+  bool scattered = false;    // the rank stores reduced gradients of its part only
+  bool resharded = false;    // working weights of other parts are stored only from UNSHARD to RESHARD
   std::int64_t part = 0;     // as Bucket::part
   int members = 1;           // as Bucket::members
   int layer = 0;             // number of its first layer on this rank
@@ -97,8 +97,8 @@ struct StageAccumulator {
 struct GatheredWeights {
   std::string group;  // Group::axis
   TensorView working; // what layers read, flat; empty with Sharding::parameters
-  TensorView part;    // of this rank, in `working` or apart
-  TensorView master;  // of the part; the same if layers read the master weights
+  TensorView part;    // this rank's part, in `working` or apart
+  TensorView master;  // master weights of the part; the same if layers read the master weights
 };
 
 /// The same for UNSHARD.
@@ -174,13 +174,13 @@ class Parameters {
   int layers() const { return static_cast<int>(layers_.size()); }
   /// The working weights that layer `number` reads, by slot of Pool::weights (without this pool, there is one set), and
   /// the accumulators of its gradients, in the order of its params().
-  const std::vector<std::vector<TensorView>>& working_of(int number) const { return of_layer(number).working; }
-  const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
-  const std::vector<Bucket>& buckets_of(int number) const { return of_layer(number).buckets; }
+  const std::vector<std::vector<TensorView>>& working_of(int number) const { return layer_parameters(number).working; }
+  const std::vector<TensorView>& gradients_of(int number) const { return layer_parameters(number).gradients; }
+  const std::vector<Bucket>& buckets_of(int number) const { return layer_parameters(number).buckets; }
   /// The gathered weights of the sharded buckets of a layer. A tied parameter is with its first layer on this rank.
-  const std::vector<GatheredWeights>& gathered_of(int number) const { return of_layer(number).gathered; }
+  const std::vector<GatheredWeights>& gathered_of(int number) const { return layer_parameters(number).gathered; }
   /// Those of them whose weights its stage must gather. Empty without Sharding::parameters.
-  const std::vector<UnshardedWeights>& unsharded_of(int number) const { return of_layer(number).unsharded; }
+  const std::vector<UnshardedWeights>& unsharded_of(int number) const { return layer_parameters(number).unsharded; }
   /// The distinct reductions of the buckets of the model; the same list on all ranks.
   const std::vector<Reduction>& reductions() const { return reductions_; }
 
@@ -191,7 +191,7 @@ class Parameters {
 
  private:
   /// A parameter of the model, with all layers that are tied to it.
-  struct Family {
+  struct ModelParameter {
     std::string name;
     const ParamSpec* spec = nullptr;
     std::size_t reduction = 0;
@@ -203,60 +203,63 @@ class Parameters {
     std::int64_t part = 0;
     int members = 1;
   };
-  /// An accumulator of a family: one per layer, in a bucket of that layer.
-  struct Side {
-    std::size_t family = 0, accumulator = 0, bucket = 0;
-    std::int64_t offset = 0; // in the bucket, in elements
+  /// An accumulator of a parameter: one per layer, in a bucket of that layer.
+  struct Accumulator {
+    std::size_t parameter = 0; // index in model_parameters_
+    std::size_t number = 0;    // among the accumulators of the parameter
+    std::size_t bucket = 0;    // number of its bucket in the layer
+    std::int64_t offset = 0;   // in the bucket, in elements
   };
-  struct OfLayer {
+  /// The parameters of a layer, and their accumulators, buckets and views.
+  struct LayerParameters {
     int number = 0, rank = 0;
     std::vector<const ParamSpec*> specs{};
-    std::vector<Side> sides{};
+    std::vector<Accumulator> accumulators{};
     std::vector<std::vector<TensorView>> working{};
     std::vector<TensorView> gradients{};
     std::vector<Bucket> buckets{};
     std::vector<GatheredWeights> gathered{};
     std::vector<UnshardedWeights> unsharded{};
   };
-  const OfLayer& of_layer(int number) const;
-  Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
+  const LayerParameters& layer_parameters(int number) const;
+  Accumulator accumulator_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
   void add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties);
   /// Its index in reductions_.
   std::size_t add_reduction(std::vector<std::string> axes);
-  void put_into_bucket(OfLayer& of, Side& side, const ParamSpec& spec, bool tied) const;
+  void put_into_bucket(LayerParameters& layer, Accumulator& accumulator, const ParamSpec& spec, bool tied) const;
   /// Rounded up so that both weights and working weights can be aligned as the arena does.
   std::int64_t aligned_elements(std::int64_t elements) const;
-  void divide_buckets(OfLayer& of, int rank, const Layout& layout);
-  void assign_owned_parts(const OfLayer& of);
+  void divide_buckets(LayerParameters& layer, int rank, const Layout& layout);
+  void assign_owned_parts(const LayerParameters& layer);
   /// The elements of a parameter that this rank owns, in `part`, its part of the bucket.
-  static TensorView owned_of(const Bucket& bucket, const Side& side, const Parameter& parameter,
+  static TensorView owned_of(const Bucket& bucket, const Accumulator& accumulator, const Parameter& parameter,
                              const TensorView& part);
-  void assign_sharded(OfLayer& of, std::size_t number, RankMemory& memory);
-  void assign_unsharded(OfLayer& of);
-  const TensorView& part_of_weights(const OfLayer& of, const Bucket& bucket) const;
+  void assign_sharded(LayerParameters& layer, std::size_t number, RankMemory& memory);
+  void assign_unsharded(LayerParameters& layer);
+  const TensorView& part_of_weights(const LayerParameters& layer, const Bucket& bucket) const;
   static TensorView whole_weights(const Bucket& bucket, const TensorView& slot);
-  static TensorView view_of(const TensorView& bucket, const Side& side, const Shape& shape);
+  static TensorView view_of(const TensorView& bucket, const Accumulator& accumulator, const Shape& shape);
   /// The arena of what layers read.
   Arena& weights_of(RankMemory& memory) const { return separate_working() ? memory.working : memory.weights; }
   bool scatters(const Bucket& bucket) const { return bucket.sharded && schedule::scatters_gradients(sharding_); }
   void assign_gradients(RankMemory& memory);
   void assign_bucket(Bucket& bucket, RankMemory& memory) const;
-  void assign_accumulators(OfLayer& of, RankMemory& memory);
+  void assign_accumulators(LayerParameters& layer, RankMemory& memory);
   TensorView master_tensor(RankMemory& memory, const Shape& shape) const;
   TensorView state_tensor(RankMemory& memory, const Shape& shape) const;
-  Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
+  Parameter& local(std::size_t index) { return parameters_[model_parameters_[index].index.at(here_)]; }
 
   int here_;
   MemoryTypes types_;
   std::size_t states_;
   schedule::Sharding sharding_;
-  std::vector<Family> families_;
+  std::vector<ModelParameter> model_parameters_;
   std::map<int, std::size_t> counts_; // number of parameters, by rank
   std::vector<Parameter> parameters_;
   std::vector<GlobalParameter> global_;
-  std::vector<OfLayer> layers_; // of the whole model
+  std::vector<LayerParameters> layers_; // of the whole model
   std::vector<Reduction> reductions_;
-  std::int64_t slot_elements_ = 0; // of a shared accumulator; 0: none is shared
+  std::int64_t slot_elements_ = 0; // elements of a shared accumulator; 0: accumulators are not shared
   std::vector<TensorView> slots_;  // shared accumulators
   std::int64_t weight_slot_elements_ = 0;
   std::vector<TensorView> weight_slots_; // of Pool::weights

@@ -165,7 +165,7 @@ std::vector<OptimizerCall> RankState::optimizer_calls(int stage) const {
 }
 
 bool RankState::is_copy(const Parameter& parameter) const {
-  if (parameter.ranks.front() != training_.rank()) return true; // of a tie, the first layer's rank saves it
+  if (parameter.ranks.front() != training_.rank()) return true; // tied: the rank of the first layer saves it
   const std::vector<std::string>& added_over = parameters_->reductions()[parameter.reduction].axes;
   return std::ranges::any_of(layout_.axes(), [&](const Axis& axis) {
     const bool divided = axis.divides == Divides::layers ||

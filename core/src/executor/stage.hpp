@@ -33,9 +33,9 @@ namespace triax::executor {
 
 struct StageOptions {
   LayerRange recomputed{}; // numbers of the layers that recompute their stash
-  StageRecompute how{};    // of them
+  StageRecompute how{};    // how they recompute
   Purpose purpose = Purpose::train;
-  int microbatches = 0; // of a generating stage
+  int microbatches = 0; // microbatches of a stage that generates
 };
 
 class Stage {
@@ -91,7 +91,7 @@ class Stage {
     std::vector<TensorView> arrived{}; // `part`: the whole input of the stage until F, in Pool::input_f; or `shared`
     TensorView shared{};               // valid within one call, in a reused block
     TensorView repeated{};             // in B and I, of an input inside a group, or a gathered one; else empty
-    bool recomputed = false;           // of a stash that a repeated forward writes
+    bool recomputed = false;           // whether a repeated forward writes this stash
     bool input_only = false;           // `shared` exists in B and I, not in F
     int row_dim = -1;                  // dimension that set_rows() applies to
   };
@@ -155,7 +155,7 @@ class Stage {
 
   int index_, first_;
   StageOptions options_;
-  std::int64_t rows_ = -1; // of a call; -1: all that tensors have
+  std::int64_t rows_ = -1; // rows of the current call; -1: all rows of the tensors
   std::vector<LayerSlot> layers_;
   Stage* before_ = nullptr; // on this rank
   Stage* after_ = nullptr;

@@ -110,7 +110,7 @@ class StepReductions {
   };
   std::vector<AddedSquares> added_;
   TensorView own_squares_; // f64 [n], by parameter of this rank; n: the most parameters of a rank
-  Gathered squares_;       // of own_squares_, over the axes that cut parameters or divide layers
+  Gathered squares_;       // own_squares_ of all ranks over the axes that shard parameters or divide layers
   Gathered losses_;        // Batches::values(), over the axes that divide samples or positions, then layers
   std::vector<std::string> other_axes_; // over which only requests are exchanged
   std::vector<TensorView> square_of_;   // of this rank's part of each parameter, in own_squares_ or AddedSquares::parts

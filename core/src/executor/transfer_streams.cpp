@@ -18,7 +18,8 @@ TransferStreams::TransferStreams(Device& device, const Groups& groups,
   std::size_t actions = 0;
   reductions_ = make_stream("gradient reduction");
   const bool serial = assumptions.edges.order == Order::serial;
-  Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // of all serial ones
+  // The stream of all serial transfers.
+  Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr;
   Stream* const one = !serial ? nullptr : queue ? queue : make_stream(std::string(kPipelineAxis));
   for (const schedule::Program* program : programs) {
     TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,

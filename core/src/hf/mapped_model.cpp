@@ -38,7 +38,7 @@ OptionRows rows_of(const plugin::Library& library) {
   return out;
 }
 
-/// Options for an object that is only asked for its tables.
+/// Smallest valid options, for an object that only returns its tables.
 Options smallest_options(const plugin::Library& library) {
   Options out;
   for (const triax_option& option : library.options) {
@@ -119,18 +119,18 @@ MappedPlugin ask_plugin(const std::filesystem::path& file) {
   return out;
 }
 
-/// The row of a parameter, with its number.
+/// The row that matches a parameter, with {} replaced by its block number.
 HfParameter row_of(const std::vector<HfParameter>& rows, const std::string& parameter) {
   std::optional<HfParameter> out;
   for (const HfParameter& row : rows) {
     const std::optional<std::string> number = number_in(parameter, row.parameter);
     if (!number) continue;
-    if (out) throw Error(text("two rows are for parameter \"{}\"", parameter));
+    if (out) throw Error(text("parameter \"{}\" matches two rows", parameter));
     out = row;
     out->parameter = parameter;
     for (std::string& tensor : out->tensors) tensor = with_number(tensor, *number);
   }
-  if (!out) throw Error(text("no row is for parameter \"{}\"", parameter));
+  if (!out) throw Error(text("parameter \"{}\" has no row", parameter));
   return std::move(*out);
 }
 
@@ -142,7 +142,7 @@ std::vector<StoredParameter> stored_parameters(const std::vector<HfParameter>& r
   for (const auto& [name, shape] : parameters) {
     HfParameter row = row_of(rows, name);
     for (const std::string& tensor : row.tensors)
-      if (!tensors.insert(tensor).second) throw Error(text("tensor \"{}\" has two parameters", tensor));
+      if (!tensors.insert(tensor).second) throw Error(text("tensor \"{}\" belongs to two parameters", tensor));
     const std::int64_t columns = shape.rank() > 1 ? shape[-1] : 1;
     RowMap map(row, columns == 0 ? 0 : shape.elements() / columns);
     out.push_back({name, shape, std::move(row), std::move(map)});
@@ -174,8 +174,9 @@ std::vector<plugin::SearchFolder> search_folders_after(const std::vector<std::fi
 MappedPlugin mapped_plugin(const std::string& given, const std::vector<plugin::SearchFolder>& folders) {
   MappedPlugin out = ask_plugin(plugin::locate(given, folders, {}, plugin::FolderChoice::flag).file);
   if (out.architectures.empty())
-    throw Error(text("{} does not say how transformers stores it", out.name), out.library->file.string(),
-                "its author can offer HfMapping: docs/plugins/models.md");
+    throw Error(
+        text("{} does not offer HfMapping, so Triax does not know how transformers stores this model", out.name),
+        out.library->file.string(), "ask its author to implement HfMapping (docs/plugins/models.md)");
   return out;
 }
 
@@ -210,8 +211,8 @@ MappedModel::MappedModel(const MappedPlugin& plugin, const OptionTexts& texts)
       model_(make_model(*plugin.library, options_, layout_)),
       mapping_(mapping_of(*model_, plugin.name)) {
   if (!mapping_)
-    throw Error(text("{} offers HfMapping with some options only", plugin.name), plugin.library->file.string(),
-                kDefect);
+    throw Error(text("{} offers HfMapping with its default options, but not with those of this model", plugin.name),
+                plugin.library->file.string(), kDefect);
 }
 
 Refusals MappedModel::refusals() const {

@@ -67,7 +67,7 @@ class MappedModel {
   const Options options_;
   const Layout layout_ = Layout::ptd(1, 1, 1);
   const plugin::Instance<Model> model_;
-  const HfMapping* const mapping_; // of model_
+  const HfMapping* const mapping_; // interface of model_
 };
 
 } // namespace triax::hf

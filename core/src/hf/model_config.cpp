@@ -323,7 +323,8 @@ std::string config_text(const HfArchitecture& architecture,
   // Without these keys, transformers takes the ids of the tokenizer that the first models of the architecture had.
   if (carried.empty())
     for (const char* key : {"bos_token_id", "eos_token_id"}) out[key] = nullptr;
-  for (const char* key : {"dtype", "transformers_version"}) out.erase(key); // of the file that the weights came with
+  // These keys are about the file that the weights came with.
+  for (const char* key : {"dtype", "transformers_version"}) out.erase(key);
   out["torch_dtype"] = dtype; // the name that all versions of transformers read
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

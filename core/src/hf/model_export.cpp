@@ -128,7 +128,7 @@ void ModelExport::read_options() {
   for (const auto& [option, row] : plugin_.rows) {
     const std::optional<std::string> written = config_value(from_, "model." + option);
     if (written) options_[option] = *written;
-    if (!written && row.default_value) options_[option] = row.default_value; // of a later version than the checkpoint
+    if (!written && row.default_value) options_[option] = row.default_value; // the option is newer than the checkpoint
     if (!options_.contains(option))
       throw Error(text("does not have the run's model.{}", option), manifest, "use a checkpoint that a run has saved");
     Refusals wrong;
@@ -184,7 +184,7 @@ void ModelExport::choose_architecture() {
     if (request_.architecture.empty() || each.name == request_.architecture) candidates.push_back(&each);
   std::stable_partition(candidates.begin(), candidates.end(),
                         [&](const HfArchitecture* each) { return each == architecture_before_; });
-  std::optional<Error> unstorable; // of the first whose keys fit
+  std::optional<Error> unstorable; // why the first architecture whose keys fit cannot store the model
   for (const HfArchitecture* each : candidates) {
     Refusals refused;
     std::vector<std::pair<std::string, std::string>> values =
@@ -254,9 +254,9 @@ void ModelExport::plan_shards() {
       targets_.push_back(target);
     }
   shards_ = shard + 1;
-  if (shards_ > kMaxShards)
+  if (shards_ > kMaxModelFiles)
     throw Error(text("--max-shard-size {} makes {} files, but at most {} are read", bytes_text(request_.shard_bytes),
-                     shards_, kMaxShards),
+                     shards_, kMaxModelFiles),
                 {}, "use a larger --max-shard-size");
 }
 

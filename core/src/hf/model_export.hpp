@@ -90,7 +90,7 @@ class ModelExport {
   std::size_t shards_ = 1;
   std::string config_; // the text of config.json
   std::filesystem::path files_from_;
-  std::vector<std::string> files_; // of files_from_, that are carried along
+  std::vector<std::string> files_; // files in files_from_ that are copied
   Refusals refusals_;
 };
 

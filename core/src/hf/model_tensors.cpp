@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{256} << 20;
-constexpr std::size_t kOtherFiles = 64; // that are open beside the shards
+constexpr std::size_t kOtherFiles = 64; // that are open beside those of the model
 constexpr const char* kEnding = ".safetensors";
 
 bool has_pickle_ending(const std::string& name) {
@@ -56,8 +56,8 @@ bool has_pickle_ending(const std::string& name) {
   throw Error(text("has neither {} nor {}", kSingleFile, kIndexFile), folder.string(), kNameModelFolder);
 }
 
-/// The shard that an index names for a tensor.
-std::string shard_name(const fs::path& index, const std::string& tensor, const Json& value) {
+/// The file that an index names for a tensor.
+std::string indexed_file(const fs::path& index, const std::string& tensor, const Json& value) {
   std::string named = value.is_string() ? value.get<std::string>() : value.dump();
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; };
   if (has_pickle_ending(named)) refuse_pickled(index.parent_path(), named);
@@ -75,18 +75,18 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
   if (map == json.end() || !map->is_object() || map->empty())
     throw Error("has no weight_map", path.string(), kDownloadAgain);
   std::map<std::string, std::string> out;
-  for (const auto& [tensor, file] : map->items()) out[tensor] = shard_name(path, tensor, file);
+  for (const auto& [tensor, file] : map->items()) out[tensor] = indexed_file(path, tensor, file);
   return out;
 }
 
-/// Refuses a tensor that the index does not name for the shard that has it.
-void check_shard(const std::string& tensor, const fs::path& shard, const std::map<std::string, std::string>& index) {
+/// Refuses a tensor for which the index does not name the file that has it.
+void check_file(const std::string& tensor, const fs::path& file, const std::map<std::string, std::string>& index) {
   const auto named = index.find(tensor);
-  if (named != index.end() && named->second == shard.filename()) return;
+  if (named != index.end() && named->second == file.filename()) return;
   throw Error(
-      text("tensor \"{}\" is in this shard, but the index {}", shortened(printable(tensor)),
+      text("tensor \"{}\" is in this file, but the index {}", shortened(printable(tensor)),
            named == index.end() ? "does not name it" : text("names {} for it", shortened(printable(named->second)))),
-      shard.string(), kDownloadAgain);
+      file.string(), kDownloadAgain);
 }
 
 } // namespace
@@ -99,30 +99,31 @@ ModelTensors::ModelTensors(fs::path folder) : folder_(std::move(folder)) {
   if (os::is_there(single)) {
     add_file(single, nullptr);
   } else if (os::is_there(index)) {
-    add_shards(index);
+    add_indexed_files(index);
   } else {
     refuse_without_weights(folder_);
   }
 }
 
-void ModelTensors::add_shards(const fs::path& index) {
+void ModelTensors::add_indexed_files(const fs::path& index) {
   const std::map<std::string, std::string> map = read_index(index);
-  std::set<std::string> shards;
-  for (const auto& [tensor, shard] : map) shards.insert(shard);
-  if (shards.size() > kMaxShards)
-    throw Error(text("lists {} shards; the maximum is {}", shards.size(), kMaxShards), index.string(),
-                "save the model with larger shards");
-  os::raise_open_file_limit(shards.size() + kOtherFiles);
-  for (const std::string& shard : shards) {
-    if (!os::is_there(folder_ / shard))
-      throw Error(text("names the shard {}, which does not exist", shortened(printable(shard))), index.string(),
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : map) files.insert(file);
+  if (files.size() > kMaxModelFiles)
+    throw Error(text("lists {} files; the maximum is {}", files.size(), kMaxModelFiles), index.string(),
+                "save the model in fewer, larger files");
+  os::raise_open_file_limit(files.size() + kOtherFiles);
+  for (const std::string& file : files) {
+    if (!os::is_there(folder_ / file))
+      throw Error(text("names the file {}, which does not exist", shortened(printable(file))), index.string(),
                   kDownloadAgain);
-    add_file(folder_ / shard, &map);
+    add_file(folder_ / file, &map);
   }
-  for (const auto& [tensor, shard] : map)
+  for (const auto& [tensor, file] : map)
     if (!tensors_.contains(tensor) && !foreign_.contains(tensor))
-      throw Error(text("has no tensor \"{}\", which the index names for it", shortened(printable(tensor))),
-                  (folder_ / shard).string(), kDownloadAgain);
+      throw Error(text("tensor \"{}\" is missing, although the index says that it is in this file",
+                       shortened(printable(tensor))),
+                  (folder_ / file).string(), kDownloadAgain);
 }
 
 void ModelTensors::add_file(const fs::path& path, const std::map<std::string, std::string>* index) {
@@ -130,7 +131,7 @@ void ModelTensors::add_file(const fs::path& path, const std::map<std::string, st
   checkpoint::SafetensorsHeader header = checkpoint::read_header(file, path);
   const auto add = [&](auto& entry, auto& all) {
     const std::string name = entry.name;
-    if (index) check_shard(name, path, *index);
+    if (index) check_file(name, path, *index);
     all[name] = {std::move(entry), files_.size()};
   };
   for (checkpoint::TensorEntry& entry : header.entries) add(entry, tensors_);

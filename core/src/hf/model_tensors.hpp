@@ -17,7 +17,7 @@
 
 namespace triax::hf {
 
-inline constexpr std::size_t kMaxShards = 4096; // all are open at once
+inline constexpr std::size_t kMaxModelFiles = 4096; // all are open at once
 inline constexpr const char *kSingleFile = "model.safetensors", *kIndexFile = "model.safetensors.index.json";
 
 class ModelTensors {
@@ -51,7 +51,7 @@ class ModelTensors {
   };
 
   void add_file(const std::filesystem::path& path, const std::map<std::string, std::string>* index);
-  void add_shards(const std::filesystem::path& index);
+  void add_indexed_files(const std::filesystem::path& index);
 
   const std::filesystem::path folder_;
   std::vector<File> files_;

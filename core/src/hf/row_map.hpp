@@ -36,7 +36,7 @@ class RowMap {
   struct Part {
     std::int64_t begin = 0;  // among the joined rows of the tensors
     std::int64_t share = 0;  // rows of a group
-    std::int64_t offset = 0; // of the share, in a group
+    std::int64_t offset = 0; // where the share begins in a group
   };
 
   std::vector<std::int64_t> tensor_rows_;

@@ -59,8 +59,8 @@ class ArchitectureCheck {
     if (key.empty() || !is_utf8(key) || key.starts_with('.') || key.ends_with('.') ||
         key.find("..") != std::string::npos)
       refuse(text("the key \"{}\" is not a name", key));
-    if (std::ranges::find(kOwnKeys, key) != kOwnKeys.end()) refuse(text("the key {} is of Triax itself", key));
-    if (!names_.insert(key).second) refuse(text("the key {} is there twice", key));
+    if (std::ranges::find(kOwnKeys, key) != kOwnKeys.end()) refuse(text("the key {} is reserved for Triax", key));
+    if (!names_.insert(key).second) refuse(text("the key {} is listed twice", key));
     for (std::size_t dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
       objects_.insert(key.substr(0, dot));
   }
@@ -146,11 +146,11 @@ class ArchitectureCheck {
       if (has_number(copy.of) && !has_number(copy.tensor))
         refuse(text("\"{}\" has {}, but its copy \"{}\" does not", copy.of, kNumber, copy.tensor));
       if (copy.tensor == copy.of) refuse(text("tensor \"{}\" is a copy of itself", copy.of));
-      if (!seen.insert(copy.tensor).second) refuse(text("tensor \"{}\" is there twice", copy.tensor));
+      if (!seen.insert(copy.tensor).second) refuse(text("tensor \"{}\" is listed twice", copy.tensor));
     }
     for (const std::string& tensor : architecture_.ignored_tensors) {
       check(tensor);
-      if (!seen.insert(tensor).second) refuse(text("tensor \"{}\" is there twice", tensor));
+      if (!seen.insert(tensor).second) refuse(text("tensor \"{}\" is listed twice", tensor));
     }
     if (has_number(architecture_.optional_prefix) || !is_utf8(architecture_.optional_prefix))
       refuse(text("optional_prefix \"{}\" is not the beginning of a name", architecture_.optional_prefix));
@@ -175,7 +175,7 @@ void check_architectures(const std::vector<HfArchitecture>& architectures, const
     const std::string &name = architecture.name, &type = architecture.model_type;
     if (name.empty() || type.empty() || !is_utf8(name) || !is_utf8(type))
       refuse_table(owner, "architectures()", "an architecture without name or model_type");
-    if (!names.insert(name).second) refuse_table(owner, "architectures()", text("{} is there twice", name));
+    if (!names.insert(name).second) refuse_table(owner, "architectures()", text("{} is listed twice", name));
     ArchitectureCheck(architecture, rows, owner).run();
   }
 }
@@ -186,12 +186,12 @@ void check_parameters(const std::vector<HfParameter>& parameters, const TableOwn
   for (const HfParameter& row : parameters) {
     if (!is_pattern(row.parameter))
       refuse(text("parameter \"{}\" is not a name with one {} at most", row.parameter, kNumber));
-    if (!names.insert(row.parameter).second) refuse(text("parameter \"{}\" is there twice", row.parameter));
+    if (!names.insert(row.parameter).second) refuse(text("parameter \"{}\" is listed twice", row.parameter));
     for (const std::string& tensor : row.tensors) {
       if (!is_pattern(tensor))
         refuse(text("tensor \"{}\" of \"{}\" is not a name with one {} at most", tensor, row.parameter, kNumber));
       if (has_number(tensor) != has_number(row.parameter))
-        refuse(text("one of parameter \"{}\" and its tensor \"{}\" has {}, but the other does not", row.parameter,
+        refuse(text("parameter \"{}\" and its tensor \"{}\" must both contain \"{}\", or neither", row.parameter,
                     tensor, kNumber));
     }
   }

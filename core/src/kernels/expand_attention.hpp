@@ -105,7 +105,8 @@ void expand(const AttentionBwd& args, Scratch& scratch, Emit&& emit) {
   const TensorView delta =
       scratch.take(statistic_type(args.q.dtype()), {args.q.size(1), args.q.size(2), args.q.size(0)});
   const bool drops = args.drop.p > 0;
-  const auto beta = [&](std::int64_t j) { return j == 0 && !args.add_kv ? 0.0 : 1.0; }; // of dk and dv
+  // 1 adds to dk and dv, 0 overwrites them.
+  const auto beta = [&](std::int64_t j) { return j == 0 && !args.add_kv ? 0.0 : 1.0; };
   const std::int64_t samples = samples_of(args.q, scratch);
   emit(AttentionDelta{delta, args.dout, args.o});
   for (std::int64_t sample = 0; sample < samples; ++sample) {

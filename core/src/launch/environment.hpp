@@ -28,7 +28,7 @@ struct Environment {
   int local_rank = 0, local_world = 1; // among the ranks of this machine; without LOCAL_WORLD_SIZE, local_world = world
   os::Address server;                  // of the job server; launch.port overrides its port
   std::string job = {};                // the launcher's identifier of the job; empty if it has none
-  int launcher_process = 0;            // of Triax's launcher
+  int launcher_process = 0;            // process id of Triax's launcher
   bool serves = false;                 // whether rank 0 runs the job server; else the launcher does
   std::string server_variable = {};    // that names the host of the server: "MASTER_ADDR"; empty: none that a user set
 };

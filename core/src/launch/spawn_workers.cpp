@@ -223,9 +223,9 @@ class LocalProcesses {
   StartTracker tracker_;
   std::optional<WaitDeadline> start_deadline_; // for all ranks to join
   std::vector<os::Child> children_;
-  os::NamedMemory left_memory_; // of ranks that were killed at the start
+  os::NamedMemory left_memory_; // left by ranks that were killed at the start
   JobResult result_;
-  std::optional<TextReceiver> text_;         // of a run that generates
+  std::optional<TextReceiver> text_;         // set if the run generates
   std::vector<RankSignal> signals_of_ranks_; // that are not logged yet
   bool stopped_at_start_ = false, killed_the_lost_ = false;
   std::optional<std::chrono::steady_clock::time_point> signal_passed_at_;

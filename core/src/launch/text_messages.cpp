@@ -38,7 +38,7 @@ std::size_t sample_in(const Packed& message) {
 train::GeneratedText text_in(const Packed& message) {
   const int end = message.at(3).get<int>();
   if (end <= static_cast<int>(train::TextEnd::open) || end > static_cast<int>(train::TextEnd::signal))
-    throw Error(text("invalid reason of a text's end: {}", end));
+    throw Error(text("invalid reason why a text ended: {}", end));
   return {message.at(1).get<std::string>(), message.at(2).get<std::vector<std::int32_t>>(),
           static_cast<train::TextEnd>(end)};
 }

@@ -46,7 +46,7 @@ std::string why_not_writable(const std::filesystem::path& folder) {
     if (::lstat(nearest.c_str(), &status) == 0 && why == ENOENT) return text("{} is a dangling symbolic link", nearest);
     const bool above = (why == ENOENT || why == ENOTDIR) && nearest.has_relative_path() && nearest != ".";
     if (!above) return text("{}: {}", nearest, errno_text(why));
-    nearest = nearest.has_parent_path() ? nearest.parent_path() : "."; // of a relative path
+    nearest = nearest.has_parent_path() ? nearest.parent_path() : "."; // the path was relative
   }
   if (!S_ISDIR(status.st_mode)) return text("{} is a file, not a folder", nearest);
   if (takes_no_files(nearest))

@@ -2,12 +2,13 @@
 // A copy of this process (fork without exec) that runs one function and answers with a text, so that a function that
 // crashes, exits or hangs ends only the copy. The copy has the configuration, libraries and objects of this process.
 //
-// A header, because the engine and the conformance library, which an installation has without the engine, both compile
-// it.
+// Header-only: the engine and the conformance library both compile it, and an installation has the library without the
+// engine.
 //
 // Threads: the calling process should have one thread; the copy has only that one. Ownership: owns the copy; the
-// destructor kills it, and so does the kernel when this process ends. Blocking: ended() only once the copy has
-// answered, until it has exited. Errors: the constructor throws Error if the system cannot create a process.
+// destructor kills it, and so does the kernel when this process ends. Blocking: ended() blocks only after the copy has
+// answered, and then until the copy has exited. Errors: the constructor throws Error if the system cannot create a
+// process.
 #pragma once
 
 #include <fcntl.h>
@@ -47,7 +48,7 @@ class ForkedProcess {
   /// `body` gets the descriptor to which its answer will be written. It must not throw.
   ForkedProcess(const std::function<std::string(int answer)>& body, Output output) : captured_(capture_file(output)) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("cannot create a pipe: {}", errno_text()));
     in_ = Descriptor(ends[0]);
     const Descriptor out(ends[1]);
     fcntl(out.number(), F_SETFL, 0); // the copy's writes may block
@@ -56,7 +57,7 @@ class ForkedProcess {
     const pid_t parent = getpid();
     pid_ = fork();
     if (pid_ < 0) {
-      throw Error(text("cannot start a process to call plugins in: {}", errno_text()), {},
+      throw Error(text("cannot start a child process for plugin calls: {}", errno_text()), {},
                   "raise the limit on processes (ulimit -u), or end others");
     }
     if (pid_ == 0) be_copy(body, out.number(), captured_.number(), parent);
@@ -84,7 +85,7 @@ class ForkedProcess {
     read_some();
     return ended_ = true;
   }
-  /// By a signal; its time does not count then.
+  /// Whether a signal has stopped the copy; callers do not count that time.
   bool is_stopped() const noexcept { return is_stopped_; }
   /// Sends it a signal.
   void kill(int signal) const noexcept { ::kill(pid_, signal); }
@@ -95,7 +96,7 @@ class ForkedProcess {
   bool has_exited() const noexcept { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
   bool has_answered() const noexcept { return has_exited() && !answer_.empty(); }
 
-  /// Whether a signal ended it that a defect raises.
+  /// Whether a fault signal ended it, such as SIGSEGV.
   bool has_crashed() const noexcept {
     return WIFSIGNALED(status_) && std::ranges::find(kFaults, WTERMSIG(status_)) != std::end(kFaults);
   }

@@ -47,7 +47,7 @@ class SupervisedProcess {
   int signals_read_ = -1;
   int pipe_[2] = {-1, -1};
   pid_t pid_ = -1;
-  std::mutex mutex_; // of send()
+  std::mutex mutex_; // guards send()
 };
 
 } // namespace triax::os

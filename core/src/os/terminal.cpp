@@ -37,7 +37,7 @@ std::string fold_line(std::string_view line, std::size_t columns) {
   constexpr std::size_t kIndent = 2;
   const std::size_t own = std::min(line.find_first_not_of(' '), line.size());
   std::string out;
-  std::size_t used = 0; // of the last line
+  std::size_t used = 0; // columns used in the last line
   for (std::size_t at = 0; at < line.size();) {
     std::size_t end = line.find_first_not_of(' ', at); // the word with preceding spaces
     end = std::min(line.find(' ', std::min(end, line.size())), line.size());

@@ -26,7 +26,7 @@ struct Series {
 struct LineChart {
   std::string title, x_name, y_name;
   std::vector<Series> series;
-  bool is_log = false;    // of y; values that are not positive are gaps
+  bool is_log = false;    // logarithmic y axis; values that are not positive are gaps
   bool from_zero = false; // the y axis includes 0
   bool is_wide = false;
   std::string caption = {};

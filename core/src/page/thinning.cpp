@@ -48,8 +48,8 @@ std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
 }
 
 std::vector<Point> moving_mean(const std::vector<Point>& points, std::size_t reach) {
-  std::vector<double> sums = {0};        // of the points before
-  std::vector<std::size_t> counts = {0}; // of these that are not gaps
+  std::vector<double> sums = {0};        // sums over the points before each point
+  std::vector<std::size_t> counts = {0}; // how many of these points are not gaps
   for (const Point& point : points) {
     const bool is_there = std::isfinite(point.y);
     sums.push_back(sums.back() + (is_there ? point.y : 0));

@@ -11,7 +11,8 @@ namespace triax {
 int LayerParts::add(ParamSpec spec) {
   constexpr std::size_t kSites = 16;
   if (params.size() == kSites) {
-    throw Error(text("a layer has at most {} parameters; {} is one more", kSites, spec.name), {}, "split the layer");
+    throw Error(text("a layer can have at most {} parameters; {} would be number {}", kSites, spec.name, kSites + 1),
+                {}, "split the layer");
   }
   spec.site = site0 + static_cast<std::uint32_t>(params.size());
   params.push_back(std::move(spec));
@@ -25,7 +26,7 @@ int LayerParts::add(StashSpec spec) {
 
 VocabRange vocab_range(std::int64_t vocab, int tensor, int index) {
   TRIAX_REQUIRE(vocab > 0 && tensor > 0 && index >= 0 && index < tensor,
-                "a vocabulary of {} over {} tensor ranks has no part {}", vocab, tensor, index);
+                "tensor rank {} is not in [0, {}), or the vocabulary {} is not positive", index, tensor, vocab);
   const std::int64_t part = (vocab + tensor - 1) / tensor;
   VocabRange range;
   range.stored = (part + kVocabMultiple - 1) / kVocabMultiple * kVocabMultiple;

@@ -51,8 +51,8 @@ ByLink sent_by(const Layout& layout, int rank, int planned, const executor::Axis
   std::uint64_t in_collectives = plan.of_member[static_cast<std::size_t>(member)].bytes_out;
   if (member == layout.group_rank(planned, plan.axes))
     for (const auto& [index, bytes] : plan.sent) {
-      TRIAX_REQUIRE(bytes <= in_collectives, "the plan of rank {} sends {} bytes in transfers, but {} in all", planned,
-                    bytes, in_collectives);
+      TRIAX_REQUIRE(bytes <= in_collectives, "the dry run of rank {} sends {} bytes in transfers, but {} in all",
+                    planned, bytes, in_collectives);
       add(index, bytes);
       in_collectives -= bytes;
     }

@@ -57,16 +57,16 @@ bool PlanAcceptance::is_run_accepted() {
   return *is_run_accepted_;
 }
 
-const PlanAcceptance::OfAxes& PlanAcceptance::of_axes(const TrainingPlan& plan) {
-  if (const auto found = of_axes_.find(axes_of(plan)); found != of_axes_.end()) return found->second;
+const PlanAcceptance::AxesAnswers& PlanAcceptance::answers_for_axes(const TrainingPlan& plan) {
+  if (const auto found = answers_by_axes_.find(axes_of(plan)); found != answers_by_axes_.end()) return found->second;
   const config::RunConfig run = run_of(request_, plan);
-  OfAxes out{train::choose_placement(run), false};
+  AxesAnswers out{train::choose_placement(run), false};
   out.is_accepted = layers_.plugins(1).axis_refusals(train::layout_of(run), out.placement, false).empty();
-  return of_axes_.emplace(axes_of(plan), out).first->second;
+  return answers_by_axes_.emplace(axes_of(plan), out).first->second;
 }
 
 train::Placement PlanAcceptance::placement(const TrainingPlan& plan) {
-  train::Placement out = of_axes(plan).placement;
+  train::Placement out = answers_for_axes(plan).placement;
   out.ranks = plan.pipeline * plan.tensor * plan.data;
   return out;
 }
@@ -90,7 +90,7 @@ bool PlanAcceptance::accepts_layers(const TrainingPlan& plan) {
 
 bool PlanAcceptance::accepts_layout(const TrainingPlan& plan, const PipelineShape& shape) {
   return is_run_accepted() && has_valid_size(plan, shape, plan.microbatches(request_.space.batch)) &&
-         of_axes(plan).is_accepted && schedules_.supports(plan.schedule, shape);
+         answers_for_axes(plan).is_accepted && schedules_.supports(plan.schedule, shape);
 }
 
 Refusals PlanAcceptance::refusals(const TrainingPlan& plan, const PipelineShape& shape) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the plugins of a run accept a plan. Answers of plugins are kept by what they can depend on: a search asks for
-// many plans.
+// Whether the plugins of a run accept a plan. Caches the answers of plugins, because a search asks about many plans.
+// The key of each cache is what the answer can depend on.
 //
 // Threads: the main thread. Ownership: borrows request, tables and log. Errors: Error of the plugins.
 #pragma once
@@ -34,7 +34,7 @@ class PlanAcceptance {
   bool accepts_layers(const TrainingPlan& plan);
   /// Why accepts() is false.
   Refusals refusals(const TrainingPlan& plan, const PipelineShape& shape);
-  /// How the ranks of the plan run, as triax check has it.
+  /// Placement of the plan's ranks, as triax check chooses it.
   train::Placement placement(const TrainingPlan& plan);
 
   /// Which of pipeline, tensor and data have several ranks. Communicators are asked for these.
@@ -42,25 +42,27 @@ class PlanAcceptance {
   static Axes axes_of(const TrainingPlan& plan) { return {plan.pipeline > 1, plan.tensor > 1, plan.data > 1}; }
 
  private:
-  struct OfAxes {
+  /// The answers that are the same for all plans with these axes.
+  struct AxesAnswers {
     train::Placement placement;
     bool is_accepted = false;
   };
-  const OfAxes& of_axes(const TrainingPlan& plan);
+  const AxesAnswers& answers_for_axes(const TrainingPlan& plan);
   bool is_run_accepted();
 
   const SearchRequest& request_;
   LayerTable& layers_;
   ScheduleTable& schedules_;
   Log& log_;
-  std::optional<bool> is_run_accepted_; // what is the same in all plans
-  std::map<Axes, OfAxes> of_axes_;
+  std::optional<bool> is_run_accepted_; // the answers that are the same for all plans
+  std::map<Axes, AxesAnswers> answers_by_axes_;
   std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepts_layers_;
 };
 
-/// The plans of a space that differ in their layouts and microbatches: the first of each.
+/// The first plan of each combination of layout and microbatch size.
 PlanSpace layouts_of(const PlanSpace& space);
-/// The refusals of plugins in every plan of the space, with the text for the first plan. Takes a few calls.
+/// The refusals of plugins in every plan of the space, with the text for the first plan. Asks each plugin a few
+/// times only.
 Refusals refusals_of_all_plans(const SearchRequest& request, Log& log);
 
 } // namespace triax::plan

@@ -158,10 +158,10 @@ PlanCosts::StageBounds PlanCosts::stage_bounds(const TrainingPlan& plan, const S
 std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
   LastBounds& last = bounded_group(plan);
   if (!last.is_accepted) return std::nullopt;
-  std::optional<LastBounds::OfLayers>& layers = last.of_layers[(plan.recompute ? 2U : 0U) + (plan.sequence ? 1U : 0U)];
+  std::optional<LastBounds::LayerBounds>& layers = last.layers[(plan.recompute ? 2U : 0U) + (plan.sequence ? 1U : 0U)];
   if (!layers) {
     const bool is_accepted = acceptance_.accepts_layers(plan);
-    layers = LastBounds::OfLayers{is_accepted, is_accepted ? &totals(plan) : nullptr};
+    layers = LastBounds::LayerBounds{is_accepted, is_accepted ? &totals(plan) : nullptr};
   }
   if (!layers->is_accepted) return std::nullopt;
   if (const std::optional<PlanBounds> out = bounds_of_any_split(plan, *layers->totals)) return out;

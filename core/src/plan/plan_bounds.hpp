@@ -28,11 +28,11 @@ struct PlanCosts::LastBounds {
   TrainingPlan group;
   bool is_accepted = false;
   const StageMapping* mapping = nullptr; // if it is accepted
-  struct OfLayers {
+  struct LayerBounds {
     bool is_accepted = false;
     const LayerTotals* totals = nullptr; // if they are accepted
   };
-  std::array<std::optional<OfLayers>, 4> of_layers;    // by recomputation and sequence parallelism
+  std::array<std::optional<LayerBounds>, 4> layers;    // by recomputation and sequence parallelism
   std::array<std::optional<StageBounds>, 2> of_stages; // the last even and balanced ones
 };
 

@@ -28,7 +28,7 @@ class PlanMemory {
   /// The memory of the device of the rank that needs most; above `limit`, of the first rank that needs more.
   struct Answer {
     std::uint64_t bytes = 0;
-    Refusals refusals{}; // of the plugins; the bytes do not count then
+    Refusals refusals{}; // why plugins refuse the plan; the bytes do not count then
   };
   Answer of(const TrainingPlan& plan, const Split& split, std::uint64_t limit);
 

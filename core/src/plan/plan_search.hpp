@@ -22,7 +22,7 @@ namespace triax::plan {
 struct RankedPlan {
   TrainingPlan plan;
   PlanEvaluation evaluation;
-  Split split{}; // of a balanced plan
+  Split split{}; // set if the split is balanced
 };
 
 struct SearchResult {

@@ -47,7 +47,7 @@ Schedule ScheduleTable::schedule(int schedule, const PipelineShape& shape) const
   const auto at = static_cast<std::size_t>(schedule);
   const std::string& name = request_.schedules[at].name;
   Schedule out = plugin::guarded_call(
-      name, "rows", [&] { return schedulers_[at]->rows(shape); }, plugin::CallKind::plan);
+      name, "rows", [&] { return schedulers_[at]->rows(shape); }, plugin::CallKind::slow_call);
   const std::vector<schedule::Violation> violations = schedule::verify(out, shape);
   if (!violations.empty())
     throw Error(text("its schedule of p = {}, v = {}, m = {} is invalid: {}", shape.pipeline, shape.chunks,

@@ -44,7 +44,7 @@ StageClasses classes_of(const Model& model, std::span<const int> kinds, std::spa
   const auto all_kinds = static_cast<std::size_t>(*std::ranges::max_element(kinds)) + 1;
   std::vector<int> class_of;
   std::vector<StageClasses::Rank> ranks(mapping.first_stage.size());
-  std::vector<std::size_t> position; // of a stage among those of its rank
+  std::vector<std::size_t> position; // number of each stage among the stages of its rank
   for (std::size_t at = 0; at < layers.size(); ++at) {
     class_of.push_back(number_in(out.stages, describe(kinds, layers[at], blocks, all_kinds)));
     std::vector<int>& stages = ranks[static_cast<std::size_t>(mapping.stage_rank[at])].stages;

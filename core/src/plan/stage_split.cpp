@@ -66,7 +66,7 @@ class AutomaticSplit {
     if (out.refusals.empty())
       out.refusals = executor::check_split(plugins.model(), train::pipeline_shape(run_).stages(), {});
     if (!out.refusals.empty()) return out;
-    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
+    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::slow_call);
     const cost::Cluster cluster = cluster_ ? *cluster_ : cost::default_cluster(device_of(plugins));
     LayerTable layers(run_, cluster, *cost::code_named("triax"), log_);
     const SplitSettings settings = settings_of(run_, plugins);
@@ -108,7 +108,7 @@ ChosenSplit choose_in_child(const config::RunConfig& run, const std::optional<co
   const auto body = [&] {
     try {
       return packed(AutomaticSplit(run, cluster, log).choose());
-    } catch (...) { // of the run's plugins
+    } catch (...) { // thrown by the run's plugins
       const RankActivity* const activity = RankActivity::current();
       const Error caught = caught_error();
       const Error error = activity ? activity->with_failed_call(caught) : caught;

@@ -14,7 +14,7 @@ namespace triax::plan {
 
 struct StageSums {
   struct Stage {
-    cost::PassTime forward, input, weight; // of a microbatch; input with the repeated forward
+    cost::PassTime forward, input, weight; // per microbatch; `input` includes the repeated forward
     double parameters = 0, boundary_bytes = 0;
     double until_input_bytes = 0, until_weight_bytes = 0; // kept of a microbatch in flight, at least
     int rank = 0;

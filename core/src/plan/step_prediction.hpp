@@ -23,7 +23,7 @@ struct PredictionRequest {
 
 struct StepPrediction {
   double step_s = 0;
-  double passes_s = 0;    // of it, until the last pass of the slowest rank
+  double passes_s = 0;    // part of it until the end of the last pass of the slowest rank
   double reduction_s = 0; // gradients over data ranks, after the passes, and tied parameters
   double optimizer_s = 0;
   double fixed_s = 0;

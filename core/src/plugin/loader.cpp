@@ -260,7 +260,7 @@ void* create_object(const Library& library, const PluginContext& context, const 
   }
   reason[sizeof reason - 1] = '\0'; // the plugin may have filled all of it
   const std::string said = *reason ? reason : "it gives no reason";
-  const std::size_t hint = said.find("\n  "); // of an Error that its constructor threw
+  const std::size_t hint = said.find("\n  "); // hint of an Error that the constructor threw
   throw Error(text("{} could not be created: {}", library.descriptor->name, said.substr(0, hint)),
               library.file.string(),
               hint == std::string::npos

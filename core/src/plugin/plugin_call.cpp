@@ -37,7 +37,7 @@ CallScope::CallScope(std::string_view plugin, std::string_view what, const std::
   copy(active->current.file, file.native());
   copy(active->current.what, what);
   if (kind != CallKind::unlimited) {
-    const auto limit = kind == CallKind::call ? active->limits.call : active->limits.plan;
+    const auto limit = kind == CallKind::call ? active->limits.call : active->limits.slow_call;
     const auto deadline = std::chrono::steady_clock::now() + limit;
     if (deadline < before_.deadline) { // a nested call does not extend the deadline
       active->current.kind = kind;

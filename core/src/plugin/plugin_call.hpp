@@ -20,13 +20,13 @@ namespace triax::plugin {
 /// but GPU libraries may take seconds to load.
 struct CallLimits {
   std::chrono::milliseconds call = std::chrono::seconds(30);
-  std::chrono::milliseconds plan = std::chrono::seconds(600);
+  std::chrono::milliseconds slow_call = std::chrono::seconds(600);
 };
 
 enum class CallKind {
   call,
-  plan,
-  unlimited // for calls that have their own deadlines
+  slow_call, // rows(), dry runs
+  unlimited  // for calls that have their own deadlines
 };
 
 /// The current call. Strings are truncated to the size of the array.

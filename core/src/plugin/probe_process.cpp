@@ -94,7 +94,7 @@ class ProbeChild {
   os::ForkedProcess process_;
   bool timed_out_ = false;
   Clock::time_point looked_ = Clock::now(), deadline_ = Clock::time_point::max();
-  Clock::duration not_counted_{}; // of the time since the current call began
+  Clock::duration not_counted_{}; // time since the current call began that does not count
 };
 
 ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits)
@@ -150,8 +150,8 @@ ProbeResult ProbeChild::result() const {
 
 std::string ProbeChild::outcome(const PluginCall& call) const {
   if (timed_out_) {
-    const bool plan = call.kind == CallKind::plan;
-    const std::chrono::duration<double> limit = plan ? limits_.plan : limits_.call;
+    const bool is_slow = call.kind == CallKind::slow_call;
+    const std::chrono::duration<double> limit = is_slow ? limits_.slow_call : limits_.call;
     return text("did not return within {} s", limit.count());
   }
   return process_.how_it_ended();

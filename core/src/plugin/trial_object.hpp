@@ -13,7 +13,7 @@
 namespace triax::plugin {
 
 struct TrialObject {
-  std::optional<Error> error;     // of its creation
+  std::optional<Error> error;     // thrown while it was created
   std::vector<std::string> unset; // options without a default; they have no value, so an error may be right
   /// The plugin fails without a reason that the user can remove.
   bool is_defect() const { return error && unset.empty(); }

@@ -24,7 +24,7 @@ struct MetricsRecords {
   std::int64_t damaged_lines = 0;  // that are not records
   std::int64_t first_damaged = 0;  // its number, from 1, among the lines that were read
   bool ends_within_line = false;   // the last line has no end yet, and was not read
-  std::int64_t end = 0;            // of the complete lines, in bytes of the file
+  std::int64_t end = 0;            // where the complete lines end, in bytes of the file
 };
 
 /// `begin`: bytes of the file that were read before, such as the end of an earlier call.

@@ -10,11 +10,11 @@
 namespace triax::report {
 
 struct Missing {
-  std::int64_t records = 0;   // of metrics
-  std::int64_t log_lines = 0; // of all logs
+  std::int64_t records = 0;   // missing step records
+  std::int64_t log_lines = 0; // missing lines in all logs
   std::int64_t timelines = 0; // files
   std::int64_t checkpoints = 0;
-  std::int64_t events = 0; // of TensorBoard
+  std::int64_t events = 0; // missing events of TensorBoard
 
   bool any() const { return records != 0 || log_lines != 0 || timelines != 0 || checkpoints != 0 || events != 0; }
   void add(const Missing& other);

@@ -74,7 +74,7 @@ void write_list(std::ostream& out, const char* key, const std::vector<Entry>& en
 Kind kind_of(const std::string& name, bool pass) {
   const std::optional<Kind> kind = schedule::kind_named(name);
   if (!kind || runs_layers(*kind) != pass)
-    throw Error(text("\"{}\" is not a kind of {}", name, pass ? "pass" : "action besides passes"));
+    throw Error(text("\"{}\" is not {}", name, pass ? "a pass" : "an action, or is a pass"));
   return *kind;
 }
 

@@ -128,7 +128,7 @@ StageMap::StageMap(const std::vector<int>& stage_rank) {
     if (stage > 0) facts |= stage_rank[stage - 1] == stage_rank[stage] ? kBeforeHere : kBeforeElsewhere;
     if (stage + 1 < stage_rank.size())
       facts |= stage_rank[stage + 1] == stage_rank[stage] ? kAfterHere : kAfterElsewhere;
-    shared->of_stage.push_back({stage_rank[stage], static_cast<int>(shared->of_rank[rank].size()), facts});
+    shared->entries.push_back({stage_rank[stage], static_cast<int>(shared->of_rank[rank].size()), facts});
     shared->of_rank[rank].push_back(static_cast<int>(stage));
   }
   shared_ = shared;
@@ -145,8 +145,8 @@ std::span<const int> StageMap::stages_of(int rank) const noexcept {
 
 bool StageMap::operator==(const StageMap& other) const {
   if (shared_ == other.shared_) return true;
-  return stages() == other.stages() && (stages() == 0 || std::ranges::equal(shared_->of_stage, other.shared_->of_stage,
-                                                                            {}, &OfStage::rank, &OfStage::rank));
+  return stages() == other.stages() && (stages() == 0 || std::ranges::equal(shared_->entries, other.shared_->entries,
+                                                                            {}, &StageEntry::rank, &StageEntry::rank));
 }
 
 Computing computing_of(Need need, int stage) noexcept {

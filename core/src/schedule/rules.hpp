@@ -187,7 +187,7 @@ class StageMap {
   /// Throws Error if a rank is negative.
   explicit StageMap(const std::vector<int>& stage_rank);
 
-  int stages() const noexcept { return shared_ ? static_cast<int>(shared_->of_stage.size()) : 0; }
+  int stages() const noexcept { return shared_ ? static_cast<int>(shared_->entries.size()) : 0; }
   /// Throws Error if the stage does not exist, as number_on_rank() does.
   int rank_of(int stage) const { return at(stage).rank; }
   /// Ascending.
@@ -196,25 +196,25 @@ class StageMap {
   int number_on_rank(int stage) const { return at(stage).number; }
   /// The facts about its neighbours; none for a stage that does not exist.
   Facts facts(int stage) const noexcept {
-    return exists(stage) ? shared_->of_stage[static_cast<std::size_t>(stage)].facts : Facts{0};
+    return exists(stage) ? shared_->entries[static_cast<std::size_t>(stage)].facts : Facts{0};
   }
   bool has(int stage, Facts all) const { return (facts(stage) & all) == all; }
   bool operator==(const StageMap& other) const;
 
  private:
-  struct OfStage {
+  struct StageEntry {
     int rank = 0, number = 0;
     Facts facts = 0;
   };
   struct Shared {
-    std::vector<OfStage> of_stage;
-    std::vector<std::vector<int>> of_rank; // ascending
+    std::vector<StageEntry> entries;       // by stage
+    std::vector<std::vector<int>> of_rank; // the stages of each rank, ascending
   };
   [[noreturn]] static void refuse(int stage);
   bool exists(int stage) const noexcept { return stage >= 0 && stage < stages(); }
-  const OfStage& at(int stage) const {
+  const StageEntry& at(int stage) const {
     if (!exists(stage)) refuse(stage);
-    return shared_->of_stage[static_cast<std::size_t>(stage)];
+    return shared_->entries[static_cast<std::size_t>(stage)];
   }
 
   std::shared_ptr<const Shared> shared_; // null: no stages

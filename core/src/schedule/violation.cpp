@@ -156,7 +156,7 @@ class Words {
       case Rule::to_the_right_rank:
         return text("it names rank {}, but the stage is on rank {}", of_.has, of_.wanted);
       case Rule::post_waits_for_none:
-        return "it is posted, and cannot wait";
+        return "it is a posted transfer, but lists an action to wait for; posted transfers must not wait";
       case Rule::waits_for_earlier:
         return text("it waits for {}, which comes later", locator_.here(other()));
       case Rule::waits_for_transfer:

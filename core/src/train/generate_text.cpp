@@ -218,7 +218,7 @@ class TextGeneration {
   const Conversation* const conversation_;
   const std::size_t samples_;
   const std::int64_t positions_;
-  std::optional<executor::TokenSampler> sampler_; // of the ranks with logits
+  std::optional<executor::TokenSampler> sampler_; // set on the ranks that have logits
   /// The first sample of this rank with such a logit.
   std::optional<std::pair<std::size_t, executor::TokenSampler::NonfiniteLogit>> nonfinite_;
   Answer answer_;

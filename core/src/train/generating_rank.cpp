@@ -34,7 +34,7 @@ void read_weights(checkpoint::TensorReader& reader, const std::string& name, con
   note_load_progress();
   const checkpoint::SavedTensor* const saved = reader.find(name, checkpoint::kMasterState);
   if (!saved || !(saved->shape == spec.global) || saved->dtype != host.dtype())
-    throw Error(text("{} is not in the checkpoint with shape {} and type {}", name, to_text(spec.global),
+    throw Error(text("the checkpoint has no parameter {} of shape {} and type {}", name, to_text(spec.global),
                      name_of(host.dtype())),
                 reader.folder().string(), "use the model.* keys that the checkpoint was written with");
   const TensorView stored = executor::without_padding(host, spec).flat();

@@ -50,7 +50,7 @@ std::string description(const Layer& layer) {
 struct RankNeeds {
   struct Stage {
     std::map<int, int> layers;             // number by kind
-    std::vector<schedule::Slots> of_pools; // of the training, of the evaluation
+    std::vector<schedule::Slots> of_pools; // slots of the training program, then of the evaluation's
     bool recomputes = false;
     std::int64_t group = 1;
     bool covers(const Stage& other) const {
@@ -130,7 +130,8 @@ std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const 
   std::vector<int> out;
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
     bool is_covered = false;
-    for (std::size_t other = 0; other < needs.size() && !is_covered; ++other) // of equal ranks, the first is planned
+    // Equal ranks have one dry run: that of the first.
+    for (std::size_t other = 0; other < needs.size() && !is_covered; ++other)
       is_covered =
           other != rank && needs[other].covers(needs[rank]) && (other < rank || !needs[rank].covers(needs[other]));
     if (!is_covered) out.push_back(static_cast<int>(rank));

@@ -23,7 +23,7 @@ struct RepeatedStep {
   int rank = 0, world = 1;
   Agreement& agreement;
   Store& store;
-  std::string key; // of the store, used once
+  std::string key; // key in the store, used once
   double timeout_s = 0;
 };
 

@@ -231,7 +231,7 @@ Schedule RankPlugins::rows() const {
 
 Schedule RankPlugins::rows(const PipelineShape& shape) const {
   return plugin::guarded_call(
-      run_.schedule.name, "rows", [&] { return scheduler_->rows(shape); }, plugin::CallKind::plan);
+      run_.schedule.name, "rows", [&] { return scheduler_->rows(shape); }, plugin::CallKind::slow_call);
 }
 
 std::vector<int> RankPlugins::stage_rank() const {

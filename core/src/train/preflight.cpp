@@ -127,7 +127,7 @@ class Check {
 
   /// Parameters of the whole model, by global shape. Of tied parameters, the first counts.
   void count_parameters() {
-    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
+    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::slow_call);
     const Model& model = plugins_->model();
     std::set<std::pair<int, std::string>> tied;
     for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
@@ -193,7 +193,7 @@ class Check {
     out_.positions = plugins_->model().info().sequence;
     for (int rank = 0; rank < layout_.world_size(); ++rank) {
       const plugin::CallScope call(text("{} or {}", run_.model.name, run_.kernels.name),
-                                   text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
+                                   text("the dry run of rank {}", rank), {}, plugin::CallKind::slow_call);
       const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
       executor::GenerateState state(generate_request(run_, layout_, rank, plugins));
       const executor::GenerateState::Plan plan = state.plan(plugins.kernels());
@@ -216,7 +216,7 @@ class Check {
     row.tensor = layout_.coordinate(rank, kTensorAxis);
     row.ranks = layout_.group(rank, layout_.axes_dividing({Divides::samples, Divides::positions})).ranks;
     const plugin::CallScope call(text("{}, {} or {}", run_.model.name, run_.kernels.name, run_.optimizer.name),
-                                 text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
+                                 text("the dry run of rank {}", rank), {}, plugin::CallKind::slow_call);
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, programs);
     auto plan = prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout_, rank, programs.assumptions});

@@ -48,7 +48,7 @@ class RankGroups {
   const config::RunConfig& run_;
   const Layout& layout_;
   const int rank_;
-  std::mutex mutex_; // of all_, which abort() reads
+  std::mutex mutex_; // guards all_, which abort() reads
   std::vector<std::unique_ptr<Communicator>> all_;
   std::vector<Communicator*> of_axes_;
   std::vector<std::unique_ptr<TracedCommunicator>> traced_; // wrap `all_` if there is a trace

@@ -20,7 +20,7 @@ inline constexpr std::int64_t kMaxWorld = 1 << 20;
 struct Placement {
   int ranks = 1;                 // on this machine
   int cores = 1;                 // that they share
-  bool ranks_are_threads = true; // of this process; else each rank is a separate process
+  bool ranks_are_threads = true; // threads of this process; else each rank is a separate process
 
   /// CPU threads offered to each rank: its share of the cores, at least 1. A kernel set may use another number.
   int threads_per_rank() const { return cores > ranks ? cores / ranks : 1; }

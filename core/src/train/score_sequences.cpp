@@ -81,7 +81,8 @@ class Scoring {
   void append_batch() {
     if (rank_.generator().length() > 0) rank_.generator().restart();
     for (std::size_t sample = 0; sample < batch_.size(); ++sample) scores_[sample] = {batch_[sample], 0, true};
-    const auto count = static_cast<std::int64_t>(sequence(batch_.size() - 1).tokens.size()) - 1; // of the longest
+    // The number of targets of the longest sequence.
+    const auto count = static_cast<std::int64_t>(sequence(batch_.size() - 1).tokens.size()) - 1;
     const std::int64_t most = rank_.state().context().max_rows;
     for (std::int64_t at = 0; at < count; at += most) append(at, std::min(most, count - at));
   }

@@ -96,7 +96,7 @@ class StepTrace final : public executor::WalkObserver {
   std::vector<Action> actions_;
   std::deque<Call> calls_;        // fixed addresses: streams refer to the elements
   std::size_t used_ = 0;          // used elements of calls_
-  std::deque<Call> calls_before_; // of the step that was recorded before: streams may still refer to them
+  std::deque<Call> calls_before_; // calls of the step recorded before: streams may still refer to them
 };
 
 } // namespace triax::train

@@ -61,7 +61,7 @@ class TextSample final : public TextRank {
   SampledText make(const executor::Request& request);
   /// "text of eval.sample, after 12 tokens"; empty if none is made. Any thread.
   std::string position() const;
-  std::size_t bytes() const; // of memory
+  std::size_t bytes() const; // bytes of memory that it needs
 
   /// The memory that a rank with this state would allocate.
   struct Plan {

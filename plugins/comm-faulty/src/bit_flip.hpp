@@ -17,7 +17,7 @@ class BitFlip final : public PooledTask {
  public:
   /// `received`: host memory with at least one byte. `bit`: any number.
   Event start(const Event& call, const TensorView& received, std::uint32_t bit) noexcept;
-  /// For the progress loop: fails the event if the call has failed without its turn.
+  /// For the progress loop: fails the event if the call failed before the task reached the front of its stream.
   void poll() noexcept;
   void fail(std::string_view why) noexcept;
 

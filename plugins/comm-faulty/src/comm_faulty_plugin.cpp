@@ -23,10 +23,14 @@ constexpr triax_option kOptions[] = {
     option_string("inner", nullptr, nullptr, "the communicator that it wraps: a name, or the path of its file"),
     option_list(option_string("inner_options", "[]", nullptr, "options of that communicator: \"KEY=VALUE\"")),
     option_string("fault", "none", kFaults, "what is injected"),
-    option_int("rank", "-1", -1, 1000000, "the rank that has the fault; -1: all"),
-    option_string("axis", "", nullptr, "the axis whose groups have it, \"tensor*data\" or \"world\"; empty: all"),
-    option_int("at", "0", 0, 1e15, "the post that has it, counted from 1 in each group; 0: each, with the probability"),
-    option_float("probability", "1.0", 0, 1, "share of the posts that have it"),
+    option_int("rank", "-1", -1, 1000000, "rank in which the fault is injected; -1: all"),
+    option_string("axis", "", nullptr,
+                  "axis whose groups get the fault, a product such as \"tensor*data\", or "
+                  "\"world\", the group of triax bench comm; empty: all"),
+    option_int("at", "0", 0, 1e15,
+               "number of the post that gets the fault, counted from 1 in each group; 0: every "
+               "post, with probability"),
+    option_float("probability", "1.0", 0, 1, "share of the posts that get the fault"),
     option_int("seed", "0", 0, 1e15, "seed of the random choices"),
     option_float("delay_ms", "2.0", 0, 60000, "the longest time for which delay and reorder hold a call back"),
 };
@@ -115,4 +119,4 @@ class FaultyBackend final : public CommBackend {
 } // namespace triax::comm_faulty
 
 TRIAX_PLUGIN(triax::CommBackend, triax::comm_faulty::FaultyBackend, "comm-faulty", "0.1.0",
-             "wraps another communicator and injects faults: for tests", triax::comm_faulty::kOptions)
+             "wraps another communicator and injects faults, for tests", triax::comm_faulty::kOptions)

@@ -31,11 +31,11 @@ const char* name_of(Fault fault) noexcept;
 struct FaultOptions {
   Fault fault = Fault::none;
   int rank = -1;         // in the world; -1: all
-  std::string axis = {}; // of a group, "tensor*data" for several, "world"; empty: all
+  std::string axis = {}; // axis of the groups that get the fault, "tensor*data" or "world"; empty: all
   std::int64_t at = 0;   // number of the post that has it, from 1; 0: each, with the probability
   double probability = 1;
   std::uint64_t seed = 0;
-  double delay_s = 0; // of delay and reorder: the longest
+  double delay_s = 0; // longest time for which delay and reorder hold a call back
 
   /// Throws Error if options contradict each other.
   static FaultOptions read(const Options& options);

@@ -18,9 +18,9 @@ class PooledTask : public HostTask {
   void keep_alive(std::shared_ptr<void> pool) noexcept { pool_ = std::move(pool); }
 
  protected:
-  /// Its stream gets it now.
+  /// Call it when the task is posted to a stream.
   void set_queued() noexcept { is_queued_ = true; }
-  /// Its stream has finished it. May destroy this object.
+  /// Call it when the stream has finished or dropped the task. May destroy this object.
   void finish() noexcept {
     is_queued_ = false;
     const std::shared_ptr<void> last = std::move(pool_); // may be the last reference to the pool that holds this

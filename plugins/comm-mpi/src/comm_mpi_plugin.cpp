@@ -17,7 +17,7 @@ constexpr triax_option kOptions[] = {
     option_string("wait", "yield", "yield|spin",
                   "how a rank waits: yields its core between polls, or polls without a pause"),
     option_int("staging_bytes", "33554432", 0, 1e12,
-               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more gets more"),
+               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more allocates more"),
 };
 
 constexpr int kSpinPolls = 2000;
@@ -69,4 +69,4 @@ class MpiBackend final : public CommBackend, public ProcessStart {
 } // namespace triax::comm_mpi
 
 TRIAX_PLUGIN(triax::CommBackend, triax::comm_mpi::MpiBackend, "comm-mpi", "0.1.0",
-             "ranks that are processes, over MPI: Open MPI's shared memory and networks", triax::comm_mpi::kOptions)
+             "ranks that are processes, over Open MPI: shared memory and networks", triax::comm_mpi::kOptions)

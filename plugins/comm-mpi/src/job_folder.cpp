@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lock shows that a folder is in use, and not a process number: containers with their own numbers may share /dev/shm.
+// A lock, not a process id, marks a folder as in use, because containers with separate process ids may share /dev/shm.
 #include "job_folder.hpp"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder in /dev/shm for what Open MPI's processes leave if they are killed: the shared memory of their messages, and
-// their session folders. Without it, both are in common places under names that only Open MPI knows.
+// their session folders. Without it, both are in shared folders under names that only Open MPI knows.
 //
 // Threads: one. Ownership: owns the folder and its content, and removes them. Blocking: until the folder of a job that
-// has ended is removed. Errors: none; without a folder, Open MPI uses its own places.
+// has ended is removed. Errors: none; without a folder, Open MPI uses its own folders.
 #pragma once
 
 #include <filesystem>

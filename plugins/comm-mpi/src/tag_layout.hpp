@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// p2p tags in the bits of an MPI tag: 31 with Open MPI's usual transports, 23 with its UCX.
+// Packs p2p tags into the bits of an MPI tag: 31 bits with Open MPI's usual transports, 23 with its UCX transport.
 //
 //   31 bits: kind 2 | group 9 | collective: sequence 17, phase 2, chunk 1 | transfer: channel 4, type 3, number 13
 //   23 bits: kind 2 | group 5 | collective: sequence 13, phase 2, chunk 1 | transfer: channel 4, type 3, number  9
 //
-// The source is not in it: MPI matches it apart. Sequence, chunk and number are the lowest bits of the p2p tag's. Two
-// messages that are posted in another order than their receives, as those of several streams may be, must not have
-// equal tags. They have none, because fewer calls of a group are in flight than limits() says, and 2 chunks of a
-// collective (Plan::kDepth). Messages that are
-// posted in the order of their receives may have equal tags, because MPI keeps their order.
+// The source is not part of the tag, because MPI matches it separately. Sequence, chunk and number keep only the lowest
+// bits of the p2p tag's. Two messages that may be posted in a different order than their receives (on different
+// streams) must not have equal tags. Their tags differ, because fewer calls of a group are in flight than limits()
+// allows, and at most 2 chunks of a collective (Plan::kDepth). Messages that are posted in the order of their receives
+// may have equal tags, because MPI keeps their order.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace triax::comm_mpi {
 
 class TagLayout {
  public:
-  static constexpr int kMinBits = 23, kChannelBits = 4; // of the channels, the core uses 0
+  static constexpr int kMinBits = 23, kChannelBits = 4; // the core uses channel 0 only
 
   /// `bits`: at least kMinBits.
   explicit constexpr TagLayout(int bits) noexcept

@@ -317,7 +317,7 @@ void NcclCommunicator::progress() noexcept {
       next_status_poll_ = now + status_interval_;
       status_interval_ = std::min<Clock::duration>(2 * status_interval_, kMaxQuiet);
     }
-  } catch (const std::exception&) { // of the store; the run itself detects a lost store
+  } catch (const std::exception&) { // the store failed; the run itself detects a lost store
     next_status_poll_ = now + kMaxQuiet;
   }
 }

@@ -20,13 +20,14 @@ constexpr triax_option kOptions[] = {
     option_string("transports", "", nullptr, "transports that UCX may use, as in UCX_TLS; empty: UCX chooses"),
     option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty: UCX chooses"),
     option_int("rndv_threshold", "262144", 0, 1e15,
-               "bytes from which a message waits for its receive instead of being copied"),
+               "message size in bytes from which UCX uses the rendezvous protocol instead of a copy"),
     option_string(
         "device_memory", "auto", "auto|direct|staged",
-        "how GPU memory is transferred: directly by UCX, staged through pinned host memory, or directly if UCX can"),
+        "how GPU memory is transferred; auto: directly if UCX can, else staged; direct: by UCX; staged: through "
+        "pinned host memory"),
     option_int(
         "staging_bytes", "33554432", 0, 1e12,
-        "bytes of pinned memory allocated at the start if GPU memory is staged; a call that needs more gets more"),
+        "bytes of pinned memory allocated at the start if GPU memory is staged; a call that needs more allocates more"),
 };
 
 class UcxBackend final : public CommBackend {

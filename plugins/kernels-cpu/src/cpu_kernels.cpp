@@ -159,7 +159,7 @@ Refusals CpuKernels::supports(const OpCall& call) const {
     TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
     default:
-      return KernelSet::supports(call); // of the primitives that it is made of
+      return KernelSet::supports(call); // asks for the primitives that it is made of
   }
 }
 

@@ -58,9 +58,10 @@ struct ProductBlock {
 /// values of a panel are contiguous; those beyond the edge of the matrix are 0. Panels follow each other.
 /// An element of d is a sum in the order of the inner dimension, so its bits do not depend on the block.
 struct ProductLoops {
-  std::int64_t rows = 0, columns = 0; // of a panel of a and of b; 0: this instruction set has no such loops
-  std::int64_t group_rows = 0;        // rows of a that are packed at once
-  std::int64_t max_columns = 0;       // columns of b whose packed block stays in the L2 cache
+  /// Rows of a panel of a, and columns of a panel of b; 0: this instruction set has no such loops.
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t group_rows = 0;  // rows of a that are packed at once
+  std::int64_t max_columns = 0; // columns of b whose packed block stays in the L2 cache
   /// Packs columns [0, columns) of b, which is [k, columns], or [columns, k] if transposed; `stride` is its row stride.
   void (*pack)(float* to, const float* b, std::int64_t stride, std::int64_t columns, std::int64_t k, bool transposed);
   void (*multiply)(const ProductBlock& block);

@@ -32,7 +32,7 @@ HfArchitecture gpt2_architecture() {
           .model_type = "gpt2",
           .keys = {{.key = "vocab_size", .option = "vocab", .absent = "50257"},
                    {.key = "n_positions", .option = "sequence", .absent = "1024"},
-                   {.key = "n_ctx", .option = "sequence", .alternative = true}, // of early versions
+                   {.key = "n_ctx", .option = "sequence", .alternative = true}, // the name in early versions
                    {.key = "n_embd", .option = "hidden", .absent = "768"},
                    {.key = "n_layer", .option = "layers", .absent = "12"},
                    {.key = "n_head", .option = "heads", .absent = "12"},

@@ -41,7 +41,8 @@ std::vector<HfKey> common_keys(const Absent& absent) {
       {.key = "rms_norm_eps", .option = "norm_eps", .absent = "1e-6"},
       {.key = "tie_word_embeddings", .option = "tied", .absent = "false"},
       {.key = "rope_parameters.rope_theta", .option = "rope_theta", .absent = "10000.0"},
-      {.key = "rope_theta", .option = "rope_theta", .alternative = true, .also_written = true}}; // of version 4
+      // The name in version 4.
+      {.key = "rope_theta", .option = "rope_theta", .alternative = true, .also_written = true}};
   const std::vector<HfValue> types = {{"\"default\"", "none"}, {"\"llama3\"", "llama3"}};
   for (const char* key : {"rope_parameters.rope_type", "rope_scaling.rope_type", "rope_scaling.type"}) {
     const std::string_view name = key;

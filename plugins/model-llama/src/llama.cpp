@@ -14,7 +14,7 @@ constexpr triax_option kOptions[] = {
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream, h"),
     option_int("heads", nullptr, 1, 1e6, "query heads, a"),
     option_int("kv_heads", "0", 0, 1e6, "key and value heads, k; 0: as many as query heads"),
-    option_int("head_size", "0", 0, 1e6, "columns of a head, d; 0: h/a"),
+    option_int("head_size", "0", 0, 1e6, "columns of a head; 0: h/a"),
     option_int("sequence", nullptr, 1, 1e9, "tokens per sample, s"),
     option_int("inner", "0", 0, 1e7, "width of the MLP; 0: 8h/3, rounded up to a multiple of 64"),
     option_float("norm_eps", "1e-5", 1e-12, 1, "added to the mean square in norms"),
@@ -22,8 +22,11 @@ constexpr triax_option kOptions[] = {
     option_string("rope_scaling", "none", "none|llama3", "how the frequencies are changed for longer sequences"),
     option_float("rope_factor", "8", 1, 1e6, "llama3: what low frequencies are divided by"),
     option_float("rope_low_freq_factor", "1", 1e-3, 1e6,
-                 "llama3: pairs with fewer turns over the original sequence are low"),
-    option_float("rope_high_freq_factor", "4", 1e-3, 1e6, "llama3: pairs with more turns keep their frequency"),
+                 "llama3: column pairs that turn fewer times than this over rope_original_sequence positions have "
+                 "their frequency divided by rope_factor"),
+    option_float("rope_high_freq_factor", "4", 1e-3, 1e6,
+                 "llama3: pairs that turn more often than this keep their "
+                 "frequency; pairs between the two are interpolated"),
     option_int("rope_original_sequence", "8192", 1, 1e9, "llama3: positions of the model before scaling"),
     option_bool("qkv_bias", "false", "biases of queries, keys and values (Qwen2)"),
     option_bool("qk_norm", "false", "RMS norm of each query and key head (Qwen3)"),

@@ -54,14 +54,14 @@ class Attention {
   double rope_theta_;
   RopeScaling rope_scaling_;
   ColumnLinear qkv_;
-  std::vector<Norm> norms_; // of queries and of keys, or none
+  std::vector<Norm> norms_; // norm of queries and norm of keys, or empty
   RowLinear projection_;
 
   // Indices in the stash. How long each tensor is kept: Life, in the constructor.
   int heads_in_, q_, k_ = -1, v_ = -1, lse_, heads_out_;
   int before_norm_[2] = {-1, -1}; // queries and keys, with norms
   int dheads_out_, dqkv_, dq_, dk_ = -1;
-  int all_keys_ = -1, all_values_ = -1; // of the sequence, when generating
+  int all_keys_ = -1, all_values_ = -1; // in the stash: keys and values of the sequence, when generating
 };
 
 } // namespace triax::model_llama

@@ -13,7 +13,7 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_int("staging_bytes", "33554432", 0, 1e12,
-               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more gets more"),
+               "bytes of pinned memory allocated at the start for GPU memory; a call that needs more allocates more"),
 };
 
 class UnixBackend final : public CommBackend {
@@ -25,7 +25,7 @@ class UnixBackend final : public CommBackend {
   // The guarantees on which the verifier relies. Ranks may be processes or threads of one.
   CommTraits traits() const override { return p2p::traits(CommTraits::Ranks::many_per_process); }
 
-  // Called before training starts, also for a run that is only planned.
+  // Called before training starts, also for a dry run.
   Refusals supports(const CommRequest& request) const override {
     if (request.device == DeviceKind::sim)
       return make_refusal(ErrorCode::kUnsupported, {},
@@ -35,8 +35,7 @@ class UnixBackend final : public CommBackend {
 
   void start(Device& device) override { device_ = &device; }
 
-  // Called once per process group, by all its members. The transport is opened here, because a run that is only planned
-  // does not join.
+  // Called once per process group, by all its members. The transport is opened here, because a dry run does not join.
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
     TRIAX_REQUIRE(device_, "comm-template: join() before start()");
     if (!transport_) transport_.emplace(*device_, staging_bytes_);

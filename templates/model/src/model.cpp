@@ -59,7 +59,7 @@ class ParallelGpt final : public Model {
 
   int count() const override { return static_cast<int>(sizes_.layers) + 2; }
 
-  // Called for the layers of this rank's stages, to plan memory and to train.
+  // Called for the layers of this rank's stages, first for a dry run, then to train.
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     TRIAX_REQUIRE(index >= 0 && index < count(), "layer {} of a model of {} layers", index, count());
     // The first and the last layer are those of most models: a token table, and norm, logits and loss.

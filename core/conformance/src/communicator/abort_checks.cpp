@@ -213,7 +213,7 @@ void mismatch_of_transfers(const CommunicatorSubject& subject, Report& report) {
       if (comm.rank() != mismatch.first) rank.store().get("posted", rank.long_deadline());
       const Work work = comm.exchange({&one, 1}, rank.stream());
       if (comm.rank() == mismatch.first) {
-        rank.progress(20); // of a transport that sends or announces at once
+        rank.progress(20); // gives time to a transport that sends or announces at once
         rank.store().set("posted", "");
       }
       rank.expect_error(text("a transfer of {} f32, received as {}", kSent, received),

@@ -88,7 +88,7 @@ void refuses_with_reasons(const ModelSubject& subject, Report& report) {
   report.expect(accepts_one_rank, "supports() accepts no type on one rank");
 }
 
-void accepted_requests_can_be_planned(const ModelSubject& subject, Report& report) {
+void accepted_requests_pass_a_dry_run(const ModelSubject& subject, Report& report) {
   const Layout one = Layout::ptd(1, 1, 1);
   const Object<Model> model = subject.model({subject.options, null_log(), one, 0, 1});
   for (const ModelQuestion& question : questions()) {
@@ -144,7 +144,7 @@ void numbers_are_those_of_the_layers(const ModelSubject& subject, Report& report
 
 constexpr ModelCheck kAnswerChecks[] = {
     {"Supports.RefusesWithReasonsAndKeys", "M1", nullptr, refuses_with_reasons},
-    {"Supports.AcceptedRequestsCanBePlanned", "M2", nullptr, accepted_requests_can_be_planned},
+    {"Supports.AcceptedRequestsPassADryRun", "M2", nullptr, accepted_requests_pass_a_dry_run},
     {"Info.IsThatOfTheLayers", "M3", nullptr, numbers_are_those_of_the_layers},
 };
 

@@ -160,7 +160,7 @@ void check_dimension(const std::vector<RankParam>& of_ranks, int dim, const Layo
   std::int64_t next = 0;
   for (const auto& [coordinate, range] : ranges) {
     report.expect(range.first == next && range.second >= range.first,
-                  "{}, index {} of the axis: the cut [{}, {}) of dimension {} must begin at {}", at, coordinate,
+                  "{}, index {} of the axis: the range [{}, {}) of dimension {} must begin at {}", at, coordinate,
                   range.first, range.second, dim, next);
     next = range.second;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans against runs, and costs against the FLOPs that are counted.
+// Compares dry runs with runs, and cost() with the FLOPs of the operations.
 #include <cmath>
 
 #include "dry_run_model.hpp"
@@ -10,20 +10,20 @@ namespace triax::conformance {
 namespace {
 
 constexpr double kCostTolerance = 1e-9; // sums of large integers in double
-constexpr Pass kPlannedPasses[] = {Pass::forward, Pass::backward_input, Pass::backward_weight};
+constexpr Pass kDryRunPasses[] = {Pass::forward, Pass::backward_input, Pass::backward_weight};
 
 void dry_runs_call_the_same_operations(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun run(subject, shape);
-    RecordingKernels planned(nullptr);
-    DryRunModel plan(run.model(), planned);
-    for (const Pass pass : kPlannedPasses)
+    RecordingKernels dry_kernels(nullptr);
+    DryRunModel dry_run(run.model(), dry_kernels);
+    for (const Pass pass : kDryRunPasses)
       for (std::size_t at = 0; at < run.count(); ++at) {
-        planned.clear();
-        plan.run(at, pass);
+        dry_kernels.clear();
+        dry_run.run(at, pass);
         run.run(pass, at);
-        const std::string differs = difference(planned.calls(), run.kernels().calls());
-        report.expect(differs.empty(), "{}: {} of {} in a plan: {}", to_text(shape), name_of(pass),
+        const std::string differs = difference(dry_kernels.calls(), run.kernels().calls());
+        report.expect(differs.empty(), "{}: {} of {}, a dry run against a run: {}", to_text(shape), name_of(pass),
                       run.model().name(at), differs);
       }
   }
@@ -41,12 +41,12 @@ void costs_are_counted_flops(const ModelSubject& subject, Report& report) {
     for (int rank = 0; rank < shape.tensor; ++rank) {
       const CreatedModel model(subject, shape, rank);
       RecordingKernels kernels(nullptr);
-      DryRunModel plan(model, kernels);
+      DryRunModel dry_run(model, kernels);
       double sum = 0;
       for (std::size_t at = 0; at < model.count(); ++at)
-        for (const Pass pass : kPlannedPasses) {
+        for (const Pass pass : kDryRunPasses) {
           kernels.clear();
-          plan.run(at, pass);
+          dry_run.run(at, pass);
           const double counted = model_flops(kernels.calls()), cost = cost_of(model.layer(at), pass);
           sum += cost;
           report.expect(std::abs(cost - counted) <= kCostTolerance * counted,

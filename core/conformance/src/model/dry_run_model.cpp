@@ -25,7 +25,7 @@ DryRunModel::DryRunModel(const CreatedModel& model, KernelSet& kernels)
     : model_(model),
       kernels_(kernels),
       device_(make_dry_run_device(DeviceKind::host)),
-      stream_(device_->make_stream("plan")),
+      stream_(device_->make_stream("dry run")),
       tensor_(model.layout().group(model.context().rank, kTensorAxis)),
       samples_(nullptr, DType::i64, {model.shape().micro}) {
   if (tensor_.size() > 1) groups_.set(std::string(kTensorAxis), &tensor_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the passes of one rank: views without data, a device without memory, communicators that record.
+// Dry run of the passes of one rank: views without data, a device without memory, communicators that record.
 #pragma once
 
 #include <memory>

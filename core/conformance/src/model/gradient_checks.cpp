@@ -21,7 +21,7 @@ constexpr int kDirections = 2; // of each tensor, besides its gradient
 struct Movable {
   std::string name;
   TensorView value, gradient;
-  const ParamSpec* spec = nullptr; // of a parameter: its padding stays
+  const ParamSpec* spec = nullptr; // set for a parameter: its padding is not changed
 };
 
 class Slopes {
@@ -236,7 +236,7 @@ void gradients_of_types_are_equal(const ModelSubject& subject, Report& report) {
 constexpr ModelCheck kGradientChecks[] = {
     {"Gradients.OfEachLayerAreItsSlope", "M8", nullptr, gradients_of_layers},
     {"Gradients.OfTheModelAreTheSlopeOfTheLoss", "M8", nullptr, gradients_of_the_model},
-    {"Gradients.OfEachTypeAreThoseOfTheMostPrecise", "M8", nullptr, gradients_of_types_are_equal},
+    {"Gradients.EachTypeMatchesTheMostPrecise", "M8", nullptr, gradients_of_types_are_equal},
     {"Gradients.HaveTheFactorsOfTheLoss", "M9", nullptr, factors_multiply_gradients},
     {"Gradients.AreAdded", "M10", nullptr, gradients_are_added},
 };

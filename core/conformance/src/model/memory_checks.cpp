@@ -197,15 +197,15 @@ void dry_run_does_not_allocate(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : parallel_shapes(subject)) {
     const CreatedModel model(subject, shape);
     RecordingKernels kernels(nullptr);
-    DryRunModel plan(model, kernels);
+    DryRunModel dry_run(model, kernels);
     for (std::size_t at = 0; at < model.count(); ++at)
       for (const Pass pass : kTrainingPasses) {
         kernels.clear();
-        plan.tensor().clear();
+        dry_run.tensor().clear();
         const std::size_t before = subject.allocations();
-        plan.run(at, pass);
+        dry_run.run(at, pass);
         const std::size_t allocated = subject.allocations() - before;
-        report.expect(allocated == 0, "{}: {} allocations when {} of {} is planned", to_text(shape), allocated,
+        report.expect(allocated == 0, "{}: {} allocations in the dry run of {} of {}", to_text(shape), allocated,
                       name_of(pass), model.name(at));
       }
   }

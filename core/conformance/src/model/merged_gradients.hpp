@@ -32,7 +32,7 @@ class MergedGradients {
   void compare_shared(const ModelRun& run);
 
   std::mutex mutex_;              // guards the members
-  std::optional<Tensors> shared_; // of the first rank: what all ranks have in equal bits
+  std::optional<Tensors> shared_; // the first rank's tensors, which all ranks must have in equal bits
   std::vector<std::string> shared_differences_, padding_differences_;
 };
 

@@ -159,28 +159,28 @@ std::string unless_stages(const ModelSubject& subject) {
   return subject.support.pipeline ? "" : "the model refuses pipeline ranks";
 }
 
-/// Each pass of a rank against its plan.
+/// Each pass of a rank against its dry run.
 void compare_collectives(ModelRun& run, const CommStats& stats, Report& report) {
   RecordingKernels kernels(nullptr);
-  DryRunModel plan(run.model(), kernels);
-  const CommStats& planned = plan.tensor().stats();
+  DryRunModel dry_run(run.model(), kernels);
+  const CommStats& dry_stats = dry_run.tensor().stats();
   for (const Pass pass : {Pass::forward, Pass::backward_input, Pass::backward_weight})
     for (std::size_t at = 0; at < run.count(); ++at) {
-      const CommStats before = stats, planned_before = planned;
+      const CommStats before = stats, dry_before = dry_stats;
       kernels.clear();
-      plan.run(at, pass);
+      dry_run.run(at, pass);
       run.run(pass, at);
-      const std::uint64_t ops = stats.ops - before.ops, planned_ops = planned.ops - planned_before.ops;
+      const std::uint64_t ops = stats.ops - before.ops, dry_ops = dry_stats.ops - dry_before.ops;
       const std::uint64_t bytes = stats.bytes_out - before.bytes_out;
-      const std::uint64_t planned_bytes = planned.bytes_out - planned_before.bytes_out;
-      report.expect(ops == planned_ops && bytes == planned_bytes,
-                    "{}, rank {}: {} of {} posts {} collectives, which send {} bytes, but a plan {} and {}",
+      const std::uint64_t dry_bytes = dry_stats.bytes_out - dry_before.bytes_out;
+      report.expect(ops == dry_ops && bytes == dry_bytes,
+                    "{}, rank {}: {} of {} posts {} collectives, which send {} bytes, but a dry run {} and {}",
                     to_text(run.model().shape()), run.model().context().rank, name_of(pass), run.model().name(at), ops,
-                    bytes, planned_ops, planned_bytes);
+                    bytes, dry_ops, dry_bytes);
     }
 }
 
-void ranks_post_what_a_plan_posts(const ModelSubject& subject, Report& report) {
+void ranks_post_what_a_dry_run_posts(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_several(subject))
     run_model_ranks(subject, shape, report,
                     [&](ModelRun& run, Communicator* tensor) { compare_collectives(run, tensor->stats(), report); });
@@ -189,7 +189,7 @@ void ranks_post_what_a_plan_posts(const ModelSubject& subject, Report& report) {
 constexpr ModelCheck kRankChecks[] = {
     {"Ranks.EqualOneRank", "M23", tensor_rank_skip_reason, ranks_equal_one},
     {"Ranks.HaveEqualBits", "M24", tensor_rank_skip_reason, ranks_have_equal_bits},
-    {"Ranks.PostWhatAPlanPosts", "M21", tensor_rank_skip_reason, ranks_post_what_a_plan_posts},
+    {"Ranks.PostWhatADryRunPosts", "M21", tensor_rank_skip_reason, ranks_post_what_a_dry_run_posts},
     {"Padding.HasNoGradient", "M25", nullptr, padding_of_one_rank},
     {"Padding.OfRanksHasNoGradient", "M25", tensor_rank_skip_reason, padding_of_ranks},
     {"Stages.HaveTheBitsOfOne", "M26", unless_stages, stages_equal_one},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel set that records its calls, and lets another one compute them. Without another one it plans.
+// A kernel set that records its calls, and lets another one compute them. Without another one it is the kernel set of a
+// dry run.
 #pragma once
 
 #include <memory>

@@ -195,11 +195,11 @@ class ShardsAt {
   std::vector<ParameterShard> shards_;
 };
 
-/// Plans a step on a device of this kind, with the data of shards at `data` and scalars that cannot be read.
-void plan_step(const OptimizerSubject& subject, Stepper& like, DeviceKind kind, void* data, void* inaccessible,
-               DryRunKernels& kernels) {
+/// Dry run of a step on a device of this kind, with the data of shards at `data` and scalars that cannot be read.
+void dry_run_step(const OptimizerSubject& subject, Stepper& like, DeviceKind kind, void* data, void* inaccessible,
+                  DryRunKernels& kernels) {
   const std::unique_ptr<Device> device = make_dry_run_device(kind);
-  const std::unique_ptr<Stream> stream = device->make_stream("planned");
+  const std::unique_ptr<Stream> stream = device->make_stream("dry run");
   const ShardsAt shards(like, data);
   const Object<Optimizer> optimizer = subject.optimizer();
   optimizer->prepare(shards.all());
@@ -214,14 +214,14 @@ void dry_run_calls_the_same(const OptimizerSubject& subject, Report& report) {
   const InaccessibleMemory memory(kMaxTensorBytes);
   for_types(subject, [&](const StepTypes& types) {
     Stepper stepper(subject, types);
-    DryRunKernels planned(stepper.kernels());
-    plan_step(subject, stepper, DeviceKind::host, nullptr, memory.data(), planned);
+    DryRunKernels dry_kernels(stepper.kernels());
+    dry_run_step(subject, stepper, DeviceKind::host, nullptr, memory.data(), dry_kernels);
     stepper.step();
     for (std::size_t i = 0; i < KernelSet::kOps; ++i) {
       const Op op = static_cast<Op>(i);
-      const std::uint64_t in_plan = planned.calls(op), in_step = stepper.kernels().calls(op);
-      report.expect(in_plan == in_step, "{}: a dry run calls {} {} times, but a step {} times", to_text(types),
-                    name_of(op), in_plan, in_step);
+      const std::uint64_t in_dry_run = dry_kernels.calls(op), in_step = stepper.kernels().calls(op);
+      report.expect(in_dry_run == in_step, "{}: a dry run calls {} {} times, but a step {} times", to_text(types),
+                    name_of(op), in_dry_run, in_step);
     }
   });
 }
@@ -233,8 +233,8 @@ void leaves_device_memory_to_kernels(const OptimizerSubject& subject, Report&) {
     for (const DType master : accepted_types(subject)) {
       if (!optimizer->supports({master, device}).empty()) continue;
       Stepper stepper(subject, {master, {}});
-      DryRunKernels planned(stepper.kernels());
-      plan_step(subject, stepper, device, memory.data(), memory.data(), planned);
+      DryRunKernels dry_kernels(stepper.kernels());
+      dry_run_step(subject, stepper, device, memory.data(), memory.data(), dry_kernels);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The update: what parts, skipped steps, clipping, learning rate and weight decay do to bits.
+// Checks of step(): parts of parameters, skipped steps, clipping, learning rate and weight decay.
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -153,7 +153,7 @@ constexpr OptimizerCheck kUpdateChecks[] = {
     {"Skip.LeavesNoTrace", "O7", nullptr, skip_leaves_no_trace},
     {"Clip.ScalesTheGradient", "O8", nullptr, clip_scales_the_gradient},
     {"LearningRate.ScalesTheChange", "O9", nullptr, learning_rate_scales_the_change},
-    {"WeightDecay.IsOfMarkedParameters", "O10", nullptr, decay_is_of_marked_parameters},
+    {"WeightDecay.ChangesMarkedParametersOnly", "O10", nullptr, decay_is_of_marked_parameters},
     {"Working.IsTheRoundedMaster", "O11", nullptr, working_weights_are_rounded},
 };
 

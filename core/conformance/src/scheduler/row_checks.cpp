@@ -61,7 +61,7 @@ void large_rows_are_complete(const SchedulerSubject& subject, Report& report) {
 constexpr ScheduleCheck kRowChecks[] = {
     {"Rows.GiveEachStageToARank", "S3", unless_verifier, rows_keep<'3'>},
     {"Rows.HaveEachActionOnce", "S4", unless_verifier, rows_keep<'4'>},
-    {"Rows.OfALargeShapeHaveAllActions", "S4", nullptr, large_rows_are_complete},
+    {"Rows.LargeShapeHasAllActions", "S4", nullptr, large_rows_are_complete},
     {"Rows.AreInOrder", "S5", unless_verifier, rows_keep<'5'>},
     {"Rows.EndOnEveryCommunicator", "S6", unless_verifier, rows_keep<'6'>},
 };

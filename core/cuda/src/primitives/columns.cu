@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows: the gradients of biases and of norms. In two steps: parts of the rows, cut by the shape, into
-// scratch; then the parts of each column in their order.
+// Sums over rows, for the gradients of biases and norm weights. First, each part of the rows is summed into scratch
+// memory; the shape alone determines the parts. Then the partial sums of each column are added in order.
 #include "internal.hpp"
 #include "triax/cuda/launching.cuh"
 
@@ -8,15 +8,15 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr unsigned kColumns = 32;                      // of a block: one load of a warp
+constexpr unsigned kColumns = 32;                      // columns of a block: one warp loads a row of them
 constexpr unsigned kWarps = kBlockSize / kColumns;     // rows that a block takes at a time
-constexpr std::int64_t kMinRows = 64, kMaxParts = 128; // a part's rows; parts
+constexpr std::int64_t kMinRows = 64, kMaxParts = 128; // least rows of a part; most parts
 
 Parts parts_of_rows(std::int64_t rows) {
   return parts_of(rows, kMinRows, kMaxParts);
 }
 
-/// The terms that are added in a column, in up to two sums.
+/// The term of one row in a column's sum; up to two sums (x and y) at once.
 template <class T>
 struct Bias {
   const T* dy;
@@ -56,7 +56,7 @@ __global__ void partial_sums(float* first, float* second, Term term, std::int64_
         sum.y += one.y;
       }
     }
-    __syncthreads(); // of the item before
+    __syncthreads(); // the previous item has read warp_sums
     warp_sums[warp][lane] = sum;
     __syncthreads();
     if (warp != 0 || column >= n) continue;

@@ -97,7 +97,7 @@ Refusals Primitives::supports(const OpCall& call) const {
     TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
     default:
-      return KernelSet::supports(call); // of its primitives
+      return KernelSet::supports(call); // asks for its primitives
   }
 }
 
@@ -114,7 +114,7 @@ std::size_t Primitives::scratch_bytes(const OpCall& call) const {
     case Op::nonfinite:
       return scratch_of(call.as<Nonfinite>());
     default:
-      return KernelSet::scratch_bytes(call); // of its primitives
+      return KernelSet::scratch_bytes(call); // asks for its primitives
   }
 }
 

@@ -63,7 +63,7 @@ template <class T>
 __global__ void largest_logit(float* row_max, const T* logits, std::int64_t rows, std::int64_t columns,
                               std::int64_t valid) {
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    float max = -INFINITY; // of a range that is all padding
+    float max = -INFINITY; // stays so if the range is all padding
     for (std::int64_t j = threadIdx.x; j < valid; j += blockDim.x)
       max = fmaxf(max, value_of(logits[row * columns + j]));
     max = block_max(max);

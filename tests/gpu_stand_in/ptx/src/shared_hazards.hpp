@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hazards in shared memory. Each two bytes have a tag of their last write and one of their last reads: the interval,
-// the warp and the lane. A barrier or bar.warp.sync begins a new interval. Accesses are ordered if the interval of the
-// first is at most what the second's warp is known to come after (Warp::ordered), or its lane (Warp::lane_order), or if
-// one lane made both. Compiled once per instruction set. One-byte accesses are not compared: they share a tag, which
-// keeps the access of the others.
+// the warp and the lane. A barrier or bar.warp.sync begins a new interval. Two accesses are ordered if one lane made
+// both, or if the second comes after the first's interval: Warp::ordered has, for each warp, the last interval that
+// this warp comes after, and Warp::lane_order has it for each lane. Compiled once per instruction set. One-byte
+// accesses are not compared: two bytes share a tag, and a one-byte access leaves it unchanged.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,20 @@ inline constexpr std::uint32_t kManyLanes = 63, kManyWarps = 63, kWarpBits = 63 
 // kLanesOfWarps, which only barriers order.
 inline constexpr std::uint32_t kAtomicBit = 32 << 6, kLanesOfWarps = 62;
 
-// No access of this block.
+// Whether the tag is older than this block, so the block has not written the bytes.
 inline bool is_unwritten(const Block& b, std::uint32_t tag) {
   return tag < b.old_tag;
 }
 inline std::uint32_t shared_tag(const Warp& w, int lane) {
   return w.clock << kTagClockShift | w.index << 6 | static_cast<std::uint32_t>(lane);
 }
+// Tags below this limit are ordered before this warp.
 inline std::uint32_t ordered_limit(const Warp& w) {
   return (w.floor + 1) << kTagClockShift;
-} // tags below are before this warp
+}
 
-// Of this warp's lanes, since a barrier of all of them. `mine` is one lane or all, as kManyLanes.
+// Whether an access of another lane of this warp, since the last barrier of all lanes, is ordered before `mine`: one
+// lane, or all as kManyLanes.
 [[gnu::noinline]] inline bool lane_is_before(const Warp& w, std::uint32_t lane, std::uint32_t clock,
                                              std::uint32_t mine) {
   if (lane == mine && lane != kManyLanes) return true;
@@ -38,17 +40,17 @@ inline std::uint32_t ordered_limit(const Warp& w) {
   for (std::uint32_t y = 0; y < kLanes; ++y) {
     if ((mine != kManyLanes && y != mine) || y == lane) continue;
     const auto& until = w.lane_order[y];
-    // Which lanes made an access of several is not known: any of them counts for all.
+    // For an access by several lanes it is not known which: the access counts as ordered if it is for any lane.
     if (clock > (lane == kManyLanes ? *std::ranges::max_element(until) : until[lane])) return false;
   }
   return true;
 }
 
-// A tag at or above the limit: the access is before this one all the same.
+// Whether an access whose tag is at or above the limit is nevertheless ordered before this one.
 inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
   const std::uint32_t warp = tag >> 6 & 63, clock = tag >> kTagClockShift;
   if (warp == w.index) return clock < w.since || lane_is_before(w, tag & 63, clock, mine & 63);
-  return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps
+  return warp < w.ordered.size() && clock <= w.ordered[warp]; // false for kManyWarps
 }
 
 // The same for the tag of a write. A lane comes after its own atomics, too.
@@ -156,7 +158,7 @@ STAND_IN_INLINE void check_shared_row(Warp& w, const Instruction& i, int lane, s
   }
 }
 
-// A write that is not compared leaves the tags of those that are.
+// A write that is not compared does not change the tags of compared writes.
 [[gnu::noinline]] inline void keep_tags(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
                                         std::uint32_t count) {
   for (std::uint32_t g = offset / 2; g < offset / 2 + count; ++g) {

@@ -56,7 +56,7 @@ void check_kind(const Copy& copy, cudaMemcpyKind kind) {
                                              describe_memory(copy.to.address));
 }
 
-// Device memory as the stream reaches the copy: the allocation may have been freed since the call.
+// Host view of device memory when the stream reaches the copy: the allocation may have been freed since the call.
 std::byte* resolve(const Copy& copy, const Side& side, const char* what) {
   if (!side.owner) return side.address;
   const auto at = reinterpret_cast<std::uint64_t>(side.address);
@@ -69,7 +69,7 @@ std::byte* resolve(const Copy& copy, const Side& side, const char* what) {
   return side.owner->memory().alias(at);
 }
 
-// Between devices, each byte takes along whether it was written. A copy to the host reads written bytes only.
+// Between devices, the state "written" is copied with each byte. A copy to the host reads written bytes only.
 void move_state(const Copy& copy, std::size_t row) {
   const auto to = reinterpret_cast<std::uint64_t>(copy.to.address + row * copy.to.pitch);
   const auto from = reinterpret_cast<std::uint64_t>(copy.from.address + row * copy.from.pitch);
@@ -187,8 +187,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
   return call("cudaMemcpy2DAsync", Check::kSticky, [&] {
     constexpr std::size_t kMaxPitch = 0x7FFFFFFF; // cudaDeviceProp::memPitch
     if (to_pitch > kMaxPitch || from_pitch > kMaxPitch) {
-      throw CallError(cudaErrorInvalidPitchValue, "pitches of " + std::to_string(to_pitch) + " and " +
-                                                      std::to_string(from_pitch) + " bytes, and at most " +
+      throw CallError(cudaErrorInvalidPitchValue, "pitches are " + std::to_string(to_pitch) + " and " +
+                                                      std::to_string(from_pitch) + " bytes; at most " +
                                                       std::to_string(kMaxPitch) + " are allowed");
     }
     submit_copy({"cudaMemcpy2DAsync", side_of(to, to_pitch), side_of(from, from_pitch), width, rows}, kind, stream,

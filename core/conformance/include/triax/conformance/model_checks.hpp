@@ -24,9 +24,9 @@ namespace triax::conformance {
 /// The requests that a model and a kernel set support together.
 struct ModelSupport {
   std::int64_t vocab = 0;    // the first size that the model accepts of 11, 16, 64, 257, 50257
-  std::vector<DType> types;  // of activations, on one rank: the most precise first
-  std::vector<int> tensor;   // of 2 and 4: numbers of tensor ranks
-  std::vector<int> sequence; // of those: with sequence parallelism
+  std::vector<DType> types;  // types of activations that the model supports on one rank, the most precise first
+  std::vector<int> tensor;   // the supported numbers of tensor ranks, of 2 and 4
+  std::vector<int> sequence; // those that are supported with sequence parallelism
   bool recompute = false, generate = false, pipeline = false;
 };
 
@@ -35,12 +35,12 @@ struct ModelSubject {
   std::string name; // "model-mine"
   /// Creates an object, with the options below.
   std::function<Object<Model>(const PluginContext&)> model;
-  Options options;          // of a small model
+  Options options;          // options that make a small model
   bool has_dropout = false; // whether these options ask for dropout
   /// Creates a kernel set of the host that computes, such as kernels-reference.
   std::function<Object<KernelSet>()> kernels;
-  RankSetup ranks;      // of tensor ranks; no backend: checks of several ranks are skipped
-  ModelSupport support; // of find_support()
+  RankSetup ranks;      // how tensor ranks are set up; no backend: checks of several ranks are skipped
+  ModelSupport support; // the result of find_support()
   /// The number of allocations that the calling thread has made (allocations.hpp); empty: not counted.
   std::function<std::size_t()> allocations;
 };

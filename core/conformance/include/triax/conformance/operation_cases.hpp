@@ -107,7 +107,7 @@ struct CaseSetup {
 /// The outcome of a run of a case.
 struct CaseRun {
   CaseResults results;
-  Refusals refusals;                       // of the first call that supports() refuses; then nothing was computed
+  Refusals refusals;                       // why supports() refuses the first refused call; then nothing was computed
   std::vector<std::string> inputs_written; // names of tensors
   std::vector<std::string> written_beside; // names of tensors
   std::vector<std::string> scratch_overruns;

@@ -25,7 +25,7 @@ inline constexpr int kMaxRanks = 16;
 struct Activities {
   RankActivity of_rank[kMaxRanks];
   char store_folder[256] = {}; // of ranks that are processes; removed with this object, if the check could not
-  RankActivity of_check;       // of the check's own thread
+  RankActivity of_check;       // activity of the check's own thread
 };
 
 /// The failures of one check.
@@ -54,7 +54,7 @@ class Report {
   /// @}
 
  private:
-  static constexpr std::ptrdiff_t kMaxFailures = 3; // of a rank
+  static constexpr std::ptrdiff_t kMaxFailures = 3; // recorded of one rank
 
   struct Failure {
     int rank;

@@ -13,7 +13,7 @@
 
 namespace triax::cuda {
 
-/// Dropout of a view, as kernels get it: the fields of Drop, and the sizes of the view.
+/// Dropout arguments of a kernel: the fields of Drop, and the sizes of the view.
 struct DropPlan {
   PhiloxKey key{};
   std::uint32_t site = 0, threshold = 0;
@@ -25,7 +25,7 @@ struct DropPlan {
   std::int64_t heads = 1, queries = 1, columns = 1;
 };
 
-/// The plan of an operation.
+/// The dropout arguments of an operation.
 inline DropPlan drop_plan(const Dropout& args) {
   const Drop& drop = args.drop;
   DropPlan plan{drop.key,

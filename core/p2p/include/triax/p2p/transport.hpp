@@ -59,14 +59,14 @@ struct Segment {
 /// An operation: in progress, or complete with a status.
 struct Request {
   RequestOwner* owner = nullptr;
-  void* handle = nullptr; // of the implementation, while the operation is in progress
+  void* handle = nullptr; // belongs to the implementation while the operation is in progress
   Transport* transport = nullptr;
   Status status = Status::ok;
   bool receives = false;
   int member = 0;            // peer, as a member of the group
   std::size_t length = 0;    // bytes received
-  const char* why = nullptr; // of a failure; static
-  Segment segments[2];       // of a send; valid until it completes
+  const char* why = nullptr; // reason of a failure; static storage
+  Segment segments[2];       // what a send sends; valid until it completes
   /// Whether it is in progress.
   bool open() const noexcept { return handle != nullptr; }
 };
