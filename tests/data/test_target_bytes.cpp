@@ -65,7 +65,7 @@ TEST_F(TargetBytesOf, WhoseTokenizerIsNotKnownAreNotCounted) {
   EXPECT_THAT(none.unknown, HasSubstr("bytes.json: does not exist"));
   prepare("bytes", "abcdefghij", "byte", false);
   prepare("words", "Some text and more", TRIAX_SOURCE_DIR "/tests/data/reference/trained.json", false);
-  EXPECT_THAT(count({"bytes", "words"}, 2, 1).unknown, HasSubstr("words: was made with another tokenizer than "));
+  EXPECT_THAT(count({"bytes", "words"}, 2, 1).unknown, HasSubstr("words: was made with a different tokenizer than "));
 }
 
 /// The file's own "vocab" may be larger than the tokenizer's.

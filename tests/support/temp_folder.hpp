@@ -6,10 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace triax::test {
 
@@ -36,7 +37,9 @@ class TempFolder {
 inline std::string read_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw std::runtime_error("cannot read " + file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream out;
+  out << in.rdbuf(); // tests are not optimized: a loop over characters takes seconds for a large file
+  return std::move(out).str();
 }
 
 inline void write_file(const std::filesystem::path& file, std::string_view bytes) {

@@ -21,7 +21,7 @@ std::vector<std::int32_t> bytes_by_id(const Corpora& corpora) {
   const TokenizerInfo first = read_tokenizer_info(corpora.paths.front());
   for (const std::filesystem::path& path : corpora.paths)
     if (read_tokenizer_info(path).digest != first.digest)
-      throw Error("was made with another tokenizer than " + corpora.paths.front().string(), path.string());
+      throw Error("was made with a different tokenizer than " + corpora.paths.front().string(), path.string());
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer_of(corpora.paths.front());
   std::vector<std::int32_t> out(static_cast<std::size_t>(tokenizer->vocab()), kNoText);
   for (std::size_t id = 0; id < out.size(); ++id) {

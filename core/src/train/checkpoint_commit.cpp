@@ -164,7 +164,7 @@ std::vector<std::string> CheckpointCommit::reports_of_others(std::int64_t save) 
 void CheckpointCommit::compare_plugins(const PartOrError& own, const PartOrError& other, int rank) const {
   for (const auto& [use, checksum] : own.plugins)
     if (const auto found = other.plugins.find(use); found == other.plugins.end() || found->second != checksum)
-      throw Error(text("save() of plugin \"{}\" returned another text on rank {} than on rank 0",
+      throw Error(text("save() of plugin \"{}\" returned a different text on rank {} than on rank 0",
                        plugin_used_as(run_, use).name, rank),
                   {}, "this is a defect of the plugin: its state must be the same on all ranks");
 }
