@@ -116,10 +116,10 @@ TEST_F(SavedTwice, ARankThatRewindsWaitsForRankZeroAsLongAsItWorks) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   run_.keys["checkpoint.every"] = "9";
   ASSERT_THAT(train({1, 1, 2}, 2), IsEmpty());
-  run_.keys["train.stall_timeout_s"] = "0.5";
+  run_.keys["train.stall_timeout_s"] = "1";
   const config::RunConfig config = this->config({1, 1, 2}, 0);
   const auto body = [&](train::Rank&, train::Checkpoints& checkpoints, int index, auto&) {
-    if (index == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    if (index == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
     EXPECT_EQ(checkpoints.rewind().value().step, 2);
     return train::LoopResult();
   };
