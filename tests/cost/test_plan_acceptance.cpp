@@ -13,6 +13,7 @@
 #include "cost/planned_run.hpp"
 #include "plan/plan_search.hpp"
 #include "plan/plan_space.hpp"
+#include "support/error_of.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::plan {
@@ -68,6 +69,16 @@ TEST_F(Acceptance, WhatHoldsForEveryPlanIsSaidBeforeASearch) {
   const config::RunConfig captured = run({{"train.cuda_graph", "true"}});
   EXPECT_THAT(refusals_of_all_plans(request(captured, 4), null_log()).front().keys,
               testing::ElementsAre("train.cuda_graph", "kernels.plugin"));
+}
+
+/// Also if it is asked again.
+TEST_F(Acceptance, AKernelSetThatThrowsIsNamed) {
+  const config::RunConfig elsewhere = run({{"kernels.plugin", "kernels-elsewhere"}, {"kernels.throws", "true"}});
+  const SearchRequest asked = request(elsewhere, 4);
+  PlanCosts costs(asked, code_, null_log());
+  for (int time = 0; time < 2; ++time)
+    EXPECT_THAT(test::error_of([&] { costs.bounds({.data = 4}); }),
+                HasSubstr("kernels-elsewhere, supports(): no answer"));
 }
 
 /// Four heads on one tensor rank are too many for this kernel set, and two on each of two are not.

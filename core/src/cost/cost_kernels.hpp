@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel set that adds up the cost of its calls and computes nothing. Layers run on it with views without data. It
-// also asks another kernel set, which may be null, whether it supports the calls.
+// also asks whether another kernel set supports the calls.
 //
-// Threads: one at a time. Ownership: borrows the costs and the other kernel set.
+// Threads: one at a time. Ownership: borrows the costs and `asked`. Errors: those of `asked`.
 #pragma once
 
 #include <algorithm>
 #include <utility>
 
+#include "cost/layer_cost.hpp"
 #include "cost/operation_cost.hpp"
 
 namespace triax::cost {
 
 class CostKernels final : public KernelSet {
  public:
-  CostKernels(const OperationCost& costs, const KernelSet* asked) : costs_(costs), asked_(asked) {}
+  CostKernels(const OperationCost& costs, const SupportsCall& asked) : costs_(costs), asked_(asked) {}
 
   /// The sum since the last take().
   OperationTime take() { return std::exchange(sum_, {}); }
@@ -33,13 +34,13 @@ class CostKernels final : public KernelSet {
   void run(const OpCall& call, const OpContext&) override {
     sum_ += costs_.of(call);
     if (!asked_) return;
-    for (const Refusal& refusal : asked_->supports(call))
+    for (const Refusal& refusal : asked_(call))
       if (std::ranges::find(refusals_, refusal) == refusals_.end()) refusals_.add(refusal);
   }
 
  private:
   const OperationCost& costs_;
-  const KernelSet* const asked_;
+  const SupportsCall& asked_;
   OperationTime sum_;
   Refusals refusals_;
 };

@@ -94,7 +94,7 @@ PassTime LayerCost::time_of(OperationTime operations, double collectives_s) cons
   return {std::max(operations.seconds, operations.kernels * cluster_.device.host_launch_s.value), collectives_s};
 }
 
-LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const KernelSet* asked) const {
+LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
   CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
   const GroupShape group = placed(context.tensor_size(), 1, cluster_.node.devices);

@@ -5,6 +5,8 @@
 // Errors: those of the layer's passes.
 #pragma once
 
+#include <functional>
+
 #include "cost/collective_cost.hpp"
 #include "cost/operation_cost.hpp"
 #include "triax/model.hpp"
@@ -30,15 +32,17 @@ struct LayerTime {
   Refusals refusals{};       // of the kernel set that was asked
 };
 
+/// Why a kernel set does not support a call; empty: nothing is asked.
+using SupportsCall = std::function<Refusals(const OpCall&)>;
+
 /// Costs of layers on a cluster, as a training program runs them.
 class LayerCost {
  public:
   LayerCost(const Cluster& cluster, const CodeTraits& code)
       : cluster_(cluster), code_(code), operations_(cluster.device, code), collectives_(cluster) {}
 
-  /// `context.layout` is the layout of the run. `asked`: a kernel set that is asked whether it supports the calls of
-  /// the layer; may be null.
-  LayerTime of(Layer& layer, const LayerContext& context, const KernelSet* asked = nullptr) const;
+  /// `context.layout` is the layout of the run. `asked` is called for each call of the layer.
+  LayerTime of(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
 
  private:
   PassTime time_of(OperationTime operations, double collectives_s) const;

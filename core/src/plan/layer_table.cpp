@@ -2,7 +2,9 @@
 #include "plan/layer_table.hpp"
 
 #include <algorithm>
+#include <utility>
 
+#include "plugin/call_guard.hpp"
 #include "train/memory_ranks.hpp"
 
 namespace triax::plan {
@@ -50,17 +52,22 @@ LayerTable::TensorRank& LayerTable::rank_of(int tensor) {
 }
 
 const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micro, bool sequence) {
-  std::vector<CostedLayer>& out = layers_[{tensor, micro, sequence}];
-  if (!out.empty()) return out;
+  std::vector<CostedLayer>& costed_layers = layers_[{tensor, micro, sequence}];
+  if (!costed_layers.empty()) return costed_layers;
+  std::vector<CostedLayer> out; // kept only if no plugin throws
   TensorRank& of = rank_of(tensor);
   const Model& model = of.plugins.model();
   LayerContext context = train::layer_context(of.run, model, of.layout, 0);
   context.micro = micro;
   context.sequence_parallel = sequence;
+  const auto supports = [&](const OpCall& call) {
+    return plugin::guarded_call(run_.kernels.name, "supports", [&] { return of.plugins.kernels().supports(call); });
+  };
   for (const int number : first_of_kind_) {
-    const std::unique_ptr<Layer> layer = model.layer(number, context);
+    const std::unique_ptr<Layer> layer =
+        plugin::guarded_call(run_.model.name, "layer", [&] { return model.layer(number, context); });
     CostedLayer& costed = out.emplace_back();
-    costed.time = costs_.of(*layer, context, &of.plugins.kernels());
+    costed.time = costs_.of(*layer, context, supports);
     for (const StashSpec& spec : layer->stash()) count_kept(costed, spec.life, bytes_in(spec.dtype, spec.shape));
     for (const TensorSpec& spec : layer->inputs()) {
       if (!is_floating(spec.dtype)) continue;
@@ -68,7 +75,8 @@ const std::vector<CostedLayer>& LayerTable::layers(int tensor, std::int64_t micr
       count_kept(costed, spec.life, bytes_in(spec.dtype, spec.shape));
     }
   }
-  return out;
+  costed_layers = std::move(out);
+  return costed_layers;
 }
 
 Refusals LayerTable::refusals(int tensor, std::int64_t micro, bool sequence) {
@@ -93,12 +101,14 @@ const std::vector<double>& LayerTable::tied_elements(int tensor) {
   const Model& model = of.plugins.model();
   if (of.tied_elements.size() == model.ties().size()) return of.tied_elements;
   const LayerContext context = train::layer_context(of.run, model, of.layout, 0);
+  std::vector<double> out;
   for (const Tie& tie : model.ties()) {
-    double& elements = of.tied_elements.emplace_back();
+    double& elements = out.emplace_back();
     const std::unique_ptr<Layer> layer = model.layer(tie.layer_a, context);
     for (const ParamSpec& spec : layer->params())
       if (spec.name == tie.param_a) elements = static_cast<double>(spec.local.elements());
   }
+  of.tied_elements = std::move(out);
   return of.tied_elements;
 }
 

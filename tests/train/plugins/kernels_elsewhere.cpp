@@ -7,11 +7,17 @@
 namespace {
 using namespace triax;
 
+constexpr triax_option kOptions[] = {
+    option_bool("throws", "false", "a defect: supports() of a call throws an Error"),
+};
+
 class Elsewhere final : public KernelSet {
  public:
+  explicit Elsewhere(const PluginContext& context) : throws_(context.options.flag("throws")) {}
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
   Refusals supports(const KernelRequest&) const override { return {}; }
   Refusals supports(const OpCall& call) const override {
+    if (throws_) throw Error("no answer");
     if (call.op == Op::attention_fwd && call.as<AttentionFwd>().q.size(2) > 2)
       return make_refusal(ErrorCode::kUnsupported, {}, "attention of more than two heads").with_hint("use fewer");
     return {};
@@ -27,9 +33,12 @@ class Elsewhere final : public KernelSet {
     if (request.bytes > 1e6) return make_refusal(ErrorCode::kOutOfMemory, {}, "a rank needs more than a megabyte");
     return {};
   }
+
+ private:
+  const bool throws_;
 };
 
 } // namespace
 
 TRIAX_PLUGIN(triax::KernelSet, Elsewhere, "kernels-elsewhere", "0.1.0", "computes on a device that is not there",
-             nullptr)
+             kOptions)
