@@ -20,7 +20,7 @@ inline constexpr unsigned kFullMask = 0xFFFFFFFFu; // all lanes of a warp
 /// A one-dimensional grid.
 struct Grid {
   unsigned blocks = 1, threads = kBlockSize;
-  std::size_t shared_bytes = 0; // dynamic shared memory of a block
+  std::size_t shared_bytes = 0; // dynamic shared memory of a block; launch_kernel() also asks for more than 48 KiB
 };
 
 /// One thread per element, up to the largest grid. Launch no kernel if `count` is 0.
