@@ -56,6 +56,19 @@ TEST_F(Large, VocabularyOfARealModel) {
               1e-5);
 }
 
+/// A thread rotates a pair of all rows of a position, of some, and of one.
+TEST_F(Large, RotaryPositionsOfManyRows) {
+  for (const Shape& shape : {Shape{530, 2, 3, 512}, Shape{300, 2, 4, 256}, Shape{2, 3, 5, 64}}) {
+    expect_near({text("rope of {} positions", shape[0]),
+                 DType::f32,
+                 {tensor("x", Role::in, shape), tensor("y", Role::out, shape)},
+                 [](const CaseViews& v, const UseCall& use) {
+                   use(Rope{v["y"], v["x"], 11, 10000, false});
+                 }},
+                1e-5);
+  }
+}
+
 /// A count that its type cannot hold is the largest: one that wraps could be 0.
 TEST_F(Large, CountsOfValuesThatAreNotFiniteDoNotWrap) {
   CaseTensor x = tensor("x", Role::in, {4});
