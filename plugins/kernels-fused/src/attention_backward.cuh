@@ -11,7 +11,7 @@
 #pragma once
 
 #include "attention_steps.cuh"
-#include "softmax_exp.cuh"
+#include "exp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   T *const s_q = Shared::resident(0), *const s_do = Shared::resident(1);
   const auto s_k = [](int stage) { return Shared::streamed(stage, 0); };
   const auto s_v = [](int stage) { return Shared::streamed(stage, 1); };
-  const float scale = attention.scale * kSoftmaxLog2e<T>;
+  const float scale = attention.scale * kLogOfE<T>;
 
   // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
   const T *k = head_of<T>(attention.k, tile.sample, tile.key_head),
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   for (int i = 0; i < 2 * Config::kMmaM; ++i) { // rows past the last have q = dout = 0, so they give zeros with any lse
     const std::int64_t query = tile.query0 + warp_row + 8 * i + lane_index() / 4;
     const std::int64_t statistic = (tile.sample * size.heads + tile.head) * size.queries + query;
-    lse[i] = query < tile.query_end ? attention.lse[statistic] * kSoftmaxLog2e<T> : 0.0f;
+    lse[i] = query < tile.query_end ? attention.lse[statistic] * kLogOfE<T> : 0.0f;
     delta[i] = query < tile.query_end ? gradients.delta[statistic] : 0.0f;
   }
   Fragment<Config::kMmaM, Config::kPartDim> dq{};
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     if (tile.drops) drop_scores<Config>(dp, Shared::resident_bits(stage), warp_row);
     for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
-      const float p = softmax_exp<T>(score * scale - lse[2 * i.mma_m + i.reg / 2]);
+      const float p = exp_in_base<T>(score * scale - lse[2 * i.mma_m + i.reg / 2]);
       score = p * (dp[i.mma_m][i.mma_n][i.reg] * attention.drop.scale - delta[2 * i.mma_m + i.reg / 2]);
     });
     auto& ds = scores;
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   const QueryPass pass = query_pass<Config>(attention, key0, sample_keys);
   const bool drops = attention.drop.threshold != 0;
   const auto philox_sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[sample]) : 0u;
-  const float scale = attention.scale * kSoftmaxLog2e<T>;
+  const float scale = attention.scale * kLogOfE<T>;
   T *const s_k = Shared::resident(0), *const s_v = Shared::resident(1);
   const auto s_q = [](int stage) { return Shared::streamed(stage, 0); };
   const auto s_do = [](int stage) { return Shared::streamed(stage, 1); };
@@ -263,8 +263,8 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
     for_each_element<Config::kMmaM, Config::kStreamedRows>([&](FragmentIndex i) {
       float& score = scores[i.mma_m][i.mma_n][i.reg];
       const float2 lse = statistics_of_lane<Config>(statistics, i.mma_n, 0);
-      const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kSoftmaxLog2e<T>;
-      score = softmax_exp<T>(score * scale - lse_of_query);
+      const float lse_of_query = (i.reg % 2 == 0 ? lse.x : lse.y) * kLogOfE<T>;
+      score = exp_in_base<T>(score * scale - lse_of_query);
     });
     auto& p = scores;
     const TileMask mask = tile_mask(attention.mask, query0, key0, sample_keys);

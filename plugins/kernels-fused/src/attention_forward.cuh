@@ -8,7 +8,7 @@
 #pragma once
 
 #include "attention_steps.cuh"
-#include "softmax_exp.cuh"
+#include "exp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -37,7 +37,7 @@ __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::k
     now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 1));
     now = fmaxf(now, __shfl_xor_sync(kFullMask, now, 2));
     base[row] = now == kLowest ? 0.0f : now * scale; // no key so far
-    rescale[row] = now == row_max ? 1.0f : softmax_exp<typename Config::T>(row_max * scale - base[row]);
+    rescale[row] = now == row_max ? 1.0f : exp_in_base<typename Config::T>(row_max * scale - base[row]);
     changed = changed || now != row_max;
     row_max = now;
   }
@@ -54,7 +54,7 @@ __device__ __forceinline__ void online_softmax(Fragment<Config::kMmaM, Config::k
 #pragma unroll
     for (int i = 0; i < kColumns; ++i) {
       float& score = at(scores, row, i);
-      score = softmax_exp<typename Config::T>(score * scale - base[row]);
+      score = exp_in_base<typename Config::T>(score * scale - base[row]);
       rows.row_sum[row] += score;
     }
   }
@@ -76,7 +76,7 @@ __device__ __forceinline__ void write_rows(const AttentionParams& attention, con
     factors[row] = row_sum == 0 ? 0.0f : attention.drop.scale / row_sum; // 0: the query saw no key
     const std::int64_t query = query0 + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
-      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row] * scale * kSoftmaxLn2<T> + logf(row_sum);
+      lse[query] = row_sum == 0 ? -INFINITY : rows.row_max[row] * scale * kLnOfBase<T> + logf(row_sum);
     }
   }
   store_fragment<Config>(out, factors, head_of<T>(attention.o, tile.sample, tile.head), attention.o, query0,
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(Config::kThreads, Config::kMinBlocks)
   // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
   // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
   const float sign = attention.scale < 0 ? -1.0f : 1.0f;
-  const float scale = fmaxf(attention.scale * sign * kSoftmaxLog2e<T>, 0x1p-126f);
+  const float scale = fmaxf(attention.scale * sign * kLogOfE<T>, 0x1p-126f);
 
   // Starts to copy keys and values of a tile to a stage, and makes its dropout bits.
   const T *k = head_of<T>(attention.k, tile.sample, tile.key_head),
