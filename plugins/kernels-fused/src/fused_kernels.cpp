@@ -38,8 +38,8 @@ void FusedKernels::start(Device& device) {
 }
 
 Refusals FusedKernels::supports(const OpCall& call) const {
-  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>().q, call.as<AttentionFwd>().k);
-  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>().q, call.as<AttentionBwd>().k);
+  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>());
+  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>());
   return Primitives::supports(call);
 }
 

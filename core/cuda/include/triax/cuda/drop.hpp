@@ -13,7 +13,8 @@
 
 namespace triax::cuda {
 
-/// Dropout of a view, as kernels get it: the fields of Drop, and the sizes of the view.
+/// Dropout of a view, as kernels get it: the fields of Drop, and the sizes of the view. threshold: 0 if nothing is
+/// dropped.
 struct DropPlan {
   PhiloxKey key{};
   std::uint32_t site = 0, threshold = 0;
@@ -25,20 +26,23 @@ struct DropPlan {
   std::int64_t heads = 1, queries = 1, columns = 1;
 };
 
+/// The plan without the sizes of a view.
+inline DropPlan drop_plan(const Drop& drop) {
+  return {drop.key,
+          drop.site,
+          drop_threshold(drop.p),
+          static_cast<float>(1.0 / (1.0 - static_cast<double>(drop.p))),
+          drop.samples.as<const std::int64_t>(),
+          drop.samples.elements(),
+          drop.head0,
+          drop.row0,
+          drop.column0,
+          drop.rows,
+          drop.width};
+}
 /// The plan of an operation.
 inline DropPlan drop_plan(const Dropout& args) {
-  const Drop& drop = args.drop;
-  DropPlan plan{drop.key,
-                drop.site,
-                drop_threshold(drop.p),
-                static_cast<float>(1.0 / (1.0 - static_cast<double>(drop.p))),
-                drop.samples.as<const std::int64_t>(),
-                drop.samples.elements(),
-                drop.head0,
-                drop.row0,
-                drop.column0,
-                drop.rows,
-                drop.width};
+  DropPlan plan = drop_plan(args.drop);
   plan.scores = args.x.rank() == 4;
   plan.columns = args.x.size(-1);
   if (plan.scores) {
