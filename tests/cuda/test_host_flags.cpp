@@ -101,6 +101,28 @@ TEST_F(HostFlags, AreForAsManyStreamsAsThereAreQueues) {
   }
 }
 
+/// A native stream holds about a thousand entries. Events and waits are entries, too: without a limit, this thread
+/// would block in the driver, and would not end the host work.
+TEST_F(HostFlags, HaveFewEntriesBehindThem) {
+  const auto other = device->make_stream("other");
+  HostEvent event;
+  const Event armed = event.arm();
+  other->wait(armed);
+  const Event pending = other->record();
+  stream->wait(armed);
+  launch_stream(*stream); // behind a wait for the flag
+  for (int i = 0; i < 150; ++i) {
+    stream->wait(pending);
+    stream->record();
+  }
+  device->set_default_timeout(0.02);
+  EXPECT_THROW(launch_stream(*stream), Error);
+  device->set_default_timeout(60);
+  event.fire();
+  stream->ready();
+  launch_stream(*stream);
+}
+
 /// In the process of a death test, whose GPU has the variables of its parent: prints how its streams wait, and waits.
 [[noreturn]] void print_waits(Device& device) {
   std::fprintf(stderr, "%s\n", device.description().c_str());

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "primitives/rope_parts.hpp"
 #include "triax/cuda/launch.hpp"
 #include "triax/cuda/launch_blocking.hpp"
 
@@ -70,6 +71,22 @@ TEST(Launch, PartsCoverEverythingAndAreNotMoreThanAskedFor) {
         EXPECT_GE(parts.count * parts.length, count);
         EXPECT_LT((parts.count - 1) * parts.length, count + (count == 0 ? 1 : 0)) << "the last part is empty";
       }
+    }
+  }
+}
+
+/// An angle is computed once, unless that leaves a GPU without threads.
+TEST(Rope, RowsOfAPositionAreSplitOnlyForMoreThreads) {
+  EXPECT_EQ(parts_of_rope(4096 * 64, 128).count, 1);
+  EXPECT_EQ(parts_of_rope(kRopeThreads, 128).count, 1);
+  EXPECT_EQ(parts_of_rope(kRopeThreads / 4, 128).length, 32);
+  EXPECT_EQ(parts_of_rope(64, 128).count, 128) << "a text that grows by one position";
+  for (const std::int64_t angles : {1, 64, 5000, 100'000, 1'000'000}) {
+    for (const std::int64_t rows : {1, 7, 256}) {
+      const Parts parts = parts_of_rope(angles, rows);
+      EXPECT_GE(parts.length * parts.count, rows);
+      EXPECT_LE(parts.count * angles, std::max(kRopeThreads, angles));
+      EXPECT_GE(2 * parts.count * 2 * angles, std::min(kRopeThreads, rows * angles));
     }
   }
 }

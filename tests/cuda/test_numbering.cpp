@@ -25,7 +25,7 @@ class Numbering : public ::testing::Test {
     args.drop.rows = 4000;
     args.drop.width = 9000;
     reference_.set().dropout(args, {*stream_, {}});
-    const DropPlan plan = drop_plan(args);
+    const DropArguments plan = drop_arguments(args);
     std::int64_t count = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       const bool here = dropped(plan, static_cast<std::int64_t>(i));
@@ -50,7 +50,7 @@ TEST_F(Numbering, OfScores) {
 
 /// Far into a long sequence, element numbers exceed 32 bits.
 TEST_F(Numbering, PastTwoToTheThirtyTwo) {
-  DropPlan plan;
+  DropArguments plan;
   plan.samples = samples_.data();
   plan.batch = 2;
   plan.row0 = 1 << 20;

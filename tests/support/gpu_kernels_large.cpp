@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes of a real model, compared with the formulas.
+#include <limits>
+
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::test {
@@ -52,6 +54,32 @@ TEST_F(Large, VocabularyOfARealModel) {
                  use(EmbedBwd{v["table"], v["dy"], v["t"], 0, valid});
                }},
               1e-5);
+}
+
+/// A thread rotates a pair of all rows of a position, of some, and of one.
+TEST_F(Large, RotaryPositionsOfManyRows) {
+  for (const Shape& shape : {Shape{530, 2, 3, 512}, Shape{300, 2, 4, 256}, Shape{2, 3, 5, 64}}) {
+    expect_near({text("rope of {} positions", shape[0]),
+                 DType::f32,
+                 {tensor("x", Role::in, shape), tensor("y", Role::out, shape)},
+                 [](const CaseViews& v, const UseCall& use) {
+                   use(Rope{v["y"], v["x"], 11, 10000, false});
+                 }},
+                1e-5);
+  }
+}
+
+/// A count that its type cannot hold is the largest: one that wraps could be 0.
+TEST_F(Large, CountsOfValuesThatAreNotFiniteDoNotWrap) {
+  CaseTensor x = tensor("x", Role::in, {4});
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  x.values = {kInfinity, 1, -kInfinity, kInfinity};
+  CaseTensor count{.name = "count", .role = Role::in_out, .shape = {1}, .kind = Kind::own, .dtype = DType::i32};
+  count.values = {2147483645};
+  const OperationCase one{"nonfinite", DType::f32, {x, count}, [](const CaseViews& v, const UseCall& use) {
+                            use(Nonfinite{v["count"], v["x"]});
+                          }};
+  EXPECT_EQ(run_case(tested->set(), tested->device(), one, DType::f32).at("count")[0], 2147483647);
 }
 
 } // namespace

@@ -58,7 +58,7 @@ cudaError_t transform(const TensorView& to, const TensorView& from, cudaStream_t
   To* out = to.as<To>();
   const From* in = from.as<const From>();
   if (to.contiguous() && from.contiguous() && is_aligned(out) && is_aligned(in)) {
-    const Grid grid = grid_of_elements((count + kVec - 1) / kVec);
+    const Grid grid = grid_of_elements(ceil_div(count, kVec));
     return launch_kernel(transform_contiguous<To, From, Body>, grid, stream, out, in, count, body);
   }
   return launch_kernel(transform_strided<To, From, Body>, grid_of_elements(count), stream, out, strided(to), in,

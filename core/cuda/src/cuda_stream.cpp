@@ -13,7 +13,7 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr int kMaxBehind = 128; // per wait; each call may take several entries of the native stream
+constexpr int kMaxBehind = 256; // entries; one of native_for_enqueue() may be several, such as a copy's or a product's
 
 cudaStream_t make_native() {
   cudaStream_t native = nullptr;
@@ -43,6 +43,7 @@ CudaStream::~CudaStream() {
 void CudaStream::wait(const Event& event) {
   if (event.fired() && !event.failure()) return;
   if (const auto* of_device = dynamic_cast<const DeviceEvent*>(event.state()); of_device && !event.failure()) {
+    count_entry();
     TRIAX_CUDA(cudaStreamWaitEvent(native_, of_device->native(), 0));
     has_device_work_ = true;
     return;
@@ -64,7 +65,7 @@ Event CudaStream::record() {
   if (recording_) return events_.capture(native_);
   if (queue_.empty() || uses_flag()) {
     wait_for_host_flag();
-    return events_.record(native_, label_);
+    return record_native();
   }
   return host_work().mark(work_before());
 }
@@ -78,12 +79,23 @@ void CudaStream::post(HostTask& task) {
 Event CudaStream::work_before() {
   if (!has_device_work_) return {};
   has_device_work_ = false;
+  return record_native();
+}
+
+Event CudaStream::record_native() {
+  count_entry();
   return events_.record(native_, label_);
+}
+
+/// Counts an entry of the native stream that may be behind a wait for the host.
+void CudaStream::count_entry() noexcept {
+  entries_behind_wait_ = queue_.empty() ? 0 : entries_behind_wait_ + 1;
 }
 
 void CudaStream::wait_for_host_flag() {
   if (queue_.empty() || held_ == queue_.last()) return;
   held_ = queue_.last();
+  count_entry();
   flags_.add_wait(flag_, held_, native_);
 }
 
@@ -106,8 +118,8 @@ void CudaStream::ready() {
 }
 
 cudaStream_t CudaStream::native_for_enqueue() {
-  if (queue_.empty()) calls_behind_wait_ = 0;
-  if (!queue_.empty() && (!uses_flag() || ++calls_behind_wait_ > kMaxBehind)) {
+  count_entry();
+  if (!queue_.empty() && (!uses_flag() || entries_behind_wait_ > kMaxBehind)) {
     wait_for_host_work();
   } else {
     wait_for_host_flag();

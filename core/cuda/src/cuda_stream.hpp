@@ -8,11 +8,11 @@
 // wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
 // that was enqueued before it is done. Device work that is enqueued after an item must wait for the item. It waits for
 // a host flag (host_flags.hpp), a number that the GPU waits for; one wait serves all items that precede the work.
-// The amount of work behind a wait is limited: a native stream holds about a thousand entries. A call for one more
-// entry would block this thread, which is the only one that sets the flag. So native_for_enqueue() runs the progress
-// loop if there is much work behind the wait, and always if flags are not supported or must not be waited for
-// (triax/lazy_load_guard.hpp; more streams than hardware queues). The destructor sets the flag, so that work on the GPU
-// can finish.
+// The amount of work behind a wait is limited: a native stream holds about a thousand entries: work, events and waits.
+// A call for one more entry would block this thread, which is the only one that sets the flag. So native_for_enqueue()
+// runs the progress loop if there are many entries behind the wait, and always if flags are not supported or must not
+// be waited for (triax/lazy_load_guard.hpp; more streams than hardware queues). The destructor sets the flag, so that
+// work on the GPU can finish.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -54,6 +54,8 @@ class CudaStream final : public Stream {
   bool uses_flag() const noexcept { return flag_ && flags_.may_wait(); }
   device::HostQueue& host_work();
   Event work_before();
+  Event record_native();
+  void count_entry() noexcept;
   void wait_for_host_flag();
 
   HostFlags& flags_;
@@ -62,7 +64,7 @@ class CudaStream final : public Stream {
   device::HostQueue queue_;
   HostFlag flag_;
   std::uint32_t held_ = 0;       // number of the last item that the stream waits for
-  int calls_behind_wait_ = 0;    // calls enqueued behind one host wait
+  int entries_behind_wait_ = 0;  // since the queue was empty
   bool has_device_work_ = false; // device work was enqueued since the last item
   bool recording_ = false;
   const char* label_ = nullptr; // label of the action begun last

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "triax/cuda/host_device.hpp"
+#include "triax/cuda/launch.hpp"
 #include "triax/kernel_ops.hpp"
 
 namespace triax::kernels_fused {
@@ -53,7 +54,7 @@ struct AdamWTable {
     shards[count] = {args.master.as<float>(),         args.m.as<float>(),   args.v.as<float>(),
                      args.gradient.as<const float>(), args.working.data(),  elements,
                      static_cast<float>(args.decay),  args.working.dtype(), aligned};
-    first_part[count + 1] = first_part[count] + (elements + kPartLength - 1) / kPartLength;
+    first_part[count + 1] = first_part[count] + cuda::ceil_div(elements, kPartLength);
     ++count;
   }
 

@@ -17,9 +17,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "attention_plan.hpp"
 #include "kernel_sizes.hpp"
+#include "triax/half.hpp"
 
 namespace triax::kernels_fused {
 
@@ -28,20 +30,21 @@ namespace triax::kernels_fused {
 inline constexpr std::size_t kMinSharedLimit = 99 * 1024;
 
 /// kMinBlocks: resident blocks per SM for which nvcc limits registers (__launch_bounds__). Shared memory may allow
-/// fewer: on sm_80 with heads of 97 to 128 elements, for the backward in fp32 and for dq in 16 bits. kParts: number of
-/// blocks that share the columns of a tile's results, if the registers of one block cannot hold them all.
+/// fewer: on sm_80 with heads of 97 to 128 elements, for the backward in fp32 and for dq in 16 bits. kColumnBlocks:
+/// number of blocks that share the columns of a tile's results, if the registers of one block cannot hold them all;
+/// each computes kBlockColumns.
 template <class Element, int kHeadDim_, int kResidentRows_, int kStreamedRows_, int kWarps_, int kMinBlocks_,
-          int kParts_ = 1>
+          int kColumnBlocks_ = 1>
 struct AttentionConfig {
   using T = Element;
   static constexpr int kHeadDim = kHeadDim_, kResidentRows = kResidentRows_, kStreamedRows = kStreamedRows_,
                        kWarps = kWarps_;
-  static constexpr int kMinBlocks = kMinBlocks_, kParts = kParts_;
+  static constexpr int kMinBlocks = kMinBlocks_, kColumnBlocks = kColumnBlocks_;
   static constexpr int kThreads = static_cast<int>(kWarpSize) * kWarps;
   static constexpr int kMmaM = kResidentRows / kWarps / 16, kWarpRows = 16 * kMmaM;
-  static constexpr int kPartDim = kHeadDim / kParts;
+  static constexpr int kBlockColumns = kHeadDim / kColumnBlocks;
   static constexpr int kStride = kHeadDim + kVec<T>;
-  static_assert(kMmaM * 16 * kWarps == kResidentRows && kStreamedRows % 16 == 0 && kPartDim % 16 == 0);
+  static_assert(kMmaM * 16 * kWarps == kResidentRows && kStreamedRows % 16 == 0 && kBlockColumns % 16 == 0);
   static_assert(kHeadDim / kVec<T> % 2 == 0, "so that padding spreads the rows over the banks");
 
   TRIAX_HD static constexpr int offset(int row, int column) { return row * kStride + column; }
@@ -63,7 +66,8 @@ struct AttentionConfig {
   // In dkdv, the padding of row r of streamed tile 1 (dout) holds the statistics of queries 2r and 2r + 1, as {lse,
   // lse, delta, delta}: a lane's two columns are such a pair, so it reads a statistic of both as one float2. In the
   // tile whose rows are queries, the padding holds up to eight 16-bit numbers of dropout bits.
-  static constexpr int kBitsStride = kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // to the next row
+  static constexpr int kBitsStride =
+      kStride * static_cast<int>(sizeof(T) / sizeof(std::uint16_t)); // from the numbers of a query to the next query's
   /// The offset of a statistic of query `query` of a streamed tile; k: 0 lse, 1 delta.
   TRIAX_HD static constexpr int statistic(int query, int k) {
     return (query >> 1) * (kStride * static_cast<int>(sizeof(T)) / 4) + 2 * k + (query & 1);
@@ -74,7 +78,7 @@ struct AttentionConfig {
 
 /// The arguments of an AttentionConfig.
 struct TileShape {
-  int resident_rows, streamed_rows, warps, min_blocks, parts = 1;
+  int resident_rows, streamed_rows, warps, min_blocks, column_blocks = 1;
 };
 /// The tiles for heads of up to head_dim elements: as large as registers allow without spilling.
 struct HeadTiles {
@@ -83,7 +87,7 @@ struct HeadTiles {
 };
 template <class T> // of 16 bits
 inline constexpr std::array<HeadTiles, 5> kHeadTiles{{
-    // resident rows, streamed rows, warps, min blocks, parts
+    // resident rows, streamed rows, warps, min blocks, column blocks
     {32, {128, 64, 4, 2}, {128, 32, 4, 3}, {128, 32, 4, 2}},
     {64, {128, 64, 4, 2}, {128, 32, 4, 2}, {128, 32, 4, 2}},
     {96, {128, 32, 4, 2}, {64, 32, 4, 3}, {64, 32, 4, 2}},
@@ -105,7 +109,7 @@ template <class T, HeadTiles kTiles>
 struct TileSizes {
   template <TileShape kShape>
   using Config = AttentionConfig<T, kTiles.head_dim, kShape.resident_rows, kShape.streamed_rows, kShape.warps,
-                                 kShape.min_blocks, kShape.parts>;
+                                 kShape.min_blocks, kShape.column_blocks>;
   using Forward = Config<kTiles.forward>;
   using BackwardDq = Config<kTiles.dq>;
   using BackwardDkdv = Config<kTiles.dkdv>;
@@ -121,18 +125,29 @@ inline constexpr std::size_t kMaxShared = std::max({kForwardShared<typename Size
                                                     kBackwardShared<typename Sizes::BackwardDq>,
                                                     kBackwardShared<typename Sizes::BackwardDkdv>});
 
+// Every GPU can run all tiles but the widest of fp32, which SmallTileSizes replace.
+template <class T, std::size_t... kRows>
+constexpr bool fits_every_gpu(std::index_sequence<kRows...>) {
+  return ((kMaxShared<TileSizes<T, kHeadTiles<T>[kRows]>> <= kMinSharedLimit) && ...);
+}
+static_assert(fits_every_gpu<Bf16>(std::make_index_sequence<5>{}));
+static_assert(fits_every_gpu<F16>(std::make_index_sequence<5>{}));
+static_assert(fits_every_gpu<float>(std::make_index_sequence<4>{}));
 static_assert(kMaxShared<SmallTileSizes> <= kMinSharedLimit);
 
-// One block per tile; none if a size is 0. attention_supported() refuses more than a grid has.
+// One block per tile and block of columns; none if a size is 0. attention_supported() refuses more than a grid has.
 template <class Config>
-unsigned query_blocks(const AttentionSizes& size) {
-  return static_cast<unsigned>(size.samples * size.heads * tiles_of(size.queries, Config::kResidentRows) *
-                               Config::kParts);
+std::int64_t query_blocks(const AttentionSizes& size) {
+  return size.samples * size.heads * ceil_div(size.queries, Config::kResidentRows) * Config::kColumnBlocks;
 }
 template <class Config>
-unsigned key_blocks(const AttentionSizes& size) {
-  return static_cast<unsigned>(size.samples * size.key_heads * tiles_of(size.keys, Config::kResidentRows) *
-                               Config::kParts);
+std::int64_t key_blocks(const AttentionSizes& size) {
+  return size.samples * size.key_heads * ceil_div(size.keys, Config::kResidentRows) * Config::kColumnBlocks;
+}
+
+template <class Config>
+cuda::Grid tiled_grid(std::int64_t blocks, std::size_t shared_bytes) {
+  return {static_cast<unsigned>(blocks), Config::kThreads, shared_bytes};
 }
 
 /// Calls body(TileSizes<...>{}) with the sizes for heads of `head_dim` elements, in the shared memory that a block may
@@ -145,9 +160,7 @@ void dispatch_head_dim(int head_dim, std::size_t max_shared_bytes, Body&& body) 
   if (head_dim <= kTiles[2].head_dim) return body(TileSizes<T, kTiles[2]>{});
   if (head_dim <= kTiles[3].head_dim) return body(TileSizes<T, kTiles[3]>{});
   using Widest = TileSizes<T, kTiles[4]>;
-  constexpr bool kFitsEveryGpu = kMaxShared<Widest> <= kMinSharedLimit;
-  if constexpr (!kFitsEveryGpu) {
-    static_assert(std::is_same_v<T, float>, "SmallTileSizes are of fp32");
+  if constexpr (std::is_same_v<T, float>) {
     if (max_shared_bytes < kMaxShared<Widest>) return body(SmallTileSizes{});
   }
   body(Widest{});

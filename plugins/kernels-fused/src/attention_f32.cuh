@@ -3,22 +3,9 @@
 #pragma once
 
 #include "attention_config.hpp"
-#include "mma.cuh"
+#include "fragment.cuh"
 
 namespace triax::kernels_fused {
-
-/// kMmaM strips of 16 rows and kN columns, distributed over the lanes of one warp.
-template <int kMmaM, int kN>
-using Fragment = float[kMmaM][kN / 8][4];
-/// The lane's element in the row-th of its 2 * kMmaM rows, and the column-th of its kN / 4 columns.
-template <int kMmaM, int kTiles>
-__device__ __forceinline__ float& at(float (&fragment)[kMmaM][kTiles][4], int row, int column) {
-  return fragment[row / 2][column / 2][row % 2 * 2 + column % 2];
-}
-template <int kMmaM, int kTiles>
-__device__ __forceinline__ float at(const float (&fragment)[kMmaM][kTiles][4], int row, int column) {
-  return fragment[row / 2][column / 2][row % 2 * 2 + column % 2];
-}
 
 /// mma_abt() in fp32.
 template <class Config>
@@ -57,7 +44,7 @@ __device__ __forceinline__ void fma_abt(Fragment<Config::kMmaM, Config::kStreame
 
 /// mma_ab() in fp32.
 template <class Config>
-__device__ __forceinline__ void fma_ab(Fragment<Config::kMmaM, Config::kPartDim>& out,
+__device__ __forceinline__ void fma_ab(Fragment<Config::kMmaM, Config::kBlockColumns>& out,
                                        const Fragment<Config::kMmaM, Config::kStreamedRows>& a, const float* b) {
   const int lane = lane_index();
 #pragma unroll
@@ -68,7 +55,7 @@ __device__ __forceinline__ void fma_ab(Fragment<Config::kMmaM, Config::kPartDim>
     for (int row = 0; row < 2 * Config::kMmaM; ++row)
       a_regs[row] = __shfl_sync(kFullMask, at(a, row, k / 8 * 2 + k % 2), from);
 #pragma unroll
-    for (int n = 0; n < Config::kPartDim / 8; ++n) {
+    for (int n = 0; n < Config::kBlockColumns / 8; ++n) {
       const auto b_regs = *reinterpret_cast<const float2*>(b + Config::offset(k, 8 * n + lane % 4 * 2));
 #pragma unroll
       for (int row = 0; row < 2 * Config::kMmaM; ++row) {

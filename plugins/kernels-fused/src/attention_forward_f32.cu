@@ -4,6 +4,6 @@
 
 namespace triax::kernels_fused {
 
-template void run_forward<float>(const AttentionParams&, std::size_t, cudaStream_t);
+template void run_forward<float>(const AttentionParams&, std::size_t, const OpContext&);
 
 } // namespace triax::kernels_fused

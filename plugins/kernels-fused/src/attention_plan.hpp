@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "triax/cuda/drop.hpp"
 #include "triax/cuda/host_device.hpp"
 #include "triax/cuda/mask.hpp"
 #include "triax/error.hpp"
@@ -27,18 +28,18 @@ struct HeadView {
   bool vec2 = false;  // every row is aligned for stores of two elements
 };
 
+/// The rows of one head of a sample.
 template <class T>
-TRIAX_HD inline T* head_of(const HeadView& x, std::int64_t sample, std::int64_t head) {
-  return static_cast<T*>(x.data) + sample * x.sample_stride + head * x.head_stride;
-}
-
-struct AttentionDrop {
-  PhiloxKey key{};
-  std::uint32_t site = 0, threshold = 0; // 0: no dropout
-  float scale = 1;                       // of kept elements
-  const std::int64_t* samples = nullptr; // sample numbers of the microbatch
-  std::int64_t head0 = 0, rows = 0, width = 0;
+struct Head {
+  T* rows;
+  std::int64_t row_stride;
+  bool vec16, vec2;
+  TRIAX_HD T* row(std::int64_t i) const { return rows + i * row_stride; }
 };
+template <class T>
+TRIAX_HD inline Head<T> head_of(const HeadView& x, std::int64_t sample, std::int64_t head) {
+  return {static_cast<T*>(x.data) + sample * x.sample_stride + head * x.head_stride, x.row_stride, x.vec16, x.vec2};
+}
 
 struct AttentionSizes {
   std::int64_t queries = 0, keys = 0, samples = 0, heads = 0, key_heads = 0;
@@ -50,7 +51,7 @@ struct AttentionSizes {
 struct AttentionParams {
   AttentionSizes size;
   cuda::MaskPlan mask;
-  AttentionDrop drop;
+  cuda::DropArguments drop; // without the sizes of a view
   float scale = 1;
   HeadView q, k, v, o;
   float* lse = nullptr; // [b, a, sq]
@@ -63,15 +64,12 @@ struct AttentionGradients {
 
 // --- tiles
 
-TRIAX_HD constexpr std::int64_t tiles_of(std::int64_t length, std::int64_t tile) {
-  return (length + tile - 1) / tile;
-}
-
 struct TileCoordinates {
   std::int64_t sample, head, tile;
 };
-/// One block per tile of each head. Tiles of one head are neighbours, because they read the same keys. `backwards`:
-/// starts with the last tile, which has the most work under a causal mask.
+/// One block per tile of each head. Tiles of one head are neighbours in the order of blocks, because they read the same
+/// keys. `backwards`: starts with the last tile of a head, which has the most work under a causal mask. The last blocks
+/// of the grid are then the tiles with the least work, of the last head.
 TRIAX_HD constexpr TileCoordinates tile_of_block(std::int64_t block, std::int64_t tiles, std::int64_t heads,
                                                  bool backwards) {
   const std::int64_t unit = block / tiles, tile = block % tiles;
@@ -80,18 +78,6 @@ TRIAX_HD constexpr TileCoordinates tile_of_block(std::int64_t block, std::int64_
 
 // --- visible keys
 
-/// Keys of a sample that any query may see: [0, visible).
-TRIAX_HD inline std::int64_t visible_keys(const cuda::MaskPlan& mask, std::int64_t sample, std::int64_t keys) {
-  std::int64_t count = keys;
-  if (mask.lengths && mask.lengths[sample] - mask.k0 < count) count = mask.lengths[sample] - mask.k0;
-  return count > 0 ? count : 0;
-}
-/// Keys among the `visible` ones that query `query` sees: [0, seen). Earlier queries do not see more.
-TRIAX_HD inline std::int64_t seen_by(const cuda::MaskPlan& mask, std::int64_t query, std::int64_t visible) {
-  const std::int64_t count = mask.q0 + query + 1 - mask.k0;
-  if (!mask.causal || count > visible) return visible;
-  return count > 0 ? count : 0;
-}
 /// The first query that sees key `key`, if any does.
 TRIAX_HD inline std::int64_t first_seeing(const cuda::MaskPlan& mask, std::int64_t key) {
   const std::int64_t query = mask.k0 + key - mask.q0;
@@ -119,13 +105,13 @@ TRIAX_HD inline TileMask tile_mask(const cuda::MaskPlan& mask, std::int64_t firs
 inline constexpr int kKeptTogether = 16; // keys whose bits one thread computes and stores as one number
 
 /// The number of a score of a query and a key of the view, within the sample's global tensor.
-TRIAX_HD inline std::uint64_t score_element(const AttentionDrop& drop, const cuda::MaskPlan& mask, std::int64_t head,
-                                            std::int64_t query, std::int64_t key) {
+TRIAX_HD inline std::uint64_t score_element(const cuda::DropArguments& drop, const cuda::MaskPlan& mask,
+                                            std::int64_t head, std::int64_t query, std::int64_t key) {
   return static_cast<std::uint64_t>(((drop.head0 + head) * drop.rows + mask.q0 + query) * drop.width + mask.k0 + key);
 }
 
 /// Bit i: element first + i is kept. Computes each Philox block once, and uses all its words.
-TRIAX_HD inline std::uint32_t kept_bits(const AttentionDrop& drop, std::uint32_t sample, std::uint64_t first) {
+TRIAX_HD inline std::uint32_t kept_bits(const cuda::DropArguments& drop, std::uint32_t sample, std::uint64_t first) {
   const auto begin = static_cast<unsigned>(first % 4);
   const int blocks = kKeptTogether / 4 + (begin != 0 ? 1 : 0);
   std::uint32_t bits = 0;
@@ -146,8 +132,11 @@ AttentionParams attention_of(const AttentionFwd& args);
 AttentionParams attention_of(const AttentionBwd& args);
 AttentionGradients gradients_of(const AttentionBwd& args, void* scratch);
 
-/// Whether the kernels support these arguments; the same for forward and backward.
-Refusals attention_supported(const TensorView& q, const TensorView& k);
+/// Whether the kernels support these arguments; the same on every GPU.
+/// @{
+Refusals attention_supported(const AttentionFwd& args);
+Refusals attention_supported(const AttentionBwd& args);
+/// @}
 std::size_t delta_bytes(const TensorView& q);
 
 } // namespace triax::kernels_fused

@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the attention kernels: loading tiles, products of tiles, masks and dropout of scores, storing rows;
-// and the launch of a kernel.
+// Steps of the attention kernels: loading tiles, products of tiles, masks and dropout of scores, storing rows.
 //
 // GPU threads: all threads of a block call load_*() and make_dropout_bits() together, all lanes of a warp the others. A
-// warp has strips of 16 rows of the block's tile; the elements that a lane holds are those of mma_16x8x16() (PTX ISA,
-// "Matrix fragments for mma.m16n8k16").
+// warp has strips of 16 rows of the block's tile, as fragments (fragment.cuh).
 #pragma once
 
 #include "attention_config.hpp"
 #include "attention_f32.cuh"
+#include "fragment.cuh"
 #include "mma.cuh"
-#include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 
 namespace triax::kernels_fused {
-
-/// An element that the calling lane holds: fragment[mma_m][mma_n][reg]. Its row and column are those of mma_16x8x16().
-struct FragmentIndex {
-  int mma_m, mma_n, reg;
-  __device__ __forceinline__ int row() const { return 16 * mma_m + lane_index() / 4 + 8 * (reg / 2); } // of the warp
-  __device__ __forceinline__ int column() const { return 8 * mma_n + lane_index() % 4 * 2 + reg % 2; }
-};
-/// Calls body(index) for each element of the lane, of kMmaM strips and kN columns.
-template <int kMmaM, int kN, class Body>
-__device__ __forceinline__ void for_each_element(Body body) {
-#pragma unroll
-  for (int i = 0; i < kMmaM * kN / 2; ++i) body(FragmentIndex{i / (kN / 2), i / 4 % (kN / 8), i % 4});
-}
 
 // uint4: ldmatrix and cp.async need multiples of 16 bytes. One type for all T, because nvcc merges the declarations of
 // all kernels.
 extern __shared__ uint4 attention_memory[];
 
 /// The block's shared memory: kResident tiles of kResidentRows rows, and two stages of what is loaded for an
-/// iteration, at the offsets of AttentionConfig.
+/// iteration, at the offsets of AttentionConfig, which has a picture of a row and its padding.
 template <class Config, int kResident>
 struct SharedMemory {
   using T = typename Config::T;
@@ -63,39 +48,38 @@ struct SharedMemory {
   }
 };
 
-/// Loads rows [first, first + kRows) of a head, whose first row is at `rows`, into a tile. Rows from `end` on, and
-/// columns from `head_dim` on, are zeros.
+/// Loads rows [first, first + kRows) of a head into a tile. Rows from `end` on, and columns from `head_dim` on, are
+/// zeros.
 template <class Config, int kRows>
-__device__ __forceinline__ void load_tile(typename Config::T* tile, const typename Config::T* rows,
-                                          const HeadView& view, std::int64_t first, std::int64_t end, int head_dim) {
+__device__ __forceinline__ void load_tile(typename Config::T* tile, const Head<typename Config::T>& head,
+                                          std::int64_t first, std::int64_t end, int head_dim) {
   using T = typename Config::T;
   constexpr int kVecsPerRow = Config::kHeadDim / kVec<T>, kSteps = kRows * kVecsPerRow / Config::kThreads;
   static_assert(kRows * kVecsPerRow % Config::kThreads == 0);
-  if (view.vec16 && Config::kThreads % kVecsPerRow == 0) { // A thread copies one column of vectors, kApart rows apart.
+  if (head.vec16 && Config::kThreads % kVecsPerRow == 0) { // A thread copies one column of vectors, kApart rows apart.
     constexpr int kApart = Config::kThreads / kVecsPerRow;
     const int row = thread_index() / kVecsPerRow, column = thread_index() % kVecsPerRow * kVec<T>;
     const int valid = end - first < kRows ? static_cast<int>(end - first) : kRows;
     const int left = column < head_dim ? valid - row : 0;
-    const T* from = rows + (first + row) * view.row_stride + column;
+    const T* from = head.row(first + row) + column;
     T* to = tile + Config::offset(row, column);
     // A copy of 0 bytes reads nothing, so the address may be past the end (PTX cp.async, src-size).
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step, from += kApart * view.row_stride)
+    for (int step = 0; step < kSteps; ++step, from += kApart * head.row_stride)
       cp_async_16(to + Config::offset(step * kApart, 0), from, step * kApart < left);
-  } else if (view.vec16) {
+  } else if (head.vec16) {
 #pragma unroll 4
     for (int step = 0; step < kSteps; ++step) {
       const int i = step * Config::kThreads + thread_index(), row = i / kVecsPerRow, column = i % kVecsPerRow * kVec<T>;
       const bool there = first + row < end && column < head_dim;
-      cp_async_16(tile + Config::offset(row, column), there ? rows + (first + row) * view.row_stride + column : rows,
-                  there);
+      cp_async_16(tile + Config::offset(row, column), there ? head.row(first + row) + column : head.rows, there);
     }
   } else {
 #pragma unroll 1
     for (int i = thread_index(); i < kRows * Config::kHeadDim; i += Config::kThreads) {
       const int row = i / Config::kHeadDim, column = i % Config::kHeadDim;
       const bool there = first + row < end && column < head_dim;
-      tile[Config::offset(row, column)] = there ? rows[(first + row) * view.row_stride + column] : T{};
+      tile[Config::offset(row, column)] = there ? head.row(first + row)[column] : T{};
     }
   }
 }
@@ -139,7 +123,7 @@ struct QueryTile {
 
   __device__ __forceinline__ QueryTile(const AttentionParams& attention, std::int64_t block) {
     const AttentionSizes& size = attention.size;
-    const TileCoordinates at = tile_of_block(block, tiles_of(size.queries, Config::kResidentRows), size.heads, true);
+    const TileCoordinates at = tile_of_block(block, ceil_div(size.queries, Config::kResidentRows), size.heads, true);
     sample = at.sample;
     head = at.head;
     key_head = head / size.group();
@@ -147,7 +131,7 @@ struct QueryTile {
     query_end = query0 + Config::kResidentRows < size.queries ? query0 + Config::kResidentRows : size.queries;
     sample_keys = visible_keys(attention.mask, sample, size.keys);
     key_end = seen_by(attention.mask, query_end - 1, sample_keys);
-    key_tiles = static_cast<int>(tiles_of(key_end, Config::kStreamedRows));
+    key_tiles = static_cast<int>(ceil_div(key_end, Config::kStreamedRows));
     drops = attention.drop.threshold != 0;
     philox_sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[sample]) : 0u;
   }
@@ -195,9 +179,9 @@ __device__ __forceinline__ void mma_abt(Fragment<Config::kMmaM, Config::kStreame
   }
 }
 
-/// out += a b: the warp holds a in registers, and b's rows are a's columns. Uses kPartDim columns of b.
+/// out += a b: the warp holds a in registers, and b's rows are a's columns. Uses kBlockColumns columns of b.
 template <class Config>
-__device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kPartDim>& out,
+__device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kBlockColumns>& out,
                                        const Fragment<Config::kMmaM, Config::kStreamedRows>& a,
                                        const typename Config::T* b) {
   using T = typename Config::T;
@@ -218,7 +202,7 @@ __device__ __forceinline__ void mma_ab(Fragment<Config::kMmaM, Config::kPartDim>
         }
       }
 #pragma unroll
-      for (int n = 0; n < Config::kPartDim / 16; ++n) {
+      for (int n = 0; n < Config::kBlockColumns / 16; ++n) {
         std::uint32_t b_regs[4];
         ldmatrix_transposed(b_regs, b_rows + Config::offset(16 * k, 16 * n));
 #pragma unroll
@@ -239,29 +223,29 @@ __device__ __forceinline__ void store_pair(T* to, float low, float high) {
     *reinterpret_cast<std::uint32_t*>(to) = pair_from_floats<T>(low, high);
   }
 }
-/// Writes the warp's rows, multiplied by their factors, to rows `first`... and columns `column`... of a head, or adds
-/// them to what is there.
+/// Writes the warp's rows, multiplied by their factors, to a head, or adds them to what is there: to rows from `first`
+/// to `end`, and to columns from `first_column` on.
 template <class Config>
-__device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Config::kPartDim>& fragment,
-                                               const float (&factors)[2 * Config::kMmaM], typename Config::T* rows,
-                                               const HeadView& view, std::int64_t first, std::int64_t end, int column,
-                                               int head_dim, bool adds = false) {
+__device__ __forceinline__ void store_fragment(const Fragment<Config::kMmaM, Config::kBlockColumns>& fragment,
+                                               const float (&factors)[2 * Config::kMmaM],
+                                               const Head<typename Config::T>& head, std::int64_t first,
+                                               std::int64_t end, int first_column, int head_dim, bool adds = false) {
   using T = typename Config::T;
 #pragma unroll
   for (int i = 0; i < 2 * Config::kMmaM; ++i) {
     const std::int64_t row = first + 8 * i + lane_index() / 4;
     if (row >= end) continue;
-    T* to = rows + row * view.row_stride;
+    T* to = head.row(row);
 #pragma unroll
-    for (int n = 0; n < Config::kPartDim / 8; ++n) {
-      const int even = column + 8 * n + lane_index() % 4 * 2;
+    for (int n = 0; n < Config::kBlockColumns / 8; ++n) {
+      const int even = first_column + 8 * n + lane_index() % 4 * 2;
       const float factor = factors[i];
       float low = at(fragment, i, 2 * n) * factor, high = at(fragment, i, 2 * n + 1) * factor;
       if (adds) {
         if (even < head_dim) low += to_float(to[even]);
         if (even + 1 < head_dim) high += to_float(to[even + 1]);
       }
-      if (view.vec2 && even + 1 < head_dim) {
+      if (head.vec2 && even + 1 < head_dim) {
         store_pair(to + even, low, high);
       } else {
         if (even < head_dim) to[even] = from_float<T>(low);
@@ -292,22 +276,6 @@ __device__ __forceinline__ void drop_scores(Fragment<Config::kMmaM, Config::kStr
     if (!(kept & 1)) scores[even.mma_m][even.mma_n][even.reg] = 0;
     if (!(kept & 2)) scores[even.mma_m][even.mma_n][even.reg + 1] = 0;
   }
-}
-
-/// Shared memory of a block that every kernel may have.
-inline constexpr std::size_t kDefaultSharedLimit = 48 * 1024;
-
-/// Every launch with more than the default limit sets the attribute, because it belongs to the context of the
-/// current device.
-template <class... Params, class... Args>
-void launch_attention(cuda::LaunchSite site, void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream,
-                      const Args&... args) {
-  if (grid.blocks == 0) return;
-  if (grid.shared_bytes > kDefaultSharedLimit) {
-    TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(grid.shared_bytes)));
-  }
-  cuda::check_launch(site.kernel, cuda::launch_kernel(kernel, grid, stream, args...), site.where);
 }
 
 } // namespace triax::kernels_fused

@@ -7,7 +7,7 @@ namespace triax::kernels_fused {
 
 namespace {
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     bias_dropout_add(const __grid_constant__ BiasDropoutAddRows<T> args, std::int64_t rows) {
@@ -27,12 +27,12 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
 void launch_bias_dropout_add(Op op, const BiasDropoutAdd& args, const OpContext& context) {
   const std::int64_t n = args.x.size(-1), rows = cuda::rows_of(args.x);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const auto input = bias_dropout_add_rows<T>(args);
+    const auto operands = bias_dropout_add_rows<T>(args);
     const auto launch = [&]<class Mapping>(Mapping) {
-      launch_rows<Mapping>(op, context, rows, bias_dropout_add<T, Mapping>, input, rows);
+      launch_rows<Mapping>(op, context, rows, bias_dropout_add<T, Mapping>, operands, rows);
     };
     // Nothing is read twice, so nothing is kept.
-    const bool aligned = aligned_rows(input, rows, {&args.y, &args.x, &args.bias, &args.residual});
+    const bool aligned = aligned_rows(operands, rows, {&args.y, &args.x, &args.bias, &args.residual});
     if (n * static_cast<std::int64_t>(sizeof(T)) <= kMaxWarpRow) {
       aligned ? launch(RowMapping<kWarpSize, 0>{}) : launch(RowMapping<kWarpSize, 0, false>{});
     } else {

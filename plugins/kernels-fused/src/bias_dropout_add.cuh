@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = residual + dropout(x + bias), vector by vector: as a separate operation, and as the input of a norm.
+// sum = residual + dropout(x + bias), vector by vector: as a separate operation, and as the input of a norm.
 #pragma once
 
 #include "row.cuh"
@@ -7,9 +7,9 @@
 
 namespace triax::kernels_fused {
 
-/// Bit i: element `column` + i of a row is dropped, for `count` elements. Computes each Philox block once.
-__device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std::int64_t row, std::int64_t column,
-                                                 int count) {
+/// Bit i: element `column` + i of a row is kept, for `count` elements. Computes each Philox block once.
+__device__ __forceinline__ unsigned kept_bits(const cuda::DropArguments& drop, std::int64_t row, std::int64_t column,
+                                              int count) {
   const cuda::DropIndex index = cuda::drop_index(drop, row, column);
   const auto sample = static_cast<std::uint32_t>(drop.samples[index.sample]);
   const auto first = static_cast<std::uint64_t>(index.element), end = first + static_cast<std::uint64_t>(count);
@@ -19,7 +19,7 @@ __device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std
 #pragma unroll
     for (unsigned word = 0; word < 4; ++word) {
       const std::uint64_t element = philox_block + word;
-      if (element >= first && element < end && words[word] < drop.threshold) bits |= 1u << (element - first);
+      if (element >= first && element < end && words[word] >= drop.threshold) bits |= 1u << (element - first);
     }
   }
   return bits;
@@ -27,7 +27,7 @@ __device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std
 
 /// Whether every row starts with a new Philox block, so that each of them belongs to one vector, and row numbers fit in
 /// 32 bits.
-inline bool rows_start_philox_blocks(const cuda::DropPlan& drop, std::int64_t rows) {
+inline bool rows_start_philox_blocks(const cuda::DropArguments& drop, std::int64_t rows) {
   return !drop.scores && drop.width % 4 == 0 && drop.column0 % 4 == 0 && rows <= 0xFFFFFFFF && drop.batch <= 0xFFFFFFFF;
 }
 
@@ -36,7 +36,7 @@ struct DropRow {
   std::uint64_t first = 0; // number of the row's first element in its sample
   std::uint32_t sample = 0;
 };
-__device__ __forceinline__ DropRow drop_row(const cuda::DropPlan& drop, std::int64_t row) {
+__device__ __forceinline__ DropRow drop_row(const cuda::DropArguments& drop, std::int64_t row) {
   const std::uint32_t number = static_cast<std::uint32_t>(row), batch = static_cast<std::uint32_t>(drop.batch);
   const std::uint32_t row_of_sample = number / batch;
   return {static_cast<std::uint64_t>((drop.row0 + row_of_sample) * drop.width + drop.column0),
@@ -44,7 +44,8 @@ __device__ __forceinline__ DropRow drop_row(const cuda::DropPlan& drop, std::int
 }
 /// Applies dropout to the whole vector x at element `column` of a row.
 template <class T>
-__device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& drop, DropRow row, std::int64_t column) {
+__device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropArguments& drop, DropRow row,
+                                         std::int64_t column) {
 #pragma unroll
   for (int philox_block = 0; philox_block < kVec<T>; philox_block += 4) {
     const std::uint64_t element = row.first + static_cast<std::uint64_t>(column) + static_cast<unsigned>(philox_block);
@@ -55,12 +56,12 @@ __device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& dro
   }
 }
 
-/// The operands of y = residual + dropout(x + bias), rows [rows, n] of each. bias, residual: may be null.
+/// The operands of sum = residual + dropout(x + bias), rows [rows, n] of each. bias, residual: may be null.
 template <class T>
 struct BiasDropoutAddRows {
-  T* y = nullptr;
+  T* sum = nullptr;
   const T *x = nullptr, *bias = nullptr, *residual = nullptr;
-  cuda::DropPlan drop{};
+  cuda::DropArguments drop{};
   std::int64_t n = 0;
   bool drops = false;
 };
@@ -84,7 +85,7 @@ __device__ __forceinline__ Vecs<T, kResidual ? 2 : 1> load_operands(const BiasDr
   }
 }
 
-/// Computes a vector of y at element `column` of a row, stores it, and returns it, rounded like the stored value.
+/// Computes a vector of the sum at element `column` of a row, stores it, and returns it, rounded like the stored value.
 template <bool kAligned, class T>
 __device__ __forceinline__ Vec16<T> bias_dropout_add_store(const BiasDropoutAddRows<T>& rows, std::int64_t row,
                                                            DropRow philox_row, std::int64_t column, Vec16<T> x,
@@ -99,16 +100,16 @@ __device__ __forceinline__ Vec16<T> bias_dropout_add_store(const BiasDropoutAddR
   if (rows.drops && kAligned) {
     drop_vec(sum, rows.drop, philox_row, column);
   } else if (rows.drops) {
-    const unsigned bits = dropped_bits(rows.drop, row, column, valid);
+    const unsigned kept = kept_bits(rows.drop, row, column, valid);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) sum[i] = (bits >> i & 1u) != 0 ? 0.0f : sum[i] * rows.drop.scale;
+    for (int i = 0; i < kVec<T>; ++i) sum[i] = (kept >> i & 1u) != 0 ? sum[i] * rows.drop.scale : 0.0f;
   }
   if (rows.residual) {
     const Floats<T> residual_values = to_floats(residual);
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) sum[i] += residual_values[i];
   }
-  store(rows.y + row * rows.n + column, sum, valid, kAligned);
+  store(rows.sum + row * rows.n + column, sum, valid, kAligned);
   return from_floats(sum);
 }
 
@@ -117,15 +118,15 @@ BiasDropoutAddRows<T> bias_dropout_add_rows(const BiasDropoutAdd& args) {
   BiasDropoutAddRows<T> out{
       args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
       args.x.size(-1), args.drop.p > 0};
-  if (out.drops) out.drop = cuda::drop_plan({args.y, args.x, args.drop});
+  if (out.drops) out.drop = cuda::drop_arguments({args.y, args.x, args.drop});
   return out;
 }
 
 /// Whether rows can be processed in whole vectors: in memory, and in the numbers of their random words.
 template <class T>
-bool aligned_rows(const BiasDropoutAddRows<T>& input, std::int64_t rows,
+bool aligned_rows(const BiasDropoutAddRows<T>& operands, std::int64_t rows,
                   std::initializer_list<const TensorView*> views) {
-  return aligned_rows<T>(input.n, views) && (!input.drops || rows_start_philox_blocks(input.drop, rows));
+  return aligned_rows<T>(operands.n, views) && (!operands.drops || rows_start_philox_blocks(operands.drop, rows));
 }
 
 } // namespace triax::kernels_fused

@@ -3,9 +3,9 @@
 // exponentials in one pass: it rescales the sum whenever the maximum grows (Milakov & Gimelshein 2018).
 //
 // core/cuda/src/primitives/vocabulary.cu is the same computation, element by element, in separate passes.
+#include "exp.cuh"
 #include "fused_kernels.hpp"
 #include "row.cuh"
-#include "softmax_exp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -39,16 +39,19 @@ struct Logits {
 // Rows of a vocabulary are too long to keep.
 template <bool kAligned>
 using LogitMapping = RowMapping<kBlockSize, 0, kAligned>;
+// The kernels take a row per block: for_each_row(), which divides threads among rows, needs more registers.
+static_assert(LogitMapping<true>::kThreadsPerRow == kBlockSize && LogitMapping<false>::kThreadsPerRow == kBlockSize);
 
 /// exp(x - max).
 template <class T>
 __device__ __forceinline__ float exp_minus_max(float x, float max) {
-  return softmax_exp<T>((x - max) * kSoftmaxLog2e<T>);
+  return exp_in_base<T>((x - max) * kLogOfE<T>);
 }
 
-/// Calls body(count), with a constant where the vector is whole: then no element is compared with it.
+/// Calls body(count): with a compile-time constant if the vector is whole, so that `i < count` costs nothing, else with
+/// an int.
 template <class T, class Body>
-__device__ __forceinline__ void with_count(int count, Body body) {
+__device__ __forceinline__ void with_static_count(int count, Body body) {
   count == kVec<T> ? body(std::integral_constant<int, kVec<T>>{}) : body(count);
 }
 
@@ -64,7 +67,7 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     for_each_vec<T, LogitMapping<kAligned>>(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
       const int valid = valid_elements<T>(n, column);
       const Floats<T> x = to_floats(vecs.of[0]);
-      with_count<T>(valid, [&](auto count) {
+      with_static_count<T>(valid, [&](auto count) {
 #pragma unroll
         for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x[i]) : max;
       });
@@ -88,7 +91,7 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     for_each_vec<T, LogitMapping<kAligned>>(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
       const int valid = valid_elements<T>(n, column);
       const Floats<T> x = to_floats(vecs.of[0]);
-      with_count<T>(valid, [&](auto count) {
+      with_static_count<T>(valid, [&](auto count) {
 #pragma unroll
         for (int i = 0; i < kVec<T>; ++i) sum += i < count ? exp_minus_max<T>(x[i], max) : 0.0f;
       });
@@ -131,7 +134,7 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     for_each_vec<T, LogitMapping<kAligned>>(n, load, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
       const int valid = valid_elements<T>(n, column);
       const Floats<T> x = to_floats(vecs.of[0]);
-      with_count<T>(valid, [&](auto count) { sums = add_exponentials<T>(sums, x, count); });
+      with_static_count<T>(valid, [&](auto count) { sums = add_exponentials<T>(sums, x, count); });
     });
     sums = reduce.merge(sums);
     if (threadIdx.x == 0) {

@@ -5,6 +5,7 @@
 // token's row adds the token's occurrences in that order. Blocks sort tiles of occurrences in shared memory; then each
 // launch merges groups of sorted runs. There are no atomics.
 #include <bit>
+#include <type_traits>
 #include <utility>
 
 #include "flat.cuh"
@@ -43,8 +44,8 @@ __global__ void __launch_bounds__(kBlockSize) copy_token_rows(T* y, Table<const 
   }
 }
 
-/// An occurrence of a token: the token, then its row in dy, of which there are fewer than 2^32. No two are equal, so
-/// any sort gives the same order.
+/// An occurrence of a token: the token, then its row in dy, of which there are at most kMaxEmbeddingRows. No two are
+/// equal, so any sort gives the same order.
 using Key = std::uint64_t;
 
 constexpr Key kSign = Key{1} << 63; // negative tokens are before others
@@ -60,8 +61,9 @@ __device__ __forceinline__ std::int64_t row_of(Key key) {
 
 constexpr int kTile = 2048, kRuns = 8; // keys that a block sorts; runs that a launch merges
 
-/// Where a key of a tile is in shared memory: in each step of the sort, and in order, the keys of 16 lanes are in
-/// different banks.
+/// Where a key of a tile is in shared memory. In order, a step with a distance below 16 would access keys
+/// 2 * distance * j + [0, distance): half of the 16 banks of 8 bytes. The reverse order of each second group of 16 keys
+/// moves its keys to the other half, so the keys of 16 lanes are in different banks in every step.
 __device__ __forceinline__ int slot_of(int i) {
   return (i & 16) != 0 ? i ^ 15 : i;
 }
@@ -139,67 +141,50 @@ __device__ __forceinline__ std::int64_t end_of_token(const Key* sorted, std::int
   return high;
 }
 
-/// `whole`: kCount elements, at a multiple of their size. Else the first `valid`; the others are 0. Gradients have the
-/// type of the table, or 16 bits for a table of f32: kCount is then half of their vector.
-template <int kCount, class T>
-__device__ __forceinline__ void load_elements(float (&out)[kCount], const T* from, int valid, bool whole) {
-  static_assert(kCount == kVec<T> || 2 * kCount == kVec<T>);
+/// The first `valid` of kVec<To> elements, 0 for the others. `whole`: all of them, at a multiple of their size. To is
+/// the type of a table, T that of its gradient: the same, or 16 bits with a table of f32. Then these elements are half
+/// of a vector of T, and a warp loads whole sectors.
+template <class To, class T>
+__device__ __forceinline__ Floats<To> load_elements(const T* from, int valid, bool whole) {
+  Floats<To> out;
   if (!whole) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) out[i] = i < valid ? to_float(from[i]) : 0.0f;
-    return;
-  }
-  Floats<T> floats;
-  if constexpr (kCount == kVec<T>) {
-    floats = load(from, kVec<T>, true);
+    for (int i = 0; i < kVec<To>; ++i) out[i] = i < valid ? to_float(from[i]) : 0.0f;
+  } else if constexpr (std::is_same_v<T, To>) {
+    out = load(from, kVec<T>, true);
   } else {
+    static_assert(2 * kVec<To> == kVec<T>);
     const uint2 words = *reinterpret_cast<const uint2*>(from);
-    floats = to_floats(Vec16<T>{{words.x, words.y}});
+    const Floats<T> floats = to_floats(Vec16<T>{{words.x, words.y}});
+#pragma unroll
+    for (int i = 0; i < kVec<To>; ++i) out[i] = floats[i];
   }
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) out[i] = floats[i];
-}
-template <class T>
-__device__ __forceinline__ void store_elements(T* to, const float (&values)[kVec<T>], int valid, bool whole) {
-  if (whole) {
-    Floats<T> floats{};
-#pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) floats[i] = values[i];
-    store_words(to, from_floats(floats).words);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) {
-      if (i < valid) to[i] = from_float<T>(values[i]);
-    }
-  }
+  return out;
 }
 
 /// One thread per vector of the table's row and sorted position; only the first position of each token adds.
 template <class T, class To>
 __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, const Key* sorted,
-                                                             std::int64_t count, std::int64_t parts, bool aligned) {
-  constexpr int kCount = kVec<To>;
+                                                             std::int64_t count, std::int64_t vecs, bool aligned) {
   const cuda::GridStride stride = cuda::grid_stride();
-  for (std::int64_t item = stride.first; item < count * parts; item += stride.step) {
-    const std::int64_t position = item / parts, column = item % parts * kCount;
+  for (std::int64_t item = stride.first; item < count * vecs; item += stride.step) {
+    const std::int64_t position = item / vecs, column = item % vecs * kVec<To>;
     const std::int32_t token = token_of(sorted[position]);
     if (position > 0 && token_of(sorted[position - 1]) == token) continue;
     const std::int64_t row = token - table.begin;
     if (row < 0 || row >= table.valid) continue;
-    const std::int64_t left = table.h - column;
-    const int valid = left < kCount ? static_cast<int>(left) : kCount;
+    const int valid = valid_elements<To>(table.h, column);
     To* to = table.rows + row * table.h + column;
-    float sum[kCount];
-    load_elements(sum, to, valid, aligned);
+    Floats<To> sum = load_elements<To>(to, valid, aligned);
     const std::int64_t end = end_of_token(sorted, position, count);
 #pragma unroll 4
-    for (std::int64_t one = position; one < end; ++one) {
-      float more[kCount];
-      load_elements(more, dy + row_of(sorted[one]) * table.h + column, valid, aligned);
+    for (std::int64_t occurrence = position; occurrence < end; ++occurrence) {
+      const T* from = dy + row_of(sorted[occurrence]) * table.h + column;
+      const Floats<To> more = load_elements<To>(from, valid, aligned);
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) sum[i] += more[i];
+      for (int i = 0; i < kVec<To>; ++i) sum[i] += more[i];
     }
-    store_elements(to, sum, valid, aligned);
+    store(to, sum, valid, aligned);
   }
 }
 
@@ -207,7 +192,7 @@ __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, co
 const Key* sort_keys(const TensorView& tokens, std::int64_t count, const OpContext& context) {
   const int length = count < kTile ? static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(count))) : kTile;
   auto *sorted = reinterpret_cast<Key*>(context.scratch.data()), *other = sorted + count;
-  const cuda::Launch launch(Op::embed_bwd, cuda::grid_of_blocks((count + length - 1) / length), context);
+  const cuda::Launch launch(Op::embed_bwd, cuda::grid_of_blocks(ceil_div(count, length)), context);
   launch(sort_tiles, sorted, tokens.as<const std::int32_t>(), count, length);
   for (std::int64_t run = length; run < count; run *= kRuns) {
     launch_items(Op::embed_bwd, context, count, merge_runs, other, sorted, count, run);
@@ -226,7 +211,7 @@ std::size_t scratch_of(const EmbedBwd& args) {
 void FusedKernels::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
   const std::int64_t h = args.y.size(-1);
   cuda::by_type(args.y.dtype(), [&]<class T>(T) {
-    const std::int64_t vecs = (h + kVec<T> - 1) / kVec<T>, items = cuda::rows_of(args.y) * vecs;
+    const std::int64_t vecs = ceil_div(h, kVec<T>), items = cuda::rows_of(args.y) * vecs;
     const Table<const T> table{args.table.as<const T>(), args.begin, args.valid, h};
     launch_items(Op::embed_fwd, context, items, copy_token_rows<T>, args.y.as<T>(), table,
                  args.tokens.as<const std::int32_t>(), items, vecs, aligned_rows<T>(h, {&args.y, &args.table}));
@@ -238,11 +223,12 @@ void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) 
   if (count == 0) return;
   const Key* sorted = sort_keys(args.tokens, count, context);
   cuda::by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
-    const std::int64_t parts = (h + kVec<To> - 1) / kVec<To>;
+    const std::int64_t vecs = ceil_div(h, kVec<To>);
     const Table<To> table{args.dtable.as<To>(), args.begin, args.valid, h};
+    // Rows of dy are then whole vectors, or whole halves of vectors (8 bytes).
     const bool aligned = h % kVec<To> == 0 && aligned_views({&args.dy, &args.dtable});
-    launch_items(Op::embed_bwd, context, count * parts, add_token_rows<T, To>, table, args.dy.as<const T>(), sorted,
-                 count, parts, aligned);
+    launch_items(Op::embed_bwd, context, count * vecs, add_token_rows<T, To>, table, args.dy.as<const T>(), sorted,
+                 count, vecs, aligned);
   });
 }
 

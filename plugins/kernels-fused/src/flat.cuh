@@ -13,7 +13,7 @@ struct FlatVecs {
   std::int64_t count; // elements
   bool aligned;       // in all views
 
-  TRIAX_HD std::int64_t vecs() const { return (count + kVec<T> - 1) / kVec<T>; }
+  TRIAX_HD std::int64_t vecs() const { return ceil_div(count, kVec<T>); }
   __device__ __forceinline__ int valid(std::int64_t vec) const { return valid_elements<T>(count, vec * kVec<T>); }
   __device__ __forceinline__ Floats<T> load(const T* from, std::int64_t vec) const {
     return kernels_fused::load(from + vec * kVec<T>, valid(vec), aligned && valid(vec) == kVec<T>);

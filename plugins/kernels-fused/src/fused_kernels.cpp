@@ -8,6 +8,7 @@
 #include "scratch.hpp"
 #include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/cuda_device.hpp"
+#include "triax/cuda/types.hpp"
 
 namespace triax::kernels_fused {
 
@@ -16,6 +17,14 @@ namespace {
 /// Whether cuBLASLt can compute the bias gradient with the product: both have the same type.
 bool has_fused_bias_gradient(const LinearBwdWeight& args) {
   return !args.dbias.empty() && args.dbias.dtype() == args.dw.dtype();
+}
+
+Refusals rows_supported(const EmbedBwd& args) {
+  const std::int64_t rows = cuda::rows_of(args.dy);
+  if (rows <= kMaxEmbeddingRows) return {};
+  return make_refusal(ErrorCode::kTooLarge, {"batch.micro"},
+                      "the gradient of an embedding of {} tokens: at most {} can be sorted", rows, kMaxEmbeddingRows)
+      .with_hint("use a smaller microbatch, or kernels-cublas");
 }
 
 /// Shared memory that a block may have on the current GPU.
@@ -38,9 +47,11 @@ void FusedKernels::start(Device& device) {
 }
 
 Refusals FusedKernels::supports(const OpCall& call) const {
-  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>().q, call.as<AttentionFwd>().k);
-  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>().q, call.as<AttentionBwd>().k);
-  return Primitives::supports(call);
+  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>());
+  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>());
+  Refusals out = Primitives::supports(call);
+  if (call.op == Op::embed_bwd) out.add(rows_supported(call.as<EmbedBwd>()));
+  return out;
 }
 
 std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {

@@ -15,6 +15,9 @@
 
 namespace triax::kernels_fused {
 
+/// Rows of a gradient that the embedding can sort: a sort key has 32 bits for the row.
+inline constexpr std::int64_t kMaxEmbeddingRows = 0xFFFFFFFF;
+
 class FusedKernels final : public cuda::Primitives {
  public:
   explicit FusedKernels(const PluginContext& context);

@@ -6,7 +6,10 @@
 
 namespace triax::kernels_fused {
 
-inline constexpr unsigned kWarpSize = 32, kFullMask = cuda::kFullMask;
+using cuda::ceil_div;
+using cuda::kFullMask;
+using cuda::kWarpSize;
+
 inline constexpr unsigned kBlockSize = cuda::kBlockSize; // of all kernels but the tiled ones of attention
 /// Minimum of resident blocks per SM in `__launch_bounds__`. Of 256 threads, 2 blocks leave 128 registers a thread, 3
 /// leave 80, 4 leave 64. Without it, nvcc aims at more blocks, and spills.

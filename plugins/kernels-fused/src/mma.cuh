@@ -6,27 +6,16 @@
 //
 // ldmatrix and mma are .aligned: all lanes of a warp must execute the same instruction together. So they are asm
 // volatile, although they only compute values: the compiler must not move them to where lanes have diverged.
-// ldmatrix also reads memory that the compiler does not see: volatile keeps it after __syncthreads(), and no store of
-// the thread to the elements that it reads lies between.
+// ldmatrix also reads memory that the compiler does not see: volatile keeps it after __syncthreads(), and between that
+// barrier and the ldmatrix the thread does not store to the elements that it reads.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-#include "kernel_sizes.hpp"
 #include "triax/half.hpp"
 
 namespace triax::kernels_fused {
-
-__device__ __forceinline__ int thread_index() {
-  return static_cast<int>(threadIdx.x);
-}
-__device__ __forceinline__ int lane_index() {
-  return static_cast<int>(threadIdx.x % kWarpSize);
-}
-__device__ __forceinline__ int warp_index() {
-  return static_cast<int>(threadIdx.x / kWarpSize);
-}
 
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
@@ -44,8 +33,7 @@ __device__ __forceinline__ void ldmatrix_transposed(std::uint32_t (&to)[4], cons
                : "r"(shared_address(row)));
 }
 
-/// d (16 x 8) += a (16 x 16) b (16 x 8). A lane's four elements of d are in columns 2 (lane % 4) and the next, of rows
-/// lane / 4 (elements 0, 1) and lane / 4 + 8 (elements 2, 3).
+/// d (16 x 8) += a (16 x 16) b (16 x 8). fragment.cuh shows which elements of d a lane has.
 template <class T>
 __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                             std::uint32_t b1) {

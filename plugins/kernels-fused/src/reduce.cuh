@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernel_sizes.hpp"
+#include "warp.cuh"
 
 namespace triax::kernels_fused {
 
@@ -80,8 +81,8 @@ __device__ __forceinline__ T warp_reduce(T value, Op op) {
 ///   RowReduce<Mapping::kThreadsPerRow> reduce;
 ///   const float sum = reduce.sum(sum_of_thread);
 ///
-/// One object per kernel: two would use the same shared memory, and one could write a buffer that threads still read
-/// for the other.
+/// One object per kernel: two would use the same buffers, and one could write a buffer that threads still read for the
+/// other.
 template <unsigned kThreads>
 class RowReduce {
   static_assert(kThreads == kWarpSize || kThreads == kBlockSize);
@@ -105,8 +106,9 @@ class RowReduce {
     }
   }
 
-  /// Calls use two buffers in turn, so one barrier is enough: a thread that writes a buffer has passed the barrier of
-  /// the call before, and all threads have read this buffer by then.
+  /// Calls alternate between two buffers, so one barrier is enough. A thread writes a buffer again only after the
+  /// barrier of the call in between, before which every thread has read it. This also holds if that call is of another
+  /// T or Op, which has separate buffers.
   template <class T, class Op>
   __device__ __forceinline__ T over_warps(T value, Op op) {
     constexpr unsigned kWarps = kThreads / kWarpSize;
@@ -114,7 +116,7 @@ class RowReduce {
     __shared__ alignas(T) std::byte memory[2 * kWarps * sizeof(T)];
     T* warp_values = reinterpret_cast<T*>(memory) + buffer_ * kWarps;
     buffer_ ^= 1u;
-    if (threadIdx.x % kWarpSize == 0) warp_values[threadIdx.x / kWarpSize] = value;
+    if (lane_index() == 0) warp_values[warp_index()] = value;
     __syncthreads();
     T result = warp_values[0];
     for (unsigned warp = 1; warp < kWarps; ++warp) result = op(result, warp_values[warp]);

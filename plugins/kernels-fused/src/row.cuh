@@ -69,7 +69,7 @@ void launch_rows(cuda::LaunchSite site, const OpContext& context, std::int64_t r
                  const Args&... args) {
   if (rows == 0) return;
   constexpr std::int64_t kRowsPerBlock = kBlockSize / Mapping::kThreadsPerRow;
-  cuda::Launch(site, cuda::grid_of_blocks((rows + kRowsPerBlock - 1) / kRowsPerBlock), context)(kernel, args...);
+  cuda::Launch(site, cuda::grid_of_blocks(ceil_div(rows, kRowsPerBlock)), context)(kernel, args...);
 }
 
 /// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
@@ -82,25 +82,27 @@ __device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t column)
 template <class T, class Mapping>
 inline constexpr int kVecStride = static_cast<int>(Mapping::kThreadsPerRow) * kVec<T>;
 
-/// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
-/// the registers.
-template <class T>
-__device__ __forceinline__ void keep_in_type(Vec16<T>& vec) {
-  if constexpr (cuda::kHalf<T>)
-    asm volatile("" : "+r"(vec.words[0]), "+r"(vec.words[1]), "+r"(vec.words[2]), "+r"(vec.words[3]));
-}
-
 /// Vectors at the same position of kRows rows that are read together.
 template <class T, int kRows>
 struct Vecs {
   Vec16<T> of[kRows];
 };
-template <class T, int kRows>
-__device__ __forceinline__ Vecs<T, kRows> kept_in_type(Vecs<T, kRows> vecs) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i) keep_in_type(vecs.of[i]);
-  return vecs;
+
+/// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
+/// the registers.
+/// @{
+template <class T>
+__device__ __forceinline__ void keep_packed(Vec16<T>& vec) {
+  if constexpr (cuda::kHalf<T>)
+    asm volatile("" : "+r"(vec.words[0]), "+r"(vec.words[1]), "+r"(vec.words[2]), "+r"(vec.words[3]));
 }
+
+template <class T, int kRows>
+__device__ __forceinline__ void keep_packed(Vecs<T, kRows>& vecs) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) keep_packed(vecs.of[i]);
+}
+/// @}
 
 /// The vectors that the calling thread keeps of a row of n elements: column(v) is the first element of vector v.
 template <class T, class Mapping>
@@ -115,7 +117,7 @@ struct RowVecs {
 /// A kept vector in f32.
 template <class T>
 __device__ __forceinline__ Floats<T> kept_floats(Vec16<T> vec) {
-  keep_in_type(vec);
+  keep_packed(vec);
   return to_floats(vec);
 }
 template <class T>
@@ -139,7 +141,11 @@ __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use)
     }
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
-      if (i * kStride < left) use(begin + i * kStride, kept_in_type(loaded[i]));
+      if (i * kStride < left) {
+        auto vecs = loaded[i];
+        keep_packed(vecs);
+        use(begin + i * kStride, vecs);
+      }
     }
   }
 }

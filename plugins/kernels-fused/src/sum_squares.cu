@@ -10,10 +10,10 @@ namespace triax::kernels_fused {
 
 namespace {
 
-/// In vectors. Parts have at least 8192 elements: a matrix of 1000 x 1000 has 123.
-template <class T>
-cuda::Parts parts_of_squares(std::int64_t count) {
-  return cuda::parts_of(FlatVecs<T>{count, false}.vecs(), 8 * 1024 / kVec<T>, 2048);
+/// In vectors of 16 bytes. Parts have at least 8192 elements: a matrix of 1000 x 1000 has 123.
+cuda::Parts parts_of_squares(std::int64_t count, DType type) {
+  const std::int64_t vec = 16 / static_cast<std::int64_t>(bytes_of(type)); // elements
+  return cuda::parts_of(ceil_div(count, vec), 8 * 1024 / vec, 2048);
 }
 
 /// One block per part.
@@ -46,11 +46,7 @@ __global__ void __launch_bounds__(kBlockSize) reduce_partials(double* out, const
 } // namespace
 
 std::size_t scratch_of(const SumSquares& args) {
-  std::size_t bytes = 0;
-  cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    bytes = static_cast<std::size_t>(parts_of_squares<T>(args.x.elements()).count) * sizeof(double);
-  });
-  return bytes;
+  return static_cast<std::size_t>(parts_of_squares(args.x.elements(), args.x.dtype()).count) * sizeof(double);
 }
 
 void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& context) {
@@ -58,7 +54,7 @@ void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& conte
   auto* out = args.out.as<double>();
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const FlatVecs<T> flat = flat_vecs<T>(args.x.elements(), {&args.x});
-    const cuda::Parts parts = parts_of_squares<T>(flat.count);
+    const cuda::Parts parts = parts_of_squares(flat.count, args.x.dtype());
     if (parts.count > 0) {
       cuda::Launch(Op::sum_squares, cuda::grid_of_blocks(parts.count), context)(
           partial_sums_of_squares<T>, parts.count == 1 ? out : partials, args.x.as<const T>(), flat, parts);

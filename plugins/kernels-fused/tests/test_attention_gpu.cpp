@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "attention_cases.hpp"
 #include "support/gpu_kernels_suite.hpp"
@@ -69,6 +70,14 @@ TEST_P(AttentionOnGpu, GivesTheSameBitsWhereNothingIsAligned) {
       EXPECT_TRUE(run(one) == run_case(tested->set(), tested->device(), one, GetParam(), 1)) << width;
     }
   }
+}
+
+/// NaN propagates, as in the unfused set.
+TEST_P(AttentionOnGpu, IsNotANumberIfTheScaleIsNot) {
+  const OperationCase one = forward_case(
+      GetParam(), {.sq = 3, .sk = 20, .d = 16, .q0 = 30, .scale = std::numeric_limits<double>::quiet_NaN()});
+  const CaseResults got = run(one);
+  for (const double value : got.at("o")) EXPECT_TRUE(std::isnan(value));
 }
 
 /// The default runs in f32, with the same rounded inputs.

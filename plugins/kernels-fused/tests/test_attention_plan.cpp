@@ -65,7 +65,12 @@ TEST(AttentionPlan, MasksOfFarTiles) {
 }
 
 TEST(AttentionPlan, BitsOfDropoutAreThoseOfTheNumbering) {
-  AttentionDrop drop{philox_key(5, RandomPurpose::dropout), 35, drop_threshold(0.3f), 1.0f, nullptr, 2, 1 << 20, 70001};
+  const cuda::DropArguments drop{.key = philox_key(5, RandomPurpose::dropout),
+                                 .site = 35,
+                                 .threshold = drop_threshold(0.3f),
+                                 .head0 = 2,
+                                 .rows = 1 << 20,
+                                 .width = 70001};
   const cuda::MaskPlan mask{true, 1000, 3, nullptr};
   for (std::int64_t query = 0; query < 5; ++query) { // rows begin at every offset within a Philox block
     const std::uint64_t first = score_element(drop, mask, 6, query, 16);
@@ -144,7 +149,7 @@ TEST(AttentionPlan, SmallTilesHaveTheSameOrderOfSums) {
   const auto expect_same_order = []<class Small, class Large>(Small, Large) {
     EXPECT_EQ(Small::kHeadDim, Large::kHeadDim);
     EXPECT_EQ(Small::kStreamedRows, Large::kStreamedRows);
-    EXPECT_EQ(Small::kPartDim, Large::kPartDim);
+    EXPECT_EQ(Small::kBlockColumns, Large::kBlockColumns);
     EXPECT_LE(Small::kResidentRows, Large::kResidentRows);
   };
   using Large = TileSizes<float, kHeadTiles<float>.back()>;
@@ -172,7 +177,7 @@ TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
 TEST(AttentionPlan, RefusesUnsupportedShapesAndTypes) {
   const auto refusal = [](DType type, Shape shape) {
     const TensorView x(nullptr, type, shape);
-    const Refusals refused = attention_supported(x, x);
+    const Refusals refused = attention_supported(AttentionFwd{.o = x, .q = x, .k = x, .v = x});
     return refused.empty() ? std::string() : refused.front().message;
   };
   EXPECT_EQ(refusal(DType::bf16, {2048, 4, 16, 256}), "");
@@ -180,8 +185,31 @@ TEST(AttentionPlan, RefusesUnsupportedShapesAndTypes) {
   EXPECT_EQ(refusal(DType::f64, {1, 1, 1, 8}),
             "kernels-fused computes attention in fp32, bf16 and fp16, but q is fp64");
   EXPECT_EQ(refusal(DType::f32, {1, 1, 1, 257}), "attention with heads of 257 elements: a tile holds at most 256");
-  EXPECT_EQ(refusal(DType::f32, {1 << 20, 1 << 10, 1 << 5, 1}),
-            "attention of 1024 samples with 32 heads of 1048576 queries is more tiles than a grid has blocks");
+  EXPECT_EQ(refusal(DType::f32, {1 << 20, 1 << 13, 1 << 5, 1}),
+            "attention of 8192 samples with 32 heads of 1048576 queries takes 4294967296 blocks: a grid has at most "
+            "2147483647");
+}
+
+/// Each operation counts its own tiles. The forward of one query with many keys has a block for each head.
+TEST(AttentionPlan, RefusesMoreBlocksThanAGridHas) {
+  const TensorView q(nullptr, DType::f32, {1, 512, 64, 32}), k(nullptr, DType::f32, {1 << 20, 512, 64, 32});
+  EXPECT_TRUE(attention_supported(AttentionFwd{.o = q, .q = q, .k = k, .v = k}).empty());
+  const auto backward = [](const TensorView& queries, const TensorView& keys) {
+    std::vector<std::string> messages;
+    for (const Refusal& refusal : attention_supported(AttentionBwd{.q = queries, .k = keys, .v = keys}))
+      messages.push_back(refusal.message);
+    return messages;
+  };
+  EXPECT_EQ(backward(q, k), std::vector<std::string>{});
+  const TensorView longer(nullptr, DType::f32, {1 << 22, 512, 64, 32});
+  EXPECT_EQ(
+      backward(q, longer),
+      std::vector<std::string>{"attention of 512 samples with 64 heads of 4194304 keys takes 2147483648 blocks: a "
+                               "grid has at most 2147483647"});
+  EXPECT_EQ(
+      backward(longer, q),
+      std::vector<std::string>{"attention of 512 samples with 64 heads of 4194304 queries takes 2147483648 blocks: "
+                               "a grid has at most 2147483647"});
 }
 
 } // namespace

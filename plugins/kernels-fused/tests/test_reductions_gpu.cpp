@@ -151,12 +151,27 @@ TEST_F(Reductions, ScratchIsThatOfTheParts) {
   EXPECT_EQ(of_squares(8 * 1024 + 1, DType::bf16), 2 * sizeof(double));
   EXPECT_EQ(of_squares(1024 * 1024, DType::bf16), 128 * sizeof(double));
   EXPECT_EQ(of_squares(std::int64_t{1} << 40, DType::f32), 2048 * sizeof(double));
+  EXPECT_EQ(of_squares(8 * 1024 + 1, DType::f64), 2 * sizeof(double)) << "also of types that supports() refuses";
   const auto of_tokens = [&](std::int64_t count) {
     return bytes(EmbedBwd{view({9, 4}), view({count, 4}), view({count}, DType::i32), 0, 9});
   };
   EXPECT_EQ(of_tokens(7), 7 * sizeof(std::uint64_t));
   EXPECT_EQ(of_tokens(2048), 2048 * sizeof(std::uint64_t));
   EXPECT_EQ(of_tokens(2049), 2 * 2049 * sizeof(std::uint64_t)); // to merge sorted tiles
+}
+
+/// A sort key has 32 bits for the row of a gradient.
+TEST_F(Reductions, EmbeddingGradientsOfTooManyTokensAreRefused) {
+  const auto refusals = [&](std::int64_t tokens) {
+    const TensorView table(nullptr, DType::f32, {9, 1}), dy(nullptr, DType::f32, {tokens, 1}),
+        t(nullptr, DType::i32, {tokens});
+    return tested->set().supports(call_of(EmbedBwd{table, dy, t, 0, 9}));
+  };
+  EXPECT_TRUE(refusals(0xFFFFFFFF).empty());
+  const Refusals refused = refusals(std::int64_t{1} << 32);
+  ASSERT_FALSE(refused.empty());
+  EXPECT_EQ(refused.front().message,
+            "the gradient of an embedding of 4294967296 tokens: at most 4294967295 can be sorted");
 }
 
 } // namespace

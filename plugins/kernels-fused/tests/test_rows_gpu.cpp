@@ -123,12 +123,29 @@ TEST_F(Rows, LookupsAndSumsOfEveryLength) {
   }
 }
 
+OperationCase gates(DType type, std::int64_t n) {
+  const Shape wide{3, 2, 2 * n}, narrow{3, 2, n};
+  return {text("silu_mul {} {}", name_of(type), n),
+          type,
+          {in("x", wide), out("y", narrow), in("dy", narrow), out("dx", wide)},
+          [](V v, Use use) {
+            use(ActFwd{Activation::silu_mul, v["y"], v["x"]});
+            use(ActBwd{Activation::silu_mul, v["dx"], v["dy"], v["x"]});
+          }};
+}
+
+TEST_F(Rows, GatesOfEveryLength) {
+  for (const std::int64_t n : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16}) expect_near(gates(type, n), tolerance(type));
+  }
+}
+
 /// The same values at another address, aligned or not, give the same bits.
 TEST_F(Rows, WhereViewsLieChangesNoBit) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const std::int64_t n : {768, 1024, 1032, 2048, 2056, 4096, 9000, 16392}) {
       for (const OperationCase& one : {norms(type, NormKind::layer, 3, n), residuals(type, n, n % 7),
-                                       residuals(type, n, 4), softmaxes(type, n), lookups(type, n)}) {
+                                       residuals(type, n, 4), softmaxes(type, n), lookups(type, n), gates(type, n)}) {
         const CaseResults aligned = run_case(tested->set(), tested->device(), one, type);
         for (const std::int64_t shift : {1, 2, 5, 8, 256})
           EXPECT_TRUE(aligned == run_case(tested->set(), tested->device(), one, type, shift))

@@ -3,26 +3,14 @@
 // of a head.
 #include <cmath>
 
+#include "block.cuh"
+#include "head_rows.cuh"
 #include "internal.hpp"
 #include "triax/cuda/launching.cuh"
 
 namespace triax::cuda {
 
 namespace {
-
-/// A [s, b, a, d] view: strides in elements, the last is 1.
-template <class T>
-struct HeadRows {
-  T* data;
-  std::int64_t position, sample, head;
-  __device__ T* row(std::int64_t s, std::int64_t b, std::int64_t a) const {
-    return data + s * position + b * sample + a * head;
-  }
-};
-template <class T>
-HeadRows<T> head_rows(const TensorView& x) {
-  return {x.as<T>(), x.stride(0), x.stride(1), x.stride(2)};
-}
 
 /// Numbers of the queries of all heads in the order of a statistic [b, a, s].
 struct Queries {
@@ -34,8 +22,6 @@ struct Queries {
 Queries queries_of(const TensorView& x) {
   return {x.size(0) * x.size(1) * x.size(2), x.size(2), x.size(0)};
 }
-
-constexpr int kWarpSize = 32;
 
 /// One warp per query of a head.
 ///
@@ -49,7 +35,7 @@ __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const 
     const T* y = o.row(queries.position(i), queries.sample(i), queries.head(i));
     float sum = 0;
     for (std::int64_t j = lane; j < d; j += kWarpSize) sum += value_of(x[j]) * value_of(y[j]);
-    for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kFullMask, sum, distance);
+    sum = warp_reduce(sum, Sum{});
     if (lane == 0) delta[i] = sum;
   }
 }

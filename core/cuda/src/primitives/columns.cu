@@ -16,9 +16,9 @@ Parts parts_of_rows(std::int64_t rows) {
   return parts_of(rows, kMinRows, kMaxParts);
 }
 
-/// The term of one row in a column's sum; up to two sums (x and y) at once.
+/// The terms of one row in the sums of a column: x for a bias, y for a norm's weight.
 template <class T>
-struct Bias {
+struct BiasTerm {
   const T* dy;
   std::int64_t n;
   __device__ float2 operator()(std::int64_t row, std::int64_t column) const {
@@ -26,25 +26,26 @@ struct Bias {
   }
 };
 template <class T>
-struct Norm {
+struct NormTerm {
   const T *dy, *x;
   const float *mean, *rstd; // mean: null for rms
   std::int64_t n;
   __device__ float2 operator()(std::int64_t row, std::int64_t column) const {
     const float g = value_of(dy[row * n + column]);
     const float centered = value_of(x[row * n + column]) - (mean ? mean[row] : 0.0f);
-    return {g * centered * rstd[row], g};
+    return {g, g * centered * rstd[row]};
   }
 };
 
 /// One block per part of the rows and 32 columns: one lane per column, every eighth row per warp.
 ///
-/// first, second [parts, n]; second may be null.
+/// bias_sums, weight_sums [parts, n]; either may be null.
 template <class Term>
-__global__ void partial_sums(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {
+__global__ void partial_column_sums(float* bias_sums, float* weight_sums, Term term, std::int64_t rows, std::int64_t n,
+                                    Parts parts) {
   __shared__ float2 warp_sums[kWarps][kColumns];
   const unsigned warp = threadIdx.x / kColumns, lane = threadIdx.x % kColumns;
-  const std::int64_t tiles = (n + kColumns - 1) / kColumns;
+  const std::int64_t tiles = ceil_div(n, kColumns);
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
     const std::int64_t part = item / tiles, column = item % tiles * kColumns + lane;
     const std::int64_t begin = part * parts.length, end = begin + parts.length < rows ? begin + parts.length : rows;
@@ -64,14 +65,14 @@ __global__ void partial_sums(float* first, float* second, Term term, std::int64_
       sum.x += warp_sums[other][lane].x;
       sum.y += warp_sums[other][lane].y;
     }
-    first[part * n + column] = sum.x;
-    if (second) second[part * n + column] = sum.y;
+    if (bias_sums) bias_sums[part * n + column] = sum.x;
+    if (weight_sums) weight_sums[part * n + column] = sum.y;
   }
 }
 
 /// One thread per column.
 template <class To>
-__global__ void add_partials(To* to, const float* partials, std::int64_t n, std::int64_t parts) {
+__global__ void add_column_sums(To* to, const float* partials, std::int64_t n, std::int64_t parts) {
   const GridStride stride = grid_stride();
   for (std::int64_t column = stride.first; column < n; column += stride.step) {
     float sum = 0;
@@ -81,17 +82,17 @@ __global__ void add_partials(To* to, const float* partials, std::int64_t n, std:
 }
 
 template <class Term>
-void launch_sums(Op op, float* first, float* second, const Term& term, std::int64_t rows, std::int64_t n,
+void launch_sums(Op op, float* bias_sums, float* weight_sums, const Term& term, std::int64_t rows, std::int64_t n,
                  const OpContext& context) {
   const Parts parts = parts_of_rows(rows);
-  const Launch launch(op, grid_of_blocks((n + kColumns - 1) / kColumns * parts.count), context);
-  launch(partial_sums<Term>, first, second, term, rows, n, parts);
+  const Launch launch(op, grid_of_blocks(ceil_div(n, kColumns) * parts.count), context);
+  launch(partial_column_sums<Term>, bias_sums, weight_sums, term, rows, n, parts);
 }
 
 /// to += the parts, in their order.
 void launch_add(Op op, const TensorView& to, const float* partials, std::int64_t rows, const OpContext& context) {
   over_elements(op, to, context, [&]<class To>(To, const Launch& launch, std::int64_t n) {
-    launch(add_partials<To>, to.as<To>(), partials, n, parts_of_rows(rows).count);
+    launch(add_column_sums<To>, to.as<To>(), partials, n, parts_of_rows(rows).count);
   });
 }
 
@@ -114,7 +115,7 @@ void Primitives::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
   if (rows == 0) return;
   auto* sums = reinterpret_cast<float*>(context.scratch.data());
   by_type(args.dy.dtype(), [&]<class T>(T) {
-    launch_sums(Op::bias_bwd, sums, nullptr, Bias<T>{args.dy.as<const T>(), n}, rows, n, context);
+    launch_sums(Op::bias_bwd, sums, nullptr, BiasTerm<T>{args.dy.as<const T>(), n}, rows, n, context);
   });
   launch_add(Op::bias_bwd, args.dbias, sums, rows, context);
 }
@@ -122,15 +123,15 @@ void Primitives::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
 void Primitives::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& context) {
   const std::int64_t rows = rows_of(args.dy), n = args.dy.size(-1);
   if (rows == 0) return;
-  auto* of_weight = reinterpret_cast<float*>(context.scratch.data());
-  float* of_bias = args.dbias.empty() ? nullptr : of_weight + partials_count(args.dy);
+  auto* weight_sums = reinterpret_cast<float*>(context.scratch.data());
+  float* bias_sums = args.dbias.empty() ? nullptr : weight_sums + partials_count(args.dy);
   const float* mean = args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr;
   by_type(args.dy.dtype(), [&]<class T>(T) {
-    const Norm<T> term{args.dy.as<const T>(), args.x.as<const T>(), mean, args.rstd.as<const float>(), n};
-    launch_sums(Op::norm_bwd_weight, of_weight, of_bias, term, rows, n, context);
+    const NormTerm<T> term{args.dy.as<const T>(), args.x.as<const T>(), mean, args.rstd.as<const float>(), n};
+    launch_sums(Op::norm_bwd_weight, bias_sums, weight_sums, term, rows, n, context);
   });
-  launch_add(Op::norm_bwd_weight, args.dweight, of_weight, rows, context);
-  if (of_bias) launch_add(Op::norm_bwd_weight, args.dbias, of_bias, rows, context);
+  launch_add(Op::norm_bwd_weight, args.dweight, weight_sums, rows, context);
+  if (bias_sums) launch_add(Op::norm_bwd_weight, args.dbias, bias_sums, rows, context);
 }
 
 } // namespace triax::cuda

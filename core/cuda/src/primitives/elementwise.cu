@@ -27,10 +27,10 @@ __global__ void add_elements(T* y, const T* a, const T* b, std::int64_t count) {
 
 /// One thread per element, in a grid-stride loop.
 template <class T>
-__global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t count) {
+__global__ void drop_elements(T* y, const T* x, DropArguments drop, std::int64_t count) {
   const GridStride stride = grid_stride();
   for (std::int64_t i = stride.first; i < count; i += stride.step)
-    y[i] = rounded<T>(dropped(plan, i) ? 0.0f : value_of(x[i]) * plan.scale);
+    y[i] = rounded<T>(dropped(drop, i) ? 0.0f : value_of(x[i]) * drop.scale);
 }
 
 /// One thread per element, in a grid-stride loop.
@@ -105,7 +105,7 @@ void Primitives::do_dropout(const Dropout& args, const OpContext& context) {
     return;
   }
   over_elements(Op::dropout, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
-    launch(drop_elements<T>, args.y.as<T>(), args.x.as<const T>(), drop_plan(args), count);
+    launch(drop_elements<T>, args.y.as<T>(), args.x.as<const T>(), drop_arguments(args), count);
   });
 }
 

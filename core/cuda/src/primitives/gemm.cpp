@@ -88,13 +88,13 @@ void Primitives::do_gemm(const Gemm& args, const OpContext& context) {
   const std::int64_t m = args.d.size(-2), n = args.d.size(-1), k = args.a.size(args.transpose_a ? -2 : -1);
   if (args.d.elements() == 0) return;
   if (k == 0) return launch_beta(args.d, static_cast<float>(args.beta), context);
-  use(context);
   const float alpha = static_cast<float>(args.alpha), beta = static_cast<float>(args.beta);
   const cublasOperation_t of_a = args.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t of_b = args.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const bool single = args.a.dtype() == DType::f32;
   const cublasComputeType_t compute = single && settings_.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   for (std::int64_t i = 0; i < batch_size(args.d, 0); ++i) {
+    use(context); // asks for the stream again: each product is a separate enqueue
     check(cublasGemmStridedBatchedEx_64(handle_, of_b, of_a, n, m, k, &alpha, outer(args.b, i), type_of(args.b),
                                         leading(args.b), batch_stride(args.b, 1), outer(args.a, i), type_of(args.a),
                                         leading(args.a), batch_stride(args.a, 1), &beta, outer(args.d, i),

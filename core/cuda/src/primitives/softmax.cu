@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masked softmax, a block for each row; and rotary positions (Su et al. 2021).
+// Masked softmax, a block for each row.
 #include <cmath>
 
 #include "block.cuh"
 #include "internal.hpp"
-#include "triax/cuda/index.hpp"
 #include "triax/cuda/launching.cuh"
 #include "triax/cuda/mask.hpp"
-#include "triax/rope_scaling.hpp"
 
 namespace triax::cuda {
 
@@ -68,35 +66,6 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* de
   }
 }
 
-/// One thread per pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are computed
-/// in double. In float, the angle's error grows to position * 2^-24 radians.
-template <class T>
-__global__ void rotate_pairs(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count,
-                             std::int64_t position0, double base, RopeScaling scaling, bool inverse) {
-  const GridStride stride = grid_stride();
-  const std::int64_t half = x_pairs.size[3];
-  const std::int64_t each_position = x_pairs.size[1] * x_pairs.size[2] * half;
-  for (std::int64_t i = stride.first; i < count; i += stride.step) {
-    const auto pair = static_cast<double>(i % half), position = static_cast<double>(position0 + i / each_position);
-    const double frequency = scaled_frequency(pow(base, -pair / static_cast<double>(half)), scaling);
-    double sine = 0, cosine = 1;
-    sincos(position * frequency, &sine, &cosine);
-    const auto c = static_cast<float>(cosine), s = static_cast<float>(inverse ? -sine : sine);
-    const T* from = x + offset_of(x_pairs, i);
-    T* to = y + offset_of(y_pairs, i);
-    const float first = value_of(from[0]), second = value_of(from[half]);
-    to[0] = rounded<T>(first * c - second * s);
-    to[half] = rounded<T>(second * c + first * s);
-  }
-}
-
-Strided pairs_of(const TensorView& x) {
-  Strided pairs = strided(x);
-  pairs.size[3] = x.size(3) / 2;
-  pairs.flat = false;
-  return pairs;
-}
-
 } // namespace
 
 void Primitives::do_softmax_fwd(const SoftmaxFwd& args, const OpContext& context) {
@@ -117,16 +86,6 @@ void Primitives::do_softmax_from_lse(const SoftmaxFromLse& args, const OpContext
   over_rows(Op::softmax_from_lse, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
     launch(probabilities_from_lse<T>, args.y.as<T>(), args.x.as<const T>(), args.lse.as<const float>(),
            mask_plan(args.mask), rows, args.x.size(1), args.x.size(2), args.x.size(3), static_cast<float>(args.scale));
-  });
-}
-
-void Primitives::do_rope(const Rope& args, const OpContext& context) {
-  const std::int64_t pairs = args.x.elements() / 2;
-  if (pairs == 0) return;
-  const Launch launch(Op::rope, grid_of_elements(pairs), context);
-  by_type(args.x.dtype(), [&]<class T>(T) {
-    launch(rotate_pairs<T>, args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(), pairs_of(args.x), pairs,
-           args.position0, args.base, args.scaling, args.inverse);
   });
 }
 

@@ -27,9 +27,9 @@ __global__ void embedding_forward(T* y, const T* table, const std::int32_t* toke
 template <class To, class T>
 __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
                          std::int64_t h, std::int64_t positions) {
-  constexpr unsigned kWarps = kBlockSize / 32;
+  constexpr unsigned kWarps = kBlockSize / kWarpSize;
   __shared__ unsigned found[kWarps]; // a bit for each of the next kBlockSize positions
-  const std::int64_t tiles = (h + kBlockSize - 1) / kBlockSize;
+  const std::int64_t tiles = ceil_div(h, kBlockSize);
   for (std::int64_t item = blockIdx.x; item < positions * tiles; item += gridDim.x) {
     const std::int64_t position = item / tiles, column = item % tiles * kBlockSize + threadIdx.x;
     const std::int32_t token = tokens[position];
@@ -45,11 +45,11 @@ __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, st
       const std::int64_t other = from + threadIdx.x;
       const unsigned here = __ballot_sync(kFullMask, other < positions && tokens[other] == token);
       __syncthreads(); // found is still being read
-      if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = here;
+      if (threadIdx.x % kWarpSize == 0) found[threadIdx.x / kWarpSize] = here;
       __syncthreads();
       for (unsigned warp = 0; warp < kWarps; ++warp) {
         for (unsigned bits = found[warp]; bits != 0; bits &= bits - 1) {
-          const std::int64_t at = from + warp * 32 + static_cast<unsigned>(__ffs(static_cast<int>(bits)) - 1);
+          const std::int64_t at = from + warp * kWarpSize + static_cast<unsigned>(__ffs(static_cast<int>(bits)) - 1);
           if (column < h) sum += value_of(dy[at * h + column]);
         }
       }
@@ -147,7 +147,7 @@ void Primitives::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
 void Primitives::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
   const std::int64_t positions = rows_of(args.dy), h = args.dy.size(-1);
   if (positions == 0) return;
-  const Launch launch(Op::embed_bwd, grid_of_blocks(positions * ((h + kBlockSize - 1) / kBlockSize)), context);
+  const Launch launch(Op::embed_bwd, grid_of_blocks(positions * ceil_div(h, kBlockSize)), context);
   by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
     launch(add_rows<To, T>, args.dtable.as<To>(), args.dy.as<const T>(), args.tokens.as<const std::int32_t>(),
            args.begin, args.valid, h, positions);

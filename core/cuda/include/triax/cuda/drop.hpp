@@ -13,8 +13,8 @@
 
 namespace triax::cuda {
 
-/// Dropout arguments of a kernel: the fields of Drop, and the sizes of the view.
-struct DropPlan {
+/// Dropout arguments of a kernel: the fields of Drop, and the sizes of the view. threshold: 0 if nothing is dropped.
+struct DropArguments {
   PhiloxKey key{};
   std::uint32_t site = 0, threshold = 0;
   float scale = 1;
@@ -25,27 +25,30 @@ struct DropPlan {
   std::int64_t heads = 1, queries = 1, columns = 1;
 };
 
-/// The dropout arguments of an operation.
-inline DropPlan drop_plan(const Dropout& args) {
-  const Drop& drop = args.drop;
-  DropPlan plan{drop.key,
-                drop.site,
-                drop_threshold(drop.p),
-                static_cast<float>(1.0 / (1.0 - static_cast<double>(drop.p))),
-                drop.samples.as<const std::int64_t>(),
-                drop.samples.elements(),
-                drop.head0,
-                drop.row0,
-                drop.column0,
-                drop.rows,
-                drop.width};
-  plan.scores = args.x.rank() == 4;
-  plan.columns = args.x.size(-1);
-  if (plan.scores) {
-    plan.heads = args.x.size(1);
-    plan.queries = args.x.size(2);
+/// The arguments without the sizes of a view.
+inline DropArguments drop_arguments(const Drop& drop) {
+  return {drop.key,
+          drop.site,
+          drop_threshold(drop.p),
+          static_cast<float>(1.0 / (1.0 - static_cast<double>(drop.p))),
+          drop.samples.as<const std::int64_t>(),
+          drop.samples.elements(),
+          drop.head0,
+          drop.row0,
+          drop.column0,
+          drop.rows,
+          drop.width};
+}
+/// The arguments of an operation.
+inline DropArguments drop_arguments(const Dropout& args) {
+  DropArguments out = drop_arguments(args.drop);
+  out.scores = args.x.rank() == 4;
+  out.columns = args.x.size(-1);
+  if (out.scores) {
+    out.heads = args.x.size(1);
+    out.queries = args.x.size(2);
   }
-  return plan;
+  return out;
 }
 
 /// An element of a sample.
@@ -55,27 +58,27 @@ struct DropIndex {
 };
 
 /// For a column of a row of the view; rows are numbered over all dimensions but the last.
-TRIAX_HD inline DropIndex drop_index(const DropPlan& plan, std::int64_t row, std::int64_t column) {
-  column += plan.column0;
-  if (!plan.scores) return {row % plan.batch, (plan.row0 + row / plan.batch) * plan.width + column};
-  const std::int64_t head = plan.head0 + row / plan.queries % plan.heads, query = plan.row0 + row % plan.queries;
-  return {row / (plan.heads * plan.queries), (head * plan.rows + query) * plan.width + column};
+TRIAX_HD inline DropIndex drop_index(const DropArguments& drop, std::int64_t row, std::int64_t column) {
+  column += drop.column0;
+  if (!drop.scores) return {row % drop.batch, (drop.row0 + row / drop.batch) * drop.width + column};
+  const std::int64_t head = drop.head0 + row / drop.queries % drop.heads, query = drop.row0 + row % drop.queries;
+  return {row / (drop.heads * drop.queries), (head * drop.rows + query) * drop.width + column};
 }
 
 /// For element `i` of the view, in row order.
-TRIAX_HD inline DropIndex drop_index(const DropPlan& plan, std::int64_t i) {
-  return drop_index(plan, i / plan.columns, i % plan.columns);
+TRIAX_HD inline DropIndex drop_index(const DropArguments& drop, std::int64_t i) {
+  return drop_index(drop, i / drop.columns, i % drop.columns);
 }
 
 /// Whether element `i` of the view, in row order, is dropped.
-TRIAX_HD inline bool dropped(const DropPlan& plan, std::int64_t i) {
-  const DropIndex index = drop_index(plan, i);
+TRIAX_HD inline bool dropped(const DropArguments& drop, std::int64_t i) {
+  const DropIndex index = drop_index(drop, i);
   const auto element = static_cast<std::uint64_t>(index.element);
   const PhiloxBlock words =
-      philox_at(plan.key, element, plan.site, static_cast<std::uint32_t>(plan.samples[index.sample]));
+      philox_at(drop.key, element, drop.site, static_cast<std::uint32_t>(drop.samples[index.sample]));
   const unsigned at = element % 4; // selected without indexing, so that the words stay in registers
   const std::uint32_t word = at == 0 ? words[0] : at == 1 ? words[1] : at == 2 ? words[2] : words[3];
-  return word < plan.threshold;
+  return word < drop.threshold;
 }
 
 } // namespace triax::cuda

@@ -15,17 +15,23 @@ namespace triax::cuda {
 
 inline constexpr unsigned kBlockSize = 256;        // threads of a block of these grids
 inline constexpr unsigned kMaxBlocks = 1 << 16;    // of a grid: more than any GPU runs at once
+inline constexpr unsigned kWarpSize = 32;          // lanes
 inline constexpr unsigned kFullMask = 0xFFFFFFFFu; // all lanes of a warp
+
+/// a / b, rounded up, of a >= 0 and b > 0.
+TRIAX_HD constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// A one-dimensional grid.
 struct Grid {
   unsigned blocks = 1, threads = kBlockSize;
-  std::size_t shared_bytes = 0; // dynamic shared memory of a block
+  std::size_t shared_bytes = 0; // dynamic shared memory of a block; launch_kernel() also asks for more than 48 KiB
 };
 
 /// One thread per element, up to the largest grid. Launch no kernel if `count` is 0.
 TRIAX_HD constexpr Grid grid_of_elements(std::int64_t count) {
-  const std::int64_t blocks = count / kBlockSize + (count % kBlockSize != 0 ? 1 : 0);
+  const std::int64_t blocks = ceil_div(count, kBlockSize);
   return {static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks), kBlockSize};
 }
 
@@ -58,9 +64,9 @@ struct Parts {
 
 /// Parts of at least `least` elements, and at most `most` parts: a function of the shape alone.
 TRIAX_HD constexpr Parts parts_of(std::int64_t count, std::int64_t least, std::int64_t most) {
-  const std::int64_t share = count / most + (count % most != 0 ? 1 : 0);
+  const std::int64_t share = ceil_div(count, most);
   const std::int64_t length = share > least ? share : least;
-  return {length, count / length + (count % length != 0 ? 1 : 0)};
+  return {length, ceil_div(count, length)};
 }
 
 } // namespace triax::cuda

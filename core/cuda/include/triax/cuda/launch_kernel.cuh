@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -18,10 +19,20 @@
 
 namespace triax::cuda {
 
-/// Launches a kernel. Does not throw: pass the result to check_launch().
+/// Dynamic shared memory of a block that every kernel may have. A kernel gets more of it by an attribute.
+inline constexpr std::size_t kDefaultSharedLimit = 48 * 1024;
+
+/// Launches a kernel; nothing if the grid has no blocks. Does not throw: pass the result to check_launch().
 template <class... Parameters, class... Args>
 [[nodiscard]] cudaError_t launch_kernel(void (*kernel)(Parameters...), Grid grid, cudaStream_t stream,
                                         const Args&... args) {
+  if (grid.blocks == 0) return cudaSuccess;
+  if (grid.shared_bytes > kDefaultSharedLimit) { // for every launch: the attribute is of the current device's context
+    const cudaError_t error =
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(grid.shared_bytes));
+    if (error != cudaSuccess) return error;
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(grid.blocks);
   config.blockDim = dim3(grid.threads);

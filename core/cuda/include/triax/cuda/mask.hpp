@@ -25,7 +25,19 @@ inline MaskPlan mask_plan(const Mask& mask) {
           mask.lengths.empty() ? nullptr : mask.lengths.as<const std::int32_t>()};
 }
 
-/// Number of visible keys of `keys` keys; these are the first ones.
+/// Keys of a sample, of `keys` in the view, that any query may see: [0, visible).
+TRIAX_HD inline std::int64_t visible_keys(const MaskPlan& mask, std::int64_t sample, std::int64_t keys) {
+  std::int64_t count = keys;
+  if (mask.lengths && mask.lengths[sample] - mask.k0 < count) count = mask.lengths[sample] - mask.k0;
+  return count > 0 ? count : 0;
+}
+/// Keys among the `visible` ones that query `query` sees: [0, seen). Earlier queries do not see more.
+TRIAX_HD inline std::int64_t seen_by(const MaskPlan& mask, std::int64_t query, std::int64_t visible) {
+  const std::int64_t count = mask.q0 + query + 1 - mask.k0;
+  if (!mask.causal || count > visible) return visible;
+  return count > 0 ? count : 0;
+}
+/// seen_by(mask, query, visible_keys(mask, sample, keys)), in fewer registers.
 TRIAX_HD inline std::int64_t seen_keys(const MaskPlan& mask, std::int64_t sample, std::int64_t query,
                                        std::int64_t keys) {
   std::int64_t count = keys;

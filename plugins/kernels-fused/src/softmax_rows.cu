@@ -11,7 +11,8 @@ namespace triax::kernels_fused {
 
 namespace {
 
-/// exp(scale * x - max) for the first `valid` elements of a vector, 0 for the others.
+/// exp(scale * x - max) for the first `valid` elements of a vector, 0 for the others. Not exp.cuh's: the primitives'
+/// softmax_from_lse computes these probabilities again, with expf in every type.
 template <class T>
 __device__ __forceinline__ Floats<T> exponentials(Floats<T> x, float scale, float max, int valid) {
 #pragma unroll
@@ -19,7 +20,8 @@ __device__ __forceinline__ Floats<T> exponentials(Floats<T> x, float scale, floa
   return x;
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// y = softmax(scale * x) over the keys that a row sees, else 0, for rows that stay in registers. x, y [b, heads,
 /// queries, keys]; y may be x: the thread that reads a vector last writes it. lse may be null.
 template <class T, class Mapping>
@@ -40,7 +42,7 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
 #pragma unroll
     for (int v = 0; v < kVecs; ++v) {
       if (!seen_vecs.has(v)) continue;
-      keep_in_type(scores[v]);
+      keep_packed(scores[v]);
       const int valid = valid_elements<T>(seen, vecs.column(v));
       const Floats<T> score = to_floats(scores[v]);
 #pragma unroll
@@ -74,7 +76,8 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
   });
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// The same for rows that are read again in each pass.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
@@ -118,7 +121,8 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
   });
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// dx = scale * y * (dy - delta), for rows that stay in registers; dx may be dy. delta may be null: then it is the sum
 /// of dy * y.
 template <class T, class Mapping>
@@ -140,8 +144,8 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
 #pragma unroll
     for (int v = 0; v < kVecs; ++v) {
       if (!vecs.has(v)) continue;
-      keep_in_type(kept_dy[v]);
-      keep_in_type(kept_y[v]);
+      keep_packed(kept_dy[v]);
+      keep_packed(kept_y[v]);
       if (delta) continue;
       const Floats<T> slope = to_floats(kept_dy[v]), probability = to_floats(kept_y[v]);
 #pragma unroll
@@ -161,7 +165,8 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
   });
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// The same for rows that are read again in each pass.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)

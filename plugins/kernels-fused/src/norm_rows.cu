@@ -20,17 +20,21 @@ template <class T, class Mapping, bool kResidual>
 constexpr bool kKeepsFloats = Mapping::kVecsPerThread * sizeof(Floats<T>) <= 32 * sizeof(float) &&
                               (Mapping::kFull || !kResidual);
 template <class T, class Mapping, bool kResidual>
-constexpr unsigned kForwardMinBlocks = !kKeepsFloats<T, Mapping, kResidual> ? kDefaultMinBlocks
-                                       : kResidual                          ? 3
-                                                                            : 4;
+constexpr unsigned forward_min_blocks() {
+  if (!kKeepsFloats<T, Mapping, kResidual>) return kDefaultMinBlocks; // 128 registers for long rows
+  if (kResidual) return 3;                                            // 80, for two tensors and the Philox block
+  return 4;                                                           // 64
+}
 
-/// One warp or block per row.
-/// y = (x - mean) * rstd * weight + bias, with the statistics of each row, for rows that stay in registers. x is
-/// input.x; with kResidual, it is residual + dropout(input.x + input.bias), and stored to input.y. mean_out: null for
-/// rms; bias: may be null.
+/// One warp per row of up to 4 KiB, else one block.
+///
+/// normed = (x - mean) * rstd * weight + bias, with the statistics of each row, for rows that stay in registers. x is
+/// branch.x; with kResidual, it is residual + dropout(branch.x + branch.bias), and stored to branch.sum. mean_out: null
+/// for rms; bias: may be null. n is branch.n: nvcc would keep the offsets of the loads for the stores, in up to nine
+/// registers, if both came from one number.
 template <class T, class Mapping, bool kResidual>
-__global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kResidual>))
-    norm_forward_kept(const __grid_constant__ BiasDropoutAddRows<T> input, T* y, const T* weight, const T* bias,
+__global__ void __launch_bounds__(kBlockSize, (forward_min_blocks<T, Mapping, kResidual>()))
+    norm_forward_kept(const __grid_constant__ BiasDropoutAddRows<T> branch, T* normed, const T* weight, const T* bias,
                       float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
   constexpr bool kFloats = kKeepsFloats<T, Mapping, kResidual>;
   constexpr int kVecs = Mapping::kVecsPerThread, kBatch = kResidual && kVecs > 4 ? 4 : kVecs; // kBatch: in flight
@@ -38,8 +42,8 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
   RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const RowVecs<T, Mapping> vecs(n);
-    std::conditional_t<kFloats, Floats<T>, Vec16<T>> kept[kVecs]; // x, then in f32 x - mean
-    const DropRow philox_row = kResidual ? philox_row_of<Mapping::kAligned>(input, row) : DropRow{};
+    std::conditional_t<kFloats, Floats<T>, Vec16<T>> kept[kVecs]; // x; after the second loop x - mean, if kFloats
+    const DropRow philox_row = kResidual ? philox_row_of<Mapping::kAligned>(branch, row) : DropRow{};
     float sum = 0;
 #pragma unroll
     for (int v0 = 0; v0 < kVecs; v0 += kBatch) {
@@ -47,17 +51,17 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         if (!vecs.has(v0 + i)) continue;
-        const std::int64_t offset = row * input.n + vecs.column(v0 + i);
-        in[i] = load_vec(input.x + offset);
-        if (kResidual && input.residual) residual[i] = load_vec(input.residual + offset);
+        const std::int64_t offset = row * branch.n + vecs.column(v0 + i);
+        in[i] = load_vec(branch.x + offset);
+        if (kResidual && branch.residual) residual[i] = load_vec(branch.residual + offset);
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
         if (!vecs.has(v0 + i)) continue;
-        keep_in_type(in[i]);
+        keep_packed(in[i]);
         if constexpr (kResidual) {
-          keep_in_type(residual[i]);
-          in[i] = bias_dropout_add_store<Mapping::kAligned>(input, row, philox_row, vecs.column(v0 + i), in[i],
+          keep_packed(residual[i]);
+          in[i] = bias_dropout_add_store<Mapping::kAligned>(branch, row, philox_row, vecs.column(v0 + i), in[i],
                                                             residual[i]);
         }
         const Floats<T> x = to_floats(in[i]);
@@ -95,7 +99,7 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
       const Floats<T> b = bias ? load_readonly(bias + column, kVec<T>, true) : Floats<T>{};
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) x[i] = (kFloats ? x[i] : x[i] - mean) * rstd * w[i] + b[i];
-      store(y + row * n + column, x, kVec<T>, true);
+      store(normed + row * n + column, x, kVec<T>, true);
     }
     if (thread_in_row<Mapping>() == 0) {
       if (layer_norm) mean_out[row] = mean;
@@ -104,25 +108,27 @@ __global__ void __launch_bounds__(kBlockSize, (kForwardMinBlocks<T, Mapping, kRe
   });
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// The same for rows that are read again in each pass.
 template <class T, class Mapping, bool kResidual>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
-    norm_forward_streamed(const __grid_constant__ BiasDropoutAddRows<T> input, T* y, const T* weight, const T* bias,
-                          float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n, float eps) {
+    norm_forward_streamed(const __grid_constant__ BiasDropoutAddRows<T> branch, T* normed, const T* weight,
+                          const T* bias, float* mean_out, float* rstd_out, std::int64_t rows, std::int64_t n,
+                          float eps) {
   constexpr bool kAligned = Mapping::kAligned;
   const bool layer_norm = mean_out != nullptr;
   RowReduce<Mapping::kThreadsPerRow> reduce;
   for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const auto valid_at = [&](std::int64_t column) { return valid_in_row<T, Mapping>(n, column); };
-    const DropRow philox_row = kResidual ? philox_row_of<kAligned>(input, row) : DropRow{};
+    const DropRow philox_row = kResidual ? philox_row_of<kAligned>(branch, row) : DropRow{};
     float sum = 0;
     for_each_vec<T, Mapping>(
-        n, [&](std::int64_t column) { return load_operands<kResidual, kAligned>(input, row, column); },
+        n, [&](std::int64_t column) { return load_operands<kResidual, kAligned>(branch, row, column); },
         [&](std::int64_t column, const auto& operands) {
           Vec16<T> vec = operands.of[0];
           if constexpr (kResidual)
-            vec = bias_dropout_add_store<kAligned>(input, row, philox_row, column, vec, operands.of[1]);
+            vec = bias_dropout_add_store<kAligned>(branch, row, philox_row, column, vec, operands.of[1]);
           const Floats<T> x = to_floats(vec);
 #pragma unroll
           for (int i = 0; i < kVec<T>; ++i) sum += i < valid_at(column) ? x[i] : 0.0f;
@@ -130,7 +136,7 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
     const float mean = layer_norm ? reduce.sum(sum) / static_cast<float>(n) : 0.0f;
 
     const auto load_x = [&](std::int64_t column) -> Vecs<T, 1> {
-      return {load_vec((kResidual ? input.y : input.x) + row * input.n + column, valid_at(column), kAligned)};
+      return {load_vec((kResidual ? branch.sum : branch.x) + row * branch.n + column, valid_at(column), kAligned)};
     };
     float squares = 0;
     for_each_vec<T, Mapping>(n, load_x, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
@@ -150,7 +156,7 @@ __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
       const Floats<T> b = bias ? load_readonly(bias + column, valid, kAligned) : Floats<T>{};
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) x[i] = (x[i] - mean) * rstd * w[i] + b[i];
-      store(y + row * n + column, x, valid, kAligned);
+      store(normed + row * n + column, x, valid, kAligned);
     });
     if (thread_in_row<Mapping>() == 0) {
       if (layer_norm) mean_out[row] = mean;
@@ -194,7 +200,8 @@ __device__ __forceinline__ Floats<T> norm_gradient(const NormTerms<T>& terms, fl
   return dx;
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// dx = rstd * (wdy - mean(wdy) - x_hat * mean(wdy * x_hat)) + residual, for rows that stay in registers. rms has no
 /// mean(wdy), and row_mean is null. residual: may be null.
 template <class T, class Mapping>
@@ -220,9 +227,9 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kDefaultMinB
 #pragma unroll
     for (int v = 0; v < kVecs; ++v) {
       if (!vecs.has(v)) continue;
-      keep_in_type(kept_dy[v]);
-      keep_in_type(kept_x[v]);
-      keep_in_type(kept_residual[v]);
+      keep_packed(kept_dy[v]);
+      keep_packed(kept_x[v]);
+      keep_packed(kept_residual[v]);
       add_terms(sums, norm_terms<T, Mapping>(kept_dy[v], kept_x[v], weight, n, vecs.column(v), mean, rstd));
     }
     sums = reduce.sum(sums);
@@ -231,9 +238,9 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kDefaultMinB
 #pragma unroll
     for (int v = 0; v < kVecs; ++v) {
       if (!vecs.has(v)) continue;
-      keep_in_type(kept_dy[v]);
-      keep_in_type(kept_x[v]);
-      keep_in_type(kept_residual[v]);
+      keep_packed(kept_dy[v]);
+      keep_packed(kept_x[v]);
+      keep_packed(kept_residual[v]);
       const std::int64_t column = vecs.column(v);
       Floats<T> out =
           norm_gradient(norm_terms<T, Mapping>(kept_dy[v], kept_x[v], weight, n, column, mean, rstd), rstd, means);
@@ -247,7 +254,8 @@ __global__ void __launch_bounds__(kBlockSize, (Mapping::kFull ? 3 : kDefaultMinB
   });
 }
 
-/// One warp or block per row.
+/// One warp per row of up to 4 KiB, else one block.
+///
 /// The same for rows that are read again in each pass; the residual is read in the last pass only.
 template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kDefaultMinBlocks)
@@ -301,14 +309,14 @@ void dispatch_norm_mapping(std::int64_t n, bool aligned, Body body) {
 }
 
 template <class T, bool kResidual>
-void launch_norm(Op op, const BiasDropoutAddRows<T>& input, const NormFwd& args, bool aligned,
+void launch_norm(Op op, const BiasDropoutAddRows<T>& branch, const NormFwd& args, bool aligned,
                  const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.x);
-  dispatch_norm_mapping<T>(input.n, aligned, [&]<class Mapping>(Mapping) {
+  dispatch_norm_mapping<T>(branch.n, aligned, [&]<class Mapping>(Mapping) {
     const auto launch = [&](auto* kernel) {
-      launch_rows<Mapping>(op, context, rows, kernel, input, args.y.as<T>(), args.weight.as<const T>(),
+      launch_rows<Mapping>(op, context, rows, kernel, branch, args.y.as<T>(), args.weight.as<const T>(),
                            args.bias.as<const T>(), args.kind == NormKind::layer ? args.mean.as<float>() : nullptr,
-                           args.rstd.as<float>(), rows, input.n, static_cast<float>(args.eps));
+                           args.rstd.as<float>(), rows, branch.n, static_cast<float>(args.eps));
     };
     if constexpr (Mapping::kVecsPerThread > 0) {
       launch(norm_forward_kept<T, Mapping, kResidual>);
@@ -324,6 +332,7 @@ void FusedKernels::do_norm_fwd(const NormFwd& args, const OpContext& context) {
   const std::int64_t n = args.x.size(-1);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool aligned = aligned_rows<T>(n, {&args.y, &args.x, &args.weight, &args.bias});
+    // No residual: only x of the branch is read.
     launch_norm<T, false>(Op::norm_fwd, {.x = args.x.as<const T>(), .n = n}, args, aligned, context);
   });
 }
@@ -331,11 +340,11 @@ void FusedKernels::do_norm_fwd(const NormFwd& args, const OpContext& context) {
 void FusedKernels::do_bias_dropout_add_norm(const BiasDropoutAddNorm& args, const OpContext& context) {
   const NormFwd norm{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps};
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const auto input = bias_dropout_add_rows<T>({args.y, args.x, args.bias, args.residual, args.drop});
+    const auto branch = bias_dropout_add_rows<T>({args.y, args.x, args.bias, args.residual, args.drop});
     const bool aligned =
-        aligned_rows(input, cuda::rows_of(args.x),
+        aligned_rows(branch, cuda::rows_of(args.x),
                      {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
-    launch_norm<T, true>(Op::bias_dropout_add_norm, input, norm, aligned, context);
+    launch_norm<T, true>(Op::bias_dropout_add_norm, branch, norm, aligned, context);
   });
 }
 

@@ -5,21 +5,18 @@
 // (Dao, "FlashAttention-2", 2023). The order of every sum depends only on the shape.
 #include "attention_kernels.hpp"
 #include "fused_kernels.hpp"
-#include "triax/cuda/cuda_device.hpp"
 #include "triax/cuda/types.hpp"
 
 namespace triax::kernels_fused {
 
 void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
-  const cudaStream_t stream = cuda::launch_stream(context.stream);
-  cuda::by_type(args.q.dtype(), [&]<class T>(T) { run_forward<T>(attention_of(args), max_shared_bytes_, stream); });
+  cuda::by_type(args.q.dtype(), [&]<class T>(T) { run_forward<T>(attention_of(args), max_shared_bytes_, context); });
 }
 
 void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
-  const cudaStream_t stream = cuda::launch_stream(context.stream);
   const AttentionGradients gradients = gradients_of(args, context.scratch.data());
   cuda::by_type(args.q.dtype(),
-                [&]<class T>(T) { run_backward<T>(attention_of(args), gradients, max_shared_bytes_, stream); });
+                [&]<class T>(T) { run_backward<T>(attention_of(args), gradients, max_shared_bytes_, context); });
 }
 
 } // namespace triax::kernels_fused
