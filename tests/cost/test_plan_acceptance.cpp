@@ -11,6 +11,7 @@
 #include "config/load.hpp"
 #include "cost/cluster_file.hpp"
 #include "cost/planned_run.hpp"
+#include "plan/layer_table.hpp"
 #include "plan/plan_search.hpp"
 #include "plan/plan_space.hpp"
 #include "support/error_of.hpp"
@@ -71,13 +72,12 @@ TEST_F(Acceptance, WhatHoldsForEveryPlanIsSaidBeforeASearch) {
               testing::ElementsAre("train.cuda_graph", "kernels.plugin"));
 }
 
-/// Also if it is asked again.
+/// Also if it is asked again: what it has answered before it throws is not kept.
 TEST_F(Acceptance, AKernelSetThatThrowsIsNamed) {
   const config::RunConfig elsewhere = run({{"kernels.plugin", "kernels-elsewhere"}, {"kernels.throws", "true"}});
-  const SearchRequest asked = request(elsewhere, 4);
-  PlanCosts costs(asked, code_, null_log());
+  LayerTable layers(elsewhere, cluster_, code_, null_log());
   for (int time = 0; time < 2; ++time)
-    EXPECT_THAT(test::error_of([&] { costs.bounds({.data = 4}); }),
+    EXPECT_THAT(test::error_of([&] { layers.layers(1, 1, false); }),
                 HasSubstr("kernels-elsewhere, supports(): no answer"));
 }
 
