@@ -31,6 +31,15 @@ A folder of transformers, a checkpoint or a run, with the choices that transform
   $ triax evaluate odd.toml --checkpoint odd --choices $reference/choices.jsonl --tokenizer byte 2> /dev/null
   accuracy 0.3333, normalised by length 0.4167: 12 examples
 
+With logits in 16 bits, too:
+
+  $ for precision in bf16 fp16; do
+  >   triax evaluate $reference/gpt2-odd --choices $reference/choices.jsonl --tokenizer byte \
+  >     --set train.precision=$precision 2> /dev/null
+  > done
+  accuracy 0.3333, normalised by length 0.4167: 12 examples
+  accuracy 0.3333, normalised by length 0.4167: 12 examples
+
 With one ending, the model should write it itself. Accuracy and perplexity are those of transformers:
 
   $ for keys in parallel.tensor=1 parallel.tensor=3 parallel.pipeline=2; do compared gpt2-odd last_words.jsonl $keys; done

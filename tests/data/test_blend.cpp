@@ -36,6 +36,20 @@ TEST(Blend, EverySampleOfEachCorpusComesOnceAndInOrder) {
   }
 }
 
+TEST(Blend, InFullHasEachSampleOnce) {
+  const std::vector<std::vector<std::int64_t>> all = {{7}, {1, 10}, {100, 900}, {3, 1, 1, 1, 500, 2, 77}};
+  for (const std::vector<std::int64_t>& counts : all) {
+    const Blend blend = Blend::in_full(counts);
+    std::vector<std::int64_t> next(counts.size());
+    const std::int64_t samples = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    for (std::int64_t n = 0; n < samples; ++n) {
+      const Blend::Position position = blend.position_of(n);
+      ASSERT_EQ(position.sample, next[position.corpus]++) << n;
+    }
+    EXPECT_EQ(next, counts);
+  }
+}
+
 /// One corpus has nearly the whole share; its siblings round in the same direction at every halving.
 TEST(Blend, SharesOfManyHoldToWithinHalfASampleForEachHalving) {
   for (const std::size_t corpora : {16, 64, 1024}) {

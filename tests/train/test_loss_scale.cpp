@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "executor/executor.hpp"
+#include "train/resumed_run.hpp"
 #include "train/tiny_run.hpp"
 
 namespace triax {
@@ -298,6 +299,25 @@ TEST(LossScale, AnOverflowOnOneRankSkipsTheStepOnAll) {
     const int first[] = {layout.coordinate(index, "tensor"), 0, layout.coordinate(index, "pipeline")};
     EXPECT_EQ(rank.after, ranks[static_cast<std::size_t>(layout.rank_of(first))].after); // as on data rank 0
   }
+}
+
+using ResumedScale = test::ResumedRun;
+using ::testing::IsEmpty;
+
+TEST_F(ResumedScale, IsOneThatTheKeysAllow) {
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  run_.keys["train.precision"] = "\"fp16\"";
+  run_.keys["loss_scale.initial"] = "4.0";
+  ASSERT_THAT(train({}, 2), IsEmpty());
+  ASSERT_EQ(state("run", 2).loss_scale, 4);
+  run_.keys["loss_scale.initial"] = "64.0";
+  run_.keys["loss_scale.min"] = "16.0";
+  ASSERT_THAT(train({}, 3), IsEmpty());
+  EXPECT_EQ(state("run", 3).loss_scale, 16);
+  run_.keys.erase("loss_scale.min");
+  run_.keys["loss_scale.constant"] = "true";
+  ASSERT_THAT(train({}, 4), IsEmpty());
+  EXPECT_EQ(state("run", 4).loss_scale, 64);
 }
 
 } // namespace

@@ -59,6 +59,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
 /// Turns off settings that concern training only.
 void set_to_evaluate(RunConfig& run) {
   run.evaluates = true;
+  run.data.validation.in_full = run.eval.batches == 0;
   run.data.training = {{}, {}, run.data.training.key};
   run.eval.every = 1;
   run.eval.sample.clear();

@@ -31,6 +31,16 @@ Blend::Blend(const std::vector<double>& weights) {
   }
 }
 
+Blend Blend::in_full(const std::vector<std::int64_t>& counts) {
+  TRIAX_REQUIRE(!counts.empty(), "a blend of nothing");
+  Blend out;
+  for (const std::int64_t count : counts) {
+    TRIAX_REQUIRE(count > 0, "a corpus of {} samples", count);
+    out.sums_.push_back(out.sums_.back() + static_cast<std::uint64_t>(count));
+  }
+  return out;
+}
+
 std::int64_t Blend::left_of(std::size_t first, std::size_t middle, std::size_t last, std::int64_t samples) const {
   __extension__ using Wide = unsigned __int128;
   const Wide left = sums_[middle] - sums_[first], all = sums_[last] - sums_[first];

@@ -21,6 +21,8 @@ class Blend {
  public:
   /// Weights must be finite and above 0; their sum need not be 1.
   explicit Blend(const std::vector<double>& weights);
+  /// Among as many samples as the sum of `counts`, each corpus has exactly its count.
+  static Blend in_full(const std::vector<std::int64_t>& counts);
 
   struct Position {
     std::size_t corpus = 0;
@@ -34,6 +36,7 @@ class Blend {
   std::size_t corpora() const { return sums_.size() - 1; }
 
  private:
+  Blend() : sums_{0} {}
   /// The number of samples of [first, middle) among the first `samples` of corpora [first, last).
   std::int64_t left_of(std::size_t first, std::size_t middle, std::size_t last, std::int64_t samples) const;
 

@@ -16,18 +16,23 @@ std::vector<Dataset> open(const Corpora& corpora, std::int64_t sequence, std::in
   return out;
 }
 
-std::vector<double> weights_of(const Corpora& corpora, const std::vector<Dataset>& datasets) {
-  if (!corpora.weights.empty()) return corpora.weights;
+Blend blend_of(const Corpora& corpora, const std::vector<Dataset>& datasets) {
+  if (corpora.in_full) {
+    std::vector<std::int64_t> windows;
+    for (const Dataset& dataset : datasets) windows.push_back(dataset.samples_per_epoch());
+    return Blend::in_full(windows);
+  }
+  if (!corpora.weights.empty()) return Blend(corpora.weights);
   std::vector<double> out;
   out.reserve(datasets.size());
   for (const Dataset& dataset : datasets) out.push_back(static_cast<double>(dataset.tokens()));
-  return out;
+  return Blend(out);
 }
 
 } // namespace
 
 BlendedDataset::BlendedDataset(const Corpora& corpora, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
-    : datasets_(open(corpora, sequence, vocab, seed)), blend_(weights_of(corpora, datasets_)) {}
+    : datasets_(open(corpora, sequence, vocab, seed)), blend_(blend_of(corpora, datasets_)) {}
 
 void BlendedDataset::microbatch(std::span<const std::int64_t> samples, const TensorView& tokens,
                                 const TensorView& targets) const {

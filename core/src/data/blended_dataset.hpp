@@ -19,6 +19,7 @@ struct Corpora {
   std::vector<std::filesystem::path> paths;
   std::vector<double> weights; // empty, or one per corpus
   std::string key{};           // the configuration key with the prefixes: "data.path", "data.paths"...
+  bool in_full = false;        // as many samples as there are windows have each window once; `weights` are not used
 };
 
 /// The corpus of a sample depends on its running number (blend.hpp); its window depends on the seed and its number in

@@ -29,7 +29,7 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
   checkpoint::Manifest out = reader.manifest();
   if (weights_only) std::erase_if(out.training.plugins, [](const auto& state) { return state.first != "model"; });
   rank_.load_plugins(out.training.plugins);
-  reset_loss_scale_on_new_precision(out);
+  set_loss_scale(out);
   return out;
 }
 
@@ -74,15 +74,22 @@ void CheckpointLoad::load_offloaded(TensorReader& reader, const checkpoint::Save
   }
 }
 
-/// A loss scale is valid only for the precision it was saved in.
-void CheckpointLoad::reset_loss_scale_on_new_precision(checkpoint::Manifest& manifest) const {
+/// A loss scale is valid only for the precision it was saved in, and if this run's keys allow it.
+void CheckpointLoad::set_loss_scale(checkpoint::Manifest& manifest) const {
+  const std::optional<executor::LossScale> scale = loss_scale_of(run_);
+  checkpoint::TrainingState& saved = manifest.training;
   const auto found = manifest.config.find("train.precision");
   const auto here = run_.values.find("train.precision");
-  if (found != manifest.config.end() && here != run_.values.end() && found->second == here->second) return;
-  const std::optional<executor::LossScale> scale = loss_scale_of(run_);
-  manifest.training.loss_scale = scale ? static_cast<double>(scale->initial) : 1;
-  manifest.training.good_steps = 0;
-  manifest.training.hysteresis = scale ? scale->rules.hysteresis : 1;
+  const bool is_of_precision =
+      found != manifest.config.end() && here != run_.values.end() && found->second == here->second;
+  const bool is_constant = run_.train.loss_scale && run_.train.loss_scale->constant;
+  if (is_of_precision && !is_constant) {
+    if (scale) saved.loss_scale = std::max(saved.loss_scale, static_cast<double>(scale->rules.min));
+    return;
+  }
+  saved.loss_scale = scale ? static_cast<double>(scale->initial) : 1;
+  saved.good_steps = 0;
+  saved.hysteresis = scale ? scale->rules.hysteresis : 1;
 }
 
 } // namespace triax::train

@@ -34,7 +34,7 @@ class CheckpointLoad {
   void load(checkpoint::TensorReader& reader, const executor::KeptTensor& tensor);
   void load_offloaded(checkpoint::TensorReader& reader, const checkpoint::SavedTensor& saved,
                       const executor::KeptTensor& tensor);
-  void reset_loss_scale_on_new_precision(checkpoint::Manifest& manifest) const;
+  void set_loss_scale(checkpoint::Manifest& manifest) const;
 
   const config::RunConfig& run_;
   const Layout& layout_;

@@ -93,6 +93,7 @@ std::string packed(const CheckedRun& checked) {
                      {"resume", preflight.resume},
                      {"positions", preflight.positions},
                      {"shares_accumulators", preflight.shares_accumulators},
+                     {"saves_weights", preflight.saves_weights},
                      {"balance", balance_json(preflight.balance)}};
   return plugin::pack(json);
 }
@@ -112,6 +113,7 @@ CheckedRun unpacked(const std::string& bytes) {
   out.preflight.resume = json.at("resume").get<std::string>();
   out.preflight.positions = json.at("positions");
   out.preflight.shares_accumulators = json.at("shares_accumulators");
+  out.preflight.saves_weights = json.at("saves_weights");
   out.preflight.balance = read_balance(json.at("balance"));
   return out;
 }

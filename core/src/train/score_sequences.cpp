@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 
+#include "triax/element_type.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -109,12 +110,9 @@ class Scoring {
       const auto target = static_cast<std::size_t>(at + row + 1);
       if (target < of.first || target >= of.tokens.size()) continue;
       const TensorView of_row = logits.at(row).flat();
-      if (of_row.dtype() == DType::f64) {
-        add_token(of_row.as<const double>(), of_row.elements(), of.tokens[target], scores_[sample]);
-      } else {
-        TRIAX_REQUIRE(of_row.dtype() == DType::f32, "logits are f32 or f64");
-        add_token(of_row.as<const float>(), of_row.elements(), of.tokens[target], scores_[sample]);
-      }
+      with_type_among<float, double, Bf16, F16>(of_row.dtype(), [&]<class Logit>(Logit) {
+        add_token(of_row.as<const Logit>(), of_row.elements(), of.tokens[target], scores_[sample]);
+      });
     }
   }
 

@@ -46,10 +46,11 @@ constexpr std::int64_t kMaxPacked = std::int64_t{1} << 24; // floats; limits the
 constexpr std::int64_t kGap = 16;
 constexpr std::int64_t kPackedRows = 64; // rows per block of the copy
 
-/// Start of piece `index` of `length`, a multiple of `step`, so that no piece but the last computes a remainder.
+/// Start of piece `index` of `length`: a multiple of `step`, so that no piece but the last computes a remainder, or
+/// the end. Pieces may be empty.
 std::int64_t edge(std::int64_t length, std::int64_t pieces, std::int64_t index, std::int64_t step) {
   if (index == pieces) return length;
-  return (length * index / pieces + step / 2) / step * step;
+  return std::min(length, (length * index / pieces + step / 2) / step * step);
 }
 
 /// True if oneDNN packs a tile itself, which it does if 1/m + 1/n < 0.0038 (FORCE_NOCOPY_THRESH of its
@@ -126,7 +127,8 @@ bool is_packed_by_library(const Product& product) {
 
 Tiles tiles_of(const Product& product) {
   if (!is_row_product(product) || product.n == 0) return tiles_of(product.m, product.n, product.k);
-  return {1, std::clamp<std::int64_t>(product.n * product.k / kRowTile, 1, kMaxRowTiles)};
+  const std::int64_t most = std::min(kMaxRowTiles, (product.n + kColumnStep - 1) / kColumnStep);
+  return {1, std::clamp<std::int64_t>(product.n * product.k / kRowTile, 1, most)};
 }
 
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {

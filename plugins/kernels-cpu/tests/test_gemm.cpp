@@ -74,6 +74,24 @@ TEST(Tiles, OfOneRowAreMany) {
   EXPECT_EQ(tiles_of(transposed).count(), tiles_of(1, 768, 768).count());
 }
 
+/// The columns are split at multiples of a step, whose last one may be beyond the end.
+TEST(Tiles, OfOneRowCoverItOnce) {
+  float d = 0;
+  for (const std::int64_t k : {768, 4096, 8192, 65536})
+    for (std::int64_t n = 1; n <= 1500; ++n) {
+      const Product product{&d, &d, &d, n, k, k, 1, n, k, false, true};
+      const Tiles tiles = tiles_of(product);
+      std::int64_t end = 0;
+      for (std::int64_t index = 0; index < tiles.count(); ++index) {
+        const Product part = tile(product, tiles, index);
+        ASSERT_EQ(part.d - product.d, end) << n << " columns, sums of " << k;
+        ASSERT_GE(part.n, 0);
+        end += part.n;
+      }
+      ASSERT_EQ(end, n);
+    }
+}
+
 TEST(Multiply, LeavesTheCallersOpenMpAsItWas) {
   omp_set_num_threads(3);
   float one = 1, d = 0;
