@@ -26,7 +26,7 @@ Data ranks that shard the optimizer's state, and gradients that no schedule with
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=parameters | grep '^note:'
   note: optimizer.shard = "parameters" needs as much memory for weights as "gradients", or more, because each rank has memory for the gathered weights of its only stage (optimizer.prefetch = 1), and for its part of the weights of all its stages. More stages per rank need less: parallel.chunks, best with sched-breadth-first
   $ triax check base.toml --no-device --set parallel.data=2 --set optimizer.shard=parameters --set model.layers=8 \
-  >   --set parallel.chunks=4 --set schedule.plugin=sched-breadth-first | grep '^note:'
+  >   --set parallel.chunks=4 --set optimizer.prefetch=0 --set schedule.plugin=sched-breadth-first | grep '^note:'
   [1]
   $ triax check base.toml --no-device --set optimizer.shard=states | grep '^note:'
   note: optimizer.shard = "states" has no effect with parallel.data = 1
