@@ -154,6 +154,10 @@ The scheduler of a run need not be installed here:
   triax: RUN_DIR is required
     see: triax report --help
   [2]
+  $ triax report '[runs/run]'
+  triax: RUN_DIR cannot be "[runs/run]", which is the form of a list; write "./[runs/run]"
+    see: triax report --help
+  [2]
   $ triax report runs/nothing
   runs/nothing: does not exist
     name the folder of a run: run.dir, by default runs/ and the TOML's name

@@ -13,6 +13,7 @@
 #include "bench/side_plugins.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/output_flag.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -213,10 +214,8 @@ void add_plugins_test(CLI::App& plugins, int& status) {
   const auto arguments = std::make_shared<TestArguments>();
   CLI::App* const verb = plugins.add_subcommand("test", "checks a plugin against the contract of its interface");
   verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
-  verb->add_option("--path", arguments->folders, "folder to search first")
-      ->check(existing_folder())
-      ->expected(1)
-      ->take_all();
+  repeated(
+      verb->add_option("--path", arguments->folders, "folder to search first")->check(existing_folder())->expected(1));
   CLI::Option* const threads = verb->add_flag("--threads", arguments->threads, "ranks are threads of a process");
   verb->add_flag("--processes", arguments->processes, "each rank is a process [if the plugin needs it]")
       ->excludes(threads);
