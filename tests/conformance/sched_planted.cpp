@@ -32,7 +32,7 @@ class PlantedScheduler final : public Scheduler {
 
   Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks == 1 && !has("refuses_all")) return {};
-    if (has("throws")) throw Error("parallel.chunks must be 1");
+    if (has("throws")) throw Error("gr\xF6\xDF: not UTF-8");
     std::vector<std::string> keys = {"parallel.chunks"};
     if (has("no_keys")) keys.clear();
     return make_refusal(ErrorCode::kUnsupported, keys, "parallel.chunks = {}: must be 1", shape.chunks);
