@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/list_option.hpp"
 #include "triax/error.hpp"
 
 namespace triax::reference {
@@ -121,7 +122,7 @@ Argument read_argument(const CLI::Option& option) {
   out.required = option.get_required();
   for (const CLI::Option* needed : option.get_needs()) out.needs.push_back(needed->get_name());
   if (option.get_items_expected_max() == 0) return out; // takes no value
-  out.several_values = option.get_items_expected_max() > 1 && option.get_allow_extra_args();
+  out.several_values = app::has_several_values(option);
   out.repeatable = option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
   read_type(option, out.names.back(), out);
   return out;

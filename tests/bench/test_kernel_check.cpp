@@ -9,6 +9,7 @@
 
 #include "bench/kernel_check.hpp"
 #include "bench/kernel_measure.hpp"
+#include "bench/side_plugins.hpp"
 #include "support/error_of.hpp"
 #include "support/installation.hpp"
 
@@ -91,6 +92,22 @@ TEST(KernelMeasurement, MeasuresAllOperations) {
     }
   });
   EXPECT_EQ(names, gpt_operation_names());
+}
+
+TEST(KernelMeasurement, CountsTheBuffersOfBothSides) {
+  KernelPlan plan;
+  plan.shapes = {32, 2, 8, 2, 40, 0.1};
+  plan.may_be_equal = true;
+  Refusals refusals;
+  const Side side = load_side({"--plugin", test::plugin_file("kernels-reference").string(), "kernels", "kernels", {}},
+                              plugin::FirstLoad::direct, refusals);
+  ASSERT_TRUE(refusals.empty());
+  constexpr std::int64_t kFree = 200'000'000; // a product and a copy of the default sizes need 147 MB
+  plan.sides = {side};
+  EXPECT_TRUE(check(plan, kFree).empty());
+  plan.sides = {side, side};
+  EXPECT_EQ(check(plan, kFree).size(), 1u);
+  EXPECT_TRUE(check(plan, 2 * kFree).empty());
 }
 
 TEST(KernelMeasurement, RefusesShapesThatNoDeviceHolds) {

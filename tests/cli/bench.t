@@ -92,6 +92,10 @@ A measurement that is refused keeps an older file. A file that cannot be written
   --dtype u8: all_reduce cannot add bytes
     use --dtype f32, or --op all_gather, all_to_all, broadcast or exchange
   [2]
+  $ triax bench comm --plugin comm-local --dtype bf16 --ranks 513
+  --dtype bf16: sums of 513 ranks are not exact, so the result cannot be checked
+    use --dtype f32, or at most 512 ranks
+  [2]
   $ triax bench comm --plugin comm-local --op send --ranks 3
   --op send needs an even number of ranks, got 3: it pairs rank 0 with rank 1, and so on
     use an even number of ranks

@@ -369,6 +369,10 @@ What cannot be averaged:
   triax: with --last, name one run; got 2
     see: triax checkpoint average --help
   [2]
+  $ triax checkpoint average no run '[run,other]'
+  triax: CHECKPOINT cannot be "[run,other]", which is the form of a list; write "./[run,other]"
+    see: triax checkpoint average --help
+  [2]
   $ triax checkpoint average $(printf 'x%.0s' $(seq 300)) run 2>&1 | cut -c290- | head -n 1
   xxxxxxxxxxx: cannot be created: File name too long
   [2]

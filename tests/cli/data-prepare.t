@@ -84,6 +84,18 @@ With `--json`, errors are one object on stdout:
     add --force to replace it
   [2]
 
+Brackets and commas are part of a value:
+
+  $ triax data train-tokenizer --input text --vocab 261 --min-count 1 --output made/b.json --special-token '[PAD]' '[a,b]' --special-token=[C]
+  made/b.json: 261 tokens, 2 merges, from 6 different words of 25 B
+  $ tr -d ' \n' < made/b.json | grep -oE '"content":"\[[^"]*"'
+  "content":"[PAD]"
+  "content":"[a,b]"
+  "content":"[C]"
+  $ cp text '[text]'
+  $ triax data prepare --input '[text]' --output made/brackets --tokenizer byte
+  made/brackets.bin .idx .json: 1 document, 26 tokens, 52 B
+
 A tokenizer is copied to the data:
 
   $ triax data prepare --input text --output made/words --tokenizer made/t.json --append-eod --threads 2

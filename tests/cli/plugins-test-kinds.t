@@ -76,6 +76,17 @@ A fault at a limit of an option does, too:
     fault = no_keys, p = 1, v = 2, m = 1: the refusal "parallel.chunks = 2: must be 1" has an empty list of keys (Refusal::keys)
     fault = no_keys, p = 1, v = 2, m = 2: the refusal "parallel.chunks = 2: must be 1" has an empty list of keys (Refusal::keys)
 
+An open limit is not a value:
+
+  $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --filter 'Options.*' | grep -c wave
+  0
+  [1]
+
+A text of a plugin may have any bytes:
+
+  $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --set schedule.fault=throws --filter 'Supports.Ref*' --json | grep -o '"name":"Supports[^,]*,"outcome":"[a-z]*"'
+  "name":"Supports.RefusesWithReasonsAndKeys","outcome":"failed"
+
 Every fault of a scheduler is found:
 
   $ fault sched-planted schedule.fault=no_keys 'Supports.RefusesWithReasonsAndKeys'

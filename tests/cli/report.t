@@ -135,6 +135,12 @@ A key of resolved.toml may be hostile, too:
   $ python3 "$SOURCE/tests/page/check-page" empty.html
   1 sections, 0 figures, 2 tables
 
+A name of the metrics that TOML escapes:
+
+  $ triax train base.toml --set 'log.metrics="a\"b.jsonl"' --set run.dir=quoted --set train.steps=2 > /dev/null 2>&1
+  $ triax report quoted --json | grep -o '"last_step":[^,]*'
+  "last_step":2
+
 A run that writes now is in progress, and its last line may not be complete:
 
   $ cp -r runs/run now; printf '{"step":' >> now/metrics.jsonl
@@ -152,6 +158,10 @@ The scheduler of a run need not be installed here:
 
   $ triax report
   triax: RUN_DIR is required
+    see: triax report --help
+  [2]
+  $ triax report '[runs/run]'
+  triax: RUN_DIR cannot be "[runs/run]", which is the form of a list; write "./[runs/run]"
     see: triax report --help
   [2]
   $ triax report runs/nothing

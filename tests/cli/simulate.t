@@ -62,6 +62,11 @@ Times that are all zero:
     see: triax simulate --help
   [2]
 
+A time that is nearly zero:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1e-310 | grep -o '^makespan'
+  makespan
+
 Some of the links only:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 1,2

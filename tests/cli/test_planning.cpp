@@ -39,6 +39,10 @@ TEST_F(Planning, AModelOfAPaperIsSizedWithoutDataGpusAndTheirPlugins) {
   EXPECT_TRUE(object["placement"]["device"].is_null());
   EXPECT_EQ(object["ranks"].size(), 1536u);
   EXPECT_GT(object["ranks"][0]["memory_bytes"]["weights"], 0);
+  std::uint64_t bytes = 0;
+  for (const auto& [what, part] : object["ranks"][0]["memory_bytes"].items()) bytes += part.get<std::uint64_t>();
+  EXPECT_EQ(object["memory"]["bytes"], bytes);
+  EXPECT_GT(object["ranks"][0]["host_memory_bytes"]["checkpoint staging"], 0);
   ASSERT_EQ(object["not_checked"].size(), 3u);
   EXPECT_THAT(std::string(object["not_checked"][0]),
               AllOf(HasSubstr("comm.plugin \"comm-nccl\" cannot be loaded here"), HasSubstr("weakest guarantees")));

@@ -3,6 +3,7 @@
 // suite must find each.
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <triax/plugin.hpp>
@@ -15,6 +16,7 @@ namespace triax::sched_planted {
 namespace {
 
 constexpr triax_option kOptions[] = {
+    option_int("wave", "2", 1, std::numeric_limits<double>::infinity(), "must be within its limits"),
     option_int("group", "1", 1, 100, "has no effect, unless the fault is in one value"),
     option_string("fault", "none",
                   "none|no_keys|throws|refuses_all|counts_calls|per_object|per_rank|stage_map|empty_rank|missing|"
@@ -26,13 +28,14 @@ class PlantedScheduler final : public Scheduler {
  public:
   explicit PlantedScheduler(const PluginContext& context)
       : fault_(context.options.text("fault")), group_(context.options.integer("group")), rank_(context.rank) {
+    if (context.options.integer("wave") < 1) throw Error("wave is outside its limits");
     static std::atomic<int> objects = 0;
     number_ = objects++;
   }
 
   Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks == 1 && !has("refuses_all")) return {};
-    if (has("throws")) throw Error("parallel.chunks must be 1");
+    if (has("throws")) throw Error("gr\xF6\xDF: not UTF-8");
     std::vector<std::string> keys = {"parallel.chunks"};
     if (has("no_keys")) keys.clear();
     return make_refusal(ErrorCode::kUnsupported, keys, "parallel.chunks = {}: must be 1", shape.chunks);

@@ -34,6 +34,15 @@ TEST(TextOutput, IsThatOfGoogleTestWithTheClause) {
                                   "[  FAILED  ] 1 check:\n[  FAILED  ] B.Bad [C10]\n"));
 }
 
+TEST(TextOutput, DoesNotControlATerminal) {
+  std::ostringstream to;
+  TextOutput output(to, "comm-mine");
+  output.listener().ended({"A.Bad", "C1", Outcome::failed, {"\x1b[31m\nred \xff"}, {}, 0});
+  output.listener().ended({"A.Left", "C1", Outcome::skipped, {}, "no \x1b[0m", 0});
+  EXPECT_THAT(to.str(), HasSubstr("  \\u001B[31m\n    red \\xFF\n"));
+  EXPECT_THAT(to.str(), HasSubstr("  skipped: no \\u001B[0m\n"));
+}
+
 TEST(JUnit, EscapesTextsAndCountsOutcomes) {
   const std::string xml = junit_xml("comm-mine", kResults);
   EXPECT_THAT(xml, HasSubstr("<testsuite name=\"comm-mine\" tests=\"3\" failures=\"1\" skipped=\"1\" errors=\"0\""));

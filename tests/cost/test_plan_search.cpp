@@ -370,6 +370,9 @@ TEST_F(PlanSearch, TensorTimeHasTheAllGatherOfPartitionedInputs) {
 TEST(CodeTraits, TheEnginesUpdateIsThatOfTheOptimizer) {
   const cost::CodeTraits engine = *cost::code_named("triax");
   EXPECT_EQ(cost::update_bytes(engine, 2, DType::f32, DType::bf16), 4 + 16 + 12 + 2 + 4);
+  EXPECT_EQ(cost::reduction_bytes(engine, DType::f32), 4);
+  EXPECT_EQ(cost::reduction_bytes(engine, DType::f64), 8);
+  EXPECT_EQ(cost::reduction_bytes(*cost::code_named("megatron-2021"), DType::f32), 2);
   EXPECT_EQ(cost::update_bytes(engine, 0, DType::f32, DType::f32), 4 + 8 + 4 + 4);
   EXPECT_EQ(cost::update_bytes(*cost::code_named("megatron-2021"), 0, DType::f32, DType::f32), 60);
 }

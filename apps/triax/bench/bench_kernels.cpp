@@ -12,6 +12,7 @@
 #include "bench/side_flags.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/refuse.hpp"
 #include "common/verbs.hpp"
 #include "os/cpu_quota.hpp"
@@ -119,10 +120,8 @@ void add_bench_kernels(CLI::App& bench, int& status) {
   const auto arguments = std::make_shared<KernelsArguments>();
   verb->add_option("RUN.toml", arguments->run, "the run whose model gives the shapes; flags override them");
   add_side_flags(*verb, arguments->sides, kKernelWords);
-  verb->add_option("--op", arguments->plan.names, "only this operation; may be repeated [all]")
-      ->type_name("NAME")
-      ->take_all()
-      ->allow_extra_args(false);
+  repeated(
+      verb->add_option("--op", arguments->plan.names, "only this operation; may be repeated [all]")->type_name("NAME"));
   verb->add_option("--threads", arguments->threads, "CPU threads that a kernel set may use [all cores]")
       ->type_name("N")
       ->check(integer_in(1, 1024));

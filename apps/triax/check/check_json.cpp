@@ -31,8 +31,8 @@ Json comm_json(const std::vector<report::GroupTraffic>& traffic) {
 Json ranks_json(const std::vector<train::RankPlan>& plans) {
   std::map<int, Json> by_number;
   for (const train::RankPlan& plan : plans) {
-    Json memory = Json::object();
-    for (const train::MemoryRow& row : plan.memory) memory[row.what] = row.bytes;
+    Json memory = Json::object(), host = Json::object();
+    for (const train::MemoryRow& row : plan.memory) (row.is_on_host ? host : memory)[row.what] = row.bytes;
     Json activations = Json::array();
     for (const executor::ActivationPart& part : plan.activations)
       activations.push_back(
@@ -46,6 +46,7 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
                                      {"memory_bytes", memory},
                                      {"activations", activations},
                                      {"comm", comm_json(plan.traffic.at(data))}};
+      if (!host.empty()) by_number[plan.ranks[data]]["host_memory_bytes"] = host;
       if (plan.offload_bytes > 0) by_number[plan.ranks[data]]["offload_file_bytes"] = plan.offload_bytes;
     }
   }

@@ -196,7 +196,7 @@ std::string groups_text(const train::Preflight& preflight) {
   };
   const std::vector<train::MemoryRow>& parts = preflight.plans.front().memory;
   for (std::size_t part = 0; part < parts.size(); ++part)
-    if (used(part)) rows.front().push_back(parts[part].what);
+    if (used(part)) rows.front().push_back(heading_of(parts[part]));
   rows.front().emplace_back("total");
   for (std::size_t at = 0; at < std::min(groups.size(), kMaxGroups); ++at) {
     const train::RankPlan& first = *groups[at].plans.front();

@@ -124,13 +124,12 @@ std::string memory_text(const train::Preflight& preflight) {
   Rows rows = {{"rank"}};
   std::uint64_t all = 0, ranks = 0;
   for (const train::RankPlan& plan : plans) {
-    std::uint64_t total = 0;
+    const std::uint64_t total = plan.bytes(); // without memory of the host
     std::vector<std::string> row = {numbers_text(plan.ranks)};
     for (std::size_t part = 0; part < plan.memory.size(); ++part) {
       if (!used(part)) continue;
-      if (rows.size() == 1) rows.front().push_back(plan.memory[part].what);
+      if (rows.size() == 1) rows.front().push_back(heading_of(plan.memory[part]));
       row.push_back(report::bytes_text(plan.memory[part].bytes));
-      total += plan.memory[part].bytes;
     }
     if (rows.size() == 1) rows.front().push_back("total");
     row.push_back(report::bytes_text(total));

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
@@ -79,9 +80,9 @@ void add_checkpoint_average(CLI::App& checkpoint, int& status) {
                    "output folder; written under a temporary name and renamed when complete")
       ->type_name("DIR")
       ->required();
-  verb->add_option("CHECKPOINT", arguments->checkpoints,
-                   "the checkpoints, each named as in checkpoint show; with --last, one run")
-      ->required();
+  with_several_paths(*verb, verb->add_option("CHECKPOINT", arguments->checkpoints,
+                                             "the checkpoints, each named as in checkpoint show; with --last, one run")
+                                ->required());
   CLI::Option* last = verb->add_option("--last", arguments->last, "averages the newest N checkpoints of a run");
   last->check(integer_in(1, 1 << 20))->type_name("N");
   verb->callback([arguments, &status] {

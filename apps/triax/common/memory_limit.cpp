@@ -98,6 +98,7 @@ Refusals fits(const MemoryLimit& limit, const config::RunConfig& run, const trai
   std::size_t above = 0;
   for (const train::RankPlan& plan : preflight.plans) above += plan.bytes() > limit.bytes ? plan.ranks.size() : 0;
   std::vector<train::MemoryRow> parts = most.memory;
+  std::erase_if(parts, [](const train::MemoryRow& part) { return part.is_on_host; });
   std::ranges::stable_sort(parts, std::ranges::greater{}, &train::MemoryRow::bytes);
   const std::string more = above > 1 ? text("; {} ranks do not fit", above) : std::string();
   return make_refusal(ErrorCode::kOutOfMemory, {"--memory"},

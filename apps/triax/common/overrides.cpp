@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --set, for subcommands that read a run's TOML.
+#include "common/list_option.hpp"
 #include "common/verbs.hpp"
 
 namespace triax::app {
@@ -18,11 +19,9 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
     const bool good = equals != std::string::npos && key.find("..") == std::string::npos;
     return good ? std::string() : "must be TABLE.KEY=VALUE, got \"" + flag + "\"";
   };
-  verb.add_option_function<std::vector<std::string>>("--set", read, "sets a key of the TOML to another value")
-      ->type_name("TABLE.KEY=VALUE")
-      ->check(CLI::Validator(well_formed, {}))
-      ->take_all()
-      ->allow_extra_args(false);
+  repeated(verb.add_option_function<std::vector<std::string>>("--set", read, "sets a key of the TOML to another value")
+               ->type_name("TABLE.KEY=VALUE")
+               ->check(CLI::Validator(well_formed, {})));
 }
 
 } // namespace triax::app

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/setting_flag.hpp"
 
+#include "common/list_option.hpp"
+
 namespace triax::app {
 
 void add_settings(CLI::App& verb, const std::string& flag, std::vector<config::Override>& settings,
@@ -17,11 +19,9 @@ void add_settings(CLI::App& verb, const std::string& flag, std::vector<config::O
     const bool good = (any_table || setting.starts_with(table + ".")) && setting.find('=') != std::string::npos;
     return good ? std::string() : "must be " + table + ".KEY=VALUE, got \"" + setting + "\"";
   };
-  verb.add_option_function<std::vector<std::string>>(flag, read, doc)
-      ->type_name(table + ".KEY=VALUE")
-      ->check(CLI::Validator(well_formed, {}))
-      ->take_all()
-      ->allow_extra_args(false);
+  repeated(verb.add_option_function<std::vector<std::string>>(flag, read, doc)
+               ->type_name(table + ".KEY=VALUE")
+               ->check(CLI::Validator(well_formed, {})));
 }
 
 } // namespace triax::app

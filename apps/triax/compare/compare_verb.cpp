@@ -13,6 +13,7 @@
 
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/output_flag.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
@@ -132,11 +133,10 @@ int compare_runs(const CompareArguments& arguments) {
 }
 
 void add_side(CLI::App& verb, const char* name, SideArguments& side) {
-  verb.add_option(std::string("--") + name, side.changes,
-                  text("what side {} changes: a key, or a TOML file whose keys override those of RUN.toml", name))
-      ->type_name("TABLE.KEY=VALUE|FILE")
-      ->take_all()
-      ->allow_extra_args(false);
+  repeated(
+      verb.add_option(std::string("--") + name, side.changes,
+                      text("what side {} changes: a key, or a TOML file whose keys override those of RUN.toml", name))
+          ->type_name("TABLE.KEY=VALUE|FILE"));
   const auto read = [&side](const std::vector<std::string>& flags) {
     for (const std::string& flag : flags)
       side.variables.push_back({flag.substr(0, flag.find('=')), flag.substr(flag.find('=') + 1)});
@@ -146,12 +146,10 @@ void add_side(CLI::App& verb, const char* name, SideArguments& side) {
     const std::size_t equals = flag.find('=');
     return equals == std::string::npos || equals == 0 ? "must be NAME=VALUE, got \"" + flag + "\"" : std::string();
   };
-  verb.add_option_function<std::vector<std::string>>(std::string("--env-") + name, read,
-                                                     text("sets an environment variable of side {}", name))
-      ->type_name("NAME=VALUE")
-      ->check(CLI::Validator(well_formed, {}))
-      ->take_all()
-      ->allow_extra_args(false);
+  repeated(verb.add_option_function<std::vector<std::string>>(std::string("--env-") + name, read,
+                                                              text("sets an environment variable of side {}", name))
+               ->type_name("NAME=VALUE")
+               ->check(CLI::Validator(well_formed, {})));
 }
 
 void add_plan(CLI::App& verb, compare::Plan& plan) {

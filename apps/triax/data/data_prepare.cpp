@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "data/data_progress.hpp"
@@ -104,9 +105,9 @@ void add_data_prepare(CLI::App& data, int& status) {
   auto flags = std::make_shared<PrepareFlags>();
   data::PrepareRequest& request = flags->request;
   request.threads = os::available_cores();
-  prepare->add_option("--input", request.inputs, "text files, in this order; each is one document")
-      ->type_name("FILE")
-      ->required();
+  with_several_values(prepare->add_option("--input", request.inputs, "text files, in this order; each is one document")
+                          ->type_name("FILE")
+                          ->required());
   prepare->add_option("--output", request.output, "prefix of the files to write; a missing folder is created")
       ->type_name("PREFIX")
       ->required();

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <string>
 
+#include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "data/data_progress.hpp"
@@ -66,7 +67,8 @@ void add_data_train_tokenizer(CLI::App& data, int& status) {
   auto flags = std::make_shared<TrainTokenizerFlags>();
   data::TrainTokenizerRequest& request = flags->request;
   request.threads = os::available_cores();
-  verb->add_option("--input", request.inputs, "text files; each is one document")->type_name("FILE")->required();
+  with_several_values(
+      verb->add_option("--input", request.inputs, "text files; each is one document")->type_name("FILE")->required());
   verb->add_option("--vocab", request.vocab, "number of tokens, with the 256 bytes and the special tokens")
       ->type_name("N")
       ->required();
@@ -76,9 +78,10 @@ void add_data_train_tokenizer(CLI::App& data, int& status) {
   CLI::Option* separator = verb->add_option("--separator", flags->separator,
                                             "a line with exactly this text ends a document, and is not part of it");
   separator->type_name("LINE");
-  verb->add_option("--special-token", request.special_tokens,
-                   text("special tokens, which do not stand for text [{}]; they get the first ids", data::kEndOfText))
-      ->type_name("TOKEN");
+  with_several_values(verb->add_option("--special-token", request.special_tokens,
+                                       text("special tokens, which do not stand for text [{}]; they get the first ids",
+                                            data::kEndOfText))
+                          ->type_name("TOKEN"));
   verb->add_option("--min-count", request.min_count, "a pair that occurs less often does not become a token [2]")
       ->type_name("N");
   verb->add_option("--threads", request.threads,

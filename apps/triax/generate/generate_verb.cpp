@@ -10,6 +10,7 @@
 
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
@@ -141,10 +142,9 @@ void add_generate(CLI::App& program, int& status) {
                    "number of new tokens after which a text ends; 0: only at the model's last position [256]")
       ->type_name("N")
       ->check(integer_in(0, kMaxCount));
-  verb->add_option("--stop", arguments->stops, "ends a text before this; may be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false)
-      ->check(not_empty());
+  repeated(verb->add_option("--stop", arguments->stops, "ends a text before this; may be given several times")
+               ->type_name("TEXT")
+               ->check(not_empty()));
   verb->add_option("--samples", arguments->samples, "number of texts that continue the prompt [1]")
       ->type_name("N")
       ->check(integer_in(1, kMaxSamples));

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/memory_limit.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
@@ -91,10 +92,9 @@ void add_export(CLI::App& program, int& status) {
   to->add_option("--architecture", arguments->architecture, "architecture [the first that can store the model]")
       ->type_name("NAME")
       ->check(not_empty());
-  to->add_option("--path", arguments->paths, "folder to search for plugins first")
-      ->type_name("DIR")
-      ->check(not_empty())
-      ->allow_extra_args(false);
+  repeated(to->add_option("--path", arguments->paths, "folder to search for plugins first")
+               ->type_name("DIR")
+               ->check(not_empty()));
   to->callback([arguments, &status] { status = export_model(*arguments); });
 }
 

@@ -12,6 +12,7 @@
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
 #include "common/imported_tokenizer.hpp"
+#include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -119,14 +120,13 @@ void add_import(CLI::App& program, int& status) {
   from->add_option("--model", arguments->model, "model plugin [the one that has the architecture]")
       ->type_name("MODEL")
       ->check(not_empty());
-  from->add_option("--ignore", arguments->ignored, "key of config.json that does not change what the model computes")
-      ->type_name("KEY")
-      ->check(not_empty())
-      ->allow_extra_args(false);
-  from->add_option("--path", arguments->paths, "folder to search for plugins first")
-      ->type_name("DIR")
-      ->check(not_empty())
-      ->allow_extra_args(false);
+  repeated(from->add_option("--ignore", arguments->ignored,
+                            "key of config.json that does not change what the model computes")
+               ->type_name("KEY")
+               ->check(not_empty()));
+  repeated(from->add_option("--path", arguments->paths, "folder to search for plugins first")
+               ->type_name("DIR")
+               ->check(not_empty()));
   from->callback([arguments, &status] { status = import_model(*arguments); });
 }
 

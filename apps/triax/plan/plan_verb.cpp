@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/memory_limit.hpp"
 #include "common/missing_flags.hpp"
 #include "common/refuse.hpp"
@@ -82,11 +83,9 @@ void add_plan(CLI::App& program, int& status) {
       verb->add_option("--top", search.top, "number of plans to print [10]")
           ->check(integer_in(1, kMaxTop))
           ->type_name("N"),
-      verb->add_option("--fix", search.fixed, "restricts the search to a value of a setting, such as tensor=8")
-          ->check(CLI::Validator(is_setting, {}))
-          ->type_name("KEY=VALUE")
-          ->take_all()
-          ->allow_extra_args(false),
+      repeated(verb->add_option("--fix", search.fixed, "restricts the search to a value of a setting, such as tensor=8")
+                   ->check(CLI::Validator(is_setting, {}))
+                   ->type_name("KEY=VALUE")),
       verb->add_option("--planner", search.planner, "the plugin that searches [plan-sweep]")
           ->check(not_empty())
           ->type_name("PLANNER"),

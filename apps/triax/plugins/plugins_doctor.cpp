@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -102,10 +103,8 @@ void add_plugins_doctor(CLI::App& plugins, int& status) {
   CLI::App* const verb = plugins.add_subcommand(
       "doctor", "examines one plugin: every check that it must pass, and what to do about each problem");
   verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
-  verb->add_option("--path", arguments->folders, "folder to search first")
-      ->check(existing_folder())
-      ->expected(1)
-      ->take_all();
+  repeated(
+      verb->add_option("--path", arguments->folders, "folder to search first")->check(existing_folder())->expected(1));
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] { status = examine(*arguments); });
 }

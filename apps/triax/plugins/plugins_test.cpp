@@ -13,6 +13,7 @@
 #include "bench/side_plugins.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/output_flag.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -138,13 +139,17 @@ nlohmann::ordered_json to_json(const Result& result) {
   return out;
 }
 
+std::string line_of(const nlohmann::ordered_json& object) { // a plugin's texts may be invalid UTF-8
+  return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 int list_checks(const std::vector<Check>& checks, bool as_json) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Check& check : checks) {
     if (!as_json) result_out() << check.name << " [" << check.clause << "]\n";
     rows.push_back({{"name", check.name}, {"clause", check.clause}});
   }
-  if (as_json) result_out() << nlohmann::ordered_json{{"checks", rows}}.dump() << '\n';
+  if (as_json) result_out() << line_of({{"checks", rows}}) << '\n';
   return kDone;
 }
 
@@ -162,7 +167,7 @@ int report_results(const TestArguments& arguments, const RequestedSuite& suite, 
   if (arguments.json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const Result& result : results) rows.push_back(to_json(result));
-    result_out() << nlohmann::ordered_json{{"subject", suite.subject}, {"checks", rows}}.dump() << '\n';
+    result_out() << line_of({{"subject", suite.subject}, {"checks", rows}}) << '\n';
   }
   result_out().flush();
   const bool failed = std::ranges::count(results, Outcome::failed, &Result::outcome) > 0;
@@ -213,10 +218,8 @@ void add_plugins_test(CLI::App& plugins, int& status) {
   const auto arguments = std::make_shared<TestArguments>();
   CLI::App* const verb = plugins.add_subcommand("test", "checks a plugin against the contract of its interface");
   verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
-  verb->add_option("--path", arguments->folders, "folder to search first")
-      ->check(existing_folder())
-      ->expected(1)
-      ->take_all();
+  repeated(
+      verb->add_option("--path", arguments->folders, "folder to search first")->check(existing_folder())->expected(1));
   CLI::Option* const threads = verb->add_flag("--threads", arguments->threads, "ranks are threads of a process");
   verb->add_flag("--processes", arguments->processes, "each rank is a process [if the plugin needs it]")
       ->excludes(threads);

@@ -11,6 +11,7 @@
 
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -157,10 +158,9 @@ void add_plugins(CLI::App& program, int& status) {
       program.add_subcommand("plugins", "lists, describes, examines and tests plugins, and begins new ones");
   plugins->require_subcommand(1);
   const auto common = [&arguments](CLI::App* verb) {
-    verb->add_option("--path", arguments->folders, "folder to search first")
-        ->check(existing_folder())
-        ->expected(1)
-        ->take_all();
+    repeated(verb->add_option("--path", arguments->folders, "folder to search first")
+                 ->check(existing_folder())
+                 ->expected(1));
     verb->add_flag("--json", arguments->json, "prints one JSON object");
   };
 

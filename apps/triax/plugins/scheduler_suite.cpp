@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/scheduler_suite.hpp"
 
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -70,19 +72,26 @@ std::vector<ScheduleViolation> verify_schedule(const Schedule& rows, const Pipel
   return out;
 }
 
-/// Values at the limits of an option and small ones, or its choices, as the text that sets them.
+constexpr double kOpenLimit = 9.2e18; // near 2^63: an INT option has no value there
+
+/// Values at the limits of an option, except open ones, and small ones, or its choices, as the text that sets them.
 std::vector<std::string> tried_texts(const triax_option& option) {
   std::vector<std::string> out;
   if (option.type == TRIAX_OPTION_BOOL) return {"false", "true"};
   if (option.type == TRIAX_OPTION_INT && option.min <= option.max) {
-    std::set<std::int64_t> values{static_cast<std::int64_t>(option.min), static_cast<std::int64_t>(option.max)};
+    std::set<std::int64_t> values;
+    for (const double limit : {option.min, option.max})
+      if (std::abs(limit) < kOpenLimit) values.insert(static_cast<std::int64_t>(limit));
     for (const std::int64_t value : {1, 2, 3, 5, 8})
       if (option.min <= static_cast<double>(value) && static_cast<double>(value) <= option.max) values.insert(value);
     for (const std::int64_t value : values) out.push_back(text("{}", value));
     return out;
   }
-  if (option.type == TRIAX_OPTION_FLOAT && option.min <= option.max)
-    return {text("{}", option.min), text("{}", option.max)};
+  if (option.type == TRIAX_OPTION_FLOAT && option.min <= option.max) {
+    for (const double limit : {option.min, option.max})
+      if (std::isfinite(limit)) out.push_back(text("{}", limit));
+    return out;
+  }
   if (option.type != TRIAX_OPTION_STRING || !option.choices) return {};
   const std::string_view choices = option.choices;
   for (std::size_t begin = 0; begin <= choices.size();) {
@@ -102,8 +111,10 @@ std::vector<SchedulerSubject::Variant> variants_of(const config::PluginChoice& c
   std::vector<SchedulerSubject::Variant> out;
   for (const triax_option& option : choice.library->options)
     for (const std::string& value : tried_texts(option)) {
+      const OptionValue parsed = plugin::parse_option(option, value);
+      if (!plugin::check_option(option, parsed).empty()) continue; // such as 0 for a limit of 0.5
       const auto options = std::make_shared<Options>(choice.options);
-      options->set(option.name, plugin::parse_option(option, value));
+      options->set(option.name, parsed);
       out.push_back({text("{} = {}", option.name, value),
                      [library = choice.library, options](int rank) { return create(*library, *options, rank); }});
     }

@@ -173,7 +173,7 @@ std::optional<page::Figure> memory_bars(const Runs& runs) {
     if (runs[run].memory.empty()) continue;
     chart.groups.push_back(runs.size() == 1 ? "rank 0" : series_name(runs, run));
     for (const train::MemoryRow& row : runs[run].memory) {
-      const std::string name = row.is_on_host ? row.what + " (host)" : row.what;
+      const std::string name = heading_of(row);
       auto part = std::ranges::find(chart.series, name, &page::BarSeries::name);
       if (part == chart.series.end()) part = chart.series.insert(part, {name, {}, chart.series.size()});
       part->values.resize(chart.groups.size());

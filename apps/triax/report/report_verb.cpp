@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/errors_out.hpp"
+#include "common/list_option.hpp"
 #include "common/output_flag.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
@@ -47,8 +48,9 @@ int report_runs(const ReportArguments& arguments) {
 void add_report(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<ReportArguments>();
   CLI::App* verb = program.add_subcommand("report", "summarizes what runs have done, and how they differ");
-  verb->add_option("RUN_DIR", arguments->folders, "folders of runs: run.dir, by default runs/ and the TOML's name")
-      ->required();
+  with_several_paths(*verb, verb->add_option("RUN_DIR", arguments->folders,
+                                             "folders of runs: run.dir, by default runs/ and the TOML's name")
+                                ->required());
   verb->add_option("--html", arguments->html, "also writes a page with plots, and replaces an existing file")
       ->check(CLI::Validator(output_file_error, {}))
       ->type_name("FILE");

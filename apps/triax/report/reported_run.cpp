@@ -49,7 +49,8 @@ void read_keys(ReportedRun& run) {
 /// log.metrics, relative to the folder, or the usual name.
 fs::path metrics_of(const ReportedRun& run) {
   std::string written = run.value("log.metrics");
-  if (written.size() >= 2 && written.front() == '"') written = written.substr(1, written.size() - 2);
+  if (written.starts_with('"'))
+    written = config::parse_document("metrics = " + written, config::kResolvedFile, 0).entries.front().value.text;
   const fs::path named = written.empty() ? run.folder / kMetricsName : run.folder / written;
   return is_file(named) ? named : run.folder / kMetricsName;
 }

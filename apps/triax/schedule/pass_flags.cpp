@@ -44,7 +44,10 @@ std::string are_times(const std::string& written) {
 
 std::vector<double> times_of(const std::string& written) {
   std::vector<double> out;
-  for_each_part(written, [&out](const std::string& part) { out.push_back(std::stod(part)); });
+  for_each_part(written, [&out](const std::string& part) {
+    double& value = out.emplace_back(); // not std::stod(), which refuses subnormal numbers
+    std::from_chars(part.data(), part.data() + part.size(), value);
+  });
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/flag_checks.hpp"
+#include "common/list_option.hpp"
 #include "common/missing_flags.hpp"
 #include "common/verbs.hpp"
 #include "schedule/lower.hpp"
@@ -112,10 +113,9 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
   size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank [1]");
   verb.add_option("--file", arguments.csv, "CSV of actions to use instead of RUN.toml, one line per pipeline rank")
       ->type_name("F.csv");
-  verb.add_option("--path", flags.folders, "folder to search for the scheduler first")
-      ->check(existing_folder())
-      ->expected(1)
-      ->take_all();
+  repeated(verb.add_option("--path", flags.folders, "folder to search for the scheduler first")
+               ->check(existing_folder())
+               ->expected(1));
 }
 
 std::string missing_source(const CLI::App& verb) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/printable.hpp"
 #include "base/xml_text.hpp"
 #include "triax/conformance/clause.hpp"
 #include "triax/text.hpp"
@@ -78,10 +79,12 @@ Listener TextOutput::listener() {
 
 void TextOutput::ended(const Result& result) {
   if (result.outcome == Outcome::skipped) {
-    out_ << "  skipped: " << result.skip_reason << '\n' << "[  SKIPPED ] " << result.name << '\n' << std::flush;
+    out_ << "  skipped: " << printable(indented(result.skip_reason)) << '\n'
+         << "[  SKIPPED ] " << result.name << '\n'
+         << std::flush;
     return;
   }
-  for (const std::string& failure : result.failures) out_ << "  " << indented(failure) << '\n';
+  for (const std::string& failure : result.failures) out_ << "  " << printable(indented(failure)) << '\n';
   if (!result.failures.empty()) out_ << "  contract: " << clause_text(result.clause) << '\n';
   out_ << (result.outcome == Outcome::passed ? "[       OK ] " : "[  FAILED  ] ") << result.name << " ("
        << milliseconds(result.seconds) << ")\n"

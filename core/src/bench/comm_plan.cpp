@@ -5,6 +5,7 @@
 
 #include "base/scaled_text.hpp"
 #include "bench/byte_sizes.hpp"
+#include "bench/exact_values.hpp"
 #include "triax/error.hpp"
 
 namespace triax::bench {
@@ -36,6 +37,11 @@ Refusals check(const CommPlan& plan) {
     out.add(make_refusal(ErrorCode::kUnsupported, {"--dtype", "--op"}, "--dtype u8: {} cannot add bytes",
                          name_of(plan.operation))
                 .with_hint("use --dtype f32, or --op all_gather, all_to_all, broadcast or exchange"));
+  else if (reduces(plan.operation) && plan.ranks > max_exact_ranks(plan.dtype))
+    out.add(make_refusal(ErrorCode::kUnsupported, {"--dtype", "--ranks"},
+                         "--dtype {}: sums of {} ranks are not exact, so the result cannot be checked",
+                         name_of(plan.dtype), plan.ranks)
+                .with_hint("use --dtype f32, or at most {} ranks", max_exact_ranks(plan.dtype)));
   if (plan.operation == CommOperation::send && plan.ranks % 2 != 0)
     out.add(make_refusal(ErrorCode::kNotDivisible, {"--ranks", "--op"},
                          "--op send needs an even number of ranks, got {}: it pairs rank 0 with rank 1, and so on",

@@ -43,6 +43,10 @@ double as_double(T value) {
 
 } // namespace
 
+int max_exact_ranks(DType dtype) {
+  return 2 * exact_limit(dtype);
+}
+
 ExactValues::ExactValues(CommOperation operation, DType dtype, int ranks)
     : operation_(operation), ranks_(ranks), prime_(prime_for(operation, dtype, ranks)) {}
 

@@ -22,6 +22,9 @@ struct WrongElement {
   double got = 0, expected = 0;
 };
 
+/// Largest number of ranks whose sums the type represents: half of the ranks have a 1 at an element.
+int max_exact_ranks(DType dtype);
+
 class ExactValues {
  public:
   ExactValues(CommOperation operation, DType dtype, int ranks);

@@ -32,12 +32,17 @@ void check_names(const KernelPlan& plan, Refusals& out) {
   }
 }
 
-/// Bytes of the buffers of one side.
-double bytes_of_side(const KernelPlan& plan) {
+/// Bytes of the buffers with which the rates of one side are measured.
+double bytes_of_rates(const KernelPlan& plan) {
   const auto n = static_cast<double>(plan.product);
   const double product = 3 * n * n * static_cast<double>(bytes_of(plan.compute));
   const double copies = 2 * static_cast<double>(plan.copied_mib) * (1 << 20);
-  return buffer_bytes(plan.shapes, plan.compute, plan.names) + product + copies;
+  return product + copies;
+}
+
+/// Bytes of the buffers of one side.
+double bytes_of_side(const KernelPlan& plan) {
+  return buffer_bytes(plan.shapes, plan.compute, plan.names) + bytes_of_rates(plan);
 }
 
 void refuse_bytes(double needed, const std::string& available, Refusals& out) {
@@ -96,9 +101,9 @@ Refusals check(const KernelPlan& plan, std::int64_t free_bytes) {
   check_sizes_of_shapes(plan, out);
   out.add(check_sides(plan.sides, plan.rounds, plan.may_be_equal, "kernels"));
   if (!out.empty()) return out;
-  double on_host = 0; // two sides on the host share their buffers
+  double on_host = 0; // two sides on the host share the buffers of the operations, but not those of the rates
   for (const Side& side : plan.sides)
-    if (check_set(side, plan, out)) on_host = bytes_of_side(plan);
+    if (check_set(side, plan, out)) on_host += on_host == 0 ? bytes_of_side(plan) : bytes_of_rates(plan);
   if (out.empty() && free_bytes > 0 && on_host > static_cast<double>(free_bytes))
     refuse_bytes(on_host, text("this machine has {} of free memory", scaled_text(static_cast<double>(free_bytes), "B")),
                  out);

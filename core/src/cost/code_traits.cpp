@@ -14,7 +14,7 @@ CodeTraits engine() {
   out.accumulates_in_gemm = true;
   out.synchronizes = false;
   out.overlaps_reduction = true;
-  out.reduction_bytes = 4;
+  out.reduction_bytes.reset();
   out.reduction_copy_bytes = 0;
   out.update_bytes.reset();
   return out;
@@ -30,6 +30,10 @@ std::optional<CodeTraits> code_named(std::string_view name) {
   out.accumulates_in_gemm = true;
   out.overlaps_tensor = true;
   return out;
+}
+
+double reduction_bytes(const CodeTraits& code, DType master) {
+  return code.reduction_bytes.value_or(static_cast<double>(bytes_of(master)));
 }
 
 /// In this engine the norm reads the gradient; the optimizer reads it, weights and states, and writes weights, states,

@@ -23,8 +23,9 @@ struct CodeTraits {
   bool overlaps_tensor = false;     // collectives of the input gradient run beside the weight gradient
   bool synchronizes = true;         // the host waits for the device after each transfer between stages
   bool overlaps_reduction = false;  // gradients are reduced beside the last backward, and not after the flush
-  double reduction_bytes = 2;       // bytes of an element of a gradient when it is reduced
   double reduction_copy_bytes = 12; // copies around the reduction, per parameter
+  /// Bytes of an element of a gradient when it is reduced. Empty: as in this engine, those of the master type.
+  std::optional<double> reduction_bytes = 2;
   /// Read and written per parameter by unscaling, norm, update and casts. Empty: as in this engine, by the optimizer.
   std::optional<double> update_bytes = 60;
 };
@@ -32,6 +33,9 @@ struct CodeTraits {
 /// "megatron-2021": NVIDIA/Megatron-LM of SC'21 (commit de7dc40f). "megatron-2022": that of arXiv 2205.05198. "triax":
 /// this engine with kernels-fused. Empty for another name.
 std::optional<CodeTraits> code_named(std::string_view name);
+
+/// Bytes per parameter that are reduced.
+double reduction_bytes(const CodeTraits& code, DType master);
 
 /// Bytes per parameter that the update reads and writes. `states`: tensors of the optimizer's state.
 double update_bytes(const CodeTraits& code, std::size_t states, DType master, DType compute);

@@ -41,7 +41,7 @@ double PlanCosts::reduce_s(const TrainingPlan& plan, double parameters) const {
   if (plan.data == 1) return 0;
   const bool scatters_gradients = has(plan, "gradients") || has(plan, "parameters");
   return collectives_.seconds(scatters_gradients ? Kind::reduce_scatter : Kind::all_reduce,
-                              code_.reduction_bytes * parameters, data_group(plan));
+                              cost::reduction_bytes(code_, request_.run.train.master) * parameters, data_group(plan));
 }
 
 /// All-gather of the working weights, of which each data rank has a part.
@@ -61,7 +61,8 @@ double PlanCosts::tied_s(const TrainingPlan& plan, const std::vector<TieRanks>& 
     if (ties[at].a == ties[at].b) continue;
     const cost::GroupShape group{2, crosses_nodes(ties[at].a, ties[at].b, stride) ? 2 : 1,
                                  std::min(stride, cluster_.node.devices)};
-    out += collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * elements[at], group);
+    out += collectives_.seconds(Kind::all_reduce,
+                                cost::reduction_bytes(code_, request_.run.train.master) * elements[at], group);
   }
   return out;
 }

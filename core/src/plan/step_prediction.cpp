@@ -125,8 +125,9 @@ class StepCost {
   double reduction_s(double parameters, double last_backward_s) const {
     const int data = layout_.data_size();
     if (data == 1) return 0;
-    const double reduction = collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * parameters,
-                                                  cost::placed(data, layout_.tensor_size(), cluster_.node.devices));
+    const double reduction =
+        collectives_.seconds(Kind::all_reduce, cost::reduction_bytes(code_, run_.train.master) * parameters,
+                             cost::placed(data, layout_.tensor_size(), cluster_.node.devices));
     if (code_.overlaps_reduction) return std::max(0.0, reduction - last_backward_s);
     return reduction + operations_.pass(code_.reduction_copy_bytes * parameters).seconds;
   }
@@ -140,9 +141,10 @@ class StepCost {
       const std::unique_ptr<Layer> of = model_.layer(tie.layer_a, context_);
       for (const ParamSpec& spec : of->params())
         if (spec.name == tie.param_a)
-          out +=
-              collectives_.seconds(Kind::all_reduce, code_.reduction_bytes * static_cast<double>(spec.local.elements()),
-                                   cost::placed(2, layout_.tensor_size() * layout_.data_size(), cluster_.node.devices));
+          out += collectives_.seconds(
+              Kind::all_reduce,
+              cost::reduction_bytes(code_, run_.train.master) * static_cast<double>(spec.local.elements()),
+              cost::placed(2, layout_.tensor_size() * layout_.data_size(), cluster_.node.devices));
     }
     return out;
   }

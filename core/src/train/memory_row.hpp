@@ -13,4 +13,9 @@ struct MemoryRow {
   bool is_on_host = false; // and not in the memory of the rank's device
 };
 
+/// The heading of its column: "checkpoint staging (host)".
+inline std::string heading_of(const MemoryRow& row) {
+  return row.is_on_host ? row.what + " (host)" : row.what;
+}
+
 } // namespace triax::train
