@@ -183,7 +183,8 @@ TEST(TableChecks, RefuseWrongRows) {
               HasSubstr("tensor \"h.{}.e.{}.w\" of \"block {}/w\" is not a name with one {} at most"));
   EXPECT_THAT(refusal({{.parameter = "block {}/w", .tensors = {"h.{}.w", "w"}}}),
               HasSubstr("parameter \"block {}/w\" and its tensor \"w\" must both contain \"{}\", or neither"));
-  EXPECT_THAT(refusal({{.parameter = "head/w", .tensors = {"h.{}.w"}}}), HasSubstr("one of parameter \"head/w\""));
+  EXPECT_THAT(refusal({{.parameter = "head/w", .tensors = {"h.{}.w"}}}),
+              HasSubstr("parameter \"head/w\" and its tensor \"h.{}.w\" must both contain"));
 }
 
 /// The tables of model-wrong have a mistake that a variable names.
@@ -238,7 +239,7 @@ TEST_F(WrongTables, OfParametersNameThePlugin) {
            {"two rows", "parameter \"block 0/up.weight\" matches two rows"},
            {"no row", "parameter \"embedding/tokens.weight\" has no row"},
            {"two numbers", "is not a name with one {} at most"},
-           {"no number", "one of parameter \"block {}/down.weight\" and its tensor \"down.weight\" has {}"},
+           {"no number", "parameter \"block {}/down.weight\" and its tensor \"down.weight\" must both contain \"{}\""},
            {"groups", "the row of parameter \"block 0/qkv.weight\" has a part of 8 rows, which 3 groups do not divide"},
            {"tensor twice", "tensor \"model.embed_tokens.weight\" belongs to two parameters"}})
     EXPECT_THAT(refusal(mistake), AllOf(HasSubstr("model-wrong.so: parameters() of model-wrong: "), HasSubstr(why),
