@@ -19,6 +19,7 @@ std::vector<Dataset> open(const Corpora& corpora, std::int64_t sequence, std::in
 Blend blend_of(const Corpora& corpora, const std::vector<Dataset>& datasets) {
   if (corpora.in_full) {
     std::vector<std::int64_t> windows;
+    windows.reserve(datasets.size());
     for (const Dataset& dataset : datasets) windows.push_back(dataset.samples_per_epoch());
     return Blend::in_full(windows);
   }
