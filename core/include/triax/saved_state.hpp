@@ -18,8 +18,8 @@ class TRIAX_API SavedState {
   static constexpr std::string_view kExtension = "triax.saved_state";
 
   /// The state after the last step: UTF-8, at most 64 KiB. It must be the same on all ranks, because the run may
-  /// continue with other ranks: rank 0's text is saved. Also called once before the first step, where an error ends
-  /// the start; later, an error makes one checkpoint fail.
+  /// continue with other ranks: rank 0's text is saved. Also called once at the start, before load(), where an error
+  /// ends the start; later, an error makes one checkpoint fail.
   virtual std::string save() const = 0;
   /// Restores the text that save() returned at the step after which the run continues. Called on all ranks before a
   /// step: the first one (of an optimizer, after prepare()), or a later one if the run goes back (train.nonfinite =

@@ -19,6 +19,7 @@
 #include "os/followed_folder.hpp"
 #include "train/checkpoint_commit.hpp"
 #include "train/checkpoint_load.hpp"
+#include "train/saved_data.hpp"
 #include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -34,34 +35,11 @@ constexpr const char *kAttemptKey = "checkpoint/attempt", *kResumeKey = "checkpo
 constexpr std::string_view kOfRun = "run ", kFrom = "from ";
 constexpr std::chrono::milliseconds kPoll{50};
 
-TensorView saved_view(const KeptTensor& tensor) {
-  const std::int64_t first = tensor.saved.first - tensor.held.first;
-  return tensor.view.slice(0, first, first + tensor.saved.count);
-}
-
 /// The kernel provides memory at its first use, which takes many times as long as a copy: a step must not wait for it.
 void touch_pages(const Memory& memory, const std::atomic<bool>& stop) {
   constexpr std::size_t kPage = 4096;
   auto* const bytes = static_cast<std::byte*>(memory.data());
   for (std::size_t at = 0; at < memory.bytes() && !stop; at += kPage) bytes[at] = std::byte{0};
-}
-
-/// The saved part of a tensor, which lies at `data` in host memory, unless it is offloaded.
-TensorData data_of(const KeptTensor& tensor, const std::byte* data) {
-  TensorData out{tensor.parameter, tensor.name, tensor.view.dtype(), tensor.spec->global, {}};
-  const std::size_t width = bytes_of(tensor.view.dtype());
-  for (const executor::Box& box : executor::boxes_of(*tensor.spec, tensor.saved.first, tensor.saved.count)) {
-    checkpoint::BoxData& of = out.boxes.emplace_back(checkpoint::BoxData{box.begin, box.size});
-    if (!tensor.offloaded) {
-      of.data = data + static_cast<std::size_t>(box.offset) * width;
-      continue;
-    }
-    const std::uint64_t begin = static_cast<std::uint64_t>(tensor.saved.first - tensor.held.first + box.offset) * width;
-    of.read = [offloaded = tensor.offloaded, begin](std::uint64_t offset, std::span<std::byte> to) {
-      offloaded.read(begin + offset, to);
-    };
-  }
-  return out;
 }
 
 } // namespace
@@ -134,7 +112,7 @@ struct Checkpoints::Impl {
       const TensorView view = saved_view(tensor);
       if (next) copies.emplace_back(TensorView(next, view.dtype(), view.shape()), view);
       const std::byte* data = next ? next : view.as<const std::byte>();
-      (tensor.name == executor::kMasterName ? weights : states).push_back(data_of(tensor, data));
+      (tensor.name == executor::kMasterName ? weights : states).push_back(saved_data(tensor, data));
       if (next) next += view.bytes();
     }
   }
