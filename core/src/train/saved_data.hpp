@@ -14,7 +14,7 @@
 
 namespace triax::train {
 
-/// What a rank saves of a tensor that it holds.
+/// The elements of a tensor that a rank saves of those it holds.
 inline TensorView saved_view(const executor::KeptTensor& tensor) {
   const std::int64_t first = tensor.saved.first - tensor.held.first;
   return tensor.view.slice(0, first, first + tensor.saved.count);
