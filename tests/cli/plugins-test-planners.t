@@ -54,8 +54,14 @@ Every fault is found:
   status 1
   [  FAILED  ] Answer.HasAtMostCountPlansOfTheSpaceOnce [P1]
   [  FAILED  ] Answer.IsTheOnlyPlan [P7]
-  $ fault asks_outside '*'
+  $ fault asks_outside '*'; fault asks_smaller '*'; fault asks_without_plans '*'
   asks_outside
+  status 1
+  [  FAILED  ] Search.AsksForPlansOfTheSpace [P2]
+  asks_smaller
+  status 1
+  [  FAILED  ] Search.AsksForPlansOfTheSpace [P2]
+  asks_without_plans
   status 1
   [  FAILED  ] Search.AsksForPlansOfTheSpace [P2]
   $ fault unfit 'Answer.*'

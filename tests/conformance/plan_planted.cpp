@@ -20,7 +20,8 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_string("fault", "none",
-                  "none|too_many|twice|outside|asks_outside|unfit|refused|refused_throws|slowest_first|guesses|"
+                  "none|too_many|twice|outside|asks_outside|asks_smaller|asks_without_plans|unfit|refused|refused_"
+                  "throws|slowest_first|guesses|"
                   "skips_one|per_object|per_call|asks_twice|ignores_stop|empty_stop|keeps_file|keeps_thread",
                   "what is wrong with this planner"),
 };
@@ -62,16 +63,24 @@ class PlantedPlanner final : public Planner {
   std::vector<Timed> evaluated(PlanEvaluator& evaluator) const {
     std::vector<Timed> out;
     if (has("asks_outside")) evaluator.bounds({.micro = 7});
+    bool has_plans = false;
     for_each_plan(evaluator.space(), [&](const TrainingPlan& plan) {
+      has_plans = true;
       if (evaluator.is_interrupted() && !has("ignores_stop")) return false;
       if (has("skips_one") && plan.schedule + plan.shard == 0 && plan.recompute) return true;
       if (has("asks_twice")) evaluator.evaluate(plan);
       const std::optional<PlanEvaluation> answer = evaluator.evaluate(plan);
+      if (has("asks_smaller") && answer && !answer->fits) {
+        TrainingPlan smaller = plan;
+        smaller.micro /= 2; // which may be none of PlanSpace::micro
+        evaluator.bounds(smaller);
+      }
       if (has("refused_throws") && !answer) throw Error("a plan is refused");
       const bool is_taken = answer ? answer->fits || has("unfit") : has("refused");
       if (is_taken) out.push_back({answer ? answer->time.step() : 0, plan});
       return true;
     });
+    if (has("asks_without_plans") && !has_plans) evaluator.bounds({});
     return out;
   }
 

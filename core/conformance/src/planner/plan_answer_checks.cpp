@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers: which plans, in which order, and equal ones in every call and object.
+#include <utility>
+
 #include "planner_check_tables.hpp"
 
 namespace triax::conformance {
@@ -11,14 +13,19 @@ void answers_keep(const PlannerSubject& subject, Report& report) {
   for_searches(subject, report, [&](const Search& search) { check_answer(number, search, report); });
 }
 
+/// Other checks leave out the searches that end because of such a plan, so all of them are made here.
 void asks_for_plans_of_the_space(const PlannerSubject& subject, Report& report) {
-  const Object<Planner> planner = subject.planner();
-  for (const PlanTable& table : some_spaces()) {
-    FormulaCosts costs(table, {});
-    Search search{costs, 3, table.name()};
-    run_search(*planner, search, report);
+  for_all_searches(subject, report, [&](const Search& search, bool) { check_answer('2', search, report); });
+  const auto search_in = [&](const PlanTable& table, const FormulaCosts::Options& options, std::string at) {
+    FormulaCosts costs(table, options);
+    Search search{costs, 3, std::move(at)};
+    run_search(*subject.planner(), search, report);
     check_answer('2', search, report);
-  }
+  };
+  for (const PlanTable& table : some_spaces())
+    search_in(table, {.limit = table.limit_of(0) - 1}, text("{}, no plan fits", table.name()));
+  for (const PlanTable& table : spaces_of_one_plan()) search_in(table, {}, table.name());
+  search_in(empty_space(), {}, "a space without plans");
 }
 
 void expect_no_plan(const PlannerSubject& subject, FormulaCosts& costs, const std::string& at, Report& report) {

@@ -70,7 +70,10 @@ void ends_after_a_stop(const PlannerSubject& subject, Report& report) {
       options.stop = stop.is_due;
       FormulaCosts costs(table, options);
       Search search{costs, count, text("{}, count {}, stopped {}", table.name(), count, stop.text)};
-      if (!run_search(*planner, search, report)) continue;
+      if (!run_search(*planner, search, report)) {
+        check_answer('2', search, report);
+        continue;
+      }
       check_late_calls(search, report);
       for (const char number : {'1', '2', '3', '4', '5'}) check_answer(number, search, report);
       report.expect(costs.calls().found == 0 || !search.answer.empty(),

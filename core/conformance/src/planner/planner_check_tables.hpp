@@ -29,8 +29,12 @@ struct Search {
 /// space, which the check of P2 reports.
 bool run_search(Planner& planner, Search& search, Report& report);
 
-/// Calls `body` after each of some searches, which are not stopped: spaces, memory limits, refusals and counts.
+/// Calls `body` after each of some searches, which are not stopped: spaces, memory limits, refusals and counts. A
+/// search that has thrown is left out.
 void for_searches(const PlannerSubject& subject, Report& report, const std::function<void(const Search&)>& body);
+/// The same; `ended` is false after a search that has thrown.
+void for_all_searches(const PlannerSubject& subject, Report& report,
+                      const std::function<void(const Search&, bool ended)>& body);
 
 /// Fails for each breach of the clause `P<number>`, of P1 to P5, by the answer of a search.
 void check_answer(char number, const Search& search, Report& report);

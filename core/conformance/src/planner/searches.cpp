@@ -56,13 +56,21 @@ bool run_search(Planner& planner, Search& search, Report& report) {
 }
 
 void for_searches(const PlannerSubject& subject, Report& report, const std::function<void(const Search&)>& body) {
+  for_all_searches(subject, report, [&body](const Search& search, bool ended) {
+    if (ended) body(search);
+  });
+}
+
+void for_all_searches(const PlannerSubject& subject, Report& report,
+                      const std::function<void(const Search&, bool ended)>& body) {
   const Object<Planner> planner = subject.planner();
   for (const PlanTable& table : some_spaces())
     for (const Setting& setting : settings_of(table))
       for (const int count : kCounts) {
         FormulaCosts costs(table, setting.options);
         Search search{costs, count, text("{}, {}, count {}", table.name(), setting.text, count)};
-        if (run_search(*planner, search, report)) body(search);
+        const bool ended = run_search(*planner, search, report);
+        body(search, ended);
       }
 }
 
