@@ -158,6 +158,10 @@ Dry runs, ranks, stages and generating:
   rows
   status 1
   [  FAILED  ] Generating.TokensEqualAWholeCall [M27]
+  $ fault cache_of_call 'Generating.TokensEqualAWholeCall'
+  cache_of_call
+  status 1
+  [  FAILED  ] Generating.TokensEqualAWholeCall [M27]
 
 Descriptions that differ from rank to rank, from object to object and from call to call:
 

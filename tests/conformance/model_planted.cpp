@@ -52,6 +52,7 @@ using model_gpt::Sizes;
 //   replicated_gradients_differ    gradients of whole parameters differ in a few bits between tensor ranks
 //   padding, rank_padding    writes the last element of a gradient: always, or on the last of several tensor ranks
 //   rows             positions begin at 0 in each call
+//   cache_of_call    the cache has the rows of the largest call, not those of the sequence
 constexpr triax_option kOptions[] = {
     option_int("layers", nullptr, 1, 4096, "transformer blocks"),
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream"),
@@ -63,8 +64,8 @@ constexpr triax_option kOptions[] = {
         "none|no_keys|any_layout|tie|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|counts_calls|renumbers_samples|"
         "always_drops|never_drops|not_ready|allocates|dry_run|cost|no_sum|replicated_gradients_differ|padding|"
-        "rank_padding|pipeline|rows|size_by_rank|size_by_object|size_by_call|crash|hang|throws|hang_constructor|"
-        "hang_destructor",
+        "rank_padding|pipeline|rows|cache_of_call|size_by_rank|size_by_object|size_by_call|crash|hang|throws|"
+        "hang_constructor|hang_destructor",
         "what is wrong with this model"),
 };
 

@@ -63,6 +63,9 @@ void PlantedLayer::change_descriptions(int object) {
       for (Cut& cut : spec.cuts)
         if (cut.begin > 0) --cut.begin, --cut.end;
   if (has("sharded")) outputs_[0].sharded = true;
+  if (has("cache_of_call"))
+    for (StashSpec& spec : stash_)
+      if (spec.life == Life::sequence) spec.shape[0] = context_.max_rows;
   if (has("short_life"))
     for (StashSpec& spec : stash_)
       if (spec.life == Life::forward_to_weight) spec.life = Life::forward_to_input;

@@ -24,7 +24,7 @@ LayerContext context_of(const ModelShape& shape, const Layout& layout, int rank,
           .seed = kDropoutSeed,
           .sequence_parallel = shape.sequence_parallel,
           .sequence = sequence,
-          .max_rows = sequence,
+          .max_rows = shape.max_rows > 0 ? std::min(shape.max_rows, sequence) : sequence,
           .purpose = shape.purpose};
 }
 

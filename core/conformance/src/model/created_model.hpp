@@ -18,6 +18,7 @@ struct ModelShape {
   bool sequence_parallel = false;
   std::int64_t micro = 2;
   Purpose purpose = Purpose::train;
+  std::int64_t max_rows = 0; // of a call that generates; 0: all positions
 };
 std::string to_text(const ModelShape& shape); // "f64, 2 tensor ranks, parallel.sequence"
 /// Type of gradients and master weights: f32 for 16-bit types.

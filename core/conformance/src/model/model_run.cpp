@@ -79,7 +79,7 @@ TensorView ModelRun::tensor(const std::string& name, DType dtype, const Shape& s
 void ModelRun::allocate() {
   const LayerContext& context = model_.context();
   for (int microbatch = 0; microbatch < kMicrobatches; ++microbatch) {
-    const Shape rows{context.max_rows, context.micro};
+    const Shape rows{context.sequence, context.micro};
     const auto name = [microbatch](const char* what) { return text("{}, microbatch {}", what, microbatch); };
     data_.push_back({tensor(name("tokens"), DType::i32, rows), tensor(name("targets"), DType::i32, rows),
                      tensor(name("samples"), DType::i64, {context.micro})});

@@ -88,7 +88,7 @@ void ModelRun::put_samples(int microbatch, std::span<const std::int64_t> texts, 
   for (std::int64_t b = 0; b < micro; ++b) {
     const auto which = static_cast<std::size_t>(b);
     data.samples.as<std::int64_t>()[b] = numbers[which];
-    for (std::int64_t s = 0; s < model_.context().max_rows; ++s) {
+    for (std::int64_t s = 0; s < model_.context().sequence; ++s) {
       data.tokens.as<std::int32_t>()[s * micro + b] = token(s, texts[which]);
       data.targets.as<std::int32_t>()[s * micro + b] = token(s + 1, texts[which]);
     }
