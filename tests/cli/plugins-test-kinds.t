@@ -202,6 +202,10 @@ Every fault of an optimizer is found:
   writes_beside
   status 1
   [  FAILED  ] Step.WritesOnlyItsTensors [O12]
+  $ fault optim-planted optimizer.fault=scales_gradient '*'
+  scales_gradient
+  status 1
+  [  FAILED  ] Step.WritesOnlyItsTensors [O12]
   $ fault optim-planted optimizer.fault=allocates 'SteadyState.DoesNotAllocate'
   allocates
   status 1

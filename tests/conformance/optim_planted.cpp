@@ -23,8 +23,7 @@ constexpr triax_option kOptions[] = {
     option_string("fault", "none",
                   "none|no_keys|same_names|any_device|not_ready|reads_in_plan|ignores_skip|counts_skips|ignores_clip|"
                   "ignores_lr|decays_all|truncates|writes_beside|allocates|hidden_state|part_index|calls|bad_load|"
-                  "scratch_end|scratch_kept|scratch_sizes|"
-                  "per_object|hang_extension",
+                  "scratch_end|scratch_kept|scratch_sizes|scales_gradient|per_object|hang_extension",
                   "what is wrong with this optimizer"),
 };
 
@@ -81,13 +80,14 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
   void update(const ParameterShard& shard, const StepArgs& args) {
     const StepScalars& now = *args.scalars;
     T *const p = shard.master.as<T>(), *const u = shard.state[0].as<T>();
-    const T* const gradient = shard.gradient.as<T>();
+    T* const gradient = shard.gradient.as<T>();
     const double clip = has("ignores_clip") ? 1 : static_cast<double>(now.clip);
     const double lr = has("ignores_lr") ? 0.125 : static_cast<double>(now.lr);
     const double decay = shard.spec->decay || has("decays_all") ? args.weight_decay : 0;
     const bool is_first = has("hidden_state") ? updates_ == 0 : has("counts_skips") ? calls_ == 1 : now.step == 1;
     for (std::int64_t i = 0; i < shard.master.elements(); ++i) {
       double g = static_cast<double>(gradient[i]) * clip + decay * static_cast<double>(p[i]);
+      if (has("scales_gradient")) gradient[i] = static_cast<T>(g);
       if (has("part_index") && i == 0) g *= 2;
       if (has("calls")) g *= calls_;
       if (has("per_object")) g *= 1 + number_;

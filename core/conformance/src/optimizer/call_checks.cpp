@@ -59,17 +59,28 @@ void other_shards_do_not_change(const OptimizerSubject& subject, Report& report)
   });
 }
 
+Tensors gradients_of(const Stepper& stepper) {
+  Tensors out;
+  for (const ParameterShard& shard : stepper.shards())
+    out[text("the gradient of {}", shard.name)] = bytes_of_tensor(shard.gradient);
+  return out;
+}
+
 void writes_only_its_tensors(const OptimizerSubject& subject, Report& report) {
   for_types(subject, [&](const StepTypes& types) {
     for (int index = 0; index < 3; ++index) {
       Stepper stepper(subject, types, parts_of_shard(index, 3));
       const StepScalars before = (stepper.begin_step({}), stepper.scalars());
+      const Tensors gradients = gradients_of(stepper);
       stepper.call(stepper.shards());
+      expect_equal(report, types, "a step writes gradients", gradients_of(stepper), gradients);
       for (const std::string& name : stepper.overwritten())
         report.fail(text("{}: a step writes beside the memory of {}", to_text(types), name));
       const StepScalars& after = stepper.scalars();
       report.expect(after.lr == before.lr && after.clip == before.clip && after.skip == before.skip &&
-                        after.step == before.step && after.loss_scale == before.loss_scale,
+                        after.step == before.step && after.loss_scale == before.loss_scale &&
+                        after.grad_norm == before.grad_norm && after.good_steps == before.good_steps &&
+                        after.hysteresis == before.hysteresis,
                     "{}: a step writes StepScalars", to_text(types));
     }
   });
