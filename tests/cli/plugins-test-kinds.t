@@ -167,6 +167,10 @@ Every fault of an optimizer is found:
   not_ready
   status 1
   [  FAILED  ] Step.BeginsAfterItsStream [O13]
+  $ fault optim-planted optimizer.fault=early_scalars '*'
+  early_scalars
+  status 1
+  [  FAILED  ] Step.BeginsAfterItsStream [O13]
   $ fault optim-planted optimizer.fault=reads_in_plan 'DryRun.CallsTheSameOperations'
   reads_in_plan
   status 1

@@ -21,9 +21,9 @@ constexpr double kMomentum = 0.75;
 
 constexpr triax_option kOptions[] = {
     option_string("fault", "none",
-                  "none|no_keys|same_names|any_device|not_ready|reads_in_plan|ignores_skip|counts_skips|ignores_clip|"
-                  "ignores_lr|decays_all|truncates|writes_beside|allocates|hidden_state|part_index|calls|bad_load|"
-                  "scratch_end|scratch_kept|scratch_sizes|scales_gradient|per_object|hang_extension",
+                  "none|no_keys|same_names|any_device|not_ready|early_scalars|reads_in_plan|ignores_skip|counts_skips|"
+                  "ignores_clip|ignores_lr|decays_all|truncates|writes_beside|allocates|hidden_state|part_index|calls|"
+                  "bad_load|scratch_end|scratch_kept|scratch_sizes|scales_gradient|per_object|hang_extension",
                   "what is wrong with this optimizer"),
 };
 
@@ -61,8 +61,10 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
   }
 
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
+    const bool is_planned = shards.empty() || !shards.front().master.data();
+    if (has("early_scalars") && !is_planned && args.scalars->skip != 0) return;
     if (!has("not_ready")) args.op.stream.ready();
-    if (shards.empty() || (!shards.front().master.data() && !has("reads_in_plan"))) return;
+    if (shards.empty() || (is_planned && !has("reads_in_plan"))) return;
     ++calls_;
     if (has("allocates")) kept_ = std::make_unique<int>(calls_);
     if (args.scalars->skip != 0 && !has("ignores_skip")) return;

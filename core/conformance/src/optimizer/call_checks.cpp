@@ -86,16 +86,22 @@ void writes_only_its_tensors(const OptimizerSubject& subject, Report& report) {
   });
 }
 
-/// Writes the gradients and fires the event that the stream waits for in the third round of the progress loop.
+/// Writes the gradients and the scalars, and fires the event that the stream waits for, in the third round of the
+/// progress loop. Until then, the scalars are those of a skipped step.
 class LateGradients final : public ProgressSource {
  public:
-  LateGradients(Stepper& stepper, HostEvent& blocker) : stepper_(stepper), blocker_(blocker) {}
+  LateGradients(Stepper& stepper, HostEvent& blocker)
+      : stepper_(stepper), blocker_(blocker), scalars_(stepper.scalars()) {
+    stepper.fill_gradients(7);
+    stepper.scalars() = {.lr = 7, .clip = 7, .skip = 1};
+  }
   void progress() noexcept override {
     if (++rounds_ == 3) open();
   }
   void open() noexcept {
     if (is_open_) return;
     is_open_ = true;
+    stepper_.scalars() = scalars_;
     stepper_.put_gradients(1);
     blocker_.fire();
   }
@@ -103,6 +109,7 @@ class LateGradients final : public ProgressSource {
  private:
   Stepper& stepper_;
   HostEvent& blocker_;
+  const StepScalars scalars_;
   int rounds_ = 0;
   bool is_open_ = false;
 };
@@ -112,16 +119,15 @@ void begins_after_the_stream(const OptimizerSubject& subject, Report& report) {
     Stepper expected(subject, types), stepper(subject, types);
     expected.step();
     HostEvent blocker;
-    LateGradients late(stepper, blocker);
     stepper.begin_step({});
-    stepper.fill_gradients(7);
+    LateGradients late(stepper, blocker);
     stepper.stream().wait(blocker.arm());
     stepper.device().add_source(late);
     stepper.call(stepper.shards());
     late.open();
     stepper.stream().ready();
     stepper.device().remove_source(late);
-    expect_equal(report, types, "if earlier work of the stream writes the gradients", stepper.tensors(),
+    expect_equal(report, types, "if earlier work of the stream writes gradients and scalars", stepper.tensors(),
                  expected.tensors());
   });
 }
