@@ -6,6 +6,7 @@
 
 #include "kernels/formulas.hpp"
 #include "support/operation_cases.hpp"
+#include "triax/half.hpp"
 
 namespace triax::test {
 namespace {
@@ -82,6 +83,19 @@ TEST(OperationCases, ComparisonFindsFaults) {
       << compared(Faulty::Fault::skips_last);
   EXPECT_EQ(compared(Faulty::Fault::writes_past), "add/small: y was written beside its view");
   EXPECT_EQ(compared(Faulty::Fault::writes_input), "add/small: b is an input and was written");
+}
+
+/// Master weights that are rounded to the type of the working weights at each step would hide small updates.
+TEST(OperationCases, MasterWeightsArePreciseIn16Bits) {
+  for (const OperationCase& one : operation_cases(DType::bf16)) {
+    if (!one.name.ends_with("adamw/taken") && !one.name.ends_with("sgd/momentum taken")) continue;
+    const CaseResults want = formula_results(one);
+    CaseResults got = want;
+    for (double& value : got.at("working")) value = static_cast<double>(Bf16(value));
+    EXPECT_EQ(differences(one, got, want, tolerance_of(one)), "") << one.name;
+    for (double& value : got.at("p")) value = static_cast<double>(Bf16(value));
+    EXPECT_EQ(differences(one, got, want, tolerance_of(one)).substr(0, 3), "p: ") << one.name;
+  }
 }
 
 } // namespace

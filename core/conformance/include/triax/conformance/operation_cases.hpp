@@ -127,7 +127,8 @@ CaseResults formula_results(const OperationCase& one);
 double tolerance_of(const OperationCase& one);
 
 /// Empty if every result is within `tolerance` times the largest magnitude of the tensor that is wanted, and integers
-/// are equal; otherwise a description of the differences.
+/// are equal; otherwise a description of the differences. Master weights and state of an update have at most the
+/// tolerance of f32, also in a case with 16 bits.
 std::string differences(const OperationCase& one, const CaseResults& got, const CaseResults& want, double tolerance);
 /// Differences of a run on `tested` from the formulas. Throws as run_case().
 std::string compare(KernelSet& tested, Device& device, const OperationCase& one, double tolerance,
