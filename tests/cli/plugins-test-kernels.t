@@ -194,7 +194,7 @@ Every fault is found:
   by_threads
   status 1
   [  FAILED  ] Bits.AreEqualWithEveryNumberOfThreads [K18]
-  $ fault dropout 'Dropout.*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault crash 'Add.*'; fault throws 'Add.*'
+  $ fault dropout 'Dropout.*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
   dropout
   status 1
   [  FAILED  ] Dropout.MaskIsThatOfTheNumbering [K20]
@@ -213,6 +213,14 @@ Every fault is found:
   scalars
   status 1
   [  FAILED  ] XentBwd.IsItsFormula [K42]
+  norm_eps
+  status 1
+  [  FAILED  ] NormFwd.IsItsFormula [K28]
+  [  FAILED  ] BiasDropoutAddNorm.IsItsFormula [K53]
+  adamw_eps
+  status 1
+  [  FAILED  ] AdamW.IsItsFormula [K46]
+  [  FAILED  ] MultiAdamW.IsItsFormula [K57]
   crash
   status 1
   [  FAILED  ] Add.IsItsFormula [K24]

@@ -27,7 +27,7 @@ constexpr triax_option kOptions[] = {
         "none|no_message|short_keys|refuses_silently|per_object|plan_reads|scratch_by_address|no_threads|"
         "writes_input|writes_beside|writes_padding|scratch_end|scratch_kept|reads_output|allocates|overwrites|"
         "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|mask|"
-        "embedding|padding|scalars|crash|throws|hang",
+        "embedding|padding|scalars|norm_eps|adamw_eps|crash|throws|hang",
         "what is wrong with this kernel set"),
     option_int("threads", "1", 1, 64, "the number of parts of a sum, with the fault by_threads"),
 };
@@ -124,8 +124,16 @@ class PlantedKernels final : public ReferenceKernels {
       });
   }
 
+  void do_norm_fwd(const NormFwd& args, const OpContext& context) override {
+    NormFwd changed = args;
+    if (has("norm_eps")) changed.eps = 1e-5;
+    ReferenceKernels::do_norm_fwd(changed, context);
+  }
+
   void do_adamw(const AdamW& args, const OpContext& context) override {
-    ReferenceKernels::do_adamw(args, context);
+    AdamW changed = args;
+    if (has("adamw_eps")) changed.eps = 1e-8;
+    ReferenceKernels::do_adamw(changed, context);
     if (has("truncates") && args.working.dtype() == DType::f32 && args.master.dtype() == DType::f32)
       for (std::int64_t i = 0; i < args.working.elements(); ++i)
         args.working.as<float>()[i] =

@@ -111,7 +111,8 @@ void add_bias_dropout_add(CaseList& list) {
                                     .x = v["x"],
                                     .residual = v["r"],
                                     .kind = NormKind::rms,
-                                    .weight = v["w"]});
+                                    .weight = v["w"],
+                                    .eps = 0.5}); // not small beside the variance
            });
 }
 
@@ -266,7 +267,7 @@ void add_rest(CaseList& list) {
     }
   }
   list.add("multi_adamw/two", tensors, [](V v, Use use) {
-    const AdamW shards[] = {{v["p1"], v["g1"], v["m1"], v["v1"], {}, 0.9, 0.95, 1e-8, 0.1, scalars_of(v)},
+    const AdamW shards[] = {{v["p1"], v["g1"], v["m1"], v["v1"], {}, 0.9, 0.95, 0.25, 0.1, scalars_of(v)},
                             {v["p2"], v["g2"], v["m2"], v["v2"], {}, 0.9, 0.95, 1e-8, 0, scalars_of(v)}};
     use(MultiAdamW{shards});
   });

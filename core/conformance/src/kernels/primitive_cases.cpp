@@ -185,6 +185,21 @@ void add_norms(CaseList& list) {
   }
 }
 
+/// An eps that is not small beside the variance: with 1e-5, the tolerance of f32 would hide another one.
+void add_norms_with_large_eps(CaseList& list) {
+  const Shape shape{5, 7};
+  list.add("norm_fwd/layer large eps",
+           {in("x", shape), in("weight", {7}), in("bias", {7}), out("y", shape), statistic_out("mean", {5}),
+            statistic_out("rstd", {5})},
+           [](V v, Use use) {
+             use(NormFwd{NormKind::layer, v["y"], v["x"], v["weight"], v["bias"], v["mean"], v["rstd"], 0.5});
+           });
+  list.add("norm_fwd/rms large eps", {in("x", shape), in("weight", {7}), out("y", shape), statistic_out("rstd", {5})},
+           [](V v, Use use) {
+             use(NormFwd{NormKind::rms, v["y"], v["x"], v["weight"], {}, {}, v["rstd"], 0.5});
+           });
+}
+
 void add_softmax(CaseList& list) {
   struct Sizes {
     std::int64_t sq, sk, q0, k0;
@@ -341,6 +356,7 @@ std::vector<OperationCase> primitive_cases(DType dtype) {
   add_elementwise(list);
   add_dropout(list);
   add_norms(list);
+  add_norms_with_large_eps(list);
   add_softmax(list);
   add_attention_parts(list);
   add_rope(list);

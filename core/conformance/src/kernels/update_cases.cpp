@@ -29,6 +29,13 @@ void add_updates(CaseList& list) {
       run(Sgd{v["p"], v["g"], v["m"], v["working"], 0.9, 0.1, scalars_of(v)});
     });
   }
+  // An eps that is not small beside sqrt(v): with 1e-8, the tolerance of f32 would hide one that is in the square root.
+  list.add("adamw/large eps",
+           {tensor("p", Role::in_out), tensor("g", Role::in), tensor("m", Role::in_out), tensor("v", Role::in_out, 0),
+            scalars_tensor({.lr = 0.01f, .clip = 0.5f, .step = 3})},
+           [](V v, Run run) {
+             run(AdamW{v["p"], v["g"], v["m"], v["v"], {}, 0.9, 0.95, 0.25, 0.1, scalars_of(v)});
+           });
   const Tensors first = {tensor("p", Role::in_out), tensor("g", Role::in), tensor("m", Role::in_out),
                          scalars_tensor({.lr = 0.1f, .step = 1})};
   list.add("sgd/momentum at step 1", first, [](V v, Run run) {
