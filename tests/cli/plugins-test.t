@@ -76,7 +76,7 @@ Unsupported requests:
     see: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined
-  --set comm.fault must be one of none, throws, order, abort, wrong_order, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, ignores_stream, allocates, throws_after_abort, barrier, barrier_ignores_abort, buffered, early_event, mixed_types, joins_late, joined_traits or hang_traits, got "imagined"
+  --set comm.fault must be one of none, throws, order, abort, wrong_order, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, empty_completes_inside, ignores_stream, sends_copy, allocates, throws_after_abort, barrier, barrier_ignores_abort, buffered, early_event, mixed_types, joins_late, joined_traits or hang_traits, got "imagined"
   [2]
 
 Checks and their clauses:
@@ -185,6 +185,12 @@ Calls that end, begin or complete at the wrong time:
   [  PASSED  ] 0 checks
   [  FAILED  ] 1 check:
   [  FAILED  ] Post.DoesNotCompleteInsideTheCall [C6]
+  $ planted empty_completes_inside 'Post.DoesNot*' | grep 'rank\|FAILED'
+    rank 0: the event of exchange with parts of 0 elements fired inside the call
+    rank 1: the event of exchange with parts of 0 elements fired inside the call
+  [  FAILED  ] Post.DoesNotCompleteInsideTheCall (# ms)
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Post.DoesNotCompleteInsideTheCall [C6]
   $ planted ignores_stream 'Post.BeginsAfter*' | grep -v 'completed before' | sed 's/gives [01], must/gives #, must/'
   status 1
   [ RUN      ] Post.BeginsAfterItsStream
@@ -193,6 +199,13 @@ Calls that end, begin or complete at the wrong time:
     contract: [C7] A call begins when all earlier items of its stream have finished; until then it reads and writes no buffer. (triax/communicator.hpp:#)
   [  FAILED  ] Post.BeginsAfterItsStream (# ms)
   [  PASSED  ] 0 checks
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Post.BeginsAfterItsStream [C7]
+  $ planted sends_copy 'Post.BeginsAfter*' | grep 'rank\|FAILED'
+    rank 0: exchange in a group of 2: element 0 of `out` is 0, must be 2: a buffer was used before the call's turn
+    rank 0: exchange in a group of 2: element 0 of `out` is 0, must be 2: a buffer was used before the call's turn
+    rank 1: exchange in a group of 2: element 0 of `out` is 0, must be 1: a buffer was used before the call's turn
+  [  FAILED  ] Post.BeginsAfterItsStream (# ms)
   [  FAILED  ] 1 check:
   [  FAILED  ] Post.BeginsAfterItsStream [C7]
   $ planted buffered 'Send.Buffered*' | sed 's/rank [01]:/rank #:/'

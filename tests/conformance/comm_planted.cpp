@@ -26,9 +26,8 @@ using Kind = Collective::Kind;
 
 constexpr const char* kFaults =
     "none|throws|order|abort|wrong_order|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
-    "ignores_stream|allocates|throws_after_abort|barrier|barrier_ignores_abort|buffered|early_event|mixed_types|joins_"
-    "late|"
-    "joined_traits|hang_traits";
+    "empty_completes_inside|ignores_stream|sends_copy|allocates|throws_after_abort|barrier|barrier_ignores_abort|"
+    "buffered|early_event|mixed_types|joins_late|joined_traits|hang_traits";
 
 class PlantedCommunicator final : public LocalCommunicator {
  public:
@@ -88,10 +87,13 @@ class PlantedCommunicator final : public LocalCommunicator {
       LocalCommunicator::do_exchange(transfers, *stream_, action);
       return {Event(), action};
     }
-    if (!has("channels") && !has("mixed_types")) return LocalCommunicator::do_exchange(transfers, stream, action);
+    if (has("empty_completes_inside") && std::ranges::all_of(transfers, is_empty)) return {Event(), action};
+    if (!has("channels") && !has("mixed_types") && !has("sends_copy"))
+      return LocalCommunicator::do_exchange(transfers, stream, action);
     std::vector<Transfer> changed(transfers.begin(), transfers.end());
     for (Transfer& transfer : changed) {
       if (has("channels")) transfer.channel = 0;
+      if (has("sends_copy") && is_send(transfer)) transfer.view = copied(transfer.view);
       if (has("mixed_types")) transfer.view = {transfer.view.data(), DType::u8, {as_bytes(transfer.view)}};
     }
     return LocalCommunicator::do_exchange(changed, stream, action);
@@ -100,6 +102,14 @@ class PlantedCommunicator final : public LocalCommunicator {
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
   static bool is_send(const Transfer& transfer) { return transfer.direction == Direction::send; }
+  static bool is_empty(const Transfer& transfer) { return transfer.view.elements() == 0; }
+  /// The copy lives as long as the communicator.
+  TensorView copied(const TensorView& view) {
+    const auto* const begin = view.as<const std::byte>();
+    std::vector<std::byte>& copy =
+        *copies_.emplace_back(std::make_unique<std::vector<std::byte>>(begin, begin + view.bytes()));
+    return {copy.data(), view.dtype(), view.shape()};
+  }
   static std::int64_t as_bytes(const TensorView& view) { return static_cast<std::int64_t>(view.bytes()); }
 
   void plant_in_collective(const Collective& of) {
@@ -115,6 +125,7 @@ class PlantedCommunicator final : public LocalCommunicator {
   const std::unique_ptr<LocalCommunicator> reversed_; // the members in the other order
   const std::unique_ptr<Stream> stream_;
   std::unique_ptr<int> kept_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> copies_;
   bool aborted_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "call_kinds.hpp"
 #include "collective_values.hpp"
 #include "communicator_check_tables.hpp"
 
@@ -26,6 +27,27 @@ void not_inside_the_call(const CommunicatorSubject& subject, Report& report) {
     rank.wait(work);
     rank.expect(work.event.fired(), "the event has not fired after its wait");
   });
+}
+
+/// Calls of each kind, with and without elements.
+void no_kind_inside_the_call(Rank& rank, Communicator& comm) {
+  for (const CallKind& call : kCallKinds)
+    for (const std::int64_t part : {0, 2}) {
+      const TensorView in = rank.tensor(DType::f32, {part * comm.size()});
+      const TensorView out = rank.tensor(DType::f32, {part * comm.size()});
+      HostEvent blocker;
+      if (!rank.on_host()) rank.stream().wait(blocker.arm());
+      const Work work = call.post(comm, in, out, rank.stream());
+      rank.expect(!work.event.fired(), "the event of {} with parts of {} elements fired inside the call", call.name,
+                  part);
+      if (!rank.on_host()) blocker.fire();
+      rank.wait(work);
+    }
+}
+
+void inside_no_call(const CommunicatorSubject& subject, Report& report) {
+  not_inside_the_call(subject, report);
+  for_groups(subject, report, no_kind_inside_the_call);
 }
 
 /// No other member posts before this member's posts have returned.
@@ -59,6 +81,47 @@ void begins_after_its_stream(const CommunicatorSubject& subject, Report& report)
     rank.expect(rank.values<float>(view) == std::vector<float>(3, static_cast<float>(comm.size())),
                 "an all_reduce of ones gives {}, must be {}: the buffer was read before the call's turn",
                 rank.values<float>(view).front(), comm.size());
+  });
+}
+
+/// The buffers of a held member are written when its stream's turn has come: a call that reads or writes one before
+/// does not see the values, or loses its result.
+void begins_in_its_turn(Rank& rank, Communicator& comm, const CallKind& call, bool is_held) {
+  constexpr std::int64_t kPart = 3;
+  const auto elements = static_cast<std::size_t>(kPart * comm.size());
+  const TensorView in = rank.tensor(DType::f32, {kPart * comm.size()}), out = rank.tensor(DType::f32, in.shape());
+  const auto write_buffers = [&] {
+    rank.put(in, std::vector<float>(elements, static_cast<float>(1 + comm.rank())));
+    rank.put(out, std::vector<float>(elements, static_cast<float>(kUntouched)));
+  };
+  HostEvent blocker;
+  if (is_held) rank.stream().wait(blocker.arm());
+  if (!is_held) write_buffers();
+  const Work work = call.post(comm, in, out, rank.stream());
+  rank.barrier("posted");
+  rank.progress(10);
+  rank.expect(!is_held || !work.event.fired(), "{} completed before the event that its stream waits for", call.name);
+  rank.barrier("looked");
+  if (is_held) write_buffers();
+  if (is_held) blocker.fire();
+  rank.wait(work);
+  const std::vector<float> got = rank.values<float>(out);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const int expected = call.expected(comm, static_cast<int>(i) / static_cast<int>(kPart));
+    if (got[i] == static_cast<float>(expected)) continue;
+    return rank.expect(false,
+                       "{} in a group of {}: element {} of `out` is {}, must be {}: a buffer was used before the "
+                       "call's turn",
+                       call.name, comm.size(), i, got[i], expected);
+  }
+}
+
+/// The streams of all members are held, or that of the last member only.
+void every_kind_begins_in_its_turn(const CommunicatorSubject& subject, Report& report) {
+  begins_after_its_stream(subject, report);
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    for (const CallKind& call : kCallKinds)
+      for (const bool all : {true, false}) begins_in_its_turn(rank, comm, call, all || comm.rank() + 1 == comm.size());
   });
 }
 
@@ -219,9 +282,9 @@ void no_allocations(const CommunicatorSubject& subject, Report& report) {
 }
 
 constexpr CommCheck kPostChecks[] = {
-    {"Post.DoesNotCompleteInsideTheCall", "C6", nullptr, not_inside_the_call},
+    {"Post.DoesNotCompleteInsideTheCall", "C6", nullptr, inside_no_call},
     {"Post.ReturnsWithoutThePeer", "C6", nullptr, without_the_peer},
-    {"Post.BeginsAfterItsStream", "C7", nullptr, begins_after_its_stream},
+    {"Post.BeginsAfterItsStream", "C7", nullptr, every_kind_begins_in_its_turn},
     {"Post.HoldsBackLaterItems", "C8", nullptr, later_items_wait},
     {"Post.MatchesByPostsAcrossStreams", "C9", nullptr, match_by_posts},
     {"InFlight.AHundredCallsOnTwoStreams", "C10", nullptr, many_in_flight},
