@@ -76,7 +76,7 @@ Unsupported requests:
     see: triax plugins test --help
   [2]
   $ triax plugins test "$planted" --set comm.fault=imagined
-  --set comm.fault must be one of none, throws, order, abort, wrong_order, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, empty_completes_inside, ignores_stream, sends_copy, allocates, throws_after_abort, barrier, barrier_ignores_abort, buffered, early_event, mixed_types, joins_late, joined_traits or hang_traits, got "imagined"
+  --set comm.fault must be one of none, throws, order, abort, wrong_order, channels, bytes, refused_bytes, element, root, hang, crash, exits, completes_inside, empty_completes_inside, ignores_stream, sends_copy, allocates, throws_after_abort, barrier, barrier_ignores_abort, buffered, early_event, mixed_types, joins_late, joins_without_names, joined_traits or hang_traits, got "imagined"
   [2]
 
 Checks and their clauses:
@@ -355,6 +355,12 @@ Failures that do not reach all calls of all members:
   [  FAILED  ] Backend.AnswersTheSameEachTime [C1]
   $ planted joins_late 'Join.NamesTheMissingRanks' 0.5 | grep 'contract\|FAILED'
     contract: [C3] join() throws Error at its deadline, and its text names the ranks that are missing; the members that come later get an error, too. It runs the progress loop, and ends when the rank is aborted. Only in the first join() of a process may a library that initializes all processes together (MPI) wait longer. (triax/communicator.hpp:#)
+  [  FAILED  ] Join.NamesTheMissingRanks (# ms)
+  [  FAILED  ] 1 check:
+  [  FAILED  ] Join.NamesTheMissingRanks [C3]
+  $ planted joins_without_names 'Join.NamesTheMissingRanks' | grep 'must name\|FAILED'
+    rank 0: join() of the only member must name the missing rank 1; the error is "timed out after 0.2 s on 127.0.0.1"
+    rank 0: join() of the only member must name the missing rank 2; the error is "timed out after 0.2 s on 127.0.0.1"
   [  FAILED  ] Join.NamesTheMissingRanks (# ms)
   [  FAILED  ] 1 check:
   [  FAILED  ] Join.NamesTheMissingRanks [C3]

@@ -27,7 +27,7 @@ using Kind = Collective::Kind;
 constexpr const char* kFaults =
     "none|throws|order|abort|wrong_order|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
     "empty_completes_inside|ignores_stream|sends_copy|allocates|throws_after_abort|barrier|barrier_ignores_abort|"
-    "buffered|early_event|mixed_types|joins_late|joined_traits|hang_traits";
+    "buffered|early_event|mixed_types|joins_late|joins_without_names|joined_traits|hang_traits";
 
 class PlantedCommunicator final : public LocalCommunicator {
  public:
@@ -150,6 +150,22 @@ class PlantedBackend final : public CommBackend {
     Rendezvous rendezvous("comm-planted", 1,
                           {group, store, *device_, fault_ == "joins_late" ? deadline_in(3600) : deadline});
     has_joined_ = true;
+    if (fault_ == "joins_without_names") return joined_without_names(rendezvous, group, store);
+    return joined(rendezvous, group, store);
+  }
+
+ private:
+  /// Replaces the text of an error by one that has digits, but no ranks.
+  std::unique_ptr<Communicator> joined_without_names(Rendezvous& rendezvous, const Group& group, Store& store) {
+    try {
+      return joined(rendezvous, group, store);
+    } catch (const Error&) {
+      if (group.group_rank == 0) throw Error("timed out after 0.2 s on 127.0.0.1");
+      throw;
+    }
+  }
+
+  std::unique_ptr<Communicator> joined(Rendezvous& rendezvous, const Group& group, Store& store) {
     return rendezvous.run([&] {
       rendezvous.publish({text("{}", reinterpret_cast<std::uintptr_t>(&store))});
       const std::string key = text("{} {}", rendezvous.key(), rendezvous.collect().front().front());
@@ -164,7 +180,6 @@ class PlantedBackend final : public CommBackend {
     });
   }
 
- private:
   static Group reversed(const Group& group) {
     return {group.axis, group.id, {group.ranks.rbegin(), group.ranks.rend()}, group.size() - 1 - group.group_rank};
   }

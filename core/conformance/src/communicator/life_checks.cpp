@@ -63,14 +63,30 @@ void size_and_index(const CommunicatorSubject& subject, Report& report) {
   });
 }
 
+/// Whether a number of the text is this rank: not "1" of "0.1 s", "127.0.0.1" or "tensor.1".
+bool names_rank(const std::string& text, int rank) {
+  const std::string name = to_text(rank);
+  const auto is_digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
+  for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; ++at) {
+    const std::size_t end = at + name.size();
+    const bool is_begin = at == 0 || (!is_digit(at - 1) && text[at - 1] != '.');
+    const bool is_end = !is_digit(end) && (end >= text.size() || text[end] != '.' || !is_digit(end + 1));
+    if (is_begin && is_end) return true;
+  }
+  return false;
+}
+
 void join_names_missing_ranks(const CommunicatorSubject& subject, Report& report) {
   run_ranks(subject.setup, 3, report, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), kTensorAxis);
     CommBackend& backend = rank.backend();
     rank.join_world(); // a library that initializes all processes together does so here
     if (rank.index() == 0) {
-      rank.expect_error("join() of the only member", [&] { backend.join(group, rank.store(), deadline_in(0.2)); },
-                        {"1", "2"});
+      const std::string error = rank.expect_error("join() of the only member",
+                                                  [&] { backend.join(group, rank.store(), deadline_in(0.2)); }, {});
+      for (const int missing : {1, 2})
+        rank.expect(error.empty() || names_rank(error, missing),
+                    "join() of the only member must name the missing rank {}; the error is \"{}\"", missing, error);
       rank.store().set("left", "");
     } else {
       rank.store().get("left", rank.long_deadline());
