@@ -57,6 +57,11 @@ Answers, descriptions and gradients:
   [  FAILED  ] Gradients.OfTheModelAreTheSlopeOfTheLoss [M8]
   [  FAILED  ] Gradients.AreAdded [M10]
 
+In some types only:
+
+  $ triax plugins test "$planted" --kernels kernels-cpu --set model.fault=overwrites_in_16_bits --filter 'Gradients.AreAdded' | grep '^\[  FAILED  \].*M10'
+  [  FAILED  ] Gradients.AreAdded [M10]
+
 Orders, memory, samples and streams:
 
   $ fault last_stash 'Order.OfPassesChangesNoBit:Passes.TakeEmptyViewsOutsideOfALife'

@@ -35,7 +35,7 @@ using model_gpt::Sizes;
 // Faults of the passes:
 //   input_gradient   adds the output's gradient to the input's
 //   no_loss_scale    leaves out the loss scale
-//   overwrites       overwrites gradients of weights instead of adding to them
+//   overwrites, overwrites_in_16_bits    overwrites gradients of weights instead of adding to them
 //   last_stash       the backward for weights reads the stash of the last forward
 //   reads_old_stash  adds bytes of earlier calls to the output
 //   writes_past_the_end    writes after the last element of the output
@@ -62,10 +62,10 @@ constexpr triax_option kOptions[] = {
     option_string(
         "fault", "none",
         "none|no_keys|any_layout|tie|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
-        "last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|counts_calls|renumbers_samples|"
-        "always_drops|never_drops|not_ready|allocates|dry_run|cost|no_sum|replicated_gradients_differ|padding|"
-        "rank_padding|pipeline|rows|cache_of_call|size_by_rank|size_by_object|size_by_call|crash|hang|throws|"
-        "hang_constructor|hang_destructor",
+        "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|counts_calls|"
+        "renumbers_samples|always_drops|never_drops|not_ready|allocates|dry_run|cost|no_sum|"
+        "replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|size_by_object|"
+        "size_by_call|crash|hang|throws|hang_constructor|hang_destructor",
         "what is wrong with this model"),
 };
 

@@ -122,7 +122,7 @@ void PlantedLayer::backward_input(const LayerCall& call, Views params, Views in,
 
 void PlantedLayer::backward_weight(const LayerCall& call, Views in, Views stash, Views grads) {
   if (has("dry_run") && !grads[0].data()) return;
-  if (has("overwrites"))
+  if (has("overwrites") || (has("overwrites_in_16_bits") && bytes_of(context_.compute) == 2))
     for (const TensorView& grad : grads) call.device.fill(grad, 0, call.stream);
   layer_->backward_weight(changed(call), in, has("last_stash") ? Views(last_stash_) : stash, grads);
   spoil_gradients(call, grads);

@@ -182,6 +182,7 @@ void factors_multiply_gradients(const ModelSubject& subject, Report& report) {
   expect_multiple(report, shape, scaled, base, 8, "loss_scale = 8");
 }
 
+/// Accumulators have the master type, so what is added to them is not rounded to 16 bits.
 void gradients_are_added(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun base(subject, shape), added(subject, shape);
@@ -194,7 +195,7 @@ void gradients_are_added(const ModelSubject& subject, Report& report) {
     for (std::size_t at = 0; at < base.count(); ++at)
       for (std::size_t i = 0; i < base.views(at).grads.size(); ++i) {
         std::vector<double> expected = values_of(base.views(at).grads[i]);
-        const double tolerance = 1000 * epsilon_of(shape.compute) * (0.25 + magnitude_of(expected));
+        const double tolerance = 1000 * epsilon_of(master_type(shape.compute)) * (0.25 + magnitude_of(expected));
         for (std::size_t e = 0; e < expected.size(); ++e) expected[e] += initial(static_cast<std::int64_t>(e));
         const std::string differs = difference(values_of(added.views(at).grads[i]), expected, tolerance);
         report.expect(differs.empty(), "{}: the gradient of {}, {}, in an accumulator that is not zero: {}",
