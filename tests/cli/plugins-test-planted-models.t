@@ -22,6 +22,10 @@ Answers, descriptions and gradients:
   tie
   status 1
   [  FAILED  ] Info.IsThatOfTheLayers [M3]
+  $ fault tie_of_first 'Info.IsThatOfTheLayers'
+  tie_of_first
+  status 1
+  [  FAILED  ] Info.IsThatOfTheLayers [M3]
   $ fault std 'Info.IsThatOfTheLayers:Descriptions.AreEqualInEachObject'
   std
   status 1

@@ -23,6 +23,7 @@ using model_gpt::Sizes;
 //   no_keys          a refusal names no key
 //   any_layout       accepts heads that the tensor size does not divide
 //   tie              ties a parameter that does not exist
+//   tie_of_first     ties parameters on the first rank only
 //   crash, throws, hang, hang_constructor, hang_destructor
 // Faults of the descriptions of a layer:
 //   std              the initial deviation depends on the tensor size
@@ -61,7 +62,7 @@ constexpr triax_option kOptions[] = {
     option_float("dropout", "0.0", 0, 0.99, "dropout rate"),
     option_string(
         "fault", "none",
-        "none|no_keys|any_layout|tie|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
+        "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|counts_calls|"
         "renumbers_samples|always_drops|never_drops|not_ready|allocates|dry_run|cost|no_sum|"
         "replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|size_by_object|"
@@ -79,7 +80,9 @@ class PlantedModel final : public Model {
                .inner = 4 * context.options.integer("hidden"),
                .dropout = static_cast<float>(context.options.number("dropout"))},
         fault_(context.options.text("fault")),
-        ties_{{0, kTokenTable, count() - 1, has("tie") ? "table" : kTokenTable}} {
+        ties_(has("tie_of_first") && context.rank > 0
+                  ? std::vector<Tie>()
+                  : std::vector<Tie>{{0, kTokenTable, count() - 1, has("tie") ? "table" : kTokenTable}}) {
     static std::atomic<int> objects = 0;
     number_ = objects++;
     while (has("hang_constructor")) ::pause();

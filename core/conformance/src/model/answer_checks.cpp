@@ -125,15 +125,36 @@ void check_tie(const CreatedModel& model, const Tie& tie, Report& report) {
                 "{}: their initial values or decay differ", at);
 }
 
+/// The answers that each object gives: "4 layers, 2 blocks from layer 1 on, 8 positions, tie of 0 table with 3 table".
+std::string answers_of(const Model& model) {
+  const ModelInfo info = model.info();
+  std::string out = text("{} layers, {} blocks from layer {} on, {} positions", model.count(), info.blocks,
+                         info.first_block, info.sequence);
+  for (const Tie& tie : model.ties())
+    out += text(", tie of {} {} with {} {}", tie.layer_a, tie.param_a, tie.layer_b, tie.param_b);
+  return out;
+}
+
+/// Those with which an engine creates objects: of one rank, of tensor ranks, of pipeline ranks.
+std::vector<ModelShape> shapes_of_objects(const ModelSubject& subject) {
+  std::vector<ModelShape> out = parallel_shapes(subject);
+  if (!subject.support.pipeline) return out;
+  out.push_back(out.front());
+  out.back().pipeline = 2;
+  return out;
+}
+
 void numbers_are_those_of_the_layers(const ModelSubject& subject, Report& report) {
-  for (const ModelShape& shape : parallel_shapes(subject))
-    for (int rank = 0; rank < shape.tensor; ++rank) {
-      const CreatedModel created(subject, shape, rank), other(subject, shape, rank);
+  const std::string expected = answers_of(CreatedModel(subject, most_precise_shape(subject)).model());
+  for (const ModelShape& shape : shapes_of_objects(subject))
+    for (int rank = 0; rank < shape.tensor * shape.pipeline; ++rank) {
+      const CreatedModel created(subject, shape, rank);
       const Model& model = created.model();
-      const ModelInfo info = model.info(), again = other.model().info();
-      report.expect(info.blocks == again.blocks && info.first_block == again.first_block &&
-                        info.sequence == again.sequence && model.count() == other.model().count(),
-                    "{}: info() or count() differs from object to object", to_text(shape));
+      const ModelInfo info = model.info();
+      const std::string answers = answers_of(model);
+      report.expect(answers == expected,
+                    "{}, rank {}: info(), count() and ties() give \"{}\", but \"{}\" in an object of one rank",
+                    to_text(shape), rank, answers, expected);
       report.expect(info.blocks >= 0 && info.first_block >= 0 && info.first_block + info.blocks <= model.count(),
                     "{}: info() has {} blocks from layer {} on, but count() is {}", to_text(shape), info.blocks,
                     info.first_block, model.count());
