@@ -98,6 +98,15 @@ Orders, memory, samples and streams:
   again
   status 1
   [  FAILED  ] Again.WritesTheSameStash [M15]
+  $ fault again_alone 'Again.*:Ranks.*'
+  again_alone
+  status 1
+  [  FAILED  ] Ranks.RepeatForwardsWithEqualBits [M15]
+  $ fault again_allocates 'SteadyState.*:DryRun.*'
+  again_allocates
+  status 1
+  [  FAILED  ] SteadyState.DoesNotAllocate [M20]
+  [  FAILED  ] DryRun.DoesNotAllocate [M20]
   $ fault counts_calls 'Repeats.*:Passes.UseTensors*'
   counts_calls
   status 1
@@ -143,6 +152,7 @@ Dry runs, ranks, stages and generating:
   [  FAILED  ] Ranks.EqualOneRank [M23]
   [  FAILED  ] Ranks.HaveEqualBits [M24]
   [  FAILED  ] Ranks.PostWhatADryRunPosts [M21]
+  [  FAILED  ] Ranks.RepeatForwardsWithEqualBits [M15]
   [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
   $ fault replicated_gradients_differ 'Ranks.HaveEqualBits'
   replicated_gradients_differ

@@ -42,6 +42,8 @@ using model_gpt::Sizes;
 //   writes_past_the_end    writes after the last element of the output
 //   inputs           the backward for weights overwrites its input
 //   again            a forward that is repeated clears a stash tensor
+//   again_alone      a forward that is repeated does not add over tensor ranks
+//   again_allocates  a forward that is repeated allocates
 //   counts_calls     no dropout after five calls
 //   renumbers_samples    numbers the samples of a call from 0
 //   always_drops, never_drops    dropout does not follow the call
@@ -63,10 +65,10 @@ constexpr triax_option kOptions[] = {
     option_string(
         "fault", "none",
         "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
-        "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|counts_calls|"
-        "renumbers_samples|always_drops|never_drops|not_ready|allocates|dry_run|cost|no_sum|"
-        "replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|size_by_object|"
-        "size_by_call|crash|hang|throws|hang_constructor|hang_destructor",
+        "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
+        "again_allocates|counts_calls|renumbers_samples|always_drops|never_drops|not_ready|allocates|dry_run|cost|"
+        "no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
+        "size_by_object|size_by_call|crash|hang|throws|hang_constructor|hang_destructor",
         "what is wrong with this model"),
 };
 

@@ -83,7 +83,8 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
                      : has("counts_calls") ? call.dropout && calls_ < 5
                      : has("pipeline")     ? call.dropout && context_.layout.pipeline_size() == 1
                                            : call.dropout;
-  const bool sums = !has("no_sum");
+  const bool is_alone = has("again_alone") && call.again && !context_.sequence_parallel;
+  const bool sums = !has("no_sum") && !is_alone;
   const auto micro = static_cast<std::int64_t>(numbers_.size());
   return {.device = call.device,
           .kernels = call.kernels,
@@ -104,7 +105,7 @@ void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views 
   layer_->forward(changed(call), params, in, out, stash);
   if (out[0].data()) ++calls_;
   if (has("size_by_call") && calls_ == 1) params_.clear();
-  if (has("allocates")) kept_ = std::make_unique<int>(calls_);
+  if (has("allocates") || (has("again_allocates") && call.again)) kept_ = std::make_unique<int>(calls_);
   if (has("not_ready"))
     change_element(call, out[0], 0, [&](double value) { return value + early - first_element(in[0]); });
   if (has("reads_old_stash")) call.device.add(stash.back(), stash.back(), call.stream);

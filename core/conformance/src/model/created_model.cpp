@@ -28,6 +28,12 @@ LayerContext context_of(const ModelShape& shape, const Layout& layout, int rank,
           .purpose = shape.purpose};
 }
 
+bool supports_recomputation(const Model& model, const ModelShape& shape, const Layout& layout, std::int64_t vocab) {
+  ModelRequest request = request_of(shape, vocab);
+  request.recompute = true;
+  return shape.purpose == Purpose::train && model.supports(request, layout).empty();
+}
+
 } // namespace
 
 std::string to_text(const ModelShape& shape) {
@@ -86,7 +92,8 @@ CreatedModel::CreatedModel(const ModelSubject& subject, const ModelShape& shape,
       layout_(Layout::ptd(shape.pipeline, shape.tensor, 1)),
       model_(subject.model({subject.options, null_log(), layout_, rank, 1})),
       context_(context_of(shape, layout_, rank, subject.support.vocab, model_->info().sequence)),
-      first_(first) {
+      first_(first),
+      may_repeat_(supports_recomputation(*model_, shape, layout_, subject.support.vocab)) {
   const int count = model_->count();
   for (int index = first; index < (end < 0 ? count : end); ++index) {
     layers_.push_back(model_->layer(index, context_));
@@ -100,6 +107,10 @@ bool CreatedModel::is_block(std::size_t at) const {
   const ModelInfo info = model_->info();
   const int number = first_ + static_cast<int>(at);
   return number >= info.first_block && number < info.first_block + info.blocks;
+}
+
+bool CreatedModel::has_pass(Pass pass, std::size_t at) const {
+  return pass != Pass::recompute || (may_repeat_ && is_block(at));
 }
 
 std::uint32_t CreatedModel::value_site(std::size_t at, const ParamSpec& spec) const {

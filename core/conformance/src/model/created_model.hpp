@@ -26,6 +26,7 @@ DType master_type(DType compute);
 ModelRequest request_of(const ModelShape& shape, std::int64_t vocab);
 
 enum class Pass { forward, recompute, backward_input, backward_weight };
+inline constexpr Pass kEveryPass[] = {Pass::forward, Pass::recompute, Pass::backward_input, Pass::backward_weight};
 const char* name_of(Pass pass) noexcept;
 
 /// The descriptions of a layer, as they were when it was created: so a layer that changes its answers does not
@@ -66,6 +67,9 @@ class CreatedModel {
   const LayerSpecs& specs(std::size_t at) const { return specs_[at]; }
   std::string name(std::size_t at) const { return std::string(layers_[at]->name()); }
   bool is_block(std::size_t at) const;
+  /// Whether an engine that trains may ask the layer for the pass: forwards are repeated in blocks only, if the model
+  /// supports it for the shape.
+  bool has_pass(Pass pass, std::size_t at) const;
   /// The RNG stream of a parameter's initial values (random.hpp): that of the first parameter that it is tied to.
   std::uint32_t value_site(std::size_t at, const ParamSpec& spec) const;
   /// All rows of a call in training.
@@ -79,6 +83,7 @@ class CreatedModel {
   const Object<Model> model_;
   const LayerContext context_;
   const int first_;
+  const bool may_repeat_; // forwards of blocks
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<LayerSpecs> specs_; // by layer
 };

@@ -53,6 +53,7 @@ void DryRunModel::run_all() {
   for (std::size_t at = 0; at < model_.count(); ++at) {
     run(at, Pass::forward);
     if (model_.shape().purpose == Purpose::generate) continue;
+    if (model_.has_pass(Pass::recompute, at)) run(at, Pass::recompute);
     run(at, Pass::backward_input);
     run(at, Pass::backward_weight);
   }
@@ -80,7 +81,8 @@ std::vector<std::string> collective_differences(const ModelSubject& subject, con
     };
     for (std::size_t at = 0; at < model.count(); ++at) {
       compare(at, Pass::forward, false);
-      for (const Pass pass : {Pass::forward, Pass::backward_input, Pass::backward_weight}) compare(at, pass, true);
+      for (const Pass pass : kEveryPass)
+        if (model.has_pass(pass, at)) compare(at, pass, true);
     }
   }
   return out;

@@ -35,6 +35,9 @@ std::vector<ModelShape> parallel_shapes(const ModelSubject& subject);
 /// accepts them for the shape. One of them leaves the last of 4 ranks without a token.
 std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, const ModelShape& shape);
 
+/// The stash tensors that the forward of a layer has written.
+Tensors written_stash(const ModelRun& run, std::size_t at);
+
 /// Machine epsilon of the type.
 double epsilon_of(DType dtype);
 

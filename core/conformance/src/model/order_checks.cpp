@@ -65,16 +65,6 @@ void whole_backwards_are_equal(const ModelSubject& subject, Report& report) {
   }
 }
 
-/// The stash tensors that a forward writes.
-Tensors written_stash(const ModelRun& run, std::size_t at) {
-  Tensors out;
-  const auto& stash = run.model().specs(at).stash;
-  for (std::size_t i = 0; i < stash.size(); ++i)
-    if (stash[i].life == Life::forward_to_input || stash[i].life == Life::forward_to_weight)
-      out[text("{}, {}", run.model().name(at), stash[i].name)] = bytes_of_tensor(run.views(at).stash[i]);
-  return out;
-}
-
 void repeated_forwards_are_equal(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun expected(subject, shape), run(subject, shape);
@@ -135,6 +125,15 @@ constexpr ModelCheck kOrderChecks[] = {
 };
 
 } // namespace
+
+Tensors written_stash(const ModelRun& run, std::size_t at) {
+  Tensors out;
+  const auto& stash = run.model().specs(at).stash;
+  for (std::size_t i = 0; i < stash.size(); ++i)
+    if (stash[i].life == Life::forward_to_input || stash[i].life == Life::forward_to_weight)
+      out[text("{}, {}", run.model().name(at), stash[i].name)] = bytes_of_tensor(run.views(at).stash[i]);
+  return out;
+}
 
 std::span<const ModelCheck> order_checks() {
   return kOrderChecks;

@@ -164,8 +164,9 @@ void compare_collectives(ModelRun& run, const CommStats& stats, Report& report) 
   RecordingKernels kernels(nullptr);
   DryRunModel dry_run(run.model(), kernels);
   const CommStats& dry_stats = dry_run.tensor().stats();
-  for (const Pass pass : {Pass::forward, Pass::backward_input, Pass::backward_weight})
+  for (const Pass pass : kEveryPass)
     for (std::size_t at = 0; at < run.count(); ++at) {
+      if (!run.model().has_pass(pass, at)) continue;
       const CommStats before = stats, dry_before = dry_stats;
       kernels.clear();
       dry_run.run(at, pass);
@@ -186,10 +187,32 @@ void ranks_post_what_a_dry_run_posts(const ModelSubject& subject, Report& report
                     [&](ModelRun& run, Communicator* tensor) { compare_collectives(run, tensor->stats(), report); });
 }
 
+/// A block that leaves out the sums of a repeated forward, which its stash needs, shows it on several ranks only.
+void ranks_repeat_the_stash(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : shapes_of_several(subject))
+    run_model_ranks(subject, shape, report, [&](ModelRun& run, Communicator*) {
+      run.forward();
+      for (std::size_t at = run.count(); at-- > 0;) {
+        if (!run.model().has_pass(Pass::recompute, at)) continue;
+        const Tensors before = written_stash(run, at);
+        for (const TensorView& view : run.views(at).stash) ModelRun::fill_bytes(view, kNaN);
+        run.run(Pass::recompute, at);
+        expect_equal(report, shape,
+                     text("on rank {}, after forward() with LayerCall::again", run.model().context().rank),
+                     written_stash(run, at), before);
+      }
+    });
+}
+
+std::string unless_recomputed_on_ranks(const ModelSubject& subject) {
+  return subject.support.recompute ? tensor_rank_skip_reason(subject) : "the model refuses recomputation";
+}
+
 constexpr ModelCheck kRankChecks[] = {
     {"Ranks.EqualOneRank", "M23", tensor_rank_skip_reason, ranks_equal_one},
     {"Ranks.HaveEqualBits", "M24", tensor_rank_skip_reason, ranks_have_equal_bits},
     {"Ranks.PostWhatADryRunPosts", "M21", tensor_rank_skip_reason, ranks_post_what_a_dry_run_posts},
+    {"Ranks.RepeatForwardsWithEqualBits", "M15", unless_recomputed_on_ranks, ranks_repeat_the_stash},
     {"Padding.HasNoGradient", "M25", nullptr, padding_of_one_rank},
     {"Padding.OfRanksHasNoGradient", "M25", tensor_rank_skip_reason, padding_of_ranks},
     {"Stages.HaveTheBitsOfOne", "M26", unless_stages, stages_equal_one},
