@@ -2,9 +2,9 @@
 #include "triax/conformance/rank.hpp"
 
 #include <cstring>
-#include <thread>
 #include <utility>
 
+#include "triax/poll_pause.hpp"
 #include "triax/wait_deadline.hpp"
 
 namespace triax::conformance {
@@ -90,9 +90,10 @@ void Rank::finish() {
 void Rank::set_up() {
   const Event done = setup_stream_->record();
   WaitDeadline until(deadline());
+  PollPause pause;
   while (!done.fired()) {
     TRIAX_REQUIRE(!until.passed(), "memory of rank {} was not set up", index_);
-    if (!device().progress()) std::this_thread::yield();
+    device().progress() ? pause.advance() : pause.idle();
   }
 }
 
@@ -123,10 +124,11 @@ void Rank::barrier(std::string_view name) {
 /// Adds 1 to a counter of the store, and waits until it is `count`.
 void Rank::await_count(const std::string& key, int count) {
   WaitDeadline until(long_deadline());
+  PollPause pause;
   for (std::int64_t there = store_.add(key, 1); there < count; there = store_.add(key, 0)) {
     if (until.passed()) throw Error(text("timed out at barrier \"{}\": {} of {} ranks arrived", key, there, count));
     abort_flag_.check();
-    if (!device().progress()) std::this_thread::yield();
+    device().progress() ? pause.advance() : pause.idle();
   }
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "p2p_communicator.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 
 #include "staging.hpp"
+#include "triax/poll_pause.hpp"
 #include "triax/wait_deadline.hpp"
 
 namespace triax::p2p {
@@ -165,6 +164,7 @@ MessageCommunicator::Port& MessageCommunicator::port(const Transfer& transfer) {
 void MessageCommunicator::barrier(Deadline deadline) {
   const auto location = [&] { return text("barrier of group {}", endpoints_.id()); };
   WaitDeadline until(deadline);
+  PollPause pause;
   const auto wait_for = [&](int member, auto ready) {
     while (!ready()) {
       if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());
@@ -175,7 +175,7 @@ void MessageCommunicator::barrier(Deadline deadline) {
         throw Error(text("timed out waiting for rank {}", endpoints_.world_rank(member)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
-      if (!transport_.device().progress()) sched_yield();
+      transport_.device().progress() ? pause.advance() : pause.idle();
     }
   };
   if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());

@@ -2,11 +2,10 @@
 // The parts that all devices share: names, deadlines, and the wait that runs the progress loop.
 #include "triax/device.hpp"
 
-#include <sched.h>
-
 #include "device/timeout_error.hpp"
 #include "device/wait_failure.hpp"
 #include "triax/error.hpp"
+#include "triax/poll_pause.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/wait_deadline.hpp"
 
@@ -90,14 +89,16 @@ void Device::poll_until(const Work& work, Deadline deadline) {
   };
   if (has_ended()) return;
   const PolledWait wait;
+  PollPause pause;
   WaitDeadline until(deadline);
   while (true) {
     wait.poll();
     if (progress()) {
       wait.advance();
+      pause.advance();
     } else {
       if (until.passed()) throw_timeout(location_of(work.action));
-      sched_yield();
+      pause.idle();
     }
     if (has_ended()) return;
   }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/host_queue.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "device/timeout_error.hpp"
 #include "device/wait_failure.hpp"
 #include "triax/error.hpp"
+#include "triax/poll_pause.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/wait_deadline.hpp"
 
@@ -69,14 +68,16 @@ void HostQueue::progress_while(Done done) {
   device_.abort_flag().check();
   if (done()) return;
   const PolledWait wait;
+  PollPause pause;
   WaitDeadline until(deadline_in(device_.default_timeout()));
   while (!done()) {
     wait.poll();
     if (device_.progress()) {
       wait.advance();
+      pause.advance();
     } else {
       if (until.passed()) throw_timeout(location_);
-      sched_yield();
+      pause.idle();
     }
     device_.abort_flag().check();
   }

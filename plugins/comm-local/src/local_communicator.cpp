@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "local_communicator.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "triax/poll_pause.hpp"
 #include "triax/wait_deadline.hpp"
 
 namespace triax::comm_local {
@@ -116,6 +115,7 @@ void LocalCommunicator::barrier(Deadline deadline) {
   if (group_state_.aborted()) throw Error(group_state_.reason(), location());
   WaitDeadline until(deadline);
   const std::uint64_t turn = group_state_.barriers(rank()).fetch_add(1, std::memory_order_acq_rel) + 1;
+  PollPause pause;
   for (int peer = 0; peer < size(); ++peer) {
     const auto here = [&] { return group_state_.barriers(peer).load(std::memory_order_acquire) >= turn; };
     while (!here()) {
@@ -127,7 +127,7 @@ void LocalCommunicator::barrier(Deadline deadline) {
         throw Error(text("timed out waiting for rank {}", group_state_.world_rank(peer)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
-      if (!device_.progress()) sched_yield();
+      device_.progress() ? pause.advance() : pause.idle();
     }
   }
 }

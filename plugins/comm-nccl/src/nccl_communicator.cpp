@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl_communicator.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "triax/poll_pause.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/wait_deadline.hpp"
 
@@ -132,7 +131,8 @@ std::string NcclCommunicator::others_text() const {
 // Posts.
 
 auto NcclCommunicator::poller(const char* call) {
-  return [this, call, until = WaitDeadline(deadline_in(device_.default_timeout())), polled = PolledWait()]() mutable {
+  return [this, call, until = WaitDeadline(deadline_in(device_.default_timeout())), polled = PolledWait(),
+          pause = PollPause()]() mutable {
     device_.abort_flag().check();
     polled.poll();
     if (until.passed())
@@ -141,8 +141,9 @@ auto NcclCommunicator::poller(const char* call) {
                   "another rank may be slow or lost; train.stall_timeout_s sets the timeout");
     if (device_.progress()) {
       polled.advance();
+      pause.advance();
     } else {
-      sched_yield();
+      pause.idle();
     }
   };
 }
