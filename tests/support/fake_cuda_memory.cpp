@@ -4,11 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "support/fake_cuda_device.hpp"
 #include "triax/error.hpp"
@@ -53,6 +54,30 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes / page + 1) * page; // an empty block has an address too
 }
 
+constexpr std::size_t kFilledBytes = std::size_t{1} << 20;
+
+/// A file of 0xFF bytes, which are NaNs in every type.
+int filled_file() {
+  static const int file = [] {
+    const int made = ::memfd_create("fake CUDA device", MFD_CLOEXEC);
+    const std::vector<std::byte> bytes(kFilledBytes, std::byte{0xFF});
+    if (made < 0 || ::write(made, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+      throw Error("no memory for the contents of new blocks of the fake CUDA device");
+    return made;
+  }();
+  return file;
+}
+
+/// Maps private copies of the file: pages that nobody touches cost nothing.
+bool map_filled(std::byte* pages, std::size_t length) {
+  for (std::size_t begin = 0; begin < length; begin += kFilledBytes) {
+    const std::size_t size = std::min(kFilledBytes, length - begin);
+    if (::mmap(pages + begin, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, filled_file(), 0) == MAP_FAILED)
+      return false;
+  }
+  return true;
+}
+
 } // namespace
 
 Place place_of(const void* inside) {
@@ -70,12 +95,11 @@ Block::Block(std::size_t bytes, MemoryKind kind) {
   const bool apart = kind == MemoryKind::device;
   mapped_ = apart ? 2 * length + guard : length + guard;
   void* pages = ::mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (pages == MAP_FAILED || ::mprotect(pages, length, PROT_READ | PROT_WRITE) != 0) {
+  if (pages == MAP_FAILED || !map_filled(static_cast<std::byte*>(pages), length)) {
     throw Error(text("the machine has no {} bytes left for the fake CUDA device", bytes));
   }
   pages_ = static_cast<std::byte*>(pages);
   data_ = apart ? pages_ + length : pages_;
-  std::memset(pages_, 0xFF, bytes);
   if (kind == MemoryKind::host) return;
   const std::lock_guard lock(list().mutex);
   list().blocks[number_of(data_)] = {number_of(data_) + length, pages_, apart ? Place::device : Place::pinned};
