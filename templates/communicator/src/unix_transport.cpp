@@ -115,7 +115,7 @@ p2p::Endpoint& UnixTransport::connect(std::string_view address, std::string_view
 }
 
 void UnixTransport::reserve(Peer& peer) {
-  constexpr std::size_t kCalls = 64, kBytes = std::size_t{256} << 10; // not used until messages arrive
+  constexpr std::size_t kCalls = 64, kBytes = std::size_t{32} << 10; // not used until messages arrive
   for (auto* const list : {&peer.sends, &peer.receives, &peer.unacknowledged}) list->reserve(kCalls);
   peer.messages.reserve(kCalls);
   peer.body.reserve(kBytes);
