@@ -68,7 +68,7 @@ int filled_file() {
   return file;
 }
 
-/// Maps private copies of the file: pages that nobody touches cost nothing.
+/// Maps private copies of the file: untouched pages cost nothing.
 bool map_filled(std::byte* pages, std::size_t length) {
   for (std::size_t begin = 0; begin < length; begin += kFilledBytes) {
     const std::size_t size = std::min(kFilledBytes, length - begin);
