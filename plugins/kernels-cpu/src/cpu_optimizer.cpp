@@ -53,6 +53,8 @@ void CpuKernels::do_adamw(const AdamW& args, const OpContext&) {
                        .clip = now.clip,
                        .beta1 = static_cast<float>(args.beta1),
                        .beta2 = static_cast<float>(args.beta2),
+                       .rest1 = static_cast<float>(1 - args.beta1),
+                       .rest2 = static_cast<float>(1 - args.beta2),
                        .inverse_correction1 = inverse_correction(args.beta1, now.step),
                        .inverse_correction2 = inverse_correction(args.beta2, now.step),
                        .eps = static_cast<float>(args.eps),

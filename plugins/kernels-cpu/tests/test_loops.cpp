@@ -183,6 +183,20 @@ TEST_P(LoopsTest, ARowTimesRowsIsTheirInnerProducts) {
     }
 }
 
+/// 1 - beta in fp32 would be 1.3 % too large.
+TEST_P(LoopsTest, AdamWAddsAsMuchOfAGradientAsBetaLeaves) {
+  CpuSet set(1, loops_);
+  const double beta1 = 0.99999, beta2 = 0.999999;
+  std::vector<float> p(3, 0.0f), g(3, 0.5f), m(3, 0.0f), v(3, 0.0f);
+  const StepScalars now{.lr = 1, .clip = 1, .step = 1};
+  set.run(AdamW{view(p, {3}), view(g, {3}), view(m, {3}), view(v, {3}), {}, beta1, beta2, 1e-8, 0, &now});
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    EXPECT_NEAR(m[i] / (0.5 * (1 - beta1)), 1, 1e-6);
+    EXPECT_NEAR(v[i] / (0.25 * (1 - beta2)), 1, 1e-6);
+    EXPECT_NEAR(p[i], -1, 1e-6); // the first step has the length of the rate
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, LoopsTest, testing::ValuesIn(all_loops()),
                          [](const auto& loops) { return std::string(loops.param->name); });
 

@@ -27,11 +27,12 @@ void means(const ParameterShard& shard, const Coefficients& of) {
   T *m = shard.state[0].as<T>(), *v = shard.state[1].as<T>();
   const T* gradient = shard.gradient.as<const T>();
   const auto beta1 = static_cast<T>(of.beta1), beta2 = static_cast<T>(of.beta2), clip = static_cast<T>(of.clip);
+  const auto rest1 = static_cast<T>(1 - of.beta1), rest2 = static_cast<T>(1 - of.beta2); // rounded once
   const std::int64_t count = shard.master.elements();
   for (std::int64_t i = 0; i < count; ++i) {
     const T g = gradient[i] * clip;
-    m[i] = beta1 * m[i] + (1 - beta1) * g;
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+    m[i] = beta1 * m[i] + rest1 * g;
+    v[i] = beta2 * v[i] + rest2 * g * g;
   }
 }
 

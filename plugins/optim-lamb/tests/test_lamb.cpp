@@ -150,6 +150,24 @@ TEST_F(LambPlugin, FollowsTheAlgorithmWithoutBiasCorrection) {
   follow_the_algorithm({.bias_correction = false});
 }
 
+/// 1 - beta2 in fp32 would be 1.3 % too large.
+TEST_F(LambPlugin, AddsAsMuchOfAGradientAsBetaLeaves) {
+  options_.set("beta2", 0.999999);
+  const auto lamb = optimizer();
+  std::vector<float> p{1, -2}, g{0.5f, 0.25f}, m(2), v(2);
+  const auto view = [](std::vector<float>& of) { return TensorView(of.data(), DType::f32, Shape{2}); };
+  const ParamSpec spec = replicated("w", {2}, {}, true);
+  const std::vector<TensorView> state{view(m), view(v)};
+  const std::vector<ParameterShard> shards{
+      {.name = "w", .spec = &spec, .master = view(p), .gradient = view(g), .working = {}, .state = state}};
+  lamb->prepare(shards);
+  update(*lamb, shards, {.lr = kLr, .clip = 1, .step = 1});
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    EXPECT_NEAR(m[i] / (0.1 * g[i]), 1, 1e-6);
+    EXPECT_NEAR(v[i] / (1e-6 * g[i] * g[i]), 1, 1e-6);
+  }
+}
+
 TEST_F(LambPlugin, LimitsTrustRatios) {
   EXPECT_EQ(follow_the_algorithm({.max_ratio = 0.5}).front(), 0.5);
   EXPECT_EQ(follow_the_algorithm({.min_ratio = 20, .max_ratio = 30}).front(), 20);

@@ -9,11 +9,10 @@ namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 void adamw(float* p, const float* gradient, float* m, float* v, std::int64_t n, const AdamWStep& step) {
-  const float rest1 = 1.0f - step.beta1, rest2 = 1.0f - step.beta2;
   each(n, [&](auto at) {
     const Float g = load(gradient, at) * step.clip, old = load(p, at);
-    const Float first = fma(splat(step.beta1), load(m, at), rest1 * g);
-    const Float second = fma(splat(step.beta2), load(v, at), rest2 * g * g);
+    const Float first = fma(splat(step.beta1), load(m, at), step.rest1 * g);
+    const Float second = fma(splat(step.beta2), load(v, at), step.rest2 * g * g);
     const Float denominator = root(second * step.inverse_correction2) + step.eps;
     const Float update = fma(splat(step.decay), old, first * step.inverse_correction1 / denominator);
     store(m, at, first);
