@@ -42,8 +42,8 @@ function(triax_finish_bundle)
 
   list(TRANSFORM programs REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE program_files)
   list(TRANSFORM plugins REPLACE "(.+)" "$<TARGET_FILE:\\1>" OUTPUT_VARIABLE plugin_files)
-  install(CODE "set(programs $<TARGET_FILE:triax> ${program_files})
-    set(modules $<TARGET_FILE:triax_core> ${plugin_files})
+  install(CODE "set(programs \"$<TARGET_FILE:triax>;${program_files}\")
+    set(modules \"$<TARGET_FILE:triax_core>;${plugin_files}\")
     set(build \"${PROJECT_BINARY_DIR}\")
     include(\"${triax_SOURCE_DIR}/cmake/install-libraries.cmake\")" COMPONENT bundle EXCLUDE_FROM_ALL)
 

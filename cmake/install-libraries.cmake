@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Part of installing a bundle: copies the libraries that `programs` and `modules` need to lib, except those built in
 # `build`, and except glibc and NVIDIA's libraries, which the target machine has.
+string(REGEX REPLACE "([][+.*()^$?|])" "\\\\\\1" build_pattern "${build}") # the folder may be named c++
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} MODULES ${modules}
   RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES "^libcu" "^libnccl" "^libnv" "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util)[.]so"
-  POST_EXCLUDE_REGEXES "^${build}/")
+  POST_EXCLUDE_REGEXES "^${build_pattern}/")
 if(missing)
   message(FATAL_ERROR "the bundle needs libraries that are not on this machine: ${missing}")
 endif()
