@@ -123,6 +123,43 @@ TEST_F(HostFlags, HaveFewEntriesBehindThem) {
   launch_stream(*stream);
 }
 
+/// The wait of a destroyed stream ends, and the stream that gets its flag still waits.
+TEST_F(HostFlags, OfDestroyedStreamsAreUsedAgain) {
+  for (int i = 0; i < 3; ++i) {
+    HostEvent never;
+    const auto dropped = device->make_stream("dropped");
+    dropped->wait(never.arm());
+    device->fill(place(DType::i32, {1}), 1, *dropped); // behind a wait for the flag
+  }
+  const TensorView value = place(DType::i32, {1});
+  HostEvent event;
+  const auto next = device->make_stream("next");
+  next->wait(event.arm());
+  device->fill(value, 7, *next);
+  const Event filled = next->record();
+  for (int i = 0; i < 100; ++i) device->progress();
+  EXPECT_FALSE(filled.fired());
+  event.fire();
+  device->wait(filled, deadline_in(60));
+  EXPECT_EQ(values<int>(value), (std::vector<int>{7}));
+}
+
+/// In the process of a death test that has pinned memory for a thousand flags only.
+[[noreturn]] void make_many_streams(Device& device) {
+  bool all = true;
+  for (int i = 0; i < 1100; ++i) all &= enqueues_behind_the_host(device, *device.make_stream("one of many"));
+  std::fprintf(stderr, "%s\n", all ? "all enqueue" : "some do not enqueue");
+  std::exit(0);
+}
+
+TEST_F(HostFlagsDeathTest, OfDestroyedStreamsNeedNoMoreMemory) {
+  if (!test::is_gpu_stand_in(*device)) GTEST_SKIP() << "allocations fail on the GPU stand-in only";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a new process, because the stand-in reads variables once
+  const Variable connections("CUDA_DEVICE_MAX_CONNECTIONS", nullptr), wait_values("TRIAX_GPU_WAIT_VALUES", nullptr);
+  const Variable second("TRIAX_GPU_FAIL", "cudaHostAlloc:2");
+  EXPECT_EXIT(make_many_streams(*device), testing::ExitedWithCode(0), "all enqueue");
+}
+
 /// In the process of a death test, whose GPU has the variables of its parent: prints how its streams wait, and waits.
 [[noreturn]] void print_waits(Device& device) {
   std::fprintf(stderr, "%s\n", device.description().c_str());

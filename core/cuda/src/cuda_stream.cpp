@@ -35,7 +35,10 @@ CudaStream::CudaStream(std::string name, Device& device, HostFlags& flags)
 
 CudaStream::~CudaStream() {
   queue_.drop();
-  if (flag_) flag_.set(queue_.last());
+  if (flag_) {
+    flag_.set(queue_.last());
+    flags_.free(flag_);
+  }
   flags_.remove_stream();
   cudaStreamDestroy(native_); // work on it continues
 }

@@ -48,8 +48,11 @@ std::optional<unsigned> flags_of_waits() {
 
 } // namespace
 
-void HostFlag::set(std::uint32_t number) noexcept {
-  std::atomic_ref<std::uint32_t>(*host_).store(number, std::memory_order_release);
+/// As the GPU compares them: of two numbers, the later one, also after an overflow.
+void HostFlag::Slot::raise(std::uint32_t value) noexcept {
+  const std::atomic_ref<std::uint32_t> flag(*host);
+  if (static_cast<std::int32_t>(value - flag.load(std::memory_order_relaxed)) > 0)
+    flag.store(value, std::memory_order_release);
 }
 
 HostFlags::HostFlags(bool wanted) : max_streams_(hardware_queues() - kLibraryStreams) {
@@ -75,28 +78,37 @@ bool HostFlags::works(WaitValue wait) {
   const HostFlag flag = allocate();
   cudaStream_t stream = nullptr;
   TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const bool taken = wait(stream, flag.device(), 0, flags_of_wait_) == CUDA_SUCCESS; // already reached
+  const bool taken = wait(stream, flag.slot_->device, 0, flags_of_wait_) == CUDA_SUCCESS; // already reached
   const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
   cudaStreamDestroy(stream);
+  free(flag);
   if (!passed) cudaGetLastError(); // clears the error, so that the next launch check does not report it
   return passed;
 }
 
 HostFlag HostFlags::allocate() {
+  if (free_.empty()) free_.push_back(&new_slot());
+  HostFlag::Slot& slot = *free_.back();
+  free_.pop_back();
+  return HostFlag(slot);
+}
+
+HostFlag::Slot& HostFlags::new_slot() {
+  free_.reserve(slots_.size() + 1); // free() cannot throw
   if (pages_.empty() || used_ + kApart > kPage) {
     pages_.push_back(std::make_unique<PinnedMemory>(kPage, cudaHostAllocPortable | cudaHostAllocMapped));
     std::memset(pages_.back()->data(), 0, kPage);
     used_ = 0;
   }
   auto* host = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(pages_.back()->data()) + used_);
-  used_ += kApart;
   void* device = nullptr;
   TRIAX_CUDA(cudaHostGetDevicePointer(&device, host, 0));
-  return {host, reinterpret_cast<CUdeviceptr>(device)};
+  used_ += kApart;
+  return slots_.emplace_back(HostFlag::Slot{host, reinterpret_cast<CUdeviceptr>(device)});
 }
 
 void HostFlags::add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream) {
-  const CUresult result = wait_(stream, flag.device(), number, flags_of_wait_);
+  const CUresult result = wait_(stream, flag.slot_->device, flag.first_ + number, flags_of_wait_);
   if (result == CUDA_SUCCESS) return;
   throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "host_flags.cpp",
               "nvidia-smi shows the state of the GPUs");

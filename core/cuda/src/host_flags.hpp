@@ -14,6 +14,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -21,18 +22,26 @@
 
 namespace triax::cuda {
 
-/// The flag of one stream. The stream waits for increasing numbers, one at a time.
+/// The flag of one stream. The stream waits for increasing numbers, from 1 on. A flag never decreases: a stream that
+/// gets the flag of a destroyed one counts from its value, so that waits of the destroyed one still end.
 class HostFlag {
  public:
   HostFlag() = default;
-  HostFlag(std::uint32_t* host, CUdeviceptr device) : host_(host), device_(device) {}
-  explicit operator bool() const noexcept { return host_ != nullptr; }
-  CUdeviceptr device() const noexcept { return device_; }
-  void set(std::uint32_t number) noexcept;
+  explicit operator bool() const noexcept { return slot_ != nullptr; }
+  /// Ends the waits for `number` and for smaller numbers.
+  void set(std::uint32_t number) noexcept { slot_->raise(first_ + number); }
 
  private:
-  std::uint32_t* host_ = nullptr;
-  CUdeviceptr device_ = 0;
+  friend class HostFlags;
+  struct Slot {
+    std::uint32_t* host = nullptr;
+    CUdeviceptr device = 0;
+    void raise(std::uint32_t value) noexcept;
+  };
+  explicit HostFlag(Slot& slot) : slot_(&slot), first_(*slot.host) {}
+
+  Slot* slot_ = nullptr;
+  std::uint32_t first_ = 0; // value of number 0
 };
 
 class HostFlags {
@@ -49,17 +58,22 @@ class HostFlags {
   /// Whether a stream may wait for its flag now.
   bool may_wait() const noexcept { return !paused_ && streams_ <= max_streams_; }
   HostFlag allocate();
+  /// The flag's stream is destroyed, and all its waits have been ended: another stream may get the flag.
+  void free(const HostFlag& flag) noexcept { free_.push_back(flag.slot_); }
   /// Work that is enqueued later runs after the flag was set to `number` or a later number.
   void add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream);
 
  private:
   using WaitValue = CUresult(CUDAAPI*)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
   bool works(WaitValue wait);
+  HostFlag::Slot& new_slot();
 
   WaitValue wait_ = nullptr;
   unsigned flags_of_wait_ = CU_STREAM_WAIT_VALUE_GEQ;
   std::vector<std::unique_ptr<Memory>> pages_;
-  std::size_t used_ = 0; // bytes used of the last page
+  std::size_t used_ = 0;              // bytes used of the last page
+  std::deque<HostFlag::Slot> slots_;  // fixed addresses: flags refer to them
+  std::vector<HostFlag::Slot*> free_; // with capacity for all slots
   int max_streams_ = 0, streams_ = 0;
   bool paused_ = false;
 };
