@@ -123,6 +123,40 @@ TEST_F(HostFlags, HaveFewEntriesBehindThem) {
   launch_stream(*stream);
 }
 
+/// cudaFree and cudaFreeHost wait for the GPU, and only this thread can end its waits.
+TEST_F(HostFlags, EndBeforeMemoryIsFreed) {
+  struct Firing final : ProgressSource {
+    void progress() noexcept override {
+      if (--polls == 0) event.fire();
+    }
+    HostEvent event;
+    int polls = 20;
+  };
+  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+    std::unique_ptr<Memory> memory = device->allocate(256, kind);
+    Firing firing;
+    stream->wait(firing.event.arm());
+    device->fill(place(DType::i32, {1}), 1, *stream); // behind a wait for the flag
+    device->add_source(firing);
+    memory.reset();
+    EXPECT_TRUE(firing.event.idle()) << static_cast<int>(kind);
+    device->remove_source(firing);
+  }
+}
+
+/// After an abort, the host work may never end.
+TEST_F(HostFlags, EndWithAnAbortBeforeMemoryIsFreed) {
+  std::unique_ptr<Memory> memory = device->allocate(256, MemoryKind::pinned);
+  HostEvent never;
+  const auto waiting = device->make_stream("waiting");
+  waiting->wait(never.arm());
+  device->fill(place(DType::i32, {1}), 1, *waiting); // behind a wait for the flag
+  const Event filled = waiting->record();
+  device->abort_flag().raise("rank 3 was lost");
+  memory.reset();
+  EXPECT_TRUE(filled.fired());
+}
+
 /// The wait of a destroyed stream ends, and the stream that gets its flag still waits.
 TEST_F(HostFlags, OfDestroyedStreamsAreUsedAgain) {
   for (int i = 0; i < 3; ++i) {

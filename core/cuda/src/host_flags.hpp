@@ -7,7 +7,8 @@
 // wait for each other in a cycle: no stream waits for a flag while there are more streams than queues.
 //
 // Ownership: HostFlags owns the memory of all flags as long as the device lives, even if their streams are destroyed,
-// because work on the GPU may still read it. Errors: allocate() and add_wait() throw Error.
+// because work on the GPU may still read it. Blocking: finish_waits() runs the progress loop. Errors: allocate() and
+// add_wait() throw Error.
 #pragma once
 
 #include <cuda.h>
@@ -36,7 +37,9 @@ class HostFlag {
   struct Slot {
     std::uint32_t* host = nullptr;
     CUdeviceptr device = 0;
+    std::uint32_t waited = 0; // the last value that a stream waits for
     void raise(std::uint32_t value) noexcept;
+    bool is_waited_for() const noexcept;
   };
   explicit HostFlag(Slot& slot) : slot_(&slot), first_(*slot.host) {}
 
@@ -47,7 +50,7 @@ class HostFlag {
 class HostFlags {
  public:
   /// Checks whether streams can wait in this way. With `wanted` false, they are treated as if they could not.
-  explicit HostFlags(bool wanted);
+  HostFlags(bool wanted, Device& device);
   bool usable() const noexcept { return wait_ != nullptr; }
   /// While `paused` is true, no stream may wait for the host (triax/lazy_load_guard.hpp).
   void set_paused(bool paused) noexcept { paused_ = paused; }
@@ -62,12 +65,16 @@ class HostFlags {
   void free(const HostFlag& flag) noexcept { free_.push_back(flag.slot_); }
   /// Work that is enqueued later runs after the flag was set to `number` or a later number.
   void add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream);
+  /// Before a call that waits for the GPU: returns when no stream waits for a flag. After an abort of the rank, and at
+  /// the device's default timeout, which aborts it, ends the waits: work behind them runs on data that did not arrive.
+  void finish_waits() noexcept;
 
  private:
   using WaitValue = CUresult(CUDAAPI*)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
   bool works(WaitValue wait);
   HostFlag::Slot& new_slot();
 
+  Device& device_;
   WaitValue wait_ = nullptr;
   unsigned flags_of_wait_ = CU_STREAM_WAIT_VALUE_GEQ;
   std::vector<std::unique_ptr<Memory>> pages_;
