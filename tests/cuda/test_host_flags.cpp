@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
 
 #include "gpu.hpp"
@@ -18,22 +17,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr const char* kWaits = "by stream memory operations";
-
-/// Sets an environment variable, or unsets it, until the end of its scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    value ? ::setenv(name, value, 1) : ::unsetenv(name);
-  }
-  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 /// Whether work can be enqueued behind a wait for the host that has not ended. Else the host must end it first.
 bool enqueues_behind_the_host(Device& device, Stream& stream) {
