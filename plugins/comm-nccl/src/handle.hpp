@@ -116,6 +116,7 @@ class Handle {
 
   const NcclApi& api_;
   const std::string name_;
+  const int gpu_;    // of the thread that created this object
   std::mutex mutex_; // guards comm_ and all calls with it
   ncclComm_t comm_ = nullptr;
   void* event_ = nullptr;     // recorded after each launch
