@@ -166,8 +166,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   static void copy_host_device(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind direction,
                                CudaStream& stream) {
     if (to.elements() == 0) return;
-    if (pageable(host))
-      stream.wait_for_host_work(); // the call may block, and only this thread can set the stream's flag
+    if (pageable(host)) stream.wait_for_work(); // the call may block, and only this thread can set flags
     const CopyPieces pieces(to, from);
     for (std::int64_t number = 0; number < pieces.count(); ++number) {
       const CopyPiece piece = pieces[number];

@@ -131,6 +131,10 @@ cudaStream_t CudaStream::native_for_enqueue() {
   return native_;
 }
 
+void CudaStream::wait_for_work() {
+  if (!recording_) ready();
+}
+
 void CudaStream::wait_for_host_work() {
   queue_.finish_all();
 }
