@@ -14,7 +14,8 @@
 //
 // Communicators are nonblocking: a call that is not complete returns ncclInProgress, and the communicator must not be
 // used until ncclCommGetAsyncError returns another result. This happens during creation and split, and when peers
-// connect, which the join does in advance.
+// connect, which the join does in advance. NCCL 2.23 and newer also return it from each call that is enqueued: a thread
+// of NCCL launches the kernel (ncclGroupEndInternal() in group.cc).
 #pragma once
 
 #include <memory>
