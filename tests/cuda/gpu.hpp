@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture with a CUDA device. Without a GPU, the test is skipped and prints the reason.
+// Fixture with a CUDA device, and environment variables. Without a GPU, the test is skipped and prints the reason.
 //
 // Threads: one. Ownership: owns the device. Blocking: creation of the device. Errors: none.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "triax/cuda/cuda_device.hpp"
 
 namespace triax::cuda {
+
+/// Sets an environment variable, or unsets it, until the end of its scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value ? ::setenv(name, value, 1) : ::unsetenv(name);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
 
 class Gpu : public testing::Test {
  protected:

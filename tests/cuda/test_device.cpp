@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "gpu.hpp"
+#include "support/gpu_stand_in.hpp"
 #include "test_kernels.hpp"
 #include "triax/cuda/cuda_check.hpp"
 #include "triax/extension.hpp"
@@ -87,6 +89,30 @@ TEST_F(Gpu, ARecordingThatCannotBeginLeavesEveryStreamAsItWas) {
   later->ready();
   recorder->begin_recording(*stream);
   EXPECT_NE(recorder->end_recording(), nullptr);
+}
+
+/// A thread that has chosen no GPU has GPU 0, on which a call of CUDA would create a context. In another process, which
+/// may have two GPUs of the stand-in.
+[[noreturn]] void query_in_another_thread() {
+  const auto device = make_device({.local_rank = 1, .local_ranks = 2});
+  const auto stream = device->make_stream("compute");
+  const Event event = stream->record();
+  int gpu = -1;
+  std::thread([&] {
+    while (!event.fired()) std::this_thread::yield();
+    cudaGetDevice(&gpu);
+  }).join();
+  std::fprintf(stderr, "GPU %d is current\n", gpu);
+  std::exit(0);
+}
+
+TEST_F(Gpu, AnEventIsQueriedOnItsGpuInEachThread) {
+  int gpus = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&gpus), cudaSuccess);
+  if (gpus < 2 && !test::is_gpu_stand_in(*device)) GTEST_SKIP() << "needs two GPUs";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // starts a new process: a fork could not use the GPU
+  const Variable two("TRIAX_GPU_DEVICES", "2");
+  EXPECT_EXIT(query_in_another_thread(), testing::ExitedWithCode(0), "GPU 1 is current");
 }
 
 /// Prints the error of a wait after a kernel wrote to an invalid address. CUDA is unusable in the process afterwards,

@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
 
 #include "gpu.hpp"
@@ -18,22 +17,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr const char* kWaits = "by stream memory operations";
-
-/// Sets an environment variable, or unsets it, until the end of its scope.
-class Variable {
- public:
-  Variable(const char* name, const char* value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    value ? ::setenv(name, value, 1) : ::unsetenv(name);
-  }
-  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 /// Whether work can be enqueued behind a wait for the host that has not ended. Else the host must end it first.
 bool enqueues_behind_the_host(Device& device, Stream& stream) {
@@ -121,6 +104,77 @@ TEST_F(HostFlags, HaveFewEntriesBehindThem) {
   event.fire();
   stream->ready();
   launch_stream(*stream);
+}
+
+/// cudaFree and cudaFreeHost wait for the GPU, and only this thread can end its waits.
+TEST_F(HostFlags, EndBeforeMemoryIsFreed) {
+  struct Firing final : ProgressSource {
+    void progress() noexcept override {
+      if (--polls == 0) event.fire();
+    }
+    HostEvent event;
+    int polls = 20;
+  };
+  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned}) {
+    std::unique_ptr<Memory> memory = device->allocate(256, kind);
+    Firing firing;
+    stream->wait(firing.event.arm());
+    device->fill(place(DType::i32, {1}), 1, *stream); // behind a wait for the flag
+    device->add_source(firing);
+    memory.reset();
+    EXPECT_TRUE(firing.event.idle()) << static_cast<int>(kind);
+    device->remove_source(firing);
+  }
+}
+
+/// After an abort, the host work may never end.
+TEST_F(HostFlags, EndWithAnAbortBeforeMemoryIsFreed) {
+  std::unique_ptr<Memory> memory = device->allocate(256, MemoryKind::pinned);
+  HostEvent never;
+  const auto waiting = device->make_stream("waiting");
+  waiting->wait(never.arm());
+  device->fill(place(DType::i32, {1}), 1, *waiting); // behind a wait for the flag
+  const Event filled = waiting->record();
+  device->abort_flag().raise("rank 3 was lost");
+  memory.reset();
+  EXPECT_TRUE(filled.fired());
+}
+
+/// The wait of a destroyed stream ends, and the stream that gets its flag still waits.
+TEST_F(HostFlags, OfDestroyedStreamsAreUsedAgain) {
+  for (int i = 0; i < 3; ++i) {
+    HostEvent never;
+    const auto dropped = device->make_stream("dropped");
+    dropped->wait(never.arm());
+    device->fill(place(DType::i32, {1}), 1, *dropped); // behind a wait for the flag
+  }
+  const TensorView value = place(DType::i32, {1});
+  HostEvent event;
+  const auto next = device->make_stream("next");
+  next->wait(event.arm());
+  device->fill(value, 7, *next);
+  const Event filled = next->record();
+  for (int i = 0; i < 100; ++i) device->progress();
+  EXPECT_FALSE(filled.fired());
+  event.fire();
+  device->wait(filled, deadline_in(60));
+  EXPECT_EQ(values<int>(value), (std::vector<int>{7}));
+}
+
+/// In the process of a death test that has pinned memory for a thousand flags only.
+[[noreturn]] void make_many_streams(Device& device) {
+  bool all = true;
+  for (int i = 0; i < 1100; ++i) all &= enqueues_behind_the_host(device, *device.make_stream("one of many"));
+  std::fprintf(stderr, "%s\n", all ? "all enqueue" : "some do not enqueue");
+  std::exit(0);
+}
+
+TEST_F(HostFlagsDeathTest, OfDestroyedStreamsNeedNoMoreMemory) {
+  if (!test::is_gpu_stand_in(*device)) GTEST_SKIP() << "allocations fail on the GPU stand-in only";
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a new process, because the stand-in reads variables once
+  const Variable connections("CUDA_DEVICE_MAX_CONNECTIONS", nullptr), wait_values("TRIAX_GPU_WAIT_VALUES", nullptr);
+  const Variable second("TRIAX_GPU_FAIL", "cudaHostAlloc:2");
+  EXPECT_EXIT(make_many_streams(*device), testing::ExitedWithCode(0), "all enqueue");
 }
 
 /// In the process of a death test, whose GPU has the variables of its parent: prints how its streams wait, and waits.

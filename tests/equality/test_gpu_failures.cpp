@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Failures : public GpuRun {
  protected:
@@ -199,6 +200,7 @@ TEST_F(Failures, OfAKilledRank) {
     const std::string output = test::read_file(folder() / "out");
     EXPECT_EQ(run.status, 1) << output;
     EXPECT_THAT(output, ContainsRegex("rank [0-3]( |:).*killed by signal 9"));
+    EXPECT_THAT(output, Not(HasSubstr("did not stop within"))) << "a rank that is not killed ends by itself";
     const nlohmann::json failure = nlohmann::json::parse(test::read_file(folder() / comm / "failure.json"));
     EXPECT_THAT(output, HasSubstr(text("rank {}", failure.at("rank").get<int>())));
     EXPECT_FALSE(records_in(comm).empty());

@@ -203,6 +203,21 @@ TEST_P(StreamSuite, AStreamWaitsForHostWorkOfAnother) {
   EXPECT_THAT(done, ElementsAre(1, 2));
 }
 
+/// The copy may block until its stream comes to it, and only this thread can do what the other stream waits for.
+TEST_P(StreamSuite, ACopyOfPageableMemoryWaitsForHostWorkOfAnotherStream) {
+  const auto other = device->make_stream("other");
+  const TensorView value = place(DType::i32, {1});
+  HostEvent blocker;
+  Firing firing(blocker, 20);
+  other->wait(blocker.arm());
+  device->add_source(firing);
+  device->fill(value, 3, *other); // polls here if streams cannot wait for the host
+  stream->wait(other->record());
+  EXPECT_EQ(values<int>(value), (std::vector<int>{3})); // to pageable memory
+  EXPECT_TRUE(blocker.idle());
+  device->remove_source(firing);
+}
+
 TEST_P(StreamSuite, AFailedEventAbortsTheRankAndHoldsTheQueue) {
   HostEvent blocker;
   std::vector<int> done;

@@ -36,7 +36,7 @@ bool pageable(const void* data) {
 class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
-      : gpu_(make_current(gpu)), flags_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
+      : gpu_(make_current(gpu)), flags_(settings.host_waits == DeviceSettings::HostWaits::automatic, *this) {}
 
   DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
 
@@ -53,9 +53,9 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {
     switch (kind) {
       case MemoryKind::device:
-        return std::make_unique<DeviceMemory>(bytes);
+        return std::make_unique<DeviceMemory>(bytes, flags_);
       case MemoryKind::pinned:
-        return std::make_unique<PinnedMemory>(bytes);
+        return std::make_unique<PinnedMemory>(bytes, &flags_);
       case MemoryKind::host:
         return std::make_unique<PlainMemory>(bytes);
     }
@@ -166,8 +166,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   static void copy_host_device(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind direction,
                                CudaStream& stream) {
     if (to.elements() == 0) return;
-    if (pageable(host))
-      stream.wait_for_host_work(); // the call may block, and only this thread can set the stream's flag
+    if (pageable(host)) stream.wait_for_work(); // the call may block, and only this thread can set flags
     const CopyPieces pieces(to, from);
     for (std::int64_t number = 0; number < pieces.count(); ++number) {
       const CopyPiece piece = pieces[number];

@@ -10,9 +10,21 @@ namespace {
 
 constexpr std::size_t kSlots = 32; // initially
 
+int current_gpu() {
+  int gpu = 0;
+  TRIAX_CUDA(cudaGetDevice(&gpu));
+  return gpu;
+}
+
+/// Creates no context if the thread has chosen no GPU.
+void make_current(int gpu) noexcept {
+  int current = 0;
+  if (cudaGetDevice(&current) != cudaSuccess || current != gpu) cudaSetDevice(gpu);
+}
+
 } // namespace
 
-DeviceEvent::DeviceEvent(std::string_view stream) : stream_(stream) {
+DeviceEvent::DeviceEvent(std::string_view stream) : stream_(stream), gpu_(current_gpu()) {
   TRIAX_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
 }
 
@@ -48,6 +60,7 @@ void DeviceEvent::fires(std::uint64_t generation) noexcept {
 bool DeviceEvent::fired(std::uint64_t generation) noexcept {
   if (fired_.load(std::memory_order_acquire) >= generation) return true;
   if (captured_.load(std::memory_order_acquire)) return false;
+  make_current(gpu_);
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) {
     cudaGetLastError(); // clears cudaErrorNotReady, which the next launch check would report

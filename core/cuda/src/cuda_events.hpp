@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The events of one stream: CUDA events that are reused for one generation after another.
 //
-// Threads: the rank's main thread; fired() and failure() any. Ownership: the ring owns its slots and Events point to
-// them: do not use an Event after its stream is destroyed. Errors: record() throws Error; an error that cudaEventQuery
-// reports is the event's failure. Events of one stream fire in the order in which they were recorded, so the oldest
-// slot is free first.
+// Threads: the rank's main thread; fired() and failure() any. fired() makes the event's GPU the current one of its
+// thread, because CUDA creates a context on GPU 0 for a thread that has chosen no GPU. Ownership: the ring owns its
+// slots and Events point to them: do not use an Event after its stream is destroyed. Errors: record() throws Error; an
+// error that cudaEventQuery reports is the event's failure. Events of one stream fire in the order in which they were
+// recorded, so the oldest slot is free first.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -43,6 +44,7 @@ class DeviceEvent final : public EventState {
   void fires(std::uint64_t generation) noexcept;
 
   std::string_view stream_; // name of the stream
+  const int gpu_;
   cudaEvent_t event_ = nullptr;
   std::atomic<const char*> label_{nullptr}; // names the action; read by any thread
   std::atomic<std::uint64_t> armed_{0}, fired_{0}, failed_{0};

@@ -53,13 +53,16 @@ void* take_plain(std::size_t bytes) {
 
 } // namespace
 
-DeviceMemory::DeviceMemory(std::size_t bytes) : Memory(take_device(bytes), bytes) {}
+DeviceMemory::DeviceMemory(std::size_t bytes, HostFlags& flags) : Memory(take_device(bytes), bytes), flags_(flags) {}
 DeviceMemory::~DeviceMemory() {
+  flags_.finish_waits();
   cudaFree(data()); // an error here comes from an earlier kernel; the wait for that kernel reports it
 }
 
-PinnedMemory::PinnedMemory(std::size_t bytes, unsigned flags) : Memory(take_pinned(bytes, flags), bytes) {}
+PinnedMemory::PinnedMemory(std::size_t bytes, HostFlags* flags, unsigned cuda_flags)
+    : Memory(take_pinned(bytes, cuda_flags), bytes), flags_(flags) {}
 PinnedMemory::~PinnedMemory() {
+  if (flags_) flags_->finish_waits();
   cudaFreeHost(data());
 }
 

@@ -35,7 +35,10 @@ CudaStream::CudaStream(std::string name, Device& device, HostFlags& flags)
 
 CudaStream::~CudaStream() {
   queue_.drop();
-  if (flag_) flag_.set(queue_.last());
+  if (flag_) {
+    flag_.set(queue_.last());
+    flags_.free(flag_);
+  }
   flags_.remove_stream();
   cudaStreamDestroy(native_); // work on it continues
 }
@@ -126,6 +129,10 @@ cudaStream_t CudaStream::native_for_enqueue() {
   }
   has_device_work_ = true;
   return native_;
+}
+
+void CudaStream::wait_for_work() {
+  if (!recording_) ready();
 }
 
 void CudaStream::wait_for_host_work() {

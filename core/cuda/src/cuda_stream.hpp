@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream of the CUDA device: a native stream, and a host-side queue.
 //
-// Threads: the rank's main thread; current() any. Blocking: ready() and wait_for_host_work(); native_for_enqueue() if
-// it calls wait_for_host_work().
+// Threads: the rank's main thread; current() any. Blocking: ready() and wait_for_work(); native_for_enqueue() if it
+// waits for host work.
 //
 // Device work and events of this device are enqueued directly on the native stream. An item of the host-side queue (a
 // wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
@@ -44,8 +44,9 @@ class CudaStream final : public Stream {
   /// Between these calls, record() returns captured events.
   void start_recording();
   void stop_recording() noexcept;
-  /// Waits until no work of the stream waits for the host, so that a call that blocks on the native stream returns.
-  void wait_for_host_work();
+  /// Before a call that may block until the stream's work is done: waits for it, and runs the progress loop. The work
+  /// may wait for an event of a stream that waits for the host. Does nothing during capture, which refuses such calls.
+  void wait_for_work();
 
  private:
   void on_begin(const char* label) noexcept override;
@@ -53,6 +54,7 @@ class CudaStream final : public Stream {
   /// Whether work may be enqueued before preceding host work is done.
   bool uses_flag() const noexcept { return flag_ && flags_.may_wait(); }
   device::HostQueue& host_work();
+  void wait_for_host_work();
   Event work_before();
   Event record_native();
   void count_entry() noexcept;

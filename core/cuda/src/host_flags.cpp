@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_flags.hpp"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +13,7 @@
 #include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/launch_blocking.hpp"
 #include "triax/error.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::cuda {
 
@@ -46,13 +50,23 @@ std::optional<unsigned> flags_of_waits() {
   return std::nullopt;
 }
 
-} // namespace
-
-void HostFlag::set(std::uint32_t number) noexcept {
-  std::atomic_ref<std::uint32_t>(*host_).store(number, std::memory_order_release);
+/// As the GPU compares them: also after an overflow.
+bool is_later(std::uint32_t value, std::uint32_t than) {
+  return static_cast<std::int32_t>(value - than) > 0;
 }
 
-HostFlags::HostFlags(bool wanted) : max_streams_(hardware_queues() - kLibraryStreams) {
+} // namespace
+
+void HostFlag::Slot::raise(std::uint32_t value) noexcept {
+  const std::atomic_ref<std::uint32_t> flag(*host);
+  if (is_later(value, flag.load(std::memory_order_relaxed))) flag.store(value, std::memory_order_release);
+}
+
+bool HostFlag::Slot::is_waited_for() const noexcept {
+  return is_later(waited, std::atomic_ref<std::uint32_t>(*host).load(std::memory_order_relaxed));
+}
+
+HostFlags::HostFlags(bool wanted, Device& device) : device_(device), max_streams_(hardware_queues() - kLibraryStreams) {
   if (!wanted || launch_blocking()) return; // a launch behind a wait for a flag would never return
   if (max_streams_ < 1) return;
   const std::optional<unsigned> flags = flags_of_waits();
@@ -75,31 +89,53 @@ bool HostFlags::works(WaitValue wait) {
   const HostFlag flag = allocate();
   cudaStream_t stream = nullptr;
   TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const bool taken = wait(stream, flag.device(), 0, flags_of_wait_) == CUDA_SUCCESS; // already reached
+  const bool taken = wait(stream, flag.slot_->device, 0, flags_of_wait_) == CUDA_SUCCESS; // already reached
   const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
   cudaStreamDestroy(stream);
+  free(flag);
   if (!passed) cudaGetLastError(); // clears the error, so that the next launch check does not report it
   return passed;
 }
 
 HostFlag HostFlags::allocate() {
+  if (free_.empty()) free_.push_back(&new_slot());
+  HostFlag::Slot& slot = *free_.back();
+  free_.pop_back();
+  return HostFlag(slot);
+}
+
+HostFlag::Slot& HostFlags::new_slot() {
+  free_.reserve(slots_.size() + 1); // free() cannot throw
   if (pages_.empty() || used_ + kApart > kPage) {
-    pages_.push_back(std::make_unique<PinnedMemory>(kPage, cudaHostAllocPortable | cudaHostAllocMapped));
+    pages_.push_back(std::make_unique<PinnedMemory>(kPage, nullptr, cudaHostAllocPortable | cudaHostAllocMapped));
     std::memset(pages_.back()->data(), 0, kPage);
     used_ = 0;
   }
   auto* host = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(pages_.back()->data()) + used_);
-  used_ += kApart;
   void* device = nullptr;
   TRIAX_CUDA(cudaHostGetDevicePointer(&device, host, 0));
-  return {host, reinterpret_cast<CUdeviceptr>(device)};
+  used_ += kApart;
+  return slots_.emplace_back(HostFlag::Slot{host, reinterpret_cast<CUdeviceptr>(device)});
 }
 
 void HostFlags::add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream) {
-  const CUresult result = wait_(stream, flag.device(), number, flags_of_wait_);
-  if (result == CUDA_SUCCESS) return;
-  throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "host_flags.cpp",
-              "nvidia-smi shows the state of the GPUs");
+  const std::uint32_t value = flag.first_ + number;
+  const CUresult result = wait_(stream, flag.slot_->device, value, flags_of_wait_);
+  if (result != CUDA_SUCCESS)
+    throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "host_flags.cpp",
+                "nvidia-smi shows the state of the GPUs");
+  flag.slot_->waited = value;
+}
+
+void HostFlags::finish_waits() noexcept {
+  WaitDeadline until(deadline_in(device_.default_timeout()));
+  while (std::ranges::any_of(slots_, &HostFlag::Slot::is_waited_for) && !device_.abort_flag().raised()) {
+    if (device_.progress()) continue;
+    if (until.passed())
+      device_.abort_flag().raise("a call that waits for the GPU timed out: streams wait for the host");
+    sched_yield();
+  }
+  for (HostFlag::Slot& slot : slots_) slot.raise(slot.waited);
 }
 
 } // namespace triax::cuda

@@ -49,6 +49,11 @@ struct NcclApi {
   cudaStream_t (*launch_stream)(Stream& stream);
   /// Name of the calling thread's GPU, unique on the machine.
   std::string (*gpu)();
+  /// Number of the calling thread's GPU, and another GPU for it. A thread that has chosen no GPU has GPU 0.
+  /// @{
+  int (*current_gpu)();
+  void (*use_gpu)(int number);
+  /// @}
   /// CUDA events without timing. They can be recorded again, and queried after their stream is destroyed.
   void* (*make_event)();
   void (*record_event)(void* event, cudaStream_t stream);

@@ -9,7 +9,8 @@ namespace triax::comm_nccl {
 
 using namespace std::chrono_literals;
 
-Handle::Handle(const NcclApi& api, std::string name) : api_(api), name_(std::move(name)), event_(api.make_event()) {}
+Handle::Handle(const NcclApi& api, std::string name)
+    : api_(api), name_(std::move(name)), gpu_(api.current_gpu()), event_(api.make_event()) {}
 
 Handle::~Handle() {
   abort();
@@ -118,7 +119,9 @@ void Handle::abort() noexcept {
       const std::lock_guard wait(mutex_);
       comm = release_comm();
     }
-    if (comm) api_.comm_abort(comm);
+    if (!comm) return;
+    api_.use_gpu(gpu_); // NCCL makes the thread's GPU current again: for GPU 0, CUDA would create a context on it
+    api_.comm_abort(comm);
   };
   try {
     abort_thread_ = std::thread(run_abort);

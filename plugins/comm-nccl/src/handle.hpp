@@ -14,7 +14,8 @@
 //
 // Communicators are nonblocking: a call that is not complete returns ncclInProgress, and the communicator must not be
 // used until ncclCommGetAsyncError returns another result. This happens during creation and split, and when peers
-// connect, which the join does in advance.
+// connect, which the join does in advance. NCCL 2.23 and newer also return it from each call that is enqueued: a thread
+// of NCCL launches the kernel (ncclGroupEndInternal() in group.cc).
 #pragma once
 
 #include <memory>
@@ -116,6 +117,7 @@ class Handle {
 
   const NcclApi& api_;
   const std::string name_;
+  const int gpu_;    // of the thread that created this object
   std::mutex mutex_; // guards comm_ and all calls with it
   ncclComm_t comm_ = nullptr;
   void* event_ = nullptr;     // recorded after each launch

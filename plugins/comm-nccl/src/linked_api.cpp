@@ -17,11 +17,20 @@ namespace triax::comm_nccl {
 
 namespace {
 
-std::string gpu() {
+int current_gpu() {
   int device = 0;
   TRIAX_CUDA(cudaGetDevice(&device));
+  return device;
+}
+
+/// An error, of an earlier kernel, is also that of the next call.
+void use_gpu(int number) {
+  cudaSetDevice(number);
+}
+
+std::string gpu() {
   char id[32] = "";
-  TRIAX_CUDA(cudaDeviceGetPCIBusId(id, sizeof id, device));
+  TRIAX_CUDA(cudaDeviceGetPCIBusId(id, sizeof id, current_gpu()));
   return id;
 }
 
@@ -80,6 +89,8 @@ constexpr NcclApi kLinked = {
     .recv = ncclRecv,
     .launch_stream = cuda::launch_stream,
     .gpu = gpu,
+    .current_gpu = current_gpu,
+    .use_gpu = use_gpu,
     .make_event = make_event,
     .record_event = record_event,
     .event_done = event_done,

@@ -7,7 +7,8 @@
 // other members to end the group too, and then as long as NCCL takes to destroy or abort, which has no timeout. abort()
 // starts the aborts of all NCCL communicators and does not wait for them. A post does not block, with two exceptions:
 // the first transfer between members that are not neighbours connects them and waits for the peer's post, and a launch
-// waits for the GPU if CUDA's launch queue is full. Errors: Error from a post that NCCL refuses. An asynchronous NCCL
+// waits for the GPU if CUDA's launch queue is full. Where NCCL launches calls in a thread (handle.hpp), a post runs the
+// progress loop until the call is launched. Errors: Error from a post that NCCL refuses. An asynchronous NCCL
 // error, or a failure reported by another member, ends the group and sets the rank's abort flag, because an aborted
 // kernel leaves undefined data on its stream.
 //

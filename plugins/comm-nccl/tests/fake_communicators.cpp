@@ -205,6 +205,7 @@ ncclResult_t comm_abort(ncclComm_t given) {
     world.violated("ncclCommAbort on a communicator that has ended");
     return ncclInvalidArgument;
   }
+  if (here.gpu != comm->process) world.violated("ncclCommAbort with another GPU than the communicator's");
   comm->aborted = true;
   ++world.count.aborts;
   if (comm->splitting && comm->guaranteed && !split_done(*comm)) {

@@ -197,6 +197,8 @@ constexpr triax::comm_nccl::NcclApi kFake = {
     .recv = recv,
     .launch_stream = launch_stream,
     .gpu = gpu,
+    .current_gpu = [] { return here.gpu; },
+    .use_gpu = [](int number) { here.gpu = number; },
     .make_event = make_event,
     .record_event = record_event,
     .event_done = event_done,
@@ -219,6 +221,7 @@ void enter(FakeProcess process) {
   const std::lock_guard lock(world.mutex);
   world.gpus[process.rank] = process.gpu;
   here = {};
+  here.gpu = process.rank;
   here.process = std::move(process);
 }
 

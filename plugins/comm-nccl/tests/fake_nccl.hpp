@@ -7,9 +7,9 @@
 // where NCCL guarantees no more. It ends when all kernels that it matches have begun. Violations are: members that call
 // different collectives, types, counts, operations or roots; transfers of different types or counts; cyclic waits
 // through the call order of communicators or a missing group; use of a communicator during its creation or after its
-// end; its end with unmatched transfers; host memory. A hang without a communicator to blame lasts, as in NCCL, until
-// an abort. An abort returns when the kernels have left their streams. A split writes its communicator when it
-// completes or its parent is aborted.
+// end; its end with unmatched transfers; its abort by a thread with another GPU; host memory. A hang without a
+// communicator to blame lasts, as in NCCL, until an abort. An abort returns when the kernels have left their streams. A
+// split writes its communicator when it completes or its parent is aborted.
 //
 // Threads: any; a rank's thread calls enter() first. Ownership: reset() discards everything; call it only when nothing
 // runs. Blocking: only comm_abort, as with NCCL's nonblocking communicators; kernels block their streams' threads.

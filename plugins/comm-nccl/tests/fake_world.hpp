@@ -56,6 +56,7 @@ struct Waiting { // a call in an open NCCL group
 };
 struct ThisThread {
   FakeProcess process;
+  int gpu = 0; // that of a rank has its number
   int depth = 0;
   std::vector<Waiting> group;
   ncclResult_t result = ncclSuccess;
