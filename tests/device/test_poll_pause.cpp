@@ -23,7 +23,7 @@ long sleeps_of_a_wait(int polls) {
   return after.ru_nvcsw - before.ru_nvcsw; // giving up the core counts as involuntary
 }
 
-/// The same while other threads wait, too.
+/// The same in a process with other threads that have waited.
 long sleeps_beside(int others, int waits_of_each, int polls = kPolls) {
   std::latch waiting(others), done(1);
   std::vector<std::jthread> threads;
@@ -44,16 +44,20 @@ int cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-TEST(PollPause, SleepsWhileMoreThreadsWaitThanThereAreCores) {
+TEST(PollPause, SleepsIfMoreThreadsHaveWaitedThanThereAreCores) {
   EXPECT_GE(sleeps_beside(cores(), 1), kPolls / 2);
 }
 
-TEST(PollPause, YieldsWhileNoMoreThreadsWaitThanThereAreCores) {
+TEST(PollPause, YieldsIfNoMoreThreadsHaveWaitedThanThereAreCores) {
   EXPECT_LT(sleeps_beside(cores() - 1, 1), kPolls / 2);
 }
 
 TEST(PollPause, CountsAThreadOnceHoweverManyItsWaits) {
   EXPECT_LT(sleeps_beside(cores() - 1, 4), kPolls / 2);
+}
+
+TEST(PollPause, SleepsInALongWait) {
+  EXPECT_GE(sleeps_of_a_wait(11'000), 500);
 }
 
 TEST(PollPause, YieldsAtFirst) {

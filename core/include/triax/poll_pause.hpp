@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pause between two polls of a rank that waits for other ranks.
 //
-// Threads: an object belongs to the thread that waits; the count of waiting threads is shared by the process. Blocking:
+// Threads: an object belongs to the thread that waits; the process counts its threads that have waited. Blocking:
 // idle() for up to about 0.1 ms. Errors: none. Nothing is allocated.
 #pragma once
 
@@ -9,18 +9,17 @@
 
 namespace triax {
 
-/// A wait that polls, from construction to destruction. Waits may nest; a thread counts once.
+/// A wait that polls:
 ///
 ///     PollPause pause;
 ///     while (!event.fired()) device.progress() ? pause.advance() : pause.idle();
 ///
-/// Ranks as threads of one process may be more than its cores. While more threads wait than there are cores, giving up
-/// the core leads from one waiting rank to the next, so a rank sleeps, and those that compute have the cores. With no
-/// more ranks than cores nobody sleeps.
+/// Ranks as threads of one process may be more than its cores. A rank that gives up its core then mostly gives it to
+/// another rank that waits. So idle() sleeps if more threads of the process have waited than it has cores, and ranks
+/// that compute have the cores. Otherwise it sleeps only after 10,000 polls that found nothing to do.
 class TRIAX_API PollPause {
  public:
   PollPause() noexcept;
-  ~PollPause();
   PollPause(const PollPause&) = delete;
   PollPause& operator=(const PollPause&) = delete;
 

@@ -11,14 +11,19 @@ namespace triax {
 
 namespace {
 
-constexpr int kYields = 16; // a few microseconds: a peer that is about to answer is not slept over
+constexpr int kYields = 16;         // a few microseconds: a peer that is about to answer is not slept over
+constexpr int kLongYields = 10'000; // over 5 ms, of which a sleep, less than 0.1 ms, is at most a fiftieth
 constexpr std::timespec kSleep{0, 20'000};
 
-std::atomic<int>& waiting_threads() noexcept {
-  static std::atomic<int> count = 0;
-  return count;
-}
-thread_local int depth_of_waits = 0;
+/// Living threads that have waited.
+std::atomic<int> ranks = 0;
+
+struct CountedThread {
+  CountedThread() noexcept { ranks.fetch_add(1, std::memory_order_relaxed); }
+  ~CountedThread() { ranks.fetch_sub(1, std::memory_order_relaxed); }
+  CountedThread(const CountedThread&) = delete;
+  CountedThread& operator=(const CountedThread&) = delete;
+};
 
 int cores() noexcept {
   static const int count = static_cast<int>(std::thread::hardware_concurrency());
@@ -28,18 +33,16 @@ int cores() noexcept {
 } // namespace
 
 PollPause::PollPause() noexcept {
-  if (depth_of_waits++ == 0) waiting_threads().fetch_add(1, std::memory_order_relaxed);
-}
-
-PollPause::~PollPause() {
-  if (--depth_of_waits == 0) waiting_threads().fetch_sub(1, std::memory_order_relaxed);
+  static thread_local const CountedThread counted;
 }
 
 void PollPause::idle() noexcept {
-  if (++idle_polls_ > kYields && waiting_threads().load(std::memory_order_relaxed) > cores()) {
-    nanosleep(&kSleep, nullptr);
-  } else {
+  const bool more_than_cores = ranks.load(std::memory_order_relaxed) > cores();
+  if (idle_polls_ < (more_than_cores ? kYields : kLongYields)) {
+    ++idle_polls_;
     sched_yield();
+  } else {
+    nanosleep(&kSleep, nullptr);
   }
 }
 
