@@ -181,6 +181,7 @@ Every fault is found:
   truncates
   status 1
   [  FAILED  ] Working.IsTheRoundedMaster [K13]
+  [  FAILED  ] AdamW.IsItsFormula [K46]
   $ fault counts_calls 'Bits.AreEqualInEvery*'; fault by_address 'Bits.AreEqualAtEvery*'; fault tail 'Add.*:Bits.OfAn*'; fault by_threads 'BiasBwd.*:Bits.*Threads'
   counts_calls
   status 1
