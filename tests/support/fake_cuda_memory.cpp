@@ -56,7 +56,7 @@ std::size_t whole_pages(std::size_t bytes) {
 
 constexpr std::size_t kFilledBytes = std::size_t{1} << 20;
 
-/// A file of 0xFF bytes, which are NaNs in every type.
+/// A file of 0xFF bytes, which are NaNs in floating-point types.
 int filled_file() {
   static const int file = [] {
     const int made = ::memfd_create("fake CUDA device", MFD_CLOEXEC);

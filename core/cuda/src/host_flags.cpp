@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_flags.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include "triax/cuda/cuda_check.hpp"
 #include "triax/cuda/launch_blocking.hpp"
 #include "triax/error.hpp"
+#include "triax/poll_pause.hpp"
 #include "triax/wait_deadline.hpp"
 
 namespace triax::cuda {
@@ -129,11 +128,15 @@ void HostFlags::add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_
 
 void HostFlags::finish_waits() noexcept {
   WaitDeadline until(deadline_in(device_.default_timeout()));
+  PollPause pause;
   while (std::ranges::any_of(slots_, &HostFlag::Slot::is_waited_for) && !device_.abort_flag().raised()) {
-    if (device_.progress()) continue;
+    if (device_.progress()) {
+      pause.advance();
+      continue;
+    }
     if (until.passed())
       device_.abort_flag().raise("a call that waits for the GPU timed out: streams wait for the host");
-    sched_yield();
+    pause.idle();
   }
   for (HostFlag::Slot& slot : slots_) slot.raise(slot.waited);
 }

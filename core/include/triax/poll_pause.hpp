@@ -2,7 +2,7 @@
 // The pause between two polls of a rank that waits for other ranks.
 //
 // Threads: an object belongs to the thread that waits; the process counts its threads that have waited. Blocking:
-// idle() for up to about 0.1 ms. Errors: none. Nothing is allocated.
+// idle() may sleep, for a fraction of a millisecond. Errors: none. Nothing is allocated.
 #pragma once
 
 #include "triax/export.hpp"
