@@ -18,6 +18,10 @@ It fits as it is written, or with larger microbatches:
     true               none             none                        4  75.1 GB  10.8 GB  33.1 %
     false              states           none                        2  67.2 GB  18.7 GB  21.1 %
     true               states           none                        6  73.6 GB  12.3 GB  42.0 %
+    false              none             cheap                       3  79.9 GB  5.99 GB  27.6 %
+    true               none             cheap                       6  73.7 GB  12.2 GB  42.0 %
+    false              states           cheap                       4  73.4 GB  12.5 GB  33.1 %
+    true               states           cheap                      48  82.2 GB  3.73 GB  84.7 %
     false              none             full                       16  84.2 GB  1.66 GB  65.0 %
     true               none             full                       48  73.7 GB  12.2 GB  84.6 %
     false              states           full                       32  75.7 GB  10.2 GB  78.7 %
@@ -38,6 +42,10 @@ It fits with another setting. `triax check` accepts the run with it:
     true               none             none                        1  44.9 GB  does not fit  13.3 %
     false              states           none                        1  40.2 GB  does not fit  13.3 %
     true               states           none                        2  33.4 GB  1.63 GB       21.1 %
+    false              none             cheap                       1  49.8 GB  does not fit  13.3 %
+    true               none             cheap                       1  41.3 GB  does not fit  13.3 %
+    false              states           cheap                       1  28.3 GB  6.71 GB       13.3 %
+    true               states           cheap                       3  32.7 GB  2.33 GB       27.6 %
     false              none             full                        1  40.3 GB  does not fit  12.5 %
     true               none             full                        1  36.1 GB  does not fit  12.5 %
     false              states           full                        3  29.8 GB  5.23 GB       27.1 %
@@ -62,7 +70,7 @@ It fits with another setting. `triax check` accepts the run with it:
 With several, and a smaller microbatch, if no others suffice:
 
   $ triax fit run.toml --memory 60GB --set batch.micro=4 --set memory.recompute=full --set parallel.sequence=true --set parallel.scatter_gather=false | tail -5
-    true               states           none                        4  53.5 GB  6.51 GB  33.1 %
+    true               states           cheap                       6  52.1 GB   7.9 GB  42.0 %
     true               none             full                       24  56.3 GB  3.74 GB  73.5 %
     true               states           full                       48  52.4 GB   7.6 GB  84.6 %
   
@@ -78,12 +86,21 @@ With several, and a smaller microbatch, if no others suffice:
   $ triax check base.toml --memory 1100kB --set batch.micro=4 --set memory.recompute=full 2>&1 | grep -c 'rank 0 needs'
   1
 
+With cheap recomputation, if that suffices:
+
+  $ triax fit base.toml --memory 1500kB --set batch.micro=4 | tail -4
+  to fit, set in base.toml; peak: rank 0, 1.46 MB
+  
+  [memory]
+  recompute = "cheap"
+
 A schedule that restricts the number of microbatches leaves some out:
 
-  $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-interleaved --set parallel.chunks=2 --set parallel.pipeline=2 --set model.layers=4 --set batch.global=12 | sed -n '3,6p'
+  $ triax fit base.toml --memory 1GB --set schedule.plugin=sched-interleaved --set parallel.chunks=2 --set parallel.pipeline=2 --set model.layers=4 --set batch.global=12 | sed -n '3,7p'
   the largest batch.micro in --memory 1GB; bubble: mean of the ranks, estimated from FLOPs without transfers
     parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  bubble
     false              none             none                        6  2.69 MB  997 MB  25.6 %
+    false              none             cheap                       6  2.26 MB  998 MB  25.6 %
     false              none             full                        6  1.83 MB  998 MB  24.4 %
 
 Where some stages recompute, the list has a row, beside all stages and none:
@@ -95,12 +112,13 @@ Where some stages recompute, the list has a row, beside all stages and none:
   the largest batch.micro in --memory 1800kB; bubble: mean of the ranks, estimated from FLOPs without transfers
     parallel.sequence  optimizer.shard  memory.recompute                  batch.micro    needs    free  bubble
     false              none             none                                        1  1.24 MB  555 kB  27.3 %
+    false              none             cheap                                       2  1.48 MB  315 kB  35.5 %
     false              none             ["full", "full", "none", "none"]            4  1.76 MB   39 kB  43.8 %
     false              none             full                                        4  1.35 MB  451 kB  46.4 %
   
   base.toml fits as it is written
-  $ triax fit base.toml --memory 1500kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --set 'memory.recompute_layers=[1, 2, 1, 1]' | sed -n '6p;$p'
-    false              none             ["full", "full", "none", "none"], [1, 2, 1, 1] blocks            2  1.11 MB  390 kB  29.0 %
+  $ triax fit base.toml --memory 1500kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --set 'memory.recompute_layers=[1, 2, 1, 1]' | sed -n '7p;$p'
+    false              none             ["full", "full", "none", "none"], [1, 2, 1, 1] blocks            2  1.11 MB   390 kB  29.0 %
   recompute = "full"
   $ triax fit base.toml --memory 1800kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --json | sed -n '/"written"/,/micro/p'
     "written": {
@@ -127,6 +145,10 @@ With sched-breadth-first and many chunks, `gradients` saves memory:
     false              states           none                        1  3.46 MB  997 MB       -
     false              gradients        none                        1  3.08 MB  997 MB       -
     false              parameters       none                        1  2.71 MB  997 MB       -
+    false              none             cheap                       1  4.37 MB  996 MB       -
+    false              states           cheap                       1  3.09 MB  997 MB       -
+    false              gradients        cheap                       1  2.71 MB  997 MB       -
+    false              parameters       cheap                       1  2.34 MB  998 MB       -
     false              none             full                        1   3.8 MB  996 MB       -
     false              states           full                        1  2.52 MB  997 MB       -
     false              gradients        full                        1  2.14 MB  998 MB       -
@@ -166,6 +188,19 @@ As JSON:
           "batch.micro": 1
         },
         "bytes": 1424384,
+        "rank": 0,
+        "fits": false,
+        "mean_bubble": null
+      },
+      {
+        "settings": {
+          "parallel.sequence": false,
+          "optimizer.shard": "none",
+          "memory.recompute": "cheap",
+          "memory.recompute_layers": 1,
+          "batch.micro": 1
+        },
+        "bytes": 1252352,
         "rank": 0,
         "fits": false,
         "mean_bubble": null

@@ -29,6 +29,7 @@ The checks, and the clauses that they test:
   Bits.OfAnElementAreEqualAnywhere [K17]
   Bits.AreEqualWithEveryNumberOfThreads [K18]
   Stream.OrderIsKept [K19]
+  Bits.AreRepeatedByPrimitives [K58]
   Dropout.MaskIsThatOfTheNumbering [K20]
   Gemm.IsItsFormula [K21]
   BiasAdd.IsItsFormula [K22]
@@ -73,7 +74,7 @@ A set that computes nothing skips the checks of values:
   $ triax plugins test kernels-sim > out.txt; echo $?; times < out.txt | grep 'PASSED\|SKIPPED.*checks'; times < out.txt | sed -n '/RUN.*Add\./,/SKIPPED.*Add/p'
   0
   [  PASSED  ] 7 checks
-  [  SKIPPED ] 50 checks:
+  [  SKIPPED ] 51 checks:
   [ RUN      ] BiasAdd.IsItsFormula
     skipped: kernels-sim models the time of operations, but computes nothing
   [  SKIPPED ] BiasAdd.IsItsFormula
@@ -182,7 +183,7 @@ Every fault is found:
   status 1
   [  FAILED  ] Working.IsTheRoundedMaster [K13]
   [  FAILED  ] AdamW.IsItsFormula [K46]
-  $ fault counts_calls 'Bits.AreEqualInEvery*'; fault by_address 'Bits.AreEqualAtEvery*'; fault tail 'Add.*:Bits.OfAn*'; fault by_threads 'BiasBwd.*:Bits.*Threads'
+  $ fault counts_calls 'Bits.AreEqualInEvery*'; fault by_address 'Bits.AreEqualAtEvery*'; fault tail 'Add.*:Bits.OfAn*'; fault by_threads 'BiasBwd.*:Bits.*Threads'; fault fused 'LinearFwd.*:Bits.*Primitives'
   counts_calls
   status 1
   [  FAILED  ] Bits.AreEqualInEveryCallAndObject [K15]
@@ -195,6 +196,9 @@ Every fault is found:
   by_threads
   status 1
   [  FAILED  ] Bits.AreEqualWithEveryNumberOfThreads [K18]
+  fused
+  status 1
+  [  FAILED  ] Bits.AreRepeatedByPrimitives [K58]
   $ fault dropout 'Dropout.*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
   dropout
   status 1

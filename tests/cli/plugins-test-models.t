@@ -12,11 +12,11 @@ A model without a fault. Sizes that have no default are those of a small model:
 
   $ triax plugins test model-gpt > out.txt; echo $?; times < out.txt | head -3; times < out.txt | tail -2
   0
-  [==========] 40 checks of model-gpt (dropout = 0.25, heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
+  [==========] 41 checks of model-gpt (dropout = 0.25, heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
   [ RUN      ] Supports.RefusesWithReasonsAndKeys
   [       OK ] Supports.RefusesWithReasonsAndKeys (# ms)
-  [==========] 40 checks ran (# ms)
-  [  PASSED  ] 40 checks
+  [==========] 41 checks ran (# ms)
+  [  PASSED  ] 41 checks
   $ triax plugins test model-gpt --set model.layers=1 --set model.dropout=0 --kernels kernels-cpu --filter 'Samples.*' > out.txt; echo $?; times < out.txt
   0
   [==========] 3 checks of model-gpt (dropout = 0.0, heads = 4, hidden = 16, layers = 1, sequence = 8) with kernels-cpu
@@ -47,6 +47,7 @@ A model without a fault. Sizes that have no default are those of a small model:
   Order.OfPassesChangesNoBit [M11]
   Order.WholeBackwardsHaveEqualBits [M11]
   Again.WritesTheSameStash [M15]
+  CheapRecompute.WritesTheSameStash [M28]
   Repeats.HaveEqualBits [M16]
   Repeats.MayHaveAnEvaluationBetween [M16]
   Passes.ReadNoOldBytes [M12]

@@ -107,6 +107,10 @@ Orders, memory, samples and streams:
   status 1
   [  FAILED  ] SteadyState.DoesNotAllocate [M20]
   [  FAILED  ] DryRun.DoesNotAllocate [M20]
+  $ fault recompute 'CheapRecompute.WritesTheSameStash'
+  recompute
+  status 1
+  [  FAILED  ] CheapRecompute.WritesTheSameStash [M28]
   $ fault counts_calls 'Repeats.*:Passes.UseTensors*'
   counts_calls
   status 1

@@ -27,7 +27,7 @@ constexpr triax_option kOptions[] = {
         "none|no_message|short_keys|refuses_silently|per_object|plan_reads|scratch_by_address|no_threads|"
         "writes_input|writes_beside|writes_padding|scratch_end|scratch_kept|reads_output|allocates|overwrites|"
         "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|mask|"
-        "embedding|padding|scalars|norm_eps|adamw_eps|crash|throws|hang",
+        "embedding|padding|scalars|norm_eps|adamw_eps|fused|crash|throws|hang",
         "what is wrong with this kernel set"),
     option_int("threads", "1", 1, 64, "the number of parts of a sum, with the fault by_threads"),
 };
@@ -128,6 +128,13 @@ class PlantedKernels final : public ReferenceKernels {
     NormFwd changed = args;
     if (has("norm_eps")) changed.eps = 1e-5;
     ReferenceKernels::do_norm_fwd(changed, context);
+  }
+
+  void do_linear_fwd(const LinearFwd& args, const OpContext& context) override {
+    ReferenceKernels::do_linear_fwd(args, context);
+    if (has("fused") && args.act != Activation::none)
+      with_type_among<float, double>(args.y.dtype(),
+                                     [&]<class T>(T) { args.y.as<T>()[0] = std::nextafter(args.y.as<T>()[0], T{9}); });
   }
 
   void do_adamw(const AdamW& args, const OpContext& context) override {

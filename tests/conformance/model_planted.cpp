@@ -66,8 +66,8 @@ constexpr triax_option kOptions[] = {
         "fault", "none",
         "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
-        "again_allocates|counts_calls|renumbers_samples|always_drops|never_drops|not_ready|allocates|dry_run|cost|"
-        "no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
+        "again_allocates|recompute|counts_calls|renumbers_samples|always_drops|never_drops|not_ready|allocates|"
+        "dry_run|cost|no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
         "size_by_object|size_by_call|crash|hang|throws|hang_constructor|hang_destructor",
         "what is wrong with this model"),
 };

@@ -31,6 +31,7 @@ double first_element(const TensorView& view) {
 
 PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault, int object)
     : layer_(std::move(layer)),
+      cheap_(find_extension<CheapRecompute>(*layer_)),
       context_(context),
       fault_(std::move(fault)),
       params_(layer_->params().begin(), layer_->params().end()),
@@ -98,6 +99,13 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
           .scalars = has("no_loss_scale") ? nullptr : call.scalars,
           .action = call.action,
           .rows = has("rows") ? Rows{0, call.rows.count} : call.rows};
+}
+
+void PlantedLayer::recompute(const LayerCall& call, Views params, Views in, Views stash) {
+  cheap_->recompute(changed(call), params, in, stash);
+  if (has("recompute"))
+    change_element(call, stash[static_cast<std::size_t>(recomputed_stash().back())], 0,
+                   [](double value) { return value + 1; });
 }
 
 void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <triax/model.hpp>
+#include <triax/cheap_recompute.hpp>
 #include <vector>
 
 namespace triax::model_planted {
 
-class PlantedLayer final : public Layer {
+class PlantedLayer final : public Layer, public CheapRecompute {
  public:
   /// `object`: number of the model's object.
   PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault, int object);
@@ -27,6 +27,12 @@ class PlantedLayer final : public Layer {
                       Views grads) override;
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
 
+  void* extension(std::string_view id) noexcept override {
+    return id == CheapRecompute::kExtension && cheap_ ? static_cast<CheapRecompute*>(this) : nullptr;
+  }
+  std::span<const int> recomputed_stash() const override { return cheap_->recomputed_stash(); }
+  void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
+
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
   void change_descriptions(int object);
@@ -35,6 +41,7 @@ class PlantedLayer final : public Layer {
   void spoil_gradients(const LayerCall& call, Views grads) const;
 
   const std::unique_ptr<Layer> layer_;
+  CheapRecompute* const cheap_; // of the layer; null: none
   const LayerContext context_;
   const std::string fault_;
   std::vector<ParamSpec> params_;

@@ -37,6 +37,11 @@ Case recomputed(Case of) {
   return of;
 }
 
+Case cheap(Case of) {
+  of.cheap = true;
+  return of;
+}
+
 /// Each tensor rank keeps a part of what recomputed blocks keep.
 Case partitioned(Case of) {
   of.partition = true;
@@ -135,6 +140,15 @@ const std::vector<Case>& sample() {
       partitioned({2, 4, 1, 2, kInterleaved, 1, 4, kReference}),
       partitioned(scattered({3, 2, 1, 1, kH1, 1, 6, kCpu})),
       sharded(partitioned({2, 2, 2, 2, kV, 1, 4, kCpu}), "parameters"),
+      cheap({1, 1, 1, 1, kGpipe, 1, 4, kCpu}),
+      cheap({3, 1, 1, 1, k1F1B, 2, 6, kReference}),
+      cheap(split({3, 1, 1, 1, k1F1B, 1, 6, kReference})),
+      cheap({2, 2, 2, 1, kH1, 1, 4, kCpu}),
+      cheap(scattered({2, 2, 1, 2, kV, 1, 4, kReference})),
+      cheap(sequence_parallel({2, 4, 1, 2, kInterleaved, 1, 4, kCpu})),
+      cheap(sequence_parallel({3, 2, 2, 1, kH2, 1, 6, kReference})),
+      cheap(sharded({2, 2, 2, 2, kV, 1, 4, kCpu}, "parameters")),
+      cheap(offloaded(sharded({1, 1, 3, 8, kBreadthFirst, 1, 2, kReference}, "gradients"))),
       sequence_parallel({2, 2, 1, 1, k1F1B, 1, 4, kReference}),
       sequence_parallel({3, 2, 2, 1, kH2, 1, 6, kCpu}),
       sequence_parallel(recomputed({2, 4, 1, 2, kV, 1, 4, kReference})),
@@ -194,11 +208,13 @@ std::vector<Case> every_case() {
     if (of.pipeline > 1 && of.tensor > 1) out.push_back(scattered(of));
     if (of.micro > 1) continue;
     out.push_back(recomputed(of));
+    out.push_back(cheap(of));
     out.push_back(offloaded(of));
     if (of.tensor > 1) out.push_back(partitioned(of));
     if (of.data > 1)
       for (const char* shard : {"states", "gradients", "parameters"}) out.push_back(sharded(of, shard));
     if (of.tensor > 1) out.push_back(sequence_parallel(of));
+    if (of.tensor > 1) out.push_back(cheap(sequence_parallel(of)));
   }
   return out;
 }
@@ -237,13 +253,14 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks,
               run.micro, run.microbatches, run.layers, run.scheduler, run.kernels,
               run.split_backward ? ", split backwards" : "", run.group > 0 ? text(", in groups of {}", run.group) : "",
               run.through_file ? ", through a file" : "", run.scatter_gather ? ", scattered" : "",
-              run.recompute ? ", recomputed" : "", run.partition ? ", partitioned" : "",
-              run.sequence_parallel ? ", divided positions" : "", run.shard.empty() ? "" : ", divided " + run.shard,
-              run.split.empty() ? "" : ", split " + run.split, run.offload ? ", offloaded" : "");
+              run.recompute ? ", recomputed" : "", run.cheap ? ", cheaply recomputed" : "",
+              run.partition ? ", partitioned" : "", run.sequence_parallel ? ", divided positions" : "",
+              run.shard.empty() ? "" : ", divided " + run.shard, run.split.empty() ? "" : ", split " + run.split,
+              run.offload ? ", offloaded" : "");
 }
 
 bool all_asked() {

@@ -27,6 +27,7 @@ struct Case {
   bool through_file = false;
   bool scatter_gather = false;
   bool recompute = false;         // memory.recompute = "full"
+  bool cheap = false;             // memory.recompute = "cheap"
   bool partition = false;         // memory.partition_activations
   bool sequence_parallel = false; // parallel.sequence
   std::string shard{};            // optimizer.shard; empty: not set

@@ -41,6 +41,7 @@ class GpuRun : public ::testing::Test {
     if (run.group > 0) out += text(" schedule.group={}", run.group);
     if (run.sequence_parallel) out += " parallel.sequence=true";
     if (run.recompute) out += " memory.recompute=full";
+    if (run.cheap) out += " memory.recompute=cheap";
     if (run.partition) out += " memory.partition_activations=true";
     if (!run.shard.empty()) out += " optimizer.shard=" + run.shard;
     return out;

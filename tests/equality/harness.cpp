@@ -40,6 +40,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   if (!run.split.empty()) toml.keys["parallel.split"] = run.split;
   if (!run.shard.empty()) toml.keys["optimizer.shard"] = quoted(run.shard);
   if (run.recompute) toml.keys["memory.recompute"] = "\"full\"";
+  if (run.cheap) toml.keys["memory.recompute"] = "\"cheap\"";
   if (run.offload) {
     toml.keys["memory.offload"] = "\"disk\"";
     toml.keys["memory.offload_buffer_bytes"] = "4096";

@@ -32,7 +32,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
-  run.through_file = run.scatter_gather = run.recompute = run.partition = false;
+  run.through_file = run.scatter_gather = run.recompute = run.cheap = run.partition = false;
   run.shard.clear();
   run.offload = false;
   run.split.clear();
@@ -164,12 +164,27 @@ TEST(SameBits, OfLlama) {
         .sequence_parallel = true,
         .sequence = 8},
        {.pipeline = 2, .tensor = 2, .scheduler = "sched-zb-h1", .sequence_parallel = true, .sequence = 8},
+       {.pipeline = 3,
+        .tensor = 2,
+        .scheduler = "sched-zb-h1",
+        .microbatches = 6,
+        .kernels = "kernels-cpu",
+        .cheap = true},
+       {.pipeline = 2,
+        .tensor = 2,
+        .chunks = 2,
+        .scheduler = "sched-interleaved",
+        .cheap = true,
+        .sequence_parallel = true,
+        .sequence = 8},
        {.pipeline = 2, .data = 2, .chunks = 2, .scheduler = "sched-interleaved", .shard = "states"},
        {.data = 3, .chunks = 3, .scheduler = "sched-breadth-first", .kernels = "kernels-cpu", .shard = "gradients"},
        {.data = 2, .chunks = 4, .scheduler = "sched-breadth-first", .shard = "parameters"}},
       llama);
   llama.precision = "bf16";
-  expect_as_expected({2, 2, 1, 2, "sched-interleaved", 2, 4, "kernels-cpu"}, llama);
+  expect_all({{2, 2, 1, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
+              {.pipeline = 2, .scheduler = "sched-zb-h2", .kernels = "kernels-cpu", .cheap = true}},
+             llama);
 }
 
 /// Stages of other sizes, in numbers and chosen by the cost model.
@@ -215,6 +230,14 @@ TEST(SameBits, InBf16) {
         .kernels = "kernels-cpu",
         .offload = true},
         Case{.pipeline = 2, .data = 2, .kernels = "kernels-cpu", .shard = "gradients", .offload = true},
+        Case{.pipeline = 3, .scheduler = "sched-zb-h1", .microbatches = 6, .kernels = "kernels-cpu", .cheap = true},
+        Case{.pipeline = 2,
+        .tensor = 2,
+        .scheduler = "sched-1f1b",
+        .kernels = "kernels-cpu",
+        .cheap = true,
+        .sequence_parallel = true,
+        .sequence = 8},
         Case{.data = 2,
         .chunks = 4,
         .scheduler = "sched-breadth-first",
@@ -243,14 +266,17 @@ TEST(SameBits, InFp16) {
                         {3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
                         {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
                         {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
-                        {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true}},
+                        {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true},
+                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true}},
                        kTraining, 0x1p23);
 }
 
 /// Its gradients are larger.
 TEST(SameBits, OfLlamaInFp16) {
   expect_skipped_steps(
-      {{2, 2, 1, 2, "sched-zb-v", 1, 4, "kernels-cpu"}, {.data = 2, .kernels = "kernels-cpu", .shard = "states"}},
+      {{2, 2, 1, 2, "sched-zb-v", 1, 4, "kernels-cpu"},
+       {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
+       {.pipeline = 2, .tensor = 2, .scheduler = "sched-zb-h1", .kernels = "kernels-cpu", .cheap = true}},
       of_llama(), 0x1p19);
 }
 

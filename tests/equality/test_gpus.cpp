@@ -48,7 +48,7 @@ class OnGpus : public GpuRun {
     run.scheduler = "sched-gpipe";
     run.group = 0;
     run.shard.clear();
-    run.scatter_gather = run.recompute = run.partition = false;
+    run.scatter_gather = run.recompute = run.cheap = run.partition = false;
     const std::string keys = keys_of(run, comm) + more;
     const auto [at, is_new] = known_.try_emplace(keys);
     if (is_new) {
@@ -152,6 +152,16 @@ std::vector<Case> mixed_cases() {
 
 TEST_F(OnGpus, OfKernelsCublas) {
   expect_bits(with_cublas(mixed_cases()), kNccl);
+}
+
+/// With GELU in the product of fp32, and after it in bf16.
+TEST_F(OnGpus, WithCheapRecomputation) {
+  Case run{
+      .pipeline = 2, .tensor = 2, .scheduler = "sched-zb-h1", .kernels = "kernels-fused", .layers = 2, .cheap = true};
+  expect_bits({run}, kNccl);
+  expect_bits({run}, kNccl, " train.precision=bf16 kernels.separate_gelu=true");
+  run.kernels = "kernels-cublas";
+  expect_bits({run}, kNccl, " train.precision=bf16");
 }
 
 /// Grouped heads, all of Qwen's options and scaled rotary positions. Options of another plugin in the file do not

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "triax/model.hpp"
+#include "triax/cheap_recompute.hpp"
 
 namespace triax::test {
 
@@ -25,9 +25,11 @@ struct SampleSpec {
   std::vector<ParamSpec> params;
   std::vector<StashSpec> stash;
   std::vector<TensorSpec> inputs, outputs;
+  std::vector<int> recomputed{}; // CheapRecompute::recomputed_stash(); empty: without the interface
 };
 
-class SampleLayer : public Layer {
+/// Offers CheapRecompute if the spec lists tensors for it.
+class SampleLayer : public Layer, public CheapRecompute {
  public:
   SampleLayer(SampleSpec spec, std::vector<Note>& notes) : spec_(std::move(spec)), notes_(notes) {}
 
@@ -46,6 +48,14 @@ class SampleLayer : public Layer {
   }
   void backward_weight(const LayerCall&, Views in, Views stash, Views grads) override {
     note("weight", in, {}, {}, {}, stash, grads);
+  }
+
+  void* extension(std::string_view id) noexcept override {
+    return id == CheapRecompute::kExtension && !spec_.recomputed.empty() ? static_cast<CheapRecompute*>(this) : nullptr;
+  }
+  std::span<const int> recomputed_stash() const override { return spec_.recomputed; }
+  void recompute(const LayerCall&, Views, Views in, Views stash) override {
+    note("recompute", in, {}, {}, {}, stash, {});
   }
 
  private:

@@ -22,7 +22,8 @@ class NoKernels final : public KernelSet {
 class SampleRank {
  public:
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
-             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1), bool recompute = false,
+             OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1),
+             executor::Recompute recompute = executor::Recompute::none,
              schedule::Sharding sharding = schedule::Sharding::none)
       : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};

@@ -30,10 +30,14 @@ class SharedAccumulators : public ::testing::Test {
   SharedAccumulators() { rank_.allocate(); }
 
   const SampleModel model_ = equal_layers();
-  SampleRank rank_{model_, 6,
-                   1,      "0F0 1F0 2F0 3F0 4F0 5F0 5B0 4B0 3B0 2B0 1B0 0B0",
-                   {},     Layout::ptd(1, 1, 4),
-                   false,  schedule::Sharding::gradients};
+  SampleRank rank_{model_,
+                   6,
+                   1,
+                   "0F0 1F0 2F0 3F0 4F0 5F0 5B0 4B0 3B0 2B0 1B0 0B0",
+                   {},
+                   Layout::ptd(1, 1, 4),
+                   executor::Recompute::none,
+                   schedule::Sharding::gradients};
 };
 
 std::byte* end_of(const TensorView& view) {

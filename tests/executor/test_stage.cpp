@@ -103,7 +103,7 @@ TEST(Stage, ChunksHandOverInSlots) {
 /// Of the layers first, brief, mid and last, the blocks brief and mid recompute.
 TEST(Stage, ARecomputedLayerRepeatsItsForwardBeforeItsBackward) {
   const SampleModel model = sample_model();
-  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), true);
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), executor::Recompute::full);
   rank.allocate();
   rank.walk(rank.training);
   std::vector<std::string> of_mid;
@@ -127,12 +127,70 @@ TEST(Stage, ARecomputedLayerRepeatsItsForwardBeforeItsBackward) {
 TEST(Stage, RecomputedLayersKeepNoStashPerMicrobatch) {
   const SampleModel model = sample_model();
   const auto activations = [&model](const std::string& row) {
-    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), true).state->memory({})[4].bytes;
+    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), executor::Recompute::full).state->memory({})[4].bytes;
   };
   const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
   const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
   // i and w of first and last, the inputs of brief and mid, the input of last.
   EXPECT_EQ(activations("0F0 0F1 0F2 0B0 0B1 0B2") - alternating, 2 * (4 + 3) * slot);
+}
+
+/// The sample model, whose blocks recompute the tensors i and w.
+SampleModel cheap_model() {
+  SampleModel model = sample_model();
+  model.specs[1].recomputed = model.specs[2].recomputed = {1, 2};
+  return model;
+}
+
+TEST(Stage, CheapTensorsAreRecomputedBeforeTheBackward) {
+  const SampleModel model = cheap_model();
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap);
+  rank.allocate();
+  rank.walk(rank.training);
+  std::vector<std::string> of_mid;
+  for (const std::string& text : texts(model.notes))
+    if (text.find(" mid:") != std::string::npos) of_mid.push_back(text);
+  EXPECT_EQ(of_mid,
+            (std::vector<std::string>{"forward mid: in 1, out 1, stash 111-", "forward mid: in 1, out 1, stash 111-",
+                                      "recompute mid: in 1, stash -111", // in 0B0
+                                      "input mid: in 1, dout 1, din 1, stash -111", "weight mid: in 1, stash -111",
+                                      "recompute mid: in 1, stash -111", // in 0I1
+                                      "input mid: in 1, dout 1, din 1, stash -111", "weight mid: in -, stash --11"}));
+  const auto at = [&model](const char* what, int index) { return note(model, what, index).stash; };
+  EXPECT_EQ(at("forward mid", 0), at("forward mid", 1)); // not kept
+  EXPECT_EQ(at("recompute mid", 0), at("input mid", 0));
+  EXPECT_EQ(at("recompute mid", 1), at("input mid", 1));
+  EXPECT_EQ(at("weight mid", 1)[2], at("input mid", 1)[2]); // from I to W
+  EXPECT_NE(at("input mid", 1)[1], at("input mid", 1)[2]);
+}
+
+/// Each microbatch in flight keeps i and w of first and last, and the inputs of mid and last; from I to W, w and iw.
+TEST(Stage, CheapTensorsHaveNoMemoryPerMicrobatch) {
+  const SampleModel model = cheap_model();
+  const auto activations = [&model](const std::string& row) {
+    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap)
+        .state->memory({})[4]
+        .bytes;
+  };
+  const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
+  const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
+  EXPECT_EQ(activations("0F0 0F1 0F2 0B0 0B1 0B2") - alternating, 2 * (4 + 2) * slot);
+  EXPECT_EQ(activations("0F0 0I0 0F1 0I1 0F2 0I2 0W0 0W1 0W2") - alternating, (2 * (2 + 1) + 3 * (4 + 2)) * slot);
+}
+
+TEST(Stage, CheapTensorsMustOutliveTheForward) {
+  for (const int index : {-1, 0, 3, 4}) {
+    SampleModel model = cheap_model();
+    model.specs[2].recomputed = {index};
+    EXPECT_THAT(test::error_of(
+                    [&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
+                ::testing::HasSubstr(text("mid: recomputed_stash() lists {}, which is not a tensor", index)));
+  }
+  SampleModel model = cheap_model();
+  model.specs[2].recomputed.clear();
+  EXPECT_THAT(
+      test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
+      ::testing::HasSubstr("mid does not have the interface triax.cheap_recompute"));
 }
 
 TEST(Stage, EvaluationUsesTheMemoryOfTraining) {

@@ -84,9 +84,9 @@ TEST(RecomputedStages, ChangeNoBitAndNeedThePlannedMemory) {
     const std::vector<test::RankTrace> kept = test::train_ranks(run, 2);
     const std::vector<std::pair<const char*, const char*>> lists =
         chunks
-            ? std::vector<std::pair<const char*, const char*>>{{R"(["full", "none", "none", "full"])", "[2, 1, 1, 0]"}}
+            ? std::vector<std::pair<const char*, const char*>>{{R"(["full", "none", "cheap", "full"])", "[2, 1, 1, 0]"}}
             : std::vector<std::pair<const char*, const char*>>{
-                  {R"(["full", "none"])", "1"}, {R"(["none", "full"])", "[1, 3]"}, {R"("full")", "[2, 0]"}};
+                  {R"(["full", "cheap"])", "1"}, {R"(["none", "full"])", "[1, 3]"}, {R"("full")", "[2, 0]"}};
     for (const auto& [recompute, layers] : lists) {
       SCOPED_TRACE(text("{} {} {}", schedule, recompute, layers));
       run.keys["memory.recompute"] = recompute;
@@ -132,7 +132,7 @@ TEST(RecomputedStages, AreListedForEachStage) {
   run.keys["memory.recompute"] = R"(["full", "some"])";
   run.keys["memory.recompute_layers"] = "1";
   ASSERT_EQ(run.load().refusals.size(), 1u);
-  EXPECT_NE(run.load().refusals[0].text.find("memory.recompute must be one of none or full, got \"some\""),
+  EXPECT_NE(run.load().refusals[0].text.find("memory.recompute must be one of none, cheap or full, got \"some\""),
             std::string::npos);
 }
 

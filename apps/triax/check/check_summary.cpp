@@ -76,7 +76,7 @@ std::string range(const char* what, const std::vector<train::StagePlan>& stages,
 
 /// An automatic split needs one value of memory.recompute, and does not replace numbers that are written.
 const char* split_hint(const config::RunConfig& run) {
-  const bool is_mixed = run.memory.recompute.any("full") && run.memory.recompute.any("none");
+  const bool is_mixed = !run.memory.recompute.all(run.memory.recompute.of(0));
   return is_mixed || !run.parallel.split.empty() ? "; move layers with parallel.split"
                                                  : "; try parallel.split = \"auto\"";
 }

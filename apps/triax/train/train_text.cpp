@@ -166,11 +166,12 @@ std::vector<std::string> notes(const config::RunConfig& run) {
     out.emplace_back("parallel.sequence = true has no effect with parallel.tensor = 1");
   const bool recomputes = run.memory.recompute.any("full");
   if (!recomputes && !run.memory.recompute_layers.all(1))
-    out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = \"none\"",
-                       to_toml(run.memory.recompute_layers)));
+    out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = {}",
+                       to_toml(run.memory.recompute_layers), to_toml(run.memory.recompute)));
   if (run.memory.partition_activations && (!recomputes || run.parallel.tensor == 1))
-    out.push_back(text("memory.partition_activations = true has no effect with {}",
-                       recomputes ? "parallel.tensor = 1" : "memory.recompute = \"none\""));
+    out.push_back(
+        text("memory.partition_activations = true has no effect with {}",
+             recomputes ? "parallel.tensor = 1" : text("memory.recompute = {}", to_toml(run.memory.recompute))));
   else if (run.memory.partition_activations && run.parallel.sequence)
     out.emplace_back(
         "memory.partition_activations = true saves nothing with parallel.sequence = true: each tensor rank keeps its "

@@ -218,3 +218,9 @@ class TRIAX_API DryRunKernels final : public KernelSet {
 //
 // [K19] On a device with native streams, an operation begins after the earlier work of its stream. The host does not
 //       wait for it.
+//
+// Repeats
+//
+// [K58] A primitive repeats with equal bits what a fused operation computes from its own output: act_fwd(z) the y of
+//       linear_fwd; norm_fwd(y) the normed, mean and rstd of bias_dropout_add_norm. A set names the calls for which
+//       this does not hold in RepeatLimits (cheap_recompute.hpp).

@@ -337,3 +337,9 @@ class TRIAX_API Model : public Extensible {
 // [M27] A prompt and then one token at a time give the logits of one call with all rows, and the loss of training
 //      without dropout, up to rounding. All that a call needs of earlier ones is in stash tensors of Life::sequence.
 //      The ranks of a tensor group have the same bits of the logits.
+//
+// Optional interfaces
+//
+// [M28] If a layer offers CheapRecompute (cheap_recompute.hpp), the tensors that recomputed_stash() lists live from the
+//       forward to a backward, and recompute() writes them with the bits of the forward, without matrix products and
+//       collectives.

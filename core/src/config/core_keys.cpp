@@ -124,8 +124,10 @@ constexpr CoreKey kBatch[] = {
 
 constexpr CoreKey kMemory[] = {
     {option_string(
-         "recompute", "none", "none|full",
-         "full: transformer blocks keep their inputs only, and run their forward again before their backward"),
+         "recompute", "none", "none|cheap|full",
+         "cheap: transformer blocks do not keep what they can compute again without matrix products: outputs of norms "
+         "and of the MLP's activation; full: they keep their inputs only, and run their forward again before their "
+         "backward"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>, true},
     {option_int("recompute_layers", "1", 0, kMaxSize,
                 "with recompute = \"full\": number of consecutive blocks of a stage that keep one input together: "

@@ -36,7 +36,7 @@ RankStages::RankStages(const Model& model, const LayerContext& context, std::spa
     if (of_stage == rank) {
       StageOptions own = options;
       if (!recompute.empty()) own.how = recompute[static_cast<std::size_t>(index)];
-      own.recomputed = recomputed_layers(model, own.how.blocks);
+      own.recomputed = recomputed_layers(model, own.how.blocks != Recompute::none);
       stages_.push_back(std::make_unique<Stage>(index, of.first, std::move(layers), own));
     } else {
       std::ranges::move(layers, std::back_inserter(elsewhere_));

@@ -36,10 +36,14 @@ struct LayerRange {
   bool has(int number) const { return number >= begin && number < end; }
 };
 
+/// memory.recompute of a stage. cheap: blocks do not keep what they compute again without matrix products
+/// (CheapRecompute). full: they keep their inputs only.
+enum class Recompute : std::uint8_t { none, cheap, full };
+
 /// How the blocks of a stage are recomputed.
 struct StageRecompute {
-  bool blocks = false; // they keep their inputs only
-  int group = 1;       // consecutive blocks that keep one input
+  Recompute blocks = Recompute::none;
+  int group = 1; // with `full`: consecutive blocks that keep one input
   /// Tensor ranks among which the kept inputs are divided, and the number of this one.
   int parts = 1, part = 0;
 };

@@ -161,6 +161,12 @@ void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const
   }
 }
 
+void Stage::recompute_cheaply(std::size_t at, const ProgramAction& action, const LayerCall& call) {
+  const LayerSlot& held = layers_[at];
+  call_plugin("recompute", typeid(*held.layer),
+              [&] { held.cheap->recompute(call, weights_of(held, action), call_views_.in, call_views_.stash); });
+}
+
 void Stage::run_layer(std::size_t at, const ProgramAction& action, const LayerCall& call) {
   LayerSlot& held = layers_[at];
   const Kind kind = action.kind;
@@ -195,6 +201,7 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
     if (layers_[at].ends_group && runs_input_gradient(action.kind)) repeat_forwards(at, action, call, batch);
     collect(at, action, batch);
     if (action.kind == Kind::forward) keep_parts(at, action, call);
+    if (layers_[at].cheap && runs_input_gradient(action.kind)) recompute_cheaply(at, action, call);
     run_layer(at, action, call);
     if (search) search->inspect(results(at, action));
   }

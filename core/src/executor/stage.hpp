@@ -8,7 +8,8 @@
 // A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
 // the backward of the last one, the forwards of all are repeated, and their stashes exist at once. With partitioned
-// activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first.
+// activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first. With
+// Recompute::cheap, only the tensors that a layer lists are recomputed (CheapRecompute), and the others are kept.
 //
 // A tensor that outlives one call has a slot of a pool (schedule/rules.hpp), one slot per microbatch in flight. Layers
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
@@ -27,12 +28,13 @@
 #include "executor/parameters.hpp"
 #include "executor/split.hpp"
 #include "schedule/program.hpp"
+#include "triax/cheap_recompute.hpp"
 #include "triax/model.hpp"
 
 namespace triax::executor {
 
 struct StageOptions {
-  LayerRange recomputed{}; // numbers of the layers that recompute their stash
+  LayerRange recomputed{}; // numbers of the layers that recompute their stash, or with `cheap` some of it
   StageRecompute how{};    // how they recompute
   Purpose purpose = Purpose::train;
   int microbatches = 0; // microbatches of a stage that generates
@@ -91,13 +93,14 @@ class Stage {
     std::vector<TensorView> arrived{}; // `part`: the whole input of the stage until F, in Pool::input_f; or `shared`
     TensorView shared{};               // valid within one call, in a reused block
     TensorView repeated{};             // in B and I, of an input inside a group, or a gathered one; else empty
-    bool recomputed = false;           // whether a repeated forward writes this stash
+    bool recomputed = false;           // whether a repeated forward or CheapRecompute writes this stash
     bool input_only = false;           // `shared` exists in B and I, not in F
     int row_dim = -1;                  // dimension that set_rows() applies to
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
-    bool recomputes = false, begins_group = false, ends_group = false;
+    bool recomputes = false, begins_group = false, ends_group = false; // its whole stash
+    CheapRecompute* cheap = nullptr;                                   // null: it keeps its stash
     std::vector<Location> in, stash;
     std::vector<int> consumer;                    // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients;      // if the previous layer is in this stage
@@ -121,6 +124,8 @@ class Stage {
   /// An input of the first layer, in the slot that the stage before fills.
   static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
+  /// Its interface, after checks.
+  static CheapRecompute* cheap_recompute_of(Layer& layer);
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
@@ -128,6 +133,8 @@ class Stage {
   void assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
   void assign_group(std::size_t first, RankMemory& memory, const schedule::Slots& slots);
   static void assign_recomputed(LayerSlot& held, bool lasting, RankMemory& memory, const schedule::Slots& slots);
+  /// A tensor that exists in F, and again from B or I.
+  static Location recomputed_location(const StashSpec& spec, RankMemory& memory, const schedule::Slots& slots);
   void assign_generating_stash(LayerSlot& held, RankMemory& memory) const;
 
   /// With the rows of the call.
@@ -151,6 +158,8 @@ class Stage {
   /// Repeats the forwards of the group whose last layer this is.
   void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
                        const MicrobatchViews& batch);
+  /// Before B and I. The views are those of the backward.
+  void recompute_cheaply(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
 
   int index_, first_;

@@ -43,6 +43,11 @@ bool begins_with_forward(Life life) {
   return life == Life::forward_only || life == Life::forward_to_input || life == Life::forward_to_weight;
 }
 
+/// Whether a backward reads a tensor of its forward.
+bool outlives_forward(Life life) {
+  return life == Life::forward_to_input || life == Life::forward_to_weight;
+}
+
 } // namespace
 
 Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, const StageOptions& options)
@@ -71,11 +76,25 @@ void Stage::check_purpose(const Layer& layer) const {
                   layer.name());
 }
 
+CheapRecompute* Stage::cheap_recompute_of(Layer& layer) {
+  auto* const cheap = find_extension<CheapRecompute>(layer);
+  TRIAX_REQUIRE(cheap, "{} does not have the interface {}", layer.name(), CheapRecompute::kExtension);
+  const auto stash = layer.stash();
+  for (const int index : cheap->recomputed_stash())
+    TRIAX_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < stash.size() &&
+                      outlives_forward(stash[static_cast<std::size_t>(index)].life),
+                  "{}: recomputed_stash() lists {}, which is not a tensor that a backward reads from its forward",
+                  layer.name(), index);
+  return cheap;
+}
+
 void Stage::group_layers() {
   int of_group = 0; // layers
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
-    held.recomputes = options_.recomputed.has(first_ + static_cast<int>(at));
+    const bool recomputed = options_.recomputed.has(first_ + static_cast<int>(at));
+    if (recomputed && options_.how.blocks == Recompute::cheap) held.cheap = cheap_recompute_of(*held.layer);
+    held.recomputes = recomputed && options_.how.blocks == Recompute::full;
     held.begins_group = held.recomputes && of_group == 0;
     of_group = held.recomputes ? of_group + 1 : 0;
     held.ends_group = held.recomputes && (of_group == options_.how.group || at + 1 == layers_.size() ||
@@ -275,19 +294,23 @@ void Stage::assign_group(std::size_t first, RankMemory& memory, const schedule::
   }
 }
 
+Stage::Location Stage::recomputed_location(const StashSpec& spec, RankMemory& memory, const schedule::Slots& slots) {
+  Location out;
+  out.shared = memory.transient.tensor(spec.dtype, spec.shape);
+  out.recomputed = spec.life != Life::input_to_weight;
+  out.input_only = spec.life == Life::input_only;
+  if (spec.life != Life::forward_to_weight && spec.life != Life::input_to_weight) return out;
+  out.where = Location::Where::pool;
+  out.pool = Pool::stash_iw;
+  out.slots = tensors(memory, count_of(slots, out.pool), spec.dtype, spec.shape);
+  return out;
+}
+
 /// The tensors that a backward reads from its forward (`lasting`), or the others.
 void Stage::assign_recomputed(LayerSlot& held, bool lasting, RankMemory& memory, const schedule::Slots& slots) {
   for (std::size_t i = 0; i < held.stash.size(); ++i) {
     const StashSpec& spec = held.layer->stash()[i];
-    if (lasting != (begins_with_forward(spec.life) && spec.life != Life::forward_only)) continue;
-    Location& home = held.stash[i];
-    home.shared = memory.transient.tensor(spec.dtype, spec.shape);
-    home.recomputed = spec.life != Life::input_to_weight;
-    home.input_only = spec.life == Life::input_only;
-    if (spec.life != Life::forward_to_weight && spec.life != Life::input_to_weight) continue;
-    home.where = Location::Where::pool;
-    home.pool = Pool::stash_iw;
-    home.slots = tensors(memory, count_of(slots, home.pool), spec.dtype, spec.shape);
+    if (lasting == outlives_forward(spec.life)) held.stash[i] = recomputed_location(spec, memory, slots);
   }
 }
 
@@ -310,22 +333,28 @@ void Stage::assign_generating_stash(LayerSlot& held, RankMemory& memory) const {
 void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
   held.stash.clear();
   if (generates()) return assign_generating_stash(held, memory);
+  held.stash.resize(held.layer->stash().size());
+  memory.transient.restart();
+  const std::span<const int> cheap = held.cheap ? held.cheap->recomputed_stash() : std::span<const int>();
+  for (const int index : cheap) {
+    const auto i = static_cast<std::size_t>(index);
+    held.stash[i] = recomputed_location(held.layer->stash()[i], memory, slots);
+  }
+  const std::size_t recomputed = memory.transient.used();
   const auto assign = [&](Life life, Location::Where where, Pool pool, bool shared) {
     for (std::size_t i = 0; i < held.stash.size(); ++i) {
       const StashSpec& spec = held.layer->stash()[i];
-      if (spec.life != life) continue;
+      if (spec.life != life || held.stash[i].recomputed) continue;
       const int count = where == Location::Where::pool ? count_of(slots, pool) : 0;
       held.stash[i] = {.where = where, .pool = pool, .slots = tensors(memory, count, spec.dtype, spec.shape)};
       if (shared) held.stash[i].shared = memory.transient.tensor(spec.dtype, spec.shape);
       held.stash[i].input_only = life == Life::input_only;
     }
   };
-  held.stash.resize(held.layer->stash().size());
-  memory.transient.restart();
   assign(Life::forward_only, Location::Where::shared, {}, true);
   assign(Life::forward_to_input, Location::Where::pool, Pool::stash_i, false);
   assign(Life::forward_to_weight, Location::Where::pool, Pool::stash_w, false);
-  memory.transient.restart(); // both exist in a whole backward
+  memory.transient.restart_after(recomputed); // both exist in a whole backward
   assign(Life::input_only, Location::Where::shared, {}, true);
   assign(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true);
 }

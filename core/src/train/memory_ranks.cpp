@@ -51,14 +51,14 @@ struct RankNeeds {
   struct Stage {
     std::map<int, int> layers;             // number by kind
     std::vector<schedule::Slots> of_pools; // slots of the training program, then of the evaluation's
-    bool recomputes = false;
+    std::string recompute;
     std::int64_t group = 1;
     bool covers(const Stage& other) const {
       const auto has = [this](const auto& of) {
         const auto found = layers.find(of.first);
         return found != layers.end() && found->second >= of.second;
       };
-      return recomputes == other.recomputes && group == other.group && std::ranges::all_of(other.layers, has) &&
+      return recompute == other.recompute && group == other.group && std::ranges::all_of(other.layers, has) &&
              std::ranges::equal(of_pools, other.of_pools, [](const schedule::Slots& most, const schedule::Slots& less) {
                return std::ranges::equal(most, less, std::ranges::greater_equal());
              });
@@ -84,7 +84,7 @@ RankNeeds needs_of(const schedule::Program& training, const schedule::Program& e
   for (const int number : training.stages()) {
     out.has_end |= number == 0 || number == last;
     RankNeeds::Stage& stage = out.stages.emplace_back();
-    stage.recomputes = memory.recomputes(number);
+    stage.recompute = memory.recompute.of(number);
     stage.group = memory.recompute_layers.of(number);
     const executor::StageLayers& of = split[static_cast<std::size_t>(number)];
     for (int layer = of.first; layer < of.first + of.count; ++layer)

@@ -110,12 +110,15 @@ class Search {
   }
 
   /// memory.recompute and recompute_layers: of all blocks, and of the stages of which it is written. The number of
-  /// blocks that needs least memory is left out where it is that of the run.
+  /// blocks that needs least memory is left out where it is that of the run. A model or kernel set that refuses "cheap"
+  /// has no row of it.
   std::vector<std::pair<OfStages<std::string>, OfStages<std::int64_t>>> recomputations(MemorySettings written) {
     std::vector<std::pair<OfStages<std::string>, OfStages<std::int64_t>>> out;
     out.emplace_back("none", written.layers);
-    const bool is_mixed = written.recompute.any("none") && written.recompute.any("full");
-    if (is_mixed) out.emplace_back(written.recompute, written.layers);
+    const bool is_mixed = !written.recompute.all(written.recompute.of(0)), has_full = written.recompute.any("full");
+    if (is_mixed && !has_full) out.emplace_back(written.recompute, written.layers);
+    out.emplace_back("cheap", written.layers);
+    if (is_mixed && has_full) out.emplace_back(written.recompute, written.layers);
     out.emplace_back("full", written.layers);
     written.recompute = {"full"};
     const Planned as_written = plan(written, PlannedRanks::of_most_memory);

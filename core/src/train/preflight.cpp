@@ -14,6 +14,7 @@
 #include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
+#include "train/cheap_recompute_check.hpp"
 #include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
 #include "train/corpus_content.hpp"
@@ -142,7 +143,8 @@ class Check {
   void plan_ranks() {
     if (const Refusals large = check_step_size(run_); !large.empty()) return refuse(large);
     const Schedule schedule = plugins_->rows();
-    const Refusals wrong = check_schedule(run_, plugins_->model(), schedule);
+    Refusals wrong = check_schedule(run_, plugins_->model(), schedule);
+    wrong.add(check_cheap_recompute(run_, layout_, *plugins_));
     refuse(wrong);
     if (!wrong.empty()) return;
     if (!run_.eval.sample.empty()) ask_text_sample();

@@ -41,6 +41,11 @@ int automatic_group(const config::RunConfig& run, const Model& model, const Laye
   return executor::best_group_size(*block, stages, kept_parts(run, context));
 }
 
+executor::Recompute recompute_named(const std::string& name) {
+  if (name == "cheap") return executor::Recompute::cheap;
+  return name == "full" ? executor::Recompute::full : executor::Recompute::none;
+}
+
 /// The recomputation of each stage of the pipeline; the groups of those on other ranks are not used.
 std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run, const Model& model,
                                                    const LayerContext& context, const schedule::Program& training) {
@@ -48,8 +53,8 @@ std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run,
   std::vector<executor::StageRecompute> out;
   for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
     const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
-    out.push_back({run.memory.recomputes(stage), group == 0 ? automatic : group, kept_parts(run, context),
-                   context.tensor_rank()});
+    out.push_back({recompute_named(run.memory.recompute.of(stage)), group == 0 ? automatic : group,
+                   kept_parts(run, context), context.tensor_rank()});
   }
   return out;
 }

@@ -216,7 +216,22 @@ void CpuKernels::run_as(const Args& args, const OpContext& context) {
   for (const auto& [narrow, f32] : views.stores()) convert(narrow, f32);
 }
 
+// In 16 bits, activations and norms read what the operation has rounded, so that they can be repeated (clause K58).
+void CpuKernels::run_linear(const LinearFwd& args, const OpContext& context) {
+  if (args.act == Activation::none || !is_half(args.x.dtype())) return run_as(args, context);
+  run_as(LinearFwd{.y = args.z, .x = args.x, .w = args.w, .bias = args.bias}, context);
+  run_as(ActFwd{args.act, args.y, args.z}, context);
+}
+
+void CpuKernels::run_norm(const BiasDropoutAddNorm& args, const OpContext& context) {
+  if (!is_half(args.x.dtype())) return run_as(args, context);
+  run_as(BiasDropoutAdd{args.y, args.x, args.bias, args.residual, args.drop}, context);
+  run_as(NormFwd{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps}, context);
+}
+
 void CpuKernels::run(const OpCall& call, const OpContext& context) {
+  if (call.op == Op::linear_fwd) return run_linear(call.as<LinearFwd>(), context);
+  if (call.op == Op::bias_dropout_add_norm) return run_norm(call.as<BiasDropoutAddNorm>(), context);
   switch (call.op) {
 #define TRIAX_OP(Args, name) \
   case Op::name:             \

@@ -57,6 +57,8 @@ class CpuKernels final : public KernelSet {
   std::size_t scratch_of_f32(const OpCall& call) const;
   template <class Args>
   void run_as(const Args& args, const OpContext& context);
+  void run_linear(const LinearFwd& args, const OpContext& context);
+  void run_norm(const BiasDropoutAddNorm& args, const OpContext& context);
   /// Converts between a 16-bit view and its contiguous f32 copy.
   void convert(const TensorView& to, const TensorView& from);
 

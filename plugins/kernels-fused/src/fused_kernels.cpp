@@ -38,7 +38,8 @@ std::size_t max_shared_bytes() {
 } // namespace
 
 FusedKernels::FusedKernels(const PluginContext& context)
-    : Primitives({.plugin = "kernels-fused", .tf32 = context.options.flag("tf32")}) {}
+    : Primitives({.plugin = "kernels-fused", .tf32 = context.options.flag("tf32")}),
+      separate_gelu_(context.options.flag("separate_gelu")) {}
 
 void FusedKernels::start(Device& device) {
   Primitives::start(device);
@@ -52,6 +53,27 @@ Refusals FusedKernels::supports(const OpCall& call) const {
   Refusals out = Primitives::supports(call);
   if (call.op == Op::embed_bwd) out.add(rows_supported(call.as<EmbedBwd>()));
   return out;
+}
+
+Refusals FusedKernels::repeats(const OpCall& primitive) const {
+  if (primitive.op != Op::act_fwd) return {};
+  const auto& args = primitive.as<ActFwd>();
+  if (!has_gelu_epilogue(args.act, args.x.dtype())) return {};
+  return make_refusal(
+             ErrorCode::kUnsupported, {"memory.recompute", "kernels.plugin"},
+             "memory.recompute = \"cheap\": kernels-fused computes GELU in {} with the product, from values that "
+             "are not rounded, and so cannot compute it again with the same bits",
+             name_of(args.x.dtype()))
+      .with_hint("set kernels.separate_gelu = true, or use memory.recompute full");
+}
+
+bool FusedKernels::has_gelu_epilogue(Activation act, DType data) const {
+  return applies(act, data) && !separate_gelu_;
+}
+
+LinearFwd FusedKernels::of_product(const LinearFwd& args) const {
+  if (has_gelu_epilogue(args.act, args.x.dtype()) || !applies(args.act, args.x.dtype())) return args;
+  return {.y = args.z, .x = args.x, .w = args.w, .bias = args.bias};
 }
 
 std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
@@ -68,7 +90,7 @@ void FusedKernels::prepare(const OpCall& call) {
   };
   switch (call.op) {
     case Op::linear_fwd:
-      return choose(product_of(call.as<LinearFwd>()));
+      return choose(product_of(of_product(call.as<LinearFwd>())));
     case Op::linear_bwd_input: // silu_mul uses the default
       if (const auto& args = call.as<LinearBwdInput>(); args.act != Activation::silu_mul) choose(product_of(args));
       return;
@@ -89,8 +111,8 @@ bool FusedKernels::multiply(const Product& product, const OpContext& context) {
 }
 
 void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
-  if (!multiply(product_of(args), context)) return Primitives::do_linear_fwd(args, context);
-  if (args.act != Activation::none && !applies(args.act, args.x.dtype()))
+  if (!multiply(product_of(of_product(args)), context)) return Primitives::do_linear_fwd(args, context);
+  if (args.act != Activation::none && !has_gelu_epilogue(args.act, args.x.dtype()))
     do_act_fwd({args.act, args.y, args.z}, context);
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "lt.hpp"
+#include "triax/cheap_recompute.hpp"
 #include "triax/cuda/primitives.hpp"
 #include "triax/plugin.hpp"
 
@@ -18,7 +19,7 @@ namespace triax::kernels_fused {
 /// Rows of a gradient that the embedding can sort: a sort key has 32 bits for the row.
 inline constexpr std::int64_t kMaxEmbeddingRows = 0xFFFFFFFF;
 
-class FusedKernels final : public cuda::Primitives {
+class FusedKernels final : public cuda::Primitives, public RepeatLimits {
  public:
   explicit FusedKernels(const PluginContext& context);
 
@@ -27,6 +28,12 @@ class FusedKernels final : public cuda::Primitives {
   std::size_t scratch_bytes(const OpCall& call) const override;
   void prepare(const OpCall& call) override;
   void start(Device& device) override;
+
+  void* extension(std::string_view id) noexcept override {
+    return id == RepeatLimits::kExtension ? static_cast<RepeatLimits*>(this) : nullptr;
+  }
+  /// cuBLASLt's epilogue computes GELU before it rounds its input; see the option separate_gelu.
+  Refusals repeats(const OpCall& primitive) const override;
 
  protected:
 #define TRIAX_OP(Args, name) void do_##name(const Args& args, const OpContext& context) override;
@@ -61,7 +68,12 @@ class FusedKernels final : public cuda::Primitives {
  private:
   /// Uses cuBLASLt if it has an algorithm for the shape; else does nothing and returns false.
   bool multiply(const Product& product, const OpContext& context);
+  /// Whether the product of a forward computes GELU.
+  bool has_gelu_epilogue(Activation act, DType data) const;
+  /// The part of a forward that the product computes.
+  LinearFwd of_product(const LinearFwd& args) const;
 
+  const bool separate_gelu_;
   LtProducts products_;
   std::size_t max_shared_bytes_ = 0; // that a block may have on the GPU
 };

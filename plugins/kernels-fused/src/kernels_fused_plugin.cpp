@@ -5,8 +5,14 @@
 
 namespace {
 
-constexpr triax_option kOptions[] = {triax::option_bool(
-    "tf32", "false", "allow TF32 in matrix products of fp32 (inputs are rounded to a 10-bit mantissa); faster")};
+constexpr triax_option kOptions[] = {
+    triax::option_bool("tf32", "false",
+                       "allow TF32 in matrix products of fp32 (inputs are rounded to a 10-bit mantissa); faster"),
+    triax::option_bool(
+        "separate_gelu", "false",
+        "in 16 bits, compute GELU after the product, from rounded values; slower, but memory.recompute = "
+        "\"cheap\" can repeat it"),
+};
 
 } // namespace
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transformer block, pre-layer-norm: x + attention(norm(x)), then the same with the MLP. Heads and the MLP's columns
 // are split over the tensor ranks. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
+#include <array>
+#include <triax/cheap_recompute.hpp>
+
 #include "gpt.hpp"
 
 namespace triax::model_gpt {
@@ -9,7 +12,7 @@ namespace {
 
 enum DropSite : std::uint32_t { kAttention, kAttentionResidual, kMlpResidual };
 
-class Block final : public GptLayer {
+class Block final : public GptLayer, public CheapRecompute {
  public:
   Block(const Sizes& sizes, const LayerContext& context, int index);
 
@@ -18,6 +21,12 @@ class Block final : public GptLayer {
   void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
                       Views grads) override;
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
+
+  void* extension(std::string_view id) noexcept override {
+    return id == CheapRecompute::kExtension ? static_cast<CheapRecompute*>(this) : nullptr;
+  }
+  std::span<const int> recomputed_stash() const override { return recomputed_; }
+  void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
 
  private:
   /// q, k, v [s, b, a/t, d]: views of [s, b, 3h/t], whose columns are ordered [head, 3, d].
@@ -76,6 +85,8 @@ class Block final : public GptLayer {
   int dqkv_, dprojection_, dup_, ddown_;
   // kept from call to call when generating:
   int keys_ = -1, values_ = -1;
+  // computed again without matrix products:
+  std::array<int, 3> recomputed_{};
 };
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
@@ -117,6 +128,7 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   dprojection_ = add_stream("attention.dprojection", of_products);
   dup_ = add_columns("mlp.dup", inner, Life::input_to_weight);
   ddown_ = add_stream("mlp.ddown", of_products);
+  recomputed_ = {normed1_, normed2_, after_gelu_};
   if (generates()) add_cache();
   inputs_ = {stream(Life::forward_to_input)};
   outputs_ = {stream()};
@@ -178,6 +190,12 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
                                  .residual = view(stash, middle_),
                                  .drop = drop(call, kMlpResidual, sizes_.hidden)},
                                 call.op());
+}
+
+void Block::recompute(const LayerCall& call, Views params, Views in, Views stash) {
+  norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
+  norm2_.forward(call, params, view(stash, middle_), view(stash, normed2_), stash);
+  call.kernels.act_fwd({Activation::gelu_tanh, view(stash, after_gelu_), view(stash, before_gelu_)}, call.op());
 }
 
 void Block::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,

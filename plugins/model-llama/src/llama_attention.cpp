@@ -88,10 +88,21 @@ void Attention::rotate(const LayerCall& call, const TensorView& to, const Tensor
 void Attention::make_heads(const LayerCall& call, Views params, const TensorView& to, const TensorView& from, int which,
                            Views stash) const {
   if (!has_norms()) return rotate(call, to, from, false);
-  const TensorView before = view(stash, before_norm_[which]).reshape(from.shape());
-  call.device.copy(before, from, call.stream); // norms take contiguous rows
+  call.device.copy(view(stash, before_norm_[which]).reshape(from.shape()), from, call.stream); // contiguous, for norms
+  make_normed_heads(call, params, to, which, stash);
+}
+
+void Attention::make_normed_heads(const LayerCall& call, Views params, const TensorView& to, int which,
+                                  Views stash) const {
+  const TensorView before = view(stash, before_norm_[which]).reshape(to.shape());
   norms_[static_cast<std::size_t>(which)].forward(call, params, before, to, stash);
   rotate(call, to, to, false);
+}
+
+void Attention::recompute(const LayerCall& call, Views params, Views stash) const {
+  if (!has_norms()) return;
+  make_normed_heads(call, params, view(stash, q_), kQueries, stash);
+  make_normed_heads(call, params, view(stash, k_), kKeys, stash);
 }
 
 void Attention::backward_heads(const LayerCall& call, Views params, const TensorView& to, const TensorView& gradient,

@@ -21,6 +21,14 @@ class Attention {
   void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views stash,
                        Views grads) const;
 
+  /// As CheapRecompute: computes queries and keys again if their heads have a norm.
+  /// @{
+  std::vector<int> recomputed_stash() const {
+    return has_norms() && !generates() ? std::vector{q_, k_} : std::vector<int>();
+  }
+  void recompute(const LayerCall& call, Views params, Views stash) const;
+  /// @}
+
  private:
   /// The parts of [s, b, (a + 2k)d/t], whose columns are ordered [key head, its query heads and key and value, d]. k
   /// and v are [s, b, k/t, d]. q is [s, b k/t, a/k, d], which a stride can describe; its order is that of [s, b, a/t,
@@ -33,6 +41,8 @@ class Attention {
   /// to = from, normalized if the heads have a norm, and rotated. `to` is contiguous.
   void make_heads(const LayerCall& call, Views params, const TensorView& to, const TensorView& from, int which,
                   Views stash) const;
+  /// Makes them from the heads that are kept for the backward of their norm.
+  void make_normed_heads(const LayerCall& call, Views params, const TensorView& to, int which, Views stash) const;
   /// The backward of make_heads(): to = the gradient of `from`. `gradient`, that of `to` there, is overwritten.
   void backward_heads(const LayerCall& call, Views params, const TensorView& to, const TensorView& gradient, int which,
                       Views stash, Views grads) const;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A transformer block: x + attention(norm(x)), then the same with the MLP, whose gate and up projections are one linear
 // layer. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
+#include <triax/cheap_recompute.hpp>
+
 #include "llama_attention.hpp"
 
 namespace triax::model_llama {
 
 namespace {
 
-class Block final : public DescribedLayer {
+class Block final : public DescribedLayer, public CheapRecompute {
  public:
   Block(const Sizes& sizes, const LayerContext& context, int index);
 
@@ -16,6 +18,12 @@ class Block final : public DescribedLayer {
   void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
                       Views grads) override;
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
+
+  void* extension(std::string_view id) noexcept override {
+    return id == CheapRecompute::kExtension ? static_cast<CheapRecompute*>(this) : nullptr;
+  }
+  std::span<const int> recomputed_stash() const override { return recomputed_; }
+  void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
 
  private:
   int add_stream(const char* name, Life life) {
@@ -42,6 +50,7 @@ class Block final : public DescribedLayer {
   // Indices in the stash. How long each tensor is kept: Life, in the constructor.
   int middle_, before_silu_, normed1_, normed2_, after_silu_, sum_, dup_;
   int dattention_ = -1, ddown_ = -1; // without sequence parallelism
+  std::vector<int> recomputed_;      // computed again without matrix products
 };
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
@@ -77,6 +86,8 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
     dattention_ = add_stream("attention.dprojection", Life::input_to_weight);
     ddown_ = add_stream("mlp.ddown", Life::input_to_weight);
   }
+  recomputed_ = attention_.recomputed_stash();
+  for (const int tensor : {normed1_, normed2_, after_silu_}) recomputed_.push_back(tensor);
   inputs_ = {stream(Life::forward_to_input)};
   outputs_ = {stream()};
 }
@@ -97,6 +108,13 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
   if (call.again) return; // the rest makes only the output
   down_.forward(call, params, view(stash, after_silu_), sum, stash);
   call.kernels.add({out[0], sum, view(stash, middle_)}, call.op());
+}
+
+void Block::recompute(const LayerCall& call, Views params, Views in, Views stash) {
+  norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
+  attention_.recompute(call, params, stash);
+  norm2_.forward(call, params, view(stash, middle_), view(stash, normed2_), stash);
+  call.kernels.act_fwd({Activation::silu_mul, view(stash, after_silu_), view(stash, before_silu_)}, call.op());
 }
 
 void Block::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,

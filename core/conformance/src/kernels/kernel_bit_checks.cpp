@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "kernel_check_tables.hpp"
+#include "triax/cheap_recompute.hpp"
+#include "triax/conformance/case_builder.hpp"
 
 namespace triax::conformance {
 
@@ -112,12 +114,86 @@ void streams_keep_their_order(const KernelSubject& subject, Report& report) {
   });
 }
 
+/// Fused operations, each with the primitive that repeats what it computes from its own output: "y again" must be "y".
+std::vector<OperationCase> repeat_cases(DType dtype) {
+  using namespace cases;
+  using V = const CaseViews&;
+  using Use = const UseCall&;
+  constexpr std::int64_t kRows = 10;
+  CaseList list(dtype);
+  for (const std::int64_t n : {18, 130, 768}) {
+    const Shape x{kRows, 7}, y{kRows, n}, wide{kRows, 2 * n}, stream{kRows / 2, 2, n}, rows{kRows};
+    list.add(text("linear_fwd/gelu {}", n),
+             {in("x", x), in("w", {n, 7}), in("b", {n}), out("z", y), out("y", y), out("y again", y)},
+             [](V v, Use use) {
+               use(LinearFwd{v["y"], v["z"], v["x"], v["w"], v["b"], Activation::gelu_tanh});
+               use(ActFwd{Activation::gelu_tanh, v["y again"], v["z"]});
+             });
+    list.add(text("linear_fwd/silu_mul {}", n),
+             {in("x", x), in("w", {2 * n, 7}), out("z", wide), out("y", y), out("y again", y)}, [](V v, Use use) {
+               use(LinearFwd{v["y"], v["z"], v["x"], v["w"], {}, Activation::silu_mul});
+               use(ActFwd{Activation::silu_mul, v["y again"], v["z"]});
+             });
+    const cases::Tensors of_norm = {in("x", stream),
+                                    in("b", {n}),
+                                    in("r", stream),
+                                    in("w", {n}),
+                                    in("nb", {n}),
+                                    samples(2),
+                                    out("y", stream),
+                                    out("normed", stream),
+                                    out("normed again", stream),
+                                    statistic_out("mean", rows),
+                                    statistic_out("mean again", rows),
+                                    statistic_out("rstd", rows),
+                                    statistic_out("rstd again", rows)};
+    for (const NormKind kind : {NormKind::layer, NormKind::rms})
+      list.add(
+          text("bias_dropout_add_norm/{} {}", kind == NormKind::layer ? "layer" : "rms", n), of_norm,
+          [kind, n](V v, Use use) {
+            const auto of_layer = [&](const char* name) { return kind == NormKind::layer ? v[name] : TensorView(); };
+            const Drop drop{.p = 0.3f, .key = kCaseKey, .site = 18, .samples = v["samples"], .rows = 5, .width = n};
+            use(BiasDropoutAddNorm{v["y"], v["normed"], of_layer("mean"), v["rstd"], v["x"], v["b"], v["r"], drop, kind,
+                                   v["w"], of_layer("nb"), 1e-5});
+            use(NormFwd{kind, v["normed again"], v["y"], v["w"], of_layer("nb"), of_layer("mean again"),
+                        v["rstd again"], 1e-5});
+          });
+  }
+  return list.take();
+}
+
+/// Whether the set refuses one of the calls, or says that it cannot repeat the last one.
+bool is_refused(KernelSet& set, const OperationCase& one) {
+  bool out = false;
+  const auto* const limits = find_extension<RepeatLimits>(set);
+  cases::plan_case(one, [&](const OpCall& call) {
+    out = out || !set.supports(call).empty() || (limits && !limits->repeats(call).empty());
+  });
+  return out;
+}
+
+void primitives_repeat_fused_operations(const KernelSubject& subject, Report& report) {
+  KernelSession session(subject.kernels());
+  for (const DType type : subject.answers.types)
+    for (const OperationCase& one : repeat_cases(type)) {
+      if (is_refused(session.set(), one)) continue;
+      const CaseResults results = session.run(one).results;
+      for (const char* const name : {"y", "normed", "mean", "rstd"}) {
+        const auto again = results.find(text("{} again", name));
+        if (again == results.end()) continue;
+        expect_equal_bits(report, text("{}, repeated from its output", to_text(one)), {{name, again->second}},
+                          {{name, results.at(name)}});
+      }
+    }
+}
+
 constexpr KernelCheck kKernelBitChecks[] = {
     {"Bits.AreEqualInEveryCallAndObject", "K15", unless_computes, calls_give_equal_bits},
     {"Bits.AreEqualAtEveryAlignedAddress", "K16", unless_computes, addresses_give_equal_bits},
     {"Bits.OfAnElementAreEqualAnywhere", "K17", unless_computes, elements_have_their_bits_anywhere},
     {"Bits.AreEqualWithEveryNumberOfThreads", "K18", unless_threads, threads_give_equal_bits},
     {"Stream.OrderIsKept", "K19", unless_on_device, streams_keep_their_order},
+    {"Bits.AreRepeatedByPrimitives", "K58", unless_computes, primitives_repeat_fused_operations},
 };
 
 } // namespace

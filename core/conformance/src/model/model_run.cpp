@@ -160,20 +160,32 @@ LayerViews ModelRun::views_in_life(Pass pass, std::size_t at, int microbatch) co
   return out;
 }
 
-void ModelRun::run(Pass pass, std::size_t at, int microbatch) {
+LayerCall ModelRun::call_of(int microbatch) {
   const bool generates = model_.shape().purpose == Purpose::generate;
   kernels_.clear();
   if (settings_.loss_scale) scalars_.loss_scale = *settings_.loss_scale;
-  const LayerCall call{.device = device_,
-                       .kernels = kernels_,
-                       .stream = *stream_,
-                       .scratch = {scratch_->data(), scratch_->bytes()},
-                       .groups = groups_,
-                       .samples = generates ? TensorView() : data_[index(microbatch)].samples,
-                       .dropout = settings_.dropout,
-                       .loss_gradient = settings_.loss_gradient,
-                       .scalars = settings_.loss_scale ? &scalars_ : nullptr,
-                       .rows = rows_};
+  return {.device = device_,
+          .kernels = kernels_,
+          .stream = *stream_,
+          .scratch = {scratch_->data(), scratch_->bytes()},
+          .groups = groups_,
+          .samples = generates ? TensorView() : data_[index(microbatch)].samples,
+          .dropout = settings_.dropout,
+          .loss_gradient = settings_.loss_gradient,
+          .scalars = settings_.loss_scale ? &scalars_ : nullptr,
+          .rows = rows_};
+}
+
+void ModelRun::recompute(CheapRecompute& cheap, std::size_t at, int microbatch) {
+  const LayerCall call = call_of(microbatch);
+  const LayerViews views = views_in_life(Pass::backward_input, at, microbatch);
+  call_plugin("recompute", typeid(model_.layer(at)),
+              [&] { cheap.recompute(call, views.params, views.in, views.stash); });
+  stream_->ready();
+}
+
+void ModelRun::run(Pass pass, std::size_t at, int microbatch) {
+  const LayerCall call = call_of(microbatch);
   if (settings_.as_engine) {
     run_pass(model_.layer(at), pass, call, views_in_life(pass, at, microbatch));
   } else {

@@ -18,6 +18,7 @@
 #include "guarded_memory.hpp"
 #include "named_tensors.hpp"
 #include "recording_kernels.hpp"
+#include "triax/cheap_recompute.hpp"
 
 namespace triax::conformance {
 
@@ -67,6 +68,8 @@ class ModelRun {
   void clear_gradients();
 
   void run(Pass pass, std::size_t at, int microbatch = 0);
+  /// CheapRecompute::recompute() of a layer, with the views of its backward.
+  void recompute(CheapRecompute& cheap, std::size_t at, int microbatch = 0);
   void forward(int microbatch = 0);
   void backward_input(int microbatch = 0);
   void backward_weight(int microbatch = 0);
@@ -107,6 +110,7 @@ class ModelRun {
   void add_input(std::size_t at, int microbatch, const TensorSpec& spec, LayerViews& views);
   TensorView activation(std::size_t at, int microbatch, const std::string& what, DType dtype, const Shape& shape);
   void plan_scratch();
+  LayerCall call_of(int microbatch);
   LayerViews views_in_life(Pass pass, std::size_t at, int microbatch) const;
 
   CreatedModel model_;

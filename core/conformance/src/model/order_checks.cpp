@@ -85,6 +85,60 @@ void repeated_forwards_are_equal(const ModelSubject& subject, Report& report) {
   }
 }
 
+/// The stash of a layer without the tensors that it recomputes, and those.
+struct CheapStash {
+  Tensors kept, recomputed;
+};
+
+CheapStash cheap_stash(const ModelRun& run, std::size_t at, const CheapRecompute& cheap) {
+  CheapStash out{written_stash(run, at), {}};
+  for (const int index : cheap.recomputed_stash()) {
+    const std::string name =
+        text("{}, {}", run.model().name(at), run.model().specs(at).stash.at(static_cast<std::size_t>(index)).name);
+    const auto found = out.kept.find(name);
+    if (found == out.kept.end()) throw Error(text("{} does not live from the forward to a backward", name));
+    out.recomputed[name] = std::move(found->second);
+    out.kept.erase(found);
+  }
+  return out;
+}
+
+void recompute_cheaply(ModelRun& run, const ModelShape& shape, std::size_t at, CheapRecompute& cheap, Report& report) {
+  const CheapStash before = cheap_stash(run, at, cheap);
+  for (const int index : cheap.recomputed_stash())
+    ModelRun::fill_bytes(run.views(at).stash[static_cast<std::size_t>(index)], kNaN);
+  run.recompute(cheap, at);
+  const double flops = model_flops(run.kernels().calls());
+  report.expect(flops == 0, "{}: recompute() of {} has matrix products of {} FLOPs", to_text(shape),
+                run.model().name(at), flops);
+  const CheapStash after = cheap_stash(run, at, cheap);
+  expect_equal(report, shape, "after recompute()", after.recomputed, before.recomputed);
+  expect_equal(report, shape, "after recompute(), of the kept stash", after.kept, before.kept);
+}
+
+void cheap_recomputation_is_equal(const ModelSubject& subject, Report& report) {
+  for (const ModelShape& shape : shapes_of_types(subject)) {
+    ModelRun expected(subject, shape), run(subject, shape);
+    for (ModelRun* const each : {&expected, &run}) each->forward();
+    for (std::size_t at = run.count(); at-- > 0;) {
+      if (auto* const cheap = find_extension<CheapRecompute>(run.model().layer(at)))
+        recompute_cheaply(run, shape, at, *cheap, report);
+      for (ModelRun* const each : {&expected, &run}) {
+        each->run(Pass::backward_input, at);
+        each->run(Pass::backward_weight, at);
+      }
+    }
+    expect_equal(report, shape, "with recompute() before the backwards", run.gradients(), expected.gradients());
+  }
+}
+
+std::string unless_cheap(const ModelSubject& subject) {
+  const CreatedModel model(subject, most_precise_shape(subject));
+  for (std::size_t at = 0; at < model.count(); ++at)
+    if (find_extension<CheapRecompute>(model.layer(at))) return {};
+  return "no layer offers CheapRecompute";
+}
+
 std::string unless_recomputed(const ModelSubject& subject) {
   return subject.support.recompute ? "" : "the model refuses recomputation";
 }
@@ -120,6 +174,7 @@ constexpr ModelCheck kOrderChecks[] = {
     {"Order.OfPassesChangesNoBit", "M11", nullptr, orders_are_equal},
     {"Order.WholeBackwardsHaveEqualBits", "M11", nullptr, whole_backwards_are_equal},
     {"Again.WritesTheSameStash", "M15", unless_recomputed, repeated_forwards_are_equal},
+    {"CheapRecompute.WritesTheSameStash", "M28", unless_cheap, cheap_recomputation_is_equal},
     {"Repeats.HaveEqualBits", "M16", nullptr, repeats_are_equal},
     {"Repeats.MayHaveAnEvaluationBetween", "M16", nullptr, forwards_may_repeat},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite of models. Its clauses M1 to M27 are at the end of triax/model.hpp. The checks run the layers
+// The conformance suite of models. Its clauses M1 to M28 are at the end of triax/model.hpp. The checks run the layers
 // of a small model on the host, pass by pass, without an engine.
 //
 // Threads, blocking, errors: as check.hpp. find_support() calls the plugin, which may crash: call it in a child

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/cheap_recompute_check.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "executor/split.hpp"
+#include "plugin/call_guard.hpp"
+#include "train/rank_setup.hpp"
+#include "triax/cheap_recompute.hpp"
+
+namespace triax::train {
+
+namespace {
+
+void add_once(Refusals& to, const Refusals& refusals) {
+  for (const Refusal& refusal : refusals)
+    if (std::ranges::find(to, refusal) == to.end()) to.add(refusal);
+}
+
+/// Runs nothing: asks for each call whether its bits can be repeated.
+class RepeatQuestions final : public KernelSet {
+ public:
+  RepeatQuestions(const RepeatLimits& limits, const std::string& plugin) : limits_(limits), plugin_(plugin) {}
+  DeviceKind device_kind() const noexcept override { return DeviceKind::sim; }
+  using KernelSet::supports;
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  void start(Device&) override {}
+  const Refusals& refusals() const { return refusals_; }
+
+ protected:
+  void run(const OpCall& call, const OpContext&) override {
+    add_once(refusals_, plugin::guarded_call(plugin_, "repeats", [&] { return limits_.repeats(call); }));
+  }
+
+ private:
+  const RepeatLimits& limits_;
+  const std::string& plugin_;
+  Refusals refusals_;
+};
+
+template <class Specs>
+std::vector<TensorView> views_without_data(const Specs& specs) {
+  std::vector<TensorView> out;
+  for (const auto& spec : specs) out.emplace_back(nullptr, spec.dtype, spec.shape);
+  return out;
+}
+
+void dry_run(const Layer& layer, CheapRecompute& cheap, const LayerContext& context, KernelSet& kernels) {
+  const std::unique_ptr<Device> device = make_dry_run_device(DeviceKind::sim);
+  const std::unique_ptr<Stream> stream = device->make_stream("recompute");
+  const Groups groups; // without collectives
+  std::vector<TensorView> params;
+  for (const ParamSpec& spec : layer.params()) params.emplace_back(nullptr, context.compute, spec.local);
+  const LayerCall call{.device = *device,
+                       .kernels = kernels,
+                       .stream = *stream,
+                       .scratch = {},
+                       .groups = groups,
+                       .samples = {nullptr, DType::i64, {context.micro}},
+                       .rows = {0, context.max_rows}};
+  cheap.recompute(call, params, views_without_data(layer.inputs()), views_without_data(layer.stash()));
+}
+
+} // namespace
+
+Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
+  if (!run.memory.recompute.any("cheap")) return {};
+  const Model& model = plugins.model();
+  const LayerContext context = layer_context(run, model, layout, 0);
+  const executor::LayerRange blocks = executor::recomputed_layers(model, true);
+  Refusals out;
+  for (int number = blocks.begin; number < blocks.end; ++number) {
+    const std::unique_ptr<Layer> block =
+        plugin::guarded_call(run.model.name, "layer", [&] { return model.layer(number, context); });
+    auto* const cheap = find_extension<CheapRecompute>(*block);
+    if (!cheap)
+      return make_refusal(ErrorCode::kUnsupported, {"memory.recompute", "model.plugin"},
+                          "memory.recompute = \"cheap\": {} of {} cannot recompute a part of what it keeps",
+                          block->name(), run.model.name)
+          .with_hint("use memory.recompute none or full");
+    const auto* const limits = find_extension<RepeatLimits>(plugins.kernels());
+    if (!limits) continue;
+    RepeatQuestions kernels(*limits, run.kernels.name);
+    plugin::guarded_call(run.model.name, "recompute", [&] { dry_run(*block, *cheap, context, kernels); });
+    add_once(out, of_kernels(run, kernels.refusals()));
+  }
+  return out;
+}
+
+} // namespace triax::train
