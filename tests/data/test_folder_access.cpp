@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "os/folder_access.hpp"
 #include "os/input_file.hpp"
@@ -49,6 +51,23 @@ TEST(FolderAccess, RefusesFilesAndDanglingLinks) {
   EXPECT_EQ(os::why_not_writable(file + "/a/b"), file + " is a file, not a folder");
   EXPECT_EQ(os::why_not_writable(link), link + " is a dangling symbolic link");
   EXPECT_EQ(os::why_not_writable(link + "/a"), link + " is a dangling symbolic link");
+}
+
+/// Of the ranks of a run, one may create its folder while another checks it.
+TEST(FolderAccess, AFolderThatComesAndGoesIsWritable) {
+  const TempFolder folder;
+  std::atomic<bool> ends = false;
+  std::thread other([&] {
+    while (!ends) {
+      std::filesystem::create_directory(folder / "run");
+      std::filesystem::remove(folder / "run");
+    }
+  });
+  std::string why;
+  for (int i = 0; i < 20000; ++i) why += os::why_not_writable(folder / "run");
+  ends = true;
+  other.join();
+  EXPECT_EQ(why, "");
 }
 
 TEST(FolderAccess, RefusesKernelFileSystems) {

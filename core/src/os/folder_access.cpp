@@ -43,7 +43,10 @@ std::string why_not_writable(const std::filesystem::path& folder) {
   struct stat status {};
   while (::stat(nearest.c_str(), &status) != 0) {
     const int why = errno;
-    if (::lstat(nearest.c_str(), &status) == 0 && why == ENOENT) return text("{} is a dangling symbolic link", nearest);
+    if (why == ENOENT && ::lstat(nearest.c_str(), &status) == 0) {
+      if (S_ISLNK(status.st_mode)) return text("{} is a dangling symbolic link", nearest);
+      continue; // another process has created it since: ranks of a run create the run's folder
+    }
     const bool above = (why == ENOENT || why == ENOTDIR) && nearest.has_relative_path() && nearest != ".";
     if (!above) return text("{}: {}", nearest, errno_text(why));
     nearest = nearest.has_parent_path() ? nearest.parent_path() : "."; // the path was relative
@@ -52,6 +55,7 @@ std::string why_not_writable(const std::filesystem::path& folder) {
   if (takes_no_files(nearest))
     return text("{} is part of a kernel file system, where files cannot be created", nearest);
   if (::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  if (errno == ENOENT) return why_not_writable(folder); // another process has removed it since
   return text("{}: {}", nearest, errno_text());
 }
 
