@@ -18,9 +18,9 @@ using ::testing::HasSubstr;
 class Plugin : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make() {
-    options_.set("tf32", false);
-    return plugin::create<KernelSet>(plugin::load(test::plugin_file(TRIAX_KERNELS), "kernels"),
-                                     {options_, null_log(), layout_, 0, 1});
+    const plugin::Library& library = plugin::load(test::plugin_file(TRIAX_KERNELS), "kernels");
+    options_ = default_options(library);
+    return plugin::create<KernelSet>(library, {options_, null_log(), layout_, 0, 1});
   }
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);

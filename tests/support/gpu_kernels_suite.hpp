@@ -24,9 +24,7 @@ class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
-    Options options;
-    options.set("tf32", false);
-    tested = std::make_unique<LoadedKernels>(TRIAX_KERNELS, options);
+    tested = std::make_unique<LoadedKernels>(TRIAX_KERNELS);
   }
   std::unique_ptr<LoadedKernels> tested;
 };

@@ -7,21 +7,21 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "plugin/loader.hpp"
+#include "support/default_options.hpp"
 #include "support/installation.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::test {
 
 /// Loads a set from the folder in which this program was built or installed, and starts it on the device that it makes.
-/// `options`: all options of its table.
+/// Its options have their defaults.
 class LoadedKernels {
  public:
-  explicit LoadedKernels(const std::string& name, Options options = {})
-      : options_(std::move(options)),
-        library_(plugin::load(test::plugin_file(name), KernelSet::kKind)),
+  explicit LoadedKernels(const std::string& name)
+      : library_(plugin::load(test::plugin_file(name), KernelSet::kKind)),
+        options_(default_options(library_)),
         set_(plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, 1})) {
     device_ = set_->make_device({});
     set_->start(*device_);
@@ -31,9 +31,9 @@ class LoadedKernels {
 
  private:
   std::unique_ptr<Device> device_; // destroyed after the set
+  const plugin::Library& library_;
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
-  const plugin::Library& library_;
   plugin::Instance<KernelSet> set_;
 };
 

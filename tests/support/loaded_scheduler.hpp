@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/option_value.hpp"
 #include "plugin/loader.hpp"
+#include "support/default_options.hpp"
 #include "support/installation.hpp"
 #include "triax/scheduler.hpp"
 
@@ -20,25 +20,15 @@ namespace triax::test {
 
 class LoadedScheduler {
  public:
-  using Set = std::vector<std::pair<std::string, OptionValue>>;
-
   /// Options that are not in `set` have their defaults.
-  explicit LoadedScheduler(const std::string& name, const Set& set = {})
+  explicit LoadedScheduler(const std::string& name, const OptionValues& set = {})
       : library_(plugin::load(test::plugin_file(name), Scheduler::kKind)),
-        options_(options_of(library_, set)),
+        options_(default_options(library_, set)),
         scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})) {}
   const Scheduler& operator*() const { return *scheduler_; }
   const Scheduler* operator->() const { return scheduler_.get(); }
 
  private:
-  static Options options_of(const plugin::Library& library, const Set& set) {
-    Options out;
-    for (const triax_option& option : library.options)
-      if (option.default_value) out.set(option.name, config::read_default(option).value.value());
-    for (const auto& [key, value] : set) out.set(key, value);
-    return out;
-  }
-
   const plugin::Library& library_;
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);

@@ -10,9 +10,9 @@ namespace {
 class CublasScratch : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make() {
-    options_.set("tf32", false);
-    return plugin::create<KernelSet>(plugin::load(test::plugin_file("kernels-cublas"), "kernels"),
-                                     {options_, null_log(), layout_, 0, 1});
+    const plugin::Library& library = plugin::load(test::plugin_file("kernels-cublas"), "kernels");
+    options_ = test::default_options(library);
+    return plugin::create<KernelSet>(library, {options_, null_log(), layout_, 0, 1});
   }
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);

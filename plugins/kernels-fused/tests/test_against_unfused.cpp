@@ -30,9 +30,7 @@ void expect_alike(LoadedKernels& fused, LoadedKernels& unfused, const OperationC
 
 /// Shapes of a real layer, for which cuBLASLt's epilogues are used.
 TEST_F(AgainstUnfused, ALinearLayerOfARealModel) {
-  Options options;
-  options.set("tf32", false);
-  LoadedKernels unfused("kernels-cublas", options);
+  LoadedKernels unfused("kernels-cublas");
   const std::int64_t rows = 512, n = 1024, k = 256;
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     const double tolerance = type == DType::f32 ? 1e-5 : type == DType::bf16 ? 0x1p-6 : 0x1p-9;

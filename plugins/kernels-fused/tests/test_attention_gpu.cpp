@@ -82,9 +82,7 @@ TEST_P(AttentionOnGpu, IsNotANumberIfTheScaleIsNot) {
 
 /// The default runs in f32, with the same rounded inputs.
 TEST_P(AttentionOnGpu, AgreesWithTheDefaultOnLongSequences) {
-  Options options;
-  options.set("tf32", false);
-  LoadedKernels unfused("kernels-cublas", options);
+  LoadedKernels unfused("kernels-cublas");
   const bool stand_in = is_gpu_stand_in(tested->device());
   const std::int64_t length = stand_in ? 200 : 2048, batch = stand_in ? 1 : 2;
   for (const std::int64_t width : {64, 128}) {

@@ -13,9 +13,7 @@ using namespace triax::test;
 /// Runs one operation on memory that is not written: its launch fails first. Prints the error.
 template <class MakeArgs>
 [[noreturn]] void print_error(MakeArgs make_args) {
-  Options options;
-  options.set("tf32", false);
-  LoadedKernels kernels("kernels-fused", options);
+  LoadedKernels kernels("kernels-fused");
   const std::unique_ptr<Memory> memory = kernels.device().allocate(1 << 20, MemoryKind::device);
   const std::unique_ptr<Stream> stream = kernels.device().make_stream("test");
   std::int64_t used = 0;
