@@ -27,17 +27,21 @@ struct PhiloxKey {
 /// A counter, or the four random words of a counter.
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
-/// Ten rounds. Inline and integer-only: kernel sets for any device may use it.
+/// Ten rounds. Inline and integer-only: kernel sets for any device may use it. The words are variables, because
+/// compilers that do not optimize call a function for each access to an array.
 constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) noexcept {
+  std::uint32_t x0 = counter[0], x1 = counter[1], x2 = counter[2], x3 = counter[3];
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key.lo, static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key.hi, static_cast<std::uint32_t>(a)};
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * x0;
+    const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * x2;
+    x0 = static_cast<std::uint32_t>(b >> 32) ^ x1 ^ key.lo;
+    x1 = static_cast<std::uint32_t>(b);
+    x2 = static_cast<std::uint32_t>(a >> 32) ^ x3 ^ key.hi;
+    x3 = static_cast<std::uint32_t>(a);
     key.lo += 0x9E3779B9u;
     key.hi += 0xBB67AE85u;
   }
-  return counter;
+  return {x0, x1, x2, x3};
 }
 
 /// The key of a purpose: a Philox block of the seed, so that purposes and neighbouring seeds share nothing.

@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "base/caught_error.hpp"
+#include "checkpoint/folder.hpp"
 #include "checksum/checksum.hpp"
 
 namespace triax::checkpoint {
 
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{8} << 20;
+constexpr std::size_t kBuffer = std::size_t{8} << 20; // at most: small tensors need less
 /// Ranks as threads share the process's limit, and a checkpoint has two files for each rank that wrote it.
 constexpr std::size_t kMaxOpenFiles = 16;
 
@@ -67,14 +68,30 @@ class Window {
 
 } // namespace
 
-TensorReader::TensorReader(std::filesystem::path folder)
-    : folder_(std::move(folder)), manifest_(read_manifest(folder_ / kManifestFile)), damaged_(damaged_hint(folder_)) {
-  for (const SavedTensor& tensor : manifest_.content.tensors) tensors_[{tensor.parameter, tensor.state}] = &tensor;
+std::span<const TensorReader::PieceOfTensor> TensorReader::Contents::pieces_of(const std::string& file) const {
+  const auto found = pieces.find(file);
+  if (found == pieces.end()) return {};
+  return found->second;
 }
 
+std::shared_ptr<const TensorReader::Contents> TensorReader::read_contents(const std::filesystem::path& folder) {
+  auto out = std::make_shared<Contents>();
+  out->manifest = read_manifest(folder / kManifestFile);
+  for (const SavedTensor& tensor : out->manifest.content.tensors) {
+    out->tensors[{tensor.parameter, tensor.state}] = &tensor;
+    for (const Piece& piece : tensor.pieces) out->pieces[piece.file].push_back({&tensor, &piece});
+  }
+  return out;
+}
+
+TensorReader::TensorReader(std::filesystem::path folder, std::shared_ptr<const Contents> contents)
+    : folder_(std::move(folder)), contents_(std::move(contents)), damaged_(damaged_hint(folder_)) {}
+
+TensorReader::TensorReader(std::filesystem::path folder) : TensorReader(folder, read_contents(folder)) {}
+
 const SavedTensor* TensorReader::find(const std::string& parameter, const std::string& state) const {
-  const auto found = tensors_.find({parameter, state});
-  return found == tensors_.end() ? nullptr : found->second;
+  const auto found = contents_->tensors.find({parameter, state});
+  return found == contents_->tensors.end() ? nullptr : found->second;
 }
 
 /// A run that trains removes older checkpoints.
@@ -122,6 +139,10 @@ const TensorEntry& TensorReader::entry_of(OpenFile& file, const SavedTensor& ten
   return found->second;
 }
 
+void TensorReader::use_buffer(std::uint64_t bytes) {
+  if (bytes > buffer_.size()) buffer_.resize(std::min<std::uint64_t>(bytes, kBuffer));
+}
+
 void TensorReader::read(const SavedTensor& tensor, const Shape& begin, const Shape& size, std::byte* out) {
   for (int dim = 0; dim < tensor.shape.rank(); ++dim)
     TRIAX_REQUIRE(begin[dim] >= 0 && begin[dim] + size[dim] <= tensor.shape[dim], "{}: a box outside of {}",
@@ -141,7 +162,7 @@ void TensorReader::copy(const SavedTensor& tensor, const Piece& piece, const Sha
   Shape last = common.begin;
   for (int dim = 0; dim < rank; ++dim) last[dim] += common.size[dim] - 1;
   const std::uint64_t end = data + static_cast<std::uint64_t>(element(last, piece.begin, piece.size) + 1) * width;
-  buffer_.resize(kBuffer);
+  use_buffer(end - data);
   Window window(*file.file, data, end, buffer_); // not beyond the box: the next box would read that again
   // Dimensions from `inner` on are complete in both boxes, so that the elements of one index before them are a run.
   int inner = rank;
@@ -171,11 +192,11 @@ std::vector<Error> TensorReader::verify(std::size_t first, std::size_t step, con
 
 std::vector<const SavedFile*> TensorReader::files_with(const std::string& state) const {
   std::set<std::string> names;
-  for (const SavedTensor& tensor : manifest_.content.tensors)
+  for (const SavedTensor& tensor : manifest().content.tensors)
     if (tensor.state == state)
       for (const Piece& piece : tensor.pieces) names.insert(piece.file);
   std::vector<const SavedFile*> out;
-  for (const SavedFile& file : manifest_.content.files)
+  for (const SavedFile& file : manifest().content.files)
     if (state.empty() || names.contains(file.name)) out.push_back(&file);
   return out;
 }
@@ -205,18 +226,14 @@ void TensorReader::verify_file(const SavedFile& saved, std::vector<Error>& probl
   });
   if (!opened) return;
   guarded([&] { check_named(open(saved.name), saved); });
-  for (const SavedTensor& tensor : manifest_.content.tensors)
-    for (const Piece& piece : tensor.pieces)
-      if (piece.file == saved.name && !is_stopped(stop))
-        guarded([&] { verify_piece(open(saved.name), tensor, piece, stop); });
+  for (const PieceOfTensor& of : contents_->pieces_of(saved.name))
+    if (!is_stopped(stop)) guarded([&] { verify_piece(open(saved.name), *of.tensor, *of.piece, stop); });
 }
 
 /// Bytes of a tensor that no piece names have no checksum.
 void TensorReader::check_named(const OpenFile& file, const SavedFile& saved) const {
   std::set<std::string> named;
-  for (const SavedTensor& tensor : manifest_.content.tensors)
-    for (const Piece& piece : tensor.pieces)
-      if (piece.file == saved.name) named.insert(piece.key);
+  for (const PieceOfTensor& of : contents_->pieces_of(saved.name)) named.insert(of.piece->key);
   for (const auto& [key, entry] : file.entries)
     if (!named.contains(key))
       throw Error(text("tensor \"{}\" is not in {}", key, kManifestFile), (folder_ / saved.name).string(), damaged_);
@@ -225,7 +242,7 @@ void TensorReader::check_named(const OpenFile& file, const SavedFile& saved) con
 void TensorReader::verify_piece(OpenFile& file, const SavedTensor& tensor, const Piece& piece,
                                 const StopRequest& stop) {
   const TensorEntry& entry = entry_of(file, tensor, piece);
-  buffer_.resize(kBuffer);
+  use_buffer(entry.bytes());
   Checksum checksum;
   for (std::uint64_t at = 0; at < entry.bytes(); at += kBuffer) {
     if (is_stopped(stop)) return;

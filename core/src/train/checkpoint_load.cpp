@@ -22,7 +22,7 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
   TensorReader reader(folder);
   const VerifiedShare share{static_cast<std::size_t>(number_), static_cast<std::size_t>(layout_.world_size()),
                             weights_only ? executor::kMasterName : ""};
-  load_verified(folder, share, rank_.device().abort_flag(), [&] {
+  load_verified(reader, share, rank_.device().abort_flag(), [&] {
     for (const KeptTensor& tensor : kept_)
       if (!weights_only || tensor.name == executor::kMasterName) load(reader, tensor);
   });

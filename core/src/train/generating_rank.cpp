@@ -119,7 +119,7 @@ void GeneratingRank::load(const std::filesystem::path& checkpoint) {
   checkpoint::TensorReader reader(checkpoint);
   const VerifiedShare share{static_cast<std::size_t>(rank.number), static_cast<std::size_t>(rank.layout.world_size()),
                             checkpoint::kMasterState};
-  load_verified(checkpoint, share, rank.device->abort_flag(), [&] {
+  load_verified(reader, share, rank.device->abort_flag(), [&] {
     rank.state.load(*rank.device, *rank.stream,
                     [&](const std::string& name, const ParamSpec& spec, const TensorView& host) {
                       rank.device->abort_flag().check();

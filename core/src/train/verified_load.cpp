@@ -10,7 +10,6 @@
 
 #include "base/caught_error.hpp"
 #include "base/start_thread.hpp"
-#include "checkpoint/tensor_reader.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -25,8 +24,9 @@ void note_load_progress() {
   if (RankActivity* const activity = RankActivity::current()) activity->make_progress();
 }
 
-void load_verified(const std::filesystem::path& folder, const VerifiedShare& share, const AbortFlag& abort,
+void load_verified(const checkpoint::TensorReader& reader, const VerifiedShare& share, const AbortFlag& abort,
                    const std::function<void()>& load) {
+  checkpoint::TensorReader verifier = reader.for_another_thread();
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> compared{0}; // blocks
   const auto gives_up = [&] {
@@ -34,9 +34,8 @@ void load_verified(const std::filesystem::path& folder, const VerifiedShare& sha
     return stop.load();
   };
   std::future<std::vector<Error>> damage = start_thread("the thread that verifies the checkpoint", [&] {
-    return std::async(std::launch::async, [&] {
-      return checkpoint::TensorReader(folder).verify(share.rank, share.ranks, gives_up, share.state);
-    });
+    return std::async(std::launch::async,
+                      [&] { return verifier.verify(share.rank, share.ranks, gives_up, share.state); });
   });
   std::optional<Error> failure;
   try {

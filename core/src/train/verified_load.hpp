@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <string>
 
+#include "checkpoint/tensor_reader.hpp"
 #include "triax/device.hpp"
 
 namespace triax::train {
@@ -20,8 +20,9 @@ struct VerifiedShare {
   std::string state = {}; // only files with tensors of this state; empty: all
 };
 
-/// Calls `load`. Damage of the files is reported before what `load` throws: it may be the reason.
-void load_verified(const std::filesystem::path& folder, const VerifiedShare& share, const AbortFlag& abort,
+/// Calls `load`, which may use `reader`. Damage of the files is reported before what `load` throws: it may be the
+/// reason.
+void load_verified(const checkpoint::TensorReader& reader, const VerifiedShare& share, const AbortFlag& abort,
                    const std::function<void()>& load);
 
 /// A checkpoint may take longer to read than train.stall_timeout_s: to call for each tensor.

@@ -176,9 +176,11 @@ std::vector<double> values_of(const OperationCase& one, const CaseTensor& tensor
   if (!tensor.values.empty()) return tensor.values;
   std::vector<double> values(static_cast<std::size_t>(tensor.shape.elements()));
   const PhiloxKey key = philox_key(hash(one.name), RandomPurpose::test);
+  const std::uint32_t site = hash(tensor.name);
+  PhiloxBlock block{};
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double unit = uniform(philox_at(key, i, hash(tensor.name), 0)[i % 4]);
-    values[i] = tensor.low + (tensor.high - tensor.low) * unit;
+    if (i % 4 == 0) block = philox_at(key, i, site, 0);
+    values[i] = tensor.low + (tensor.high - tensor.low) * uniform(block[i % 4]);
   }
   return values;
 }
