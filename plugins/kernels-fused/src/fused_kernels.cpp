@@ -64,7 +64,7 @@ Refusals FusedKernels::repeats(const OpCall& primitive) const {
              "memory.recompute = \"cheap\": kernels-fused computes GELU in {} with the product, from values that "
              "are not rounded, and so cannot compute it again with the same bits",
              name_of(args.x.dtype()))
-      .with_hint("set kernels.separate_gelu = true, or use memory.recompute full");
+      .with_hint("set kernels.separate_gelu = true, or use memory.recompute = \"full\"");
 }
 
 bool FusedKernels::has_gelu_epilogue(Activation act, DType data) const {
