@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <latch>
 #include <thread>
 #include <vector>
 
+#include "os/cpu_quota.hpp"
 #include "triax/poll_pause.hpp"
 
 namespace triax {
@@ -41,7 +44,7 @@ long sleeps_beside(int others, int waits_of_each, int polls = kPolls) {
 }
 
 int cores() {
-  return static_cast<int>(std::thread::hardware_concurrency());
+  return os::available_cores();
 }
 
 TEST(PollPause, SleepsIfMoreThreadsHaveWaitedThanThereAreCores) {
@@ -54,6 +57,23 @@ TEST(PollPause, YieldsIfNoMoreThreadsHaveWaitedThanThereAreCores) {
 
 TEST(PollPause, CountsAThreadOnceHoweverManyItsWaits) {
   EXPECT_LT(sleeps_beside(cores() - 1, 4), kPolls / 2);
+}
+
+/// In another process, because a process reads the number of its cores once. Exit status 0 if it sleeps.
+[[noreturn]] void wait_on_one_core() {
+  cpu_set_t all, first;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) std::exit(2);
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  CPU_ZERO(&first);
+  CPU_SET(core, &first);
+  if (sched_setaffinity(0, sizeof first, &first) != 0) std::exit(2);
+  std::exit(sleeps_beside(1, 1) >= kPolls / 2 ? 0 : 1);
+}
+
+TEST(PollPauseDeathTest, CountsTheCoresThatTheProcessMayUse) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // starts a new process
+  EXPECT_EXIT(wait_on_one_core(), testing::ExitedWithCode(0), "");
 }
 
 TEST(PollPause, SleepsInALongWait) {

@@ -9,8 +9,10 @@ namespace triax {
 namespace {
 
 using test::PreflightTest;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(PreflightTest, AnEvaluationOfAnyLengthIsSized) {
   run_.keys["data.validation"] = "\"text\"";
@@ -170,6 +172,17 @@ TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsReportedAsTheSets) {
   run_.keys["model.heads"] = "4";
   EXPECT_THAT(refusals(),
               ElementsAre("kernels.plugin \"kernels-elsewhere\": attention of more than two heads\n  use fewer"));
+}
+
+/// RepeatLimits: reported once, although each block uses the operation, and only with "cheap".
+TEST_F(PreflightTest, AnOperationThatTheKernelSetCannotRepeatIsRefusedWithCheapRecomputation) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  EXPECT_THAT(refusals(), ElementsAre());
+  run_.keys["memory.recompute"] = "\"cheap\"";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("activations in f32 cannot be repeated\n  use bf16")));
+  run_.keys["train.precision"] = "\"bf16\"";
+  EXPECT_THAT(refusals(), Not(Contains(HasSubstr("cannot be repeated"))));
 }
 
 TEST_F(PreflightTest, AnOptimizerGetsTheDeviceOfTheWeights) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optional interfaces for memory.recompute = "cheap": a layer's tensors that it computes again without matrix products,
-// and the limits of a kernel set in repeating them.
+// Optional interfaces for memory.recompute = "cheap": the tensors that a layer computes again without matrix products,
+// and the calls that a kernel set cannot repeat with equal bits.
 //
 // Threads: the rank's main thread. Ownership: as for layers (model.hpp) and kernel sets (kernels.hpp). Blocking: never;
 // work is enqueued on the stream of the call. Errors: Error.
@@ -24,20 +24,21 @@ class TRIAX_API CheapRecompute {
 
   /// Their indices in Layer::stash(). Their life is forward_to_input or forward_to_weight. The list does not change.
   virtual std::span<const int> recomputed_stash() const = 0;
-  /// Writes them, with the bits of the forward. Called before backward_input(), with the same views: it reads inputs
-  /// and what the forward keeps of the stash, which it may write again with equal bits.
+  /// Writes them, with the bits of the forward. Called before backward_input(), with the same views. It reads inputs
+  /// and the kept tensors of the stash. It may write kept ones again, with equal bits: the statistics of a norm.
   virtual void recompute(const LayerCall& call, Views params, Views in, Views stash) = 0;
 
  protected:
   ~CheapRecompute() = default;
 };
 
-/// Optional interface of kernel sets: the calls for which clause K58 does not hold. A set without it keeps the clause.
+/// Optional interface of kernel sets: the calls for which clause K58 does not hold. Without it, there are none.
 class TRIAX_API RepeatLimits {
  public:
   static constexpr std::string_view kExtension = "triax.repeat_limits";
 
-  /// Every reason why this primitive gives other bits than the fused operation that computed the same, or none.
+  /// Every reason why this call gives other bits than a fused operation that computes the same; none for operations
+  /// that K58 does not name.
   virtual Refusals repeats(const OpCall& primitive) const = 0;
 
  protected:

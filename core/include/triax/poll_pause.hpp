@@ -2,7 +2,8 @@
 // The pause between two polls of a rank that waits for other ranks.
 //
 // Threads: an object belongs to the thread that waits; the process counts its threads that have waited. Blocking:
-// idle() may sleep, for a fraction of a millisecond. Errors: none. Nothing is allocated.
+// idle() may sleep, for a fraction of a millisecond. The first object of a process reads the number of cores from a few
+// small files. Errors: none. Later objects of a thread allocate nothing.
 #pragma once
 
 #include "triax/export.hpp"
@@ -14,9 +15,10 @@ namespace triax {
 ///     PollPause pause;
 ///     while (!event.fired()) device.progress() ? pause.advance() : pause.idle();
 ///
-/// Ranks as threads of one process may be more than its cores. A rank that gives up its core then mostly gives it to
-/// another rank that waits. So idle() sleeps if more threads of the process have waited than it has cores, and ranks
-/// that compute have the cores. Otherwise it sleeps only after 10,000 polls that found nothing to do.
+/// A process may have more ranks, as threads, than cores. A rank that yields its core then mostly yields it to another
+/// rank that waits. So idle() sleeps if more threads of the process have waited than it has cores, within its affinity
+/// mask and quotas: ranks that compute get the cores. Otherwise it sleeps only after 10,000 polls that found nothing to
+/// do.
 class TRIAX_API PollPause {
  public:
   PollPause() noexcept;

@@ -99,8 +99,9 @@ class Stage {
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
-    bool recomputes = false, begins_group = false, ends_group = false; // its whole stash
-    CheapRecompute* cheap = nullptr;                                   // null: it keeps its stash
+    bool recomputes = false; // its whole stash
+    bool begins_group = false, ends_group = false;
+    CheapRecompute* cheap = nullptr; // with Recompute::cheap, of a block
     std::vector<Location> in, stash;
     std::vector<int> consumer;                    // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients;      // if the previous layer is in this stage
@@ -124,7 +125,7 @@ class Stage {
   /// An input of the first layer, in the slot that the stage before fills.
   static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
-  /// Its interface, after checks.
+  /// Checks what the layer lists.
   static CheapRecompute* cheap_recompute_of(Layer& layer);
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
@@ -158,7 +159,7 @@ class Stage {
   /// Repeats the forwards of the group whose last layer this is.
   void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
                        const MicrobatchViews& batch);
-  /// Before B and I. The views are those of the backward.
+  /// Before the backward of B and I, with its views.
   void recompute_cheaply(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
 

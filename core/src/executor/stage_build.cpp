@@ -38,14 +38,14 @@ int count_of(const schedule::Slots& slots, Pool pool) {
   return slots[static_cast<std::size_t>(pool)];
 }
 
-/// Whether a tensor of a stash exists in a forward.
-bool begins_with_forward(Life life) {
-  return life == Life::forward_only || life == Life::forward_to_input || life == Life::forward_to_weight;
-}
-
 /// Whether a backward reads a tensor of its forward.
 bool outlives_forward(Life life) {
   return life == Life::forward_to_input || life == Life::forward_to_weight;
+}
+
+/// Whether a tensor of a stash exists in a forward.
+bool begins_with_forward(Life life) {
+  return life == Life::forward_only || outlives_forward(life);
 }
 
 } // namespace
@@ -354,7 +354,7 @@ void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Sl
   assign(Life::forward_only, Location::Where::shared, {}, true);
   assign(Life::forward_to_input, Location::Where::pool, Pool::stash_i, false);
   assign(Life::forward_to_weight, Location::Where::pool, Pool::stash_w, false);
-  memory.transient.restart_after(recomputed); // both exist in a whole backward
+  memory.transient.restart_after(recomputed); // all of these exist in a whole backward
   assign(Life::input_only, Location::Where::shared, {}, true);
   assign(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true);
 }

@@ -79,7 +79,7 @@ Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layou
       return make_refusal(ErrorCode::kUnsupported, {"memory.recompute", "model.plugin"},
                           "memory.recompute = \"cheap\": {} of {} cannot recompute a part of what it keeps",
                           block->name(), run.model.name)
-          .with_hint("use memory.recompute none or full");
+          .with_hint("use memory.recompute = \"none\" or \"full\"");
     const auto* const limits = find_extension<RepeatLimits>(plugins.kernels());
     if (!limits) continue;
     RepeatQuestions kernels(*limits, run.kernels.name);

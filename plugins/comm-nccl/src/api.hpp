@@ -49,7 +49,7 @@ struct NcclApi {
   cudaStream_t (*launch_stream)(Stream& stream);
   /// Name of the calling thread's GPU, unique on the machine.
   std::string (*gpu)();
-  /// Number of the calling thread's GPU, and another GPU for it. A thread that has chosen no GPU has GPU 0.
+  /// Number of the calling thread's current GPU; makes another GPU current. GPU 0 is current in a new thread.
   /// @{
   int (*current_gpu)();
   void (*use_gpu)(int number);

@@ -23,7 +23,7 @@ int current_gpu() {
   return device;
 }
 
-/// An error, of an earlier kernel, is also that of the next call.
+/// Ignores errors: the next call also reports that of an earlier kernel.
 void use_gpu(int number) {
   cudaSetDevice(number);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank waits while no message moves, between two polls of the progress loop; the core's wait loops also yield.
+// How a rank waits while no message moves, between two polls of the progress loop. The core's wait loops also pause
+// (triax/poll_pause.hpp).
 //
-//   yield  does nothing more: the wait loop yields the core after every poll without progress.
+//   yield  does nothing more: the wait loop yields the core after every poll without progress, or sleeps.
 //   spin   polls up to 2000 times more before it returns: for ranks with a core each.
 //   event  after 0.5 ms without progress and without computation on this thread, sleeps until UCX has an event, at most
 //          1 ms: for ranks that share cores and wait long.

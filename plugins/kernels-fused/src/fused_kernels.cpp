@@ -64,14 +64,14 @@ Refusals FusedKernels::repeats(const OpCall& primitive) const {
              "memory.recompute = \"cheap\": kernels-fused computes GELU in {} with the product, from values that "
              "are not rounded, and so cannot compute it again with the same bits",
              name_of(args.x.dtype()))
-      .with_hint("set kernels.separate_gelu = true, or use memory.recompute full");
+      .with_hint("set kernels.separate_gelu = true, or use memory.recompute = \"full\"");
 }
 
 bool FusedKernels::has_gelu_epilogue(Activation act, DType data) const {
   return applies(act, data) && !separate_gelu_;
 }
 
-LinearFwd FusedKernels::of_product(const LinearFwd& args) const {
+LinearFwd FusedKernels::product_args(const LinearFwd& args) const {
   if (has_gelu_epilogue(args.act, args.x.dtype()) || !applies(args.act, args.x.dtype())) return args;
   return {.y = args.z, .x = args.x, .w = args.w, .bias = args.bias};
 }
@@ -90,7 +90,7 @@ void FusedKernels::prepare(const OpCall& call) {
   };
   switch (call.op) {
     case Op::linear_fwd:
-      return choose(product_of(of_product(call.as<LinearFwd>())));
+      return choose(product_of(product_args(call.as<LinearFwd>())));
     case Op::linear_bwd_input: // silu_mul uses the default
       if (const auto& args = call.as<LinearBwdInput>(); args.act != Activation::silu_mul) choose(product_of(args));
       return;
@@ -111,7 +111,7 @@ bool FusedKernels::multiply(const Product& product, const OpContext& context) {
 }
 
 void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
-  if (!multiply(product_of(of_product(args)), context)) return Primitives::do_linear_fwd(args, context);
+  if (!multiply(product_of(product_args(args)), context)) return Primitives::do_linear_fwd(args, context);
   if (args.act != Activation::none && !has_gelu_epilogue(args.act, args.x.dtype()))
     do_act_fwd({args.act, args.y, args.z}, context);
 }

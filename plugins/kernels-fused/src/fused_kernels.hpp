@@ -70,8 +70,8 @@ class FusedKernels final : public cuda::Primitives, public RepeatLimits {
   bool multiply(const Product& product, const OpContext& context);
   /// Whether the product of a forward computes GELU.
   bool has_gelu_epilogue(Activation act, DType data) const;
-  /// The part of a forward that the product computes.
-  LinearFwd of_product(const LinearFwd& args) const;
+  /// The forward without an activation that the product leaves to another kernel.
+  LinearFwd product_args(const LinearFwd& args) const;
 
   const bool separate_gelu_;
   LtProducts products_;

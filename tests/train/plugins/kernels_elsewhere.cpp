@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels-elsewhere: a kernel set for a device that does not exist, for tests of preflight. Two ranks per machine have
-// a device, with one megabyte each. Attention supports two heads at most.
+// a device, with one megabyte each. Attention supports two heads at most. Activations in fp32 cannot be repeated.
+#include <triax/cheap_recompute.hpp>
 #include <triax/kernels.hpp>
 #include <triax/plugin.hpp>
 
@@ -11,7 +12,7 @@ constexpr triax_option kOptions[] = {
     option_bool("throws", "false", "a defect: supports() of a call throws an Error"),
 };
 
-class Elsewhere final : public KernelSet {
+class Elsewhere final : public KernelSet, public RepeatLimits {
  public:
   explicit Elsewhere(const PluginContext& context) : throws_(context.options.flag("throws")) {}
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
@@ -32,6 +33,15 @@ class Elsewhere final : public KernelSet {
           .with_hint("use two");
     if (request.bytes > 1e6) return make_refusal(ErrorCode::kOutOfMemory, {}, "a rank needs more than a megabyte");
     return {};
+  }
+
+  void* extension(std::string_view id) noexcept override {
+    return id == RepeatLimits::kExtension ? static_cast<RepeatLimits*>(this) : nullptr;
+  }
+  Refusals repeats(const OpCall& primitive) const override {
+    if (primitive.op != Op::act_fwd || primitive.as<ActFwd>().x.dtype() != DType::f32) return {};
+    return make_refusal(ErrorCode::kUnsupported, {"memory.recompute"}, "activations in f32 cannot be repeated")
+        .with_hint("use bf16");
   }
 
  private:

@@ -162,7 +162,7 @@ std::vector<OperationCase> repeat_cases(DType dtype) {
   return list.take();
 }
 
-/// Whether the set refuses one of the calls, or says that it cannot repeat the last one.
+/// Whether the set refuses one of the calls, or names one in RepeatLimits.
 bool is_refused(KernelSet& set, const OperationCase& one) {
   bool out = false;
   const auto* const limits = find_extension<RepeatLimits>(set);
