@@ -10,7 +10,8 @@ namespace triax::executor {
 std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split) {
   const ModelInfo info = model.info();
   const int blocks = info.blocks;
-  TRIAX_REQUIRE(info.first_block >= 0 && blocks >= 0 && info.first_block + blocks <= model.count(),
+  const bool are_layers = blocks >= 0 && blocks <= model.count() && info.first_block >= 0;
+  TRIAX_REQUIRE(are_layers && info.first_block <= model.count() - blocks,
                 "the model has {} layers, but says that {} blocks begin at layer {}", model.count(), blocks,
                 info.first_block);
   std::vector<StageLayers> out;
