@@ -187,6 +187,10 @@ TEST(Stage, CheapTensorsMustOutliveTheForward) {
                 ::testing::HasSubstr(text("mid: recomputed_stash() lists {}, which is not a tensor", index)));
   }
   SampleModel model = cheap_model();
+  model.specs[2].recomputed.push_back(model.specs[2].recomputed.front());
+  EXPECT_THAT(
+      test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
+      ::testing::HasSubstr(text("mid: recomputed_stash() lists {} twice", model.specs[2].recomputed.front())));
   model.specs[2].recomputed.clear();
   EXPECT_THAT(
       test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),

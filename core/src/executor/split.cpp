@@ -33,6 +33,22 @@ LayerRange recomputed_layers(const Model& model, bool recompute) {
   return {info.first_block, info.first_block + info.blocks};
 }
 
+std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> listed) {
+  const auto stash = layer.stash();
+  std::vector<bool> found(stash.size(), false);
+  for (const int index : listed) {
+    const auto i = static_cast<std::size_t>(index);
+    const bool outlives = index >= 0 && i < stash.size() &&
+                          (stash[i].life == Life::forward_to_input || stash[i].life == Life::forward_to_weight);
+    if (!outlives)
+      return text("{}: recomputed_stash() lists {}, which is not a tensor that a backward reads from its forward",
+                  layer.name(), index);
+    if (found[i]) return text("{}: recomputed_stash() lists {} twice", layer.name(), index);
+    found[i] = true;
+  }
+  return {};
+}
+
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {
   std::size_t largest = 0;
   for (const StageLayers& stage : split) {

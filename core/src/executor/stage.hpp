@@ -101,6 +101,7 @@ class Stage {
     std::unique_ptr<Layer> layer;
     bool recomputes = false, begins_group = false, ends_group = false; // its whole stash
     CheapRecompute* cheap = nullptr;                                   // null: it keeps its stash
+    std::vector<int> recomputed_stash;                                 // as it listed them once
     std::vector<Location> in, stash;
     std::vector<int> consumer;                    // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients;      // if the previous layer is in this stage
@@ -125,7 +126,7 @@ class Stage {
   static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
   /// Its interface, after checks.
-  static CheapRecompute* cheap_recompute_of(Layer& layer);
+  static void list_recomputed(LayerSlot& held);
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
