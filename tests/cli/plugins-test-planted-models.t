@@ -111,6 +111,23 @@ Orders, memory, samples and streams:
   recompute
   status 1
   [  FAILED  ] CheapRecompute.WritesTheSameStash [M28]
+  $ fault recompute_last 'CheapRecompute.*'; fault recompute_listed_twice 'CheapRecompute.*'; grep twice out.txt | tail -1
+  recompute_last
+  status 1
+  [  FAILED  ] CheapRecompute.WritesTheSameStash [M28]
+  recompute_listed_twice
+  status 1
+  [  FAILED  ] CheapRecompute.WritesTheSameStash [M28]
+    recomputed_stash() lists block 1, attention.normed twice
+  $ fault recompute_listed_beyond 'CheapRecompute.*'; grep stash out.txt | head -1
+  recompute_listed_beyond
+  status 1
+  [  FAILED  ] CheapRecompute.WritesTheSameStash [M28]
+    block 1: recomputed_stash() lists 17, but stash() has 17 tensors
+  $ fault recompute_posts 'CheapRecompute.*:Ranks.*'
+  recompute_posts
+  status 1
+  [  FAILED  ] Ranks.RecomputeCheaplyAlone [M28]
   $ fault counts_calls 'Repeats.*:Passes.UseTensors*'
   counts_calls
   status 1

@@ -40,6 +40,9 @@ PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& con
       last_stash_(stash_.size()),
       numbers_(static_cast<std::size_t>(context.micro)) {
   std::iota(numbers_.begin(), numbers_.end(), 0);
+  if (cheap_) recomputed_.assign(cheap_->recomputed_stash().begin(), cheap_->recomputed_stash().end());
+  if (has("recompute_listed_twice") && cheap_) recomputed_.push_back(recomputed_.front());
+  if (has("recompute_listed_beyond") && cheap_) recomputed_.push_back(static_cast<int>(stash_.size()));
   change_descriptions(object);
 }
 
@@ -102,7 +105,12 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
 }
 
 void PlantedLayer::recompute(const LayerCall& call, Views params, Views in, Views stash) {
-  cheap_->recompute(changed(call), params, in, stash);
+  cheap_->recompute(changed(call), params, has("recompute_last") && in[0].data() ? Views(last_in_) : in, stash);
+  Communicator* const tensor = call.groups.find(kTensorAxis);
+  if (has("recompute_posts") && tensor) {
+    const TensorView& listed = stash[static_cast<std::size_t>(recomputed_.front())];
+    tensor->wait(tensor->all_reduce(listed, listed, Reduce::max, call.stream), call.stream);
+  }
   if (has("recompute"))
     change_element(call, stash[static_cast<std::size_t>(recomputed_stash().back())], 0,
                    [](double value) { return value + 1; });
@@ -119,6 +127,7 @@ void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views 
   if (has("reads_old_stash")) call.device.add(stash.back(), stash.back(), call.stream);
   if (has("reads_old_stash")) call.device.add(out[0], stash.back(), call.stream);
   if (has("writes_past_the_end")) change_element(call, out[0], out[0].elements(), [](double) { return 1; });
+  if (has("recompute_last")) last_in_.assign(in.begin(), in.end());
   if (has("last_stash")) last_stash_.assign(stash.begin(), stash.end());
   if (has("again") && call.again) call.device.fill(stash[0], 0, call.stream);
 }

@@ -30,7 +30,7 @@ class PlantedLayer final : public Layer, public CheapRecompute {
   void* extension(std::string_view id) noexcept override {
     return id == CheapRecompute::kExtension && cheap_ ? static_cast<CheapRecompute*>(this) : nullptr;
   }
-  std::span<const int> recomputed_stash() const override { return cheap_->recomputed_stash(); }
+  std::span<const int> recomputed_stash() const override { return recomputed_; }
   void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
 
  private:
@@ -47,7 +47,8 @@ class PlantedLayer final : public Layer, public CheapRecompute {
   std::vector<ParamSpec> params_;
   std::vector<StashSpec> stash_;
   std::vector<TensorSpec> outputs_;
-  std::vector<TensorView> last_stash_;
+  std::vector<int> recomputed_;
+  std::vector<TensorView> last_in_, last_stash_;
   std::vector<std::int64_t> numbers_;
   std::unique_ptr<int> kept_;
   const Groups no_groups_;

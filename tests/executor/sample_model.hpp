@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,9 +98,12 @@ class SampleModel final : public Model {
  public:
   std::vector<SampleSpec> specs;
   std::vector<Tie> tied;
+  std::optional<ModelInfo> answer{}; // of info(); empty: all layers but the first and the last are blocks
   mutable std::vector<Note> notes;
 
-  ModelInfo info() const override { return {.blocks = count() - 2, .first_block = 1, .sequence = 3}; }
+  ModelInfo info() const override {
+    return answer.value_or(ModelInfo{.blocks = count() - 2, .first_block = 1, .sequence = 3});
+  }
   Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
   int count() const override { return static_cast<int>(specs.size()); }
   std::unique_ptr<Layer> layer(int index, const LayerContext&) const override {

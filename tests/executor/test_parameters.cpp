@@ -77,6 +77,8 @@ TEST(Parameters, TiesThatJoinNothingAreRefused) {
   EXPECT_EQ(message({0, "tabel", 3, "table"}), "layer 0 has no parameter \"tabel\" to tie to");
   EXPECT_EQ(message({2, "a", 3, "table"}), "mid/a is [4] and cannot be tied to table of layer 3, which is [5, 4]");
   EXPECT_EQ(message({3, "table", 0, "table"}), "a tie of layer 3 and layer 0: the first must come before the second");
+  EXPECT_EQ(message({0, "table", 3, "tabel"}), "layer 3 has no parameter \"tabel\" to tie");
+  EXPECT_EQ(message({0, "table", 9, "table"}), "there is no layer 9");
 }
 
 TEST(Parameters, ALayersGradientsAreOneBucket) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which layers each stage gets.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <limits>
+#include <utility>
 
 #include "executor/sample_model.hpp"
 #include "executor/split.hpp"
+#include "support/error_of.hpp"
 
 namespace triax {
 namespace {
@@ -81,6 +86,16 @@ TEST(Split, KeptInputsAreDividedInEqualParts) {
   for (test::SampleSpec& spec : model.specs)
     for (TensorSpec& input : spec.inputs) input.sharded = true;
   EXPECT_TRUE(refusal(5).empty()) << "each rank has a part already";
+}
+
+TEST(Split, BlocksMustBeLayersOfTheModel) {
+  test::SampleModel model = with_blocks(2);
+  constexpr int kMaxInt = std::numeric_limits<int>::max();
+  for (const auto& [first, blocks] : {std::pair{-1, 2}, {1, -1}, {3, 2}, {kMaxInt, 2}, {1, kMaxInt}}) {
+    model.answer = ModelInfo{.blocks = blocks, .first_block = first, .sequence = 3};
+    EXPECT_THAT(test::error_of([&] { executor::split_layers(model, 1, {}); }),
+                ::testing::HasSubstr(text("{} blocks begin at layer {}", blocks, first)));
+  }
 }
 
 TEST(Split, IsRefusedWhereItDoesNotFit) {

@@ -187,6 +187,10 @@ TEST(Stage, CheapTensorsMustOutliveTheForward) {
                 ::testing::HasSubstr(text("mid: recomputed_stash() lists {}, which is not a tensor", index)));
   }
   SampleModel model = cheap_model();
+  model.specs[2].recomputed.push_back(model.specs[2].recomputed.front());
+  EXPECT_THAT(
+      test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
+      ::testing::HasSubstr(text("mid: recomputed_stash() lists {} twice", model.specs[2].recomputed.front())));
   model.specs[2].recomputed.clear();
   EXPECT_THAT(
       test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
@@ -355,6 +359,17 @@ TEST(Stage, LayersMustFitTogether) {
   model = sample_model();
   model.specs[1].inputs[0].life = Life::input_to_weight;
   EXPECT_EQ(refusal(model), "the input \"x\" cannot begin with the input gradient: it arrives with the forward");
+}
+
+TEST(Stage, ParametersOfAModelHaveUniqueNames) {
+  SampleModel model = sample_model();
+  model.specs[1].params[1].name = "a";
+  EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0"); }),
+              HasSubstr("two parameters of the model have the name \"brief/a\""));
+  model = sample_model();
+  model.specs[2].name = "brief";
+  EXPECT_THAT(test::error_of([&] { SampleRank(model, 2, 1, "0F0 1F0 1B0 0B0"); }),
+              HasSubstr("two parameters of the model have the name \"brief/a\""));
 }
 
 } // namespace

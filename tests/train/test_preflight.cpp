@@ -66,6 +66,25 @@ TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
               ElementsAre(HasSubstr("in REDUCE_GRAD of stage 0: tensor rank 0 posts 1, tensor rank 1 posts 0")));
 }
 
+TEST_F(PreflightTest, NamesTheModelWhoseDescriptionsFail) {
+  run_.keys["model.plugin"] = "\"model-uneven\"";
+  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})
+    run_.keys.erase(key);
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  const auto refused_if = [this](const char* how) {
+    run_.keys["model.how"] = how;
+    return refusals();
+  };
+  const std::string named = "model.plugin \"model-uneven\": in ", next = "\n  report this to the author of the plugin";
+  EXPECT_THAT(
+      refused_if("\"no_layer\""),
+      ElementsAre(HasSubstr(named + "layer() of plugin \"model-uneven\": the model returns no layer 0" + next)));
+  EXPECT_THAT(refused_if("\"params_throws\""),
+              ElementsAre(HasSubstr(named + "params() of plugin \"model-uneven\": no table of parameters" + next)));
+  EXPECT_THAT(refused_if("\"ties_throws\""),
+              ElementsAre(HasSubstr(named + "ties() of plugin \"model-uneven\": no table of ties" + next)));
+}
+
 TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
   run_.keys["parallel.data"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";

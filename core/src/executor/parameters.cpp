@@ -3,6 +3,8 @@
 #include "executor/parameters.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "triax/error.hpp"
@@ -103,6 +105,8 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
+  check_names();
+  for (const Tie& tie : ties) check_tied(tie);
   for (LayerParameters& layer : layers_) {
     divide_buckets(layer, rank, layout);
     assign_owned_parts(layer);
@@ -169,6 +173,21 @@ void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::s
     layer.accumulators.push_back(accumulator);
   }
   layers_.push_back(std::move(layer));
+}
+
+/// Checkpoints find parameters by their names.
+void Parameters::check_names() const {
+  std::set<std::string_view> names;
+  for (const ModelParameter& parameter : model_parameters_)
+    TRIAX_REQUIRE(names.insert(parameter.name).second, "two parameters of the model have the name \"{}\"",
+                  parameter.name);
+}
+
+void Parameters::check_tied(const Tie& tie) const {
+  const std::vector<const ParamSpec*>& specs = layer_parameters(tie.layer_b).specs;
+  const auto has_name = [&tie](const ParamSpec* spec) { return spec->name == tie.param_b; };
+  TRIAX_REQUIRE(std::ranges::any_of(specs, has_name), "layer {} has no parameter \"{}\" to tie", tie.layer_b,
+                tie.param_b);
 }
 
 std::size_t Parameters::add_reduction(std::vector<std::string> axes) {

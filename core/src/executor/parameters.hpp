@@ -224,6 +224,8 @@ class Parameters {
   const LayerParameters& layer_parameters(int number) const;
   Accumulator accumulator_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
   void add(const NumberedLayer& numbered, const Layout& layout, std::span<const Tie> ties);
+  void check_names() const;
+  void check_tied(const Tie& tie) const;
   /// Its index in reductions_.
   std::size_t add_reduction(std::vector<std::string> axes);
   void put_into_bucket(LayerParameters& layer, Accumulator& accumulator, const ParamSpec& spec, bool tied) const;

@@ -10,7 +10,8 @@ namespace triax::executor {
 std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split) {
   const ModelInfo info = model.info();
   const int blocks = info.blocks;
-  TRIAX_REQUIRE(info.first_block >= 0 && blocks >= 0 && info.first_block + blocks <= model.count(),
+  const bool are_layers = blocks >= 0 && blocks <= model.count() && info.first_block >= 0;
+  TRIAX_REQUIRE(are_layers && info.first_block <= model.count() - blocks,
                 "the model has {} layers, but says that {} blocks begin at layer {}", model.count(), blocks,
                 info.first_block);
   std::vector<StageLayers> out;
@@ -30,6 +31,22 @@ LayerRange recomputed_layers(const Model& model, bool recompute) {
   if (!recompute) return {};
   const ModelInfo info = model.info();
   return {info.first_block, info.first_block + info.blocks};
+}
+
+std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> listed) {
+  const auto stash = layer.stash();
+  std::vector<bool> found(stash.size(), false);
+  for (const int index : listed) {
+    const auto i = static_cast<std::size_t>(index);
+    const bool outlives = index >= 0 && i < stash.size() &&
+                          (stash[i].life == Life::forward_to_input || stash[i].life == Life::forward_to_weight);
+    if (!outlives)
+      return text("{}: recomputed_stash() lists {}, which is not a tensor that a backward reads from its forward",
+                  layer.name(), index);
+    if (found[i]) return text("{}: recomputed_stash() lists {} twice", layer.name(), index);
+    found[i] = true;
+  }
+  return {};
 }
 
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "triax/error.hpp"
@@ -50,6 +51,9 @@ struct StageRecompute {
 
 /// The range of blocks; empty without recomputation.
 LayerRange recomputed_layers(const Model& model, bool recompute);
+
+/// Why a layer cannot recompute the tensors that it lists (CheapRecompute); empty: it can.
+std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> listed);
 
 /// Checks that the tensor ranks can divide what recomputed blocks keep.
 Refusals check_partition(const Model& model, const LayerContext& context);

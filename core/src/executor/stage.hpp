@@ -101,7 +101,8 @@ class Stage {
     std::unique_ptr<Layer> layer;
     bool recomputes = false; // its whole stash
     bool begins_group = false, ends_group = false;
-    CheapRecompute* cheap = nullptr; // with Recompute::cheap, of a block
+    CheapRecompute* cheap = nullptr;   // with Recompute::cheap, of a block
+    std::vector<int> recomputed_stash; // as it listed them once
     std::vector<Location> in, stash;
     std::vector<int> consumer;                    // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients;      // if the previous layer is in this stage
@@ -125,8 +126,8 @@ class Stage {
   /// An input of the first layer, in the slot that the stage before fills.
   static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
-  /// Checks what the layer lists.
-  static CheapRecompute* cheap_recompute_of(Layer& layer);
+  /// Its interface, after checks.
+  static void list_recomputed(LayerSlot& held);
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);

@@ -76,16 +76,13 @@ void Stage::check_purpose(const Layer& layer) const {
                   layer.name());
 }
 
-CheapRecompute* Stage::cheap_recompute_of(Layer& layer) {
-  auto* const cheap = find_extension<CheapRecompute>(layer);
-  TRIAX_REQUIRE(cheap, "{} does not have the interface {}", layer.name(), CheapRecompute::kExtension);
-  const auto stash = layer.stash();
-  for (const int index : cheap->recomputed_stash())
-    TRIAX_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < stash.size() &&
-                      outlives_forward(stash[static_cast<std::size_t>(index)].life),
-                  "{}: recomputed_stash() lists {}, which is not a tensor that a backward reads from its forward",
-                  layer.name(), index);
-  return cheap;
+void Stage::list_recomputed(LayerSlot& held) {
+  held.cheap = find_extension<CheapRecompute>(*held.layer);
+  TRIAX_REQUIRE(held.cheap, "{} does not have the interface {}", held.layer->name(), CheapRecompute::kExtension);
+  const std::span<const int> listed = held.cheap->recomputed_stash();
+  held.recomputed_stash.assign(listed.begin(), listed.end());
+  const std::string wrong = wrong_recomputed_stash(*held.layer, held.recomputed_stash);
+  TRIAX_REQUIRE(wrong.empty(), "{}", wrong);
 }
 
 void Stage::group_layers() {
@@ -93,7 +90,7 @@ void Stage::group_layers() {
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
     const bool recomputed = options_.recomputed.has(first_ + static_cast<int>(at));
-    if (recomputed && options_.how.blocks == Recompute::cheap) held.cheap = cheap_recompute_of(*held.layer);
+    if (recomputed && options_.how.blocks == Recompute::cheap) list_recomputed(held);
     held.recomputes = recomputed && options_.how.blocks == Recompute::full;
     held.begins_group = held.recomputes && of_group == 0;
     of_group = held.recomputes ? of_group + 1 : 0;
@@ -335,8 +332,7 @@ void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Sl
   if (generates()) return assign_generating_stash(held, memory);
   held.stash.resize(held.layer->stash().size());
   memory.transient.restart();
-  const std::span<const int> cheap = held.cheap ? held.cheap->recomputed_stash() : std::span<const int>();
-  for (const int index : cheap) {
+  for (const int index : held.recomputed_stash) {
     const auto i = static_cast<std::size_t>(index);
     held.stash[i] = recomputed_location(held.layer->stash()[i], memory, slots);
   }

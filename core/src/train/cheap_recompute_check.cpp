@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "executor/split.hpp"
@@ -63,6 +65,24 @@ void dry_run(const Layer& layer, CheapRecompute& cheap, const LayerContext& cont
   cheap.recompute(call, params, views_without_data(layer.inputs()), views_without_data(layer.stash()));
 }
 
+/// Whether the layer lists the same tensors at each call, which it can recompute.
+Refusals check_list(const config::RunConfig& run, const Layer& block, const CheapRecompute& cheap) {
+  const auto listed = [&] {
+    return plugin::guarded_call(run.model.name, "recomputed_stash", [&] {
+      const std::span<const int> list = cheap.recomputed_stash();
+      return std::vector<int>(list.begin(), list.end());
+    });
+  };
+  const std::vector<int> first = listed();
+  std::string wrong = executor::wrong_recomputed_stash(block, first);
+  if (wrong.empty() && listed() != first)
+    wrong = text("{}: recomputed_stash() lists other tensors at its second call", block.name());
+  if (wrong.empty()) return {};
+  return make_refusal(ErrorCode::kIncompatible, {run.model.named_in + ".plugin"}, "{}: {}", run.model.name, wrong)
+      .with_hint(
+          "this is a defect of the model: report it to its author, or use memory.recompute = \"none\" or \"full\"");
+}
+
 } // namespace
 
 Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
@@ -80,6 +100,7 @@ Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layou
                           "memory.recompute = \"cheap\": {} of {} cannot recompute a part of what it keeps",
                           block->name(), run.model.name)
           .with_hint("use memory.recompute = \"none\" or \"full\"");
+    if (Refusals wrong = check_list(run, *block, *cheap); !wrong.empty()) return wrong;
     const auto* const limits = find_extension<RepeatLimits>(plugins.kernels());
     if (!limits) continue;
     RepeatQuestions kernels(*limits, run.kernels.name);

@@ -19,6 +19,7 @@
 #include "train/collective_order.hpp"
 #include "train/corpus_content.hpp"
 #include "train/memory_ranks.hpp"
+#include "train/parameter_count.hpp"
 #include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
 #include "train/resume_point.hpp"
@@ -126,18 +127,10 @@ class Check {
     }
   }
 
-  /// Parameters of the whole model, by global shape. Of tied parameters, the first counts.
   void count_parameters() {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::slow_call);
     const Model& model = plugins_->model();
-    std::set<std::pair<int, std::string>> tied;
-    for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
-    const LayerContext context = layer_context(run_, model, layout_, 0);
-    for (int number = 0; number < model.count(); ++number) {
-      const auto layer = call_plugin("layer", typeid(model), [&] { return model.layer(number, context); });
-      for (const ParamSpec& spec : layer->params())
-        if (!tied.contains({number, spec.name})) out_.parameters += spec.global.elements();
-    }
+    out_.parameters = parameter_count(model, layer_context(run_, model, layout_, 0));
   }
 
   void plan_ranks() {

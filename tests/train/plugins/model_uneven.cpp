@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // model-uneven: a model of one layer that adds up the loss over the tensor group. Its option selects how the
-// collectives of tensor rank 1 differ.
+// collectives of tensor rank 1 differ, or which description fails.
+#include <stdexcept>
 #include <triax/model.hpp>
 #include <triax/plugin.hpp>
 
@@ -8,7 +9,8 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("how", nullptr, "size|count|evaluation|partial|none", "what differs on tensor rank 1")};
+    option_string("how", nullptr, "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws",
+                  "what differs on tensor rank 1, or is wrong")};
 
 class Uneven final : public Layer {
  public:
@@ -26,7 +28,10 @@ class Uneven final : public Layer {
   }
 
   std::string_view name() const override { return "uneven"; }
-  std::span<const ParamSpec> params() const override { return params_; }
+  std::span<const ParamSpec> params() const override {
+    if (how_ == "params_throws") throw std::runtime_error("no table of parameters");
+    return params_;
+  }
   std::span<const StashSpec> stash() const override { return {}; }
   std::span<const TensorSpec> inputs() const override { return inputs_; }
   std::span<const TensorSpec> outputs() const override { return outputs_; }
@@ -67,9 +72,13 @@ class UnevenModel final : public Model {
   }
   int count() const override { return 1; }
   std::unique_ptr<Layer> layer(int, const LayerContext& context) const override {
+    if (how_ == "no_layer") return nullptr;
     return std::make_unique<Uneven>(how_, context, info().sequence);
   }
-  std::span<const Tie> ties() const override { return {}; }
+  std::span<const Tie> ties() const override {
+    if (how_ == "ties_throws") throw std::runtime_error("no table of ties");
+    return {};
+  }
   double flops_per_sample(std::int64_t) const override { return 0; }
 
  private:

@@ -55,7 +55,8 @@ T value_of(int member, std::int64_t element, Values values) {
   }
 }
 
-/// value(i) for each i below `elements`. A pointer, because push_back() calls functions for each element without optimization.
+/// value(i) for each i below `elements`. A pointer, because push_back() calls functions for each element without
+/// optimization.
 template <class T, class Value>
 std::vector<T> elements_of(std::int64_t elements, const Value& value) {
   std::vector<T> out(static_cast<std::size_t>(elements));

@@ -155,7 +155,8 @@ void numbers_are_those_of_the_layers(const ModelSubject& subject, Report& report
       report.expect(answers == expected,
                     "{}, rank {}: info(), count() and ties() give \"{}\", but \"{}\" in an object of one rank",
                     to_text(shape), rank, answers, expected);
-      report.expect(info.blocks >= 0 && info.first_block >= 0 && info.first_block + info.blocks <= model.count(),
+      const bool are_layers = info.blocks >= 0 && info.blocks <= model.count() && info.first_block >= 0;
+      report.expect(are_layers && info.first_block <= model.count() - info.blocks,
                     "{}: info() has {} blocks from layer {} on, but count() is {}", to_text(shape), info.blocks,
                     info.first_block, model.count());
       report.expect(info.sequence >= 1, "{}: info().sequence is {}", to_text(shape), info.sequence);

@@ -106,7 +106,7 @@ CreatedModel::CreatedModel(const ModelSubject& subject, const ModelShape& shape,
 bool CreatedModel::is_block(std::size_t at) const {
   const ModelInfo info = model_->info();
   const int number = first_ + static_cast<int>(at);
-  return number >= info.first_block && number < info.first_block + info.blocks;
+  return number >= info.first_block && number - info.first_block < info.blocks;
 }
 
 bool CreatedModel::has_pass(Pass pass, std::size_t at) const {

@@ -7,12 +7,6 @@ namespace triax::conformance {
 
 namespace {
 
-std::string collectives_text(const std::vector<Collective>& collectives) {
-  std::string out;
-  for (const Collective& collective : collectives) out += (out.empty() ? "" : ", ") + to_text(collective);
-  return out.empty() ? "nothing" : out;
-}
-
 /// Keeps the views that the engine passes when it generates: no views of tensors that only backwards have.
 void keep_generating_views(const std::vector<StashSpec>& stash, LayerViews& views) {
   for (std::size_t i = 0; i < stash.size(); ++i)
@@ -35,18 +29,28 @@ DryRunModel::DryRunModel(const CreatedModel& model, KernelSet& kernels)
   }
 }
 
-void DryRunModel::run(std::size_t layer, Pass pass, bool trains) {
+LayerCall DryRunModel::call_of(bool trains) {
   const bool generates = model_.shape().purpose == Purpose::generate;
-  const LayerCall call{.device = *device_,
-                       .kernels = kernels_,
-                       .stream = *stream_,
-                       .scratch = {},
-                       .groups = groups_,
-                       .samples = generates ? TensorView() : samples_,
-                       .dropout = trains && !generates,
-                       .scalars = &scalars_,
-                       .rows = model_.all_rows()};
-  run_pass(model_.layer(layer), pass, call, views_[layer]);
+  return {.device = *device_,
+          .kernels = kernels_,
+          .stream = *stream_,
+          .scratch = {},
+          .groups = groups_,
+          .samples = generates ? TensorView() : samples_,
+          .dropout = trains && !generates,
+          .scalars = &scalars_,
+          .rows = model_.all_rows()};
+}
+
+void DryRunModel::run(std::size_t layer, Pass pass, bool trains) {
+  run_pass(model_.layer(layer), pass, call_of(trains), views_[layer]);
+}
+
+void DryRunModel::recompute(CheapRecompute& cheap, std::size_t layer) {
+  const LayerCall call = call_of(true);
+  const LayerViews& views = views_[layer];
+  call_plugin("recompute", typeid(model_.layer(layer)),
+              [&] { cheap.recompute(call, views.params, views.in, views.stash); });
 }
 
 void DryRunModel::run_all() {
@@ -57,6 +61,12 @@ void DryRunModel::run_all() {
     run(at, Pass::backward_input);
     run(at, Pass::backward_weight);
   }
+}
+
+std::string collectives_text(const std::vector<Collective>& collectives) {
+  std::string out;
+  for (const Collective& collective : collectives) out += (out.empty() ? "" : ", ") + to_text(collective);
+  return out.empty() ? "nothing" : out;
 }
 
 std::vector<std::string> collective_differences(const ModelSubject& subject, const ModelShape& shape) {

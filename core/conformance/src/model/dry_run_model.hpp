@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "created_model.hpp"
+#include "triax/cheap_recompute.hpp"
 
 namespace triax::conformance {
 
@@ -42,11 +44,15 @@ class DryRunModel {
 
   /// Not `trains`: an evaluation, without dropout.
   void run(std::size_t layer, Pass pass, bool trains = true);
+  /// CheapRecompute::recompute() of a layer.
+  void recompute(CheapRecompute& cheap, std::size_t layer);
   /// The passes of every layer that its purpose has.
   void run_all();
   RecordingCommunicator& tensor() { return tensor_; }
 
  private:
+  LayerCall call_of(bool trains);
+
   const CreatedModel& model_;
   KernelSet& kernels_;
   const std::unique_ptr<Device> device_;
@@ -57,6 +63,9 @@ class DryRunModel {
   const StepScalars scalars_;
   std::vector<LayerViews> views_;
 };
+
+/// "all_gather of 8 f32, all_reduce of 8 f32 (sum)", or "nothing".
+std::string collectives_text(const std::vector<Collective>& collectives);
 
 /// The collectives that a rank posts and rank 0 does not, as the failures of a check: empty if all post the same.
 std::vector<std::string> collective_differences(const ModelSubject& subject, const ModelShape& shape);

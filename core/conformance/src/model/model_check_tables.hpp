@@ -36,7 +36,12 @@ std::vector<ModelShape> parallel_shapes(const ModelSubject& subject);
 std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, const ModelShape& shape);
 
 /// The stash tensors that the forward of a layer has written.
-Tensors written_stash(const ModelRun& run, std::size_t at);
+Tensors written_stash(const ModelRun& run, std::size_t at, int microbatch = 0);
+
+/// Recomputes what a layer lists, and compares it with the forward's. The rest of the stash must not change.
+void recompute_cheaply(ModelRun& run, std::size_t at, int microbatch, Report& report);
+/// Why checks of CheapRecompute are skipped; empty: they run.
+std::string unless_cheap(const ModelSubject& subject);
 
 /// Machine epsilon of the type.
 double epsilon_of(DType dtype);

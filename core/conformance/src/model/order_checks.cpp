@@ -90,11 +90,15 @@ struct CheapStash {
   Tensors kept, recomputed;
 };
 
-CheapStash cheap_stash(const ModelRun& run, std::size_t at, const CheapRecompute& cheap) {
-  CheapStash out{written_stash(run, at), {}};
+CheapStash cheap_stash(const ModelRun& run, std::size_t at, int microbatch, const CheapRecompute& cheap) {
+  CheapStash out{written_stash(run, at, microbatch), {}};
+  const std::string& layer = run.model().name(at);
+  const auto& stash = run.model().specs(at).stash;
   for (const int index : cheap.recomputed_stash()) {
-    const std::string name =
-        text("{}, {}", run.model().name(at), run.model().specs(at).stash.at(static_cast<std::size_t>(index)).name);
+    if (index < 0 || static_cast<std::size_t>(index) >= stash.size())
+      throw Error(text("{}: recomputed_stash() lists {}, but stash() has {} tensors", layer, index, stash.size()));
+    const std::string name = text("{}, {}", layer, stash[static_cast<std::size_t>(index)].name);
+    if (out.recomputed.contains(name)) throw Error(text("recomputed_stash() lists {} twice", name));
     const auto found = out.kept.find(name);
     if (found == out.kept.end()) throw Error(text("{} does not live from the forward to a backward", name));
     out.recomputed[name] = std::move(found->second);
@@ -103,40 +107,22 @@ CheapStash cheap_stash(const ModelRun& run, std::size_t at, const CheapRecompute
   return out;
 }
 
-void recompute_cheaply(ModelRun& run, const ModelShape& shape, std::size_t at, CheapRecompute& cheap, Report& report) {
-  const CheapStash before = cheap_stash(run, at, cheap);
-  for (const int index : cheap.recomputed_stash())
-    ModelRun::fill_bytes(run.views(at).stash[static_cast<std::size_t>(index)], kNaN);
-  run.recompute(cheap, at);
-  const double flops = model_flops(run.kernels().calls());
-  report.expect(flops == 0, "{}: recompute() of {} has matrix products of {} FLOPs", to_text(shape),
-                run.model().name(at), flops);
-  const CheapStash after = cheap_stash(run, at, cheap);
-  expect_equal(report, shape, "after recompute()", after.recomputed, before.recomputed);
-  expect_equal(report, shape, "after recompute(), of the kept stash", after.kept, before.kept);
-}
-
+/// The forwards of all microbatches are before the first backward: recompute() must not use what the last one left.
 void cheap_recomputation_is_equal(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : shapes_of_types(subject)) {
     ModelRun expected(subject, shape), run(subject, shape);
-    for (ModelRun* const each : {&expected, &run}) each->forward();
-    for (std::size_t at = run.count(); at-- > 0;) {
-      if (auto* const cheap = find_extension<CheapRecompute>(run.model().layer(at)))
-        recompute_cheaply(run, shape, at, *cheap, report);
-      for (ModelRun* const each : {&expected, &run}) {
-        each->run(Pass::backward_input, at);
-        each->run(Pass::backward_weight, at);
+    for (ModelRun* const each : {&expected, &run})
+      for (int microbatch = 0; microbatch < ModelRun::kMicrobatches; ++microbatch) each->forward(microbatch);
+    for (int microbatch = 0; microbatch < ModelRun::kMicrobatches; ++microbatch)
+      for (std::size_t at = run.count(); at-- > 0;) {
+        recompute_cheaply(run, at, microbatch, report);
+        for (ModelRun* const each : {&expected, &run}) {
+          each->run(Pass::backward_input, at, microbatch);
+          each->run(Pass::backward_weight, at, microbatch);
+        }
       }
-    }
     expect_equal(report, shape, "with recompute() before the backwards", run.gradients(), expected.gradients());
   }
-}
-
-std::string unless_cheap(const ModelSubject& subject) {
-  const CreatedModel model(subject, most_precise_shape(subject));
-  for (std::size_t at = 0; at < model.count(); ++at)
-    if (find_extension<CheapRecompute>(model.layer(at))) return {};
-  return "no layer offers CheapRecompute";
 }
 
 std::string unless_recomputed(const ModelSubject& subject) {
@@ -181,12 +167,35 @@ constexpr ModelCheck kOrderChecks[] = {
 
 } // namespace
 
-Tensors written_stash(const ModelRun& run, std::size_t at) {
+void recompute_cheaply(ModelRun& run, std::size_t at, int microbatch, Report& report) {
+  auto* const cheap = find_extension<CheapRecompute>(run.model().layer(at));
+  if (!cheap) return;
+  const ModelShape& shape = run.model().shape();
+  const CheapStash before = cheap_stash(run, at, microbatch, *cheap);
+  for (const int index : cheap->recomputed_stash())
+    ModelRun::fill_bytes(run.views(at, microbatch).stash[static_cast<std::size_t>(index)], kNaN);
+  run.recompute(*cheap, at, microbatch);
+  const double flops = model_flops(run.kernels().calls());
+  report.expect(flops == 0, "{}: recompute() of {} has matrix products of {} FLOPs", to_text(shape),
+                run.model().name(at), flops);
+  const CheapStash after = cheap_stash(run, at, microbatch, *cheap);
+  expect_equal(report, shape, "after recompute()", after.recomputed, before.recomputed);
+  expect_equal(report, shape, "after recompute(), of the kept stash", after.kept, before.kept);
+}
+
+std::string unless_cheap(const ModelSubject& subject) {
+  const CreatedModel model(subject, most_precise_shape(subject));
+  for (std::size_t at = 0; at < model.count(); ++at)
+    if (find_extension<CheapRecompute>(model.layer(at))) return {};
+  return "no layer offers CheapRecompute";
+}
+
+Tensors written_stash(const ModelRun& run, std::size_t at, int microbatch) {
   Tensors out;
   const auto& stash = run.model().specs(at).stash;
   for (std::size_t i = 0; i < stash.size(); ++i)
     if (stash[i].life == Life::forward_to_input || stash[i].life == Life::forward_to_weight)
-      out[text("{}, {}", run.model().name(at), stash[i].name)] = bytes_of_tensor(run.views(at).stash[i]);
+      out[text("{}, {}", run.model().name(at), stash[i].name)] = bytes_of_tensor(run.views(at, microbatch).stash[i]);
   return out;
 }
 

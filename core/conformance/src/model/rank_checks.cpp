@@ -204,6 +204,37 @@ void ranks_repeat_the_stash(const ModelSubject& subject, Report& report) {
     });
 }
 
+/// Dry runs come first: ranks that post different collectives would wait forever.
+void ranks_recompute_alone(const ModelSubject& subject, Report& report) {
+  RecordingKernels kernels(nullptr);
+  for (const ModelShape& shape : shapes_of_several(subject))
+    for (int rank = 0; rank < shape.tensor; ++rank) {
+      const CreatedModel model(subject, shape, rank);
+      DryRunModel plan(model, kernels);
+      for (std::size_t at = 0; at < model.count(); ++at) {
+        auto* const cheap = find_extension<CheapRecompute>(model.layer(at));
+        if (!cheap) continue;
+        kernels.clear();
+        plan.tensor().clear();
+        plan.recompute(*cheap, at);
+        const std::vector<Collective>& posted = plan.tensor().collectives();
+        report.expect(posted.empty(), "{}: recompute() of {} posts {} on rank {}", to_text(shape), model.name(at),
+                      collectives_text(posted), rank);
+      }
+    }
+  if (report.has_failed()) return;
+  for (const ModelShape& shape : shapes_of_several(subject))
+    run_model_ranks(subject, shape, report, [&](ModelRun& run, Communicator*) {
+      run.forward();
+      for (std::size_t at = run.count(); at-- > 0;) recompute_cheaply(run, at, 0, report);
+    });
+}
+
+std::string unless_cheap_on_ranks(const ModelSubject& subject) {
+  const std::string reason = unless_cheap(subject);
+  return reason.empty() ? tensor_rank_skip_reason(subject) : reason;
+}
+
 std::string unless_recomputed_on_ranks(const ModelSubject& subject) {
   return subject.support.recompute ? tensor_rank_skip_reason(subject) : "the model refuses recomputation";
 }
@@ -213,6 +244,7 @@ constexpr ModelCheck kRankChecks[] = {
     {"Ranks.HaveEqualBits", "M24", tensor_rank_skip_reason, ranks_have_equal_bits},
     {"Ranks.PostWhatADryRunPosts", "M21", tensor_rank_skip_reason, ranks_post_what_a_dry_run_posts},
     {"Ranks.RepeatForwardsWithEqualBits", "M15", unless_recomputed_on_ranks, ranks_repeat_the_stash},
+    {"Ranks.RecomputeCheaplyAlone", "M28", unless_cheap_on_ranks, ranks_recompute_alone},
     {"Padding.HasNoGradient", "M25", nullptr, padding_of_one_rank},
     {"Padding.OfRanksHasNoGradient", "M25", tensor_rank_skip_reason, padding_of_ranks},
     {"Stages.HaveTheBitsOfOne", "M26", unless_stages, stages_equal_one},
