@@ -126,7 +126,7 @@ class Stage {
   /// An input of the first layer, in the slot that the stage before fills.
   static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
-  /// Its interface, after checks.
+  /// Sets `cheap` and `recomputed_stash`, after checks.
   static void list_recomputed(LayerSlot& held);
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
