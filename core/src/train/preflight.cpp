@@ -3,10 +3,12 @@
 #include "train/preflight.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <typeinfo>
 
 #include "base/caught_error.hpp"
 #include "checkpoint/folder.hpp"
@@ -131,6 +133,10 @@ class Check {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::slow_call);
     const Model& model = plugins_->model();
     out_.parameters = parameter_count(model, layer_context(run_, model, layout_, 0));
+    call_plugin("flops_per_sample", typeid(model), [&] {
+      const double flops = model.flops_per_sample(run_.vocab);
+      if (!std::isfinite(flops) || flops < 0) throw Error(text("{} is not a number of operations", flops));
+    });
   }
 
   void plan_ranks() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // model-uneven: a model of one layer that adds up the loss over the tensor group. Its option selects how the
 // collectives of tensor rank 1 differ, or which description fails.
+#include <limits>
 #include <stdexcept>
 #include <triax/model.hpp>
 #include <triax/plugin.hpp>
@@ -9,7 +10,7 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("how", nullptr, "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws",
+    option_string("how", nullptr, "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws|nan_flops",
                   "what differs on tensor rank 1, or is wrong")};
 
 class Uneven final : public Layer {
@@ -79,7 +80,9 @@ class UnevenModel final : public Model {
     if (how_ == "ties_throws") throw std::runtime_error("no table of ties");
     return {};
   }
-  double flops_per_sample(std::int64_t) const override { return 0; }
+  double flops_per_sample(std::int64_t) const override {
+    return how_ == "nan_flops" ? std::numeric_limits<double>::quiet_NaN() : 0;
+  }
 
  private:
   const std::string how_;
