@@ -84,8 +84,10 @@ TEST_F(PreflightTest, NamesTheModelWhoseDescriptionsFail) {
   EXPECT_THAT(refused_if("\"ties_throws\""),
               ElementsAre(HasSubstr(named + "ties() of plugin \"model-uneven\": no table of ties" + next)));
   EXPECT_THAT(refused_if("\"nan_flops\""),
-              ElementsAre(HasSubstr(named + "flops_per_sample() of plugin \"model-uneven\": nan is not a number of "
-                                            "operations" + next)));
+              ElementsAre(HasSubstr(named +
+                                    "flops_per_sample() of plugin \"model-uneven\": nan is not a number of "
+                                    "operations" +
+                                    next)));
 }
 
 TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
