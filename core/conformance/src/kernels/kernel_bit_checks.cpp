@@ -114,51 +114,60 @@ void streams_keep_their_order(const KernelSubject& subject, Report& report) {
   });
 }
 
+constexpr std::int64_t kRepeatedRows = 10;
+
+void add_repeated_layers(cases::CaseList& list, std::int64_t outputs, std::int64_t inputs) {
+  using namespace cases;
+  const Shape x{kRepeatedRows, inputs}, y{kRepeatedRows, outputs}, wide{kRepeatedRows, 2 * outputs};
+  list.add(text("linear_fwd/gelu {}", outputs),
+           {in("x", x), in("w", {outputs, inputs}), in("b", {outputs}), out("z", y), out("y", y), out("y again", y)},
+           [](const CaseViews& v, const UseCall& use) {
+             use(LinearFwd{v["y"], v["z"], v["x"], v["w"], v["b"], Activation::gelu_tanh});
+             use(ActFwd{Activation::gelu_tanh, v["y again"], v["z"]});
+           });
+  list.add(text("linear_fwd/silu_mul {}", outputs),
+           {in("x", x), in("w", {2 * outputs, inputs}), out("z", wide), out("y", y), out("y again", y)},
+           [](const CaseViews& v, const UseCall& use) {
+             use(LinearFwd{v["y"], v["z"], v["x"], v["w"], {}, Activation::silu_mul});
+             use(ActFwd{Activation::silu_mul, v["y again"], v["z"]});
+           });
+}
+
+void add_repeated_norms(cases::CaseList& list, std::int64_t n) {
+  using namespace cases;
+  const Shape stream{kRepeatedRows / 2, 2, n}, rows{kRepeatedRows};
+  const Tensors of_norm = {in("x", stream),
+                           in("b", {n}),
+                           in("r", stream),
+                           in("w", {n}),
+                           in("nb", {n}),
+                           samples(2),
+                           out("y", stream),
+                           out("normed", stream),
+                           out("normed again", stream),
+                           statistic_out("mean", rows),
+                           statistic_out("mean again", rows),
+                           statistic_out("rstd", rows),
+                           statistic_out("rstd again", rows)};
+  for (const NormKind kind : {NormKind::layer, NormKind::rms})
+    list.add(text("bias_dropout_add_norm/{} {}", kind == NormKind::layer ? "layer" : "rms", n), of_norm,
+             [kind, n](const CaseViews& v, const UseCall& use) {
+               const auto of_layer = [&](const char* name) { return kind == NormKind::layer ? v[name] : TensorView(); };
+               const Drop drop{.p = 0.3f, .key = kCaseKey, .site = 18, .samples = v["samples"], .rows = 5, .width = n};
+               use(BiasDropoutAddNorm{v["y"], v["normed"], of_layer("mean"), v["rstd"], v["x"], v["b"], v["r"], drop,
+                                      kind, v["w"], of_layer("nb"), 1e-5});
+               use(NormFwd{kind, v["normed again"], v["y"], v["w"], of_layer("nb"), of_layer("mean again"),
+                           v["rstd again"], 1e-5});
+             });
+}
+
 /// Fused operations, each with the primitive that repeats what it computes from its own output: "y again" must be "y".
 std::vector<OperationCase> repeat_cases(DType dtype) {
-  using namespace cases;
-  using V = const CaseViews&;
-  using Use = const UseCall&;
-  constexpr std::int64_t kRows = 10;
-  CaseList list(dtype);
-  for (const std::int64_t n : {18, 130, 768}) {
-    const Shape x{kRows, 7}, y{kRows, n}, wide{kRows, 2 * n}, stream{kRows / 2, 2, n}, rows{kRows};
-    list.add(text("linear_fwd/gelu {}", n),
-             {in("x", x), in("w", {n, 7}), in("b", {n}), out("z", y), out("y", y), out("y again", y)},
-             [](V v, Use use) {
-               use(LinearFwd{v["y"], v["z"], v["x"], v["w"], v["b"], Activation::gelu_tanh});
-               use(ActFwd{Activation::gelu_tanh, v["y again"], v["z"]});
-             });
-    list.add(text("linear_fwd/silu_mul {}", n),
-             {in("x", x), in("w", {2 * n, 7}), out("z", wide), out("y", y), out("y again", y)}, [](V v, Use use) {
-               use(LinearFwd{v["y"], v["z"], v["x"], v["w"], {}, Activation::silu_mul});
-               use(ActFwd{Activation::silu_mul, v["y again"], v["z"]});
-             });
-    const cases::Tensors of_norm = {in("x", stream),
-                                    in("b", {n}),
-                                    in("r", stream),
-                                    in("w", {n}),
-                                    in("nb", {n}),
-                                    samples(2),
-                                    out("y", stream),
-                                    out("normed", stream),
-                                    out("normed again", stream),
-                                    statistic_out("mean", rows),
-                                    statistic_out("mean again", rows),
-                                    statistic_out("rstd", rows),
-                                    statistic_out("rstd again", rows)};
-    for (const NormKind kind : {NormKind::layer, NormKind::rms})
-      list.add(
-          text("bias_dropout_add_norm/{} {}", kind == NormKind::layer ? "layer" : "rms", n), of_norm,
-          [kind, n](V v, Use use) {
-            const auto of_layer = [&](const char* name) { return kind == NormKind::layer ? v[name] : TensorView(); };
-            const Drop drop{.p = 0.3f, .key = kCaseKey, .site = 18, .samples = v["samples"], .rows = 5, .width = n};
-            use(BiasDropoutAddNorm{v["y"], v["normed"], of_layer("mean"), v["rstd"], v["x"], v["b"], v["r"], drop, kind,
-                                   v["w"], of_layer("nb"), 1e-5});
-            use(NormFwd{kind, v["normed again"], v["y"], v["w"], of_layer("nb"), of_layer("mean again"),
-                        v["rstd again"], 1e-5});
-          });
-  }
+  cases::CaseList list(dtype);
+  add_repeated_layers(list, 18, 7);
+  add_repeated_layers(list, 130, 16); // products on GPUs may need rows of 16 bytes or a multiple
+  add_repeated_layers(list, 768, 24);
+  for (const std::int64_t n : {18, 130, 768}) add_repeated_norms(list, n);
   return list.take();
 }
 
