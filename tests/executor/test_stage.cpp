@@ -16,6 +16,7 @@ using test::sample_model;
 using test::SampleModel;
 using test::SampleRank;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::string> texts(const std::vector<Note>& notes) {
   std::vector<std::string> out;
