@@ -174,6 +174,7 @@ Dry runs, ranks, stages and generating:
   [  FAILED  ] Ranks.HaveEqualBits [M24]
   [  FAILED  ] Ranks.PostWhatADryRunPosts [M21]
   [  FAILED  ] Ranks.RepeatForwardsWithEqualBits [M15]
+  [  FAILED  ] Ranks.RecomputeCheaplyAlone [M28]
   [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
   $ fault replicated_gradients_differ 'Ranks.HaveEqualBits'
   replicated_gradients_differ
