@@ -128,6 +128,16 @@ class OpenFileLimit {
   rlimit before_{};
 };
 
+TEST_F(TensorFiles, AReaderForAnotherThreadDoesNotReadTheManifestAgain) {
+  write(uneven_);
+  const TensorReader reader(folder_.path());
+  test::write_file(folder_ / kManifestFile, "not a manifest");
+  TensorReader other = reader.for_another_thread();
+  EXPECT_TRUE(other.verify(0, 1).empty());
+  EXPECT_EQ(&other.manifest(), &reader.manifest());
+  EXPECT_THROW(TensorReader{folder_.path()}, Error);
+}
+
 TEST_F(TensorFiles, MoreFilesThanMayBeOpenAreRead) {
   Boxes elements; // each in a separate file
   for (std::int64_t i = 0; i < 6; ++i)

@@ -33,14 +33,16 @@ LayerRange recomputed_layers(const Model& model, bool recompute) {
   return {info.first_block, info.first_block + info.blocks};
 }
 
+bool outlives_forward(Life life) {
+  return life == Life::forward_to_input || life == Life::forward_to_weight;
+}
+
 std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> listed) {
   const auto stash = layer.stash();
   std::vector<bool> found(stash.size(), false);
   for (const int index : listed) {
     const auto i = static_cast<std::size_t>(index);
-    const bool outlives = index >= 0 && i < stash.size() &&
-                          (stash[i].life == Life::forward_to_input || stash[i].life == Life::forward_to_weight);
-    if (!outlives)
+    if (index < 0 || i >= stash.size() || !outlives_forward(stash[i].life))
       return text("{}: recomputed_stash() lists {}, which is not a tensor that a backward reads from its forward",
                   layer.name(), index);
     if (found[i]) return text("{}: recomputed_stash() lists {} twice", layer.name(), index);

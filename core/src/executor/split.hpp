@@ -52,6 +52,9 @@ struct StageRecompute {
 /// The range of blocks; empty without recomputation.
 LayerRange recomputed_layers(const Model& model, bool recompute);
 
+/// Whether a backward reads this tensor of a stash from its forward.
+bool outlives_forward(Life life);
+
 /// Why a layer cannot recompute the tensors that it lists (CheapRecompute); empty: it can.
 std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> listed);
 

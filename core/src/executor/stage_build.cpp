@@ -38,11 +38,6 @@ int count_of(const schedule::Slots& slots, Pool pool) {
   return slots[static_cast<std::size_t>(pool)];
 }
 
-/// Whether a backward reads a tensor of its forward.
-bool outlives_forward(Life life) {
-  return life == Life::forward_to_input || life == Life::forward_to_weight;
-}
-
 /// Whether a tensor of a stash exists in a forward.
 bool begins_with_forward(Life life) {
   return life == Life::forward_only || outlives_forward(life);
