@@ -8,6 +8,10 @@
 
 #include "launch/thread_run.hpp"
 #include "launch/train_process.hpp"
+#include "os/local_socket.hpp"
+#include "report/turn_messages.hpp"
+#include "train/turns.hpp"
+#include "triax/text.hpp"
 
 namespace triax::test {
 namespace {
@@ -221,6 +225,25 @@ TEST_F(Compare, ItsEndEndsBothSides) {
     for (const pid_t side : sides) EXPECT_TRUE(ends_soon(side)) << signal;
     std::filesystem::remove_all(work_ / "runs");
   }
+}
+
+/// Such as a comparing process that is killed while it answers.
+TEST_F(Compare, ASideEndsIfOneOfItsRanksHasNoTurn) {
+  os::LocalListener comparing(text("triax-test-{}-turns", ::getpid()));
+  TrainProcess side(work_.path(), "side", {"train", "run.toml", "--set", "parallel.data=1"},
+                    {text("{}={}", train::kTurnsVariable, comparing.name())});
+  std::vector<os::LocalConnection> ranks;
+  while (ranks.size() < 2 && !side.ended()) {
+    if (std::optional<os::LocalConnection> rank = comparing.accept()) ranks.push_back(std::move(*rank));
+    ::usleep(5000);
+  }
+  ASSERT_EQ(ranks.size(), 2u) << side.err();
+  for (os::LocalConnection& rank : ranks) ASSERT_TRUE(rank.read_line(Clock::now() + std::chrono::seconds(60)));
+  ranks[0].write_line(to_line(report::Turn{.until = 5}));
+  ranks.clear();
+  EXPECT_EQ(side.wait(), 1);
+  EXPECT_THAT(side.err(), HasSubstr("the process that compares this run has ended"));
+  EXPECT_THAT(side.err(), HasSubstr("repeat triax compare"));
 }
 
 } // namespace

@@ -70,7 +70,8 @@ bool Turns::await(Rank& rank, const AbortFlag& aborted) {
     if (aborted.raised()) throw Error(aborted.reason());
     if (RankActivity* const activity = RankActivity::current()) activity->make_progress();
   }
-  return false;
+  // An error, because it ends all ranks: some may have got this turn before, and wait for this one in their step.
+  throw Error("the process that compares this run has ended", "", "repeat triax compare");
 }
 
 } // namespace triax::train

@@ -7,7 +7,7 @@
 // get the same answers.
 //
 // Threads: the rank's main thread. Ownership: owns its connection. Blocking: await(), until the turn begins. Errors:
-// Error with the name of the connection; await() also if the job is aborted.
+// Error with the name of the connection; await() also if the job is aborted, or the comparing process has ended.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Turns {
       : connection_(os::LocalConnection::to(name)), run_(run), rank_(rank) {}
 
   /// Call it before each step, and after the last. Runs the progress loop while it waits, because other ranks may need
-  /// messages of this one to end their step. Returns false if the run ends, or the comparing process has ended.
+  /// messages of this one to end their step. Returns false if the comparing process ends the run.
   bool await(Rank& rank, const AbortFlag& aborted);
 
  private:
