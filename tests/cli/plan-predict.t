@@ -38,6 +38,14 @@ The units of one run, and one that has no prediction:
   ms bwd,10.0978
   zero3,
 
+The backward of a block is longer the more it recomputes:
+
+  $ { echo $columns; for recompute in full none cheap; do echo $recompute,k,ms bwd,96,12288,96,2048,51200,8,8,1,1,64,3,$recompute,1,0,1,2022,local; done; } > recompute.csv
+  $ triax plan --cluster $cluster --predict recompute.csv | tail -3 | sort -t, -k2 -g | cut -d, -f1
+  none
+  cheap
+  full
+
 ## Refused lists
 
   $ triax plan --cluster $cluster
@@ -58,6 +66,10 @@ The units of one run, and one that has no prediction:
   [2]
   $ sed s/,2021,/,2020,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
   bad.csv:2: code must be one of 2021, 2022, got "2020"
+    choose one of them
+  [2]
+  $ sed s/,full,/,some,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv
+  bad.csv:2: recompute must be one of none, cheap, full, selective, got "some"
     choose one of them
   [2]
   $ sed s/,12288,/,wide,/ runs.csv > bad.csv; triax plan --cluster $cluster --predict bad.csv --json

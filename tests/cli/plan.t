@@ -239,6 +239,10 @@ A scheduler whose rows are wrong (rank 1 begins with a backward):
   $ triax plan run.toml --cluster $cluster --gpus 2 --set batch.global=2 --set batch.micro=1 --set parallel.pipeline=2 --set schedule.plugin=sched-file --set schedule.file=rows.csv --fix schedule=1f1b > planned; echo $?
   0
 
+  $ triax plan run.toml --cluster $cluster --gpus 4 --fix recompute=selective
+  --fix recompute=selective: memory.recompute must be none, cheap or full, got "selective"
+    write an allowed value, or leave --fix out
+  [2]
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix tensor=two --fix colour=red --fix schedule=none
   --fix tensor=two: parallel.tensor must be one of 1, 2, 4, got "two"
     write an allowed value, or leave --fix out
@@ -372,8 +376,8 @@ A planner whose answer is wrong is named.
 
 Without --gpus, the run's layout says how many; sequence parallelism needs tensor ranks.
 
-  $ triax plan run.toml --cluster $cluster --set parallel.data=2 --top 1 | head -1
-  2 GPUs of DGX A100, batch.global = 8, 83 GB usable per GPU (--reserve 2GB); plan-sweep timed 8 plans
+  $ triax plan run.toml --cluster $cluster --set parallel.data=2 --top 1 | head -1 | sed 's/ timed .*//'
+  2 GPUs of DGX A100, batch.global = 8, 83 GB usable per GPU (--reserve 2GB); plan-sweep
   $ triax plan run.toml --cluster $cluster --gpus 4 --fix sequence=true --fix tensor=1 --top 1 | sed -n 3,4p
     plan       step  tokens/s   memory  p  t  d  v  b  schedule     recompute  sequence  shard  split
        1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       true      none   even

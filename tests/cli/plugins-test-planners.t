@@ -33,9 +33,9 @@ The report names the search, the plan and the clause:
   $ triax plugins test "$planted" --set plan.fault=unfit --filter 'Answer.FitsIntoMemory' > out.txt; echo $?; times < out.txt | sed -n '2,7p'
   1
   [ RUN      ] Answer.FitsIntoMemory
-    16 ranks, half of the plans fit, count 1: search() returns p = 1, t = 1, d = 16, v = 1, b = 2, schedule 0, shard 0, which does not fit: 73728 bytes of 16384
-    16 ranks, half of the plans fit, count 50: search() returns p = 1, t = 1, d = 16, v = 1, b = 2, schedule 0, shard 0, which does not fit: 73728 bytes of 16384
-    16 ranks, half of the plans fit, count 50: search() returns p = 1, t = 1, d = 16, v = 1, b = 2, schedule 0, shard 1, which does not fit: 43008 bytes of 16384
+    16 ranks, half of the plans fit, count 1: search() returns p = 1, t = 1, d = 16, v = 1, b = 2, schedule 0, shard 0, recompute none, which does not fit: 73728 bytes of 16384
+    16 ranks, half of the plans fit, count 50: search() returns p = 1, t = 1, d = 16, v = 1, b = 2, schedule 0, shard 0, recompute none, which does not fit: 73728 bytes of 16384
+    16 ranks, half of the plans fit, count 50: search() returns p = 1, t = 1, d = 16, v = 1, b = 2, schedule 0, shard 1, recompute none, which does not fit: 43008 bytes of 16384
     and 526 more
     contract: [P3] evaluate() says of each returned plan that it fits. (triax/planner.hpp:#)
 

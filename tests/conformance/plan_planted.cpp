@@ -67,7 +67,7 @@ class PlantedPlanner final : public Planner {
     for_each_plan(evaluator.space(), [&](const TrainingPlan& plan) {
       has_plans = true;
       if (evaluator.is_interrupted() && !has("ignores_stop")) return false;
-      if (has("skips_one") && plan.schedule + plan.shard == 0 && plan.recompute) return true;
+      if (has("skips_one") && plan.schedule + plan.shard == 0 && plan.recompute == Recompute::full) return true;
       if (has("asks_twice")) evaluator.evaluate(plan);
       const std::optional<PlanEvaluation> answer = evaluator.evaluate(plan);
       if (has("asks_smaller") && answer && !answer->fits) {

@@ -133,6 +133,9 @@ TEST(LayerCost, ABlockMovesTheBytesOfItsFormula) {
       time.input.compute_s + time.weight.compute_s,
       2 * linears + 4 * attention + 100 * elements + 11 * scores + 6 * weights + 2 * (norm_gradients + statistics),
       1e-3);
+  // Two norms, and GELU of 4 h columns: each reads and writes its tensor.
+  EXPECT_NEAR(LayerCost(cluster, kCode).of_recompute(*block, context).pass.compute_s,
+              24 * elements + 2 * (norm_weights + statistics), 1e-3);
   EXPECT_EQ(time.forward.tensor_s, 0);
   EXPECT_EQ(time.parameters, weights + 13 * h);
   EXPECT_EQ(time.boundary_bytes, 2 * elements);

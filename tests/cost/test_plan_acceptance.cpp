@@ -22,6 +22,29 @@ namespace {
 
 using testing::HasSubstr;
 
+/// Its blocks do not offer CheapRecompute.
+constexpr const char* kDividedRun = R"(
+[plugins]
+path = [")" TEST_TRAIN_PLUGINS R"("]
+[model]
+plugin = "model-divided"
+vocab = 16
+[batch]
+global = 16
+[schedule]
+plugin = "sched-1f1b"
+[comm]
+plugin = "comm-local"
+[kernels]
+plugin = "kernels-sim"
+[optimizer]
+plugin = "optim-sgd"
+lr = 0.25
+[train]
+steps = 1
+precision = "fp32"
+)";
+
 class Acceptance : public testing::Test {
  protected:
   Acceptance() : bound_(activity_) {}
@@ -104,6 +127,60 @@ TEST_F(Acceptance, ACallThatTheKernelSetRefusesNeedsNoEvaluation) {
   EXPECT_EQ(why.front().hint, "use fewer");
   EXPECT_FALSE(costs.evaluate({.data = 4}));
   EXPECT_EQ(costs.timed(), 0U);
+}
+
+/// Activations of this kernel set in fp32 cannot be repeated; its attention has two heads at most.
+TEST_F(Acceptance, CheapRecomputationThatTheKernelSetCannotRepeatIsRefused) {
+  const config::RunConfig elsewhere = run({{"kernels.plugin", "kernels-elsewhere"}, {"train.precision", "fp32"}});
+  const SearchRequest asked = request(elsewhere, 4);
+  PlanCosts costs(asked, code_, null_log());
+  int refused = 0, accepted = 0;
+  for_each_plan(asked.space, [&](const TrainingPlan& plan) {
+    const bool has_bounds = costs.bounds(plan).has_value();
+    if (plan.recompute == Recompute::cheap) {
+      EXPECT_FALSE(has_bounds) << sizes_text(plan);
+      ++refused;
+    }
+    accepted += has_bounds;
+    return true;
+  });
+  EXPECT_GT(refused, 10);
+  EXPECT_GT(accepted, 10);
+  const TrainingPlan cheap{.tensor = 2, .data = 2, .recompute = Recompute::cheap};
+  EXPECT_FALSE(costs.evaluate(cheap));
+  for (const Refusals& why : {costs.refusals(cheap), costs.cheap_refusals()}) {
+    ASSERT_EQ(why.size(), 1U);
+    EXPECT_THAT(why.front().message, HasSubstr("\"kernels-elsewhere\": activations in f32 cannot be repeated"));
+    EXPECT_EQ(why.front().hint, "use bf16");
+  }
+  const config::RunConfig bf16 = run({{"kernels.plugin", "kernels-elsewhere"}});
+  const SearchRequest repeatable = request(bf16, 4);
+  PlanCosts of_bf16(repeatable, code_, null_log());
+  EXPECT_TRUE(of_bf16.bounds(cheap));
+  EXPECT_TRUE(of_bf16.cheap_refusals().empty());
+}
+
+TEST_F(Acceptance, AModelWithoutCheapRecomputationHasNoSuchPlan) {
+  const config::LoadResult loaded =
+      config::load(config::TomlText{kDividedRun, "run.toml", "."}, {}, {}, config::Purpose::plan);
+  ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
+  SearchRequest asked = request(*loaded.run, 2);
+  asked.space.blocks = 2;
+  asked.space.pipeline = {1, 2};
+  asked.space.chunks = {1};
+  asked.space.balanced = {false};
+  PlanCosts costs(asked, code_, null_log());
+  int accepted = 0;
+  for_each_plan(asked.space, [&](const TrainingPlan& plan) {
+    const bool has_bounds = costs.bounds(plan).has_value();
+    EXPECT_TRUE(plan.recompute == Recompute::none || !has_bounds) << sizes_text(plan);
+    accepted += has_bounds;
+    return true;
+  });
+  EXPECT_GT(accepted, 2);
+  ASSERT_EQ(costs.cheap_refusals().size(), 2U); // of two blocks of different kinds
+  EXPECT_THAT(costs.cheap_refusals().front().message,
+              HasSubstr("memory.recompute = \"cheap\": first of model-divided cannot recompute a part"));
 }
 
 /// A bound above the exact memory would reject plans that fit. The buffers are small, so that part of

@@ -13,74 +13,12 @@
 
 #include "config/load.hpp"
 #include "cost/cluster_file.hpp"
-#include "cost/planned_run.hpp"
-#include "plan/plan_search.hpp"
+#include "cost/plan_search_test.hpp"
 #include "plan/plan_space.hpp"
 #include "train/preflight.hpp"
-#include "triax/rank_activity.hpp"
 
 namespace triax::plan {
 namespace {
-
-class PlanSearch : public testing::Test {
- protected:
-  PlanSearch() : bound_(activity_) {
-    loaded_ = config::load(config::TomlText{kPlannedRun, "run.toml", "."}, {}, {}, config::Purpose::plan);
-    cluster_ = cost::read_cluster(std::filesystem::path(TRIAX_SOURCE_DIR) / "clusters/a100-dgx.toml").cluster.value();
-  }
-
-  SearchRequest request(int ranks, std::uint64_t limit) { return request(loaded_.run.value(), ranks, limit); }
-  /// The run must outlive the request.
-  SearchRequest request(const config::RunConfig& run, int ranks, std::uint64_t limit) const {
-    const std::vector<config::PluginChoice> schedules = schedulers_beside(run);
-    std::vector<std::string> names;
-    for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
-    return {run, cluster_, make_space({run, cluster_, ranks, {6, 1, 32}, names, true}), schedules, limit, 512};
-  }
-  static std::vector<TrainingPlan> all_plans(const PlanSpace& space) {
-    std::vector<TrainingPlan> out;
-    for_each_plan(space, [&](const TrainingPlan& plan) {
-      out.push_back(plan);
-      return true;
-    });
-    return out;
-  }
-
-  static std::string keys_text(const SearchRequest& request, const TrainingPlan& plan) {
-    std::string out;
-    for (const PlanKey& of : keys_of(request, plan)) out += of.table + "." + of.key + " = " + of.value + ", ";
-    return out;
-  }
-
-  RankActivity activity_;
-  RankActivity::Binding bound_;
-  config::LoadResult loaded_;
-  cost::Cluster cluster_;
-  const cost::CodeTraits code_ = *cost::code_named("triax");
-};
-
-constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
-
-/// Compares every `stride`-th plan with triax check; returns the number of those that are accepted.
-int compare_memory(const SearchRequest& asked, const std::vector<TrainingPlan>& plans, std::size_t stride,
-                   const cost::CodeTraits& code) {
-  PlanCosts costs(asked, code, null_log());
-  int compared = 0;
-  for (std::size_t at = 0; at < plans.size(); at += stride) {
-    const std::optional<PlanEvaluation> found = costs.evaluate(plans[at]);
-    if (plans[at].balanced && !costs.bounds(plans[at])) continue; // its stages are even
-    const config::RunConfig run = run_of(asked, plans[at], costs.split(plans[at]));
-    const std::string text = sizes_text(plans[at]);
-    const train::Preflight checked = train::preflight(run, train::choose_placement(run), null_log());
-    EXPECT_EQ(found.has_value(), checked.refusals.empty()) << text;
-    if (!found || !checked.refusals.empty()) continue;
-    std::uint64_t most = 0;
-    for (const train::RankPlan& rank : checked.plans) most = std::max(most, rank.bytes());
-    EXPECT_EQ(found->bytes, most) << text;
-    ++compared;
-  }
-  return compared;
-}
 
 TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckToTheByte) {
   const SearchRequest asked = request(4, kEverything);
@@ -117,7 +55,7 @@ TEST_F(PlanSearch, AListByStageIsReplaced) {
       {}, config::Purpose::plan);
   ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
   const SearchRequest asked = request(*loaded.run, 4, kEverything);
-  const TrainingPlan plan{.pipeline = 4, .recompute = true};
+  const TrainingPlan plan{.pipeline = 4, .recompute = Recompute::full};
   EXPECT_THAT(keys_text(asked, plan),
               ::testing::HasSubstr("memory.recompute = \"full\", memory.recompute_layers = 1, "));
   EXPECT_EQ(run_of(asked, plan).memory.recompute_layers, config::PerStage<std::int64_t>(1));
@@ -176,6 +114,7 @@ TEST_F(PlanSearch, TheSweepIsBruteForce) {
     const SearchRequest asked = request(4, limit);
     PlanCosts costs(asked, code_, null_log());
     std::vector<double> times;
+    int cheap = 0;
     for (const TrainingPlan& plan : all_plans(asked.space)) {
       const std::optional<PlanEvaluation> found = costs.evaluate(plan);
       const std::optional<PlanBounds> bounds = costs.bounds(plan);
@@ -185,7 +124,9 @@ TEST_F(PlanSearch, TheSweepIsBruteForce) {
       if (!found->fits) continue;
       EXPECT_LE(bounds->step_s, found->time.step()) << keys_text(asked, plan);
       times.push_back(found->time.step());
+      cheap += plan.recompute == Recompute::cheap;
     }
+    EXPECT_GT(cheap, 0);
     std::ranges::sort(times);
     ASSERT_GT(times.size(), 10U);
     PlanCosts fresh(asked, code_, null_log());
@@ -308,10 +249,10 @@ TEST_F(PlanSearch, SettingsThatAreFixedRestrictTheSpace) {
   EXPECT_EQ(space.chunks, std::vector{5});
   EXPECT_EQ(space.tensor, std::vector{2});
   EXPECT_EQ(space.schedules, std::vector<std::string>{"sched-1f1b"});
-  EXPECT_EQ(space.recompute, std::vector{true});
+  EXPECT_EQ(space.recompute, std::vector{Recompute::full});
   // Too large, not a divisor, more than the blocks, across nodes of 8 GPUs, not a value.
   for (const char* const setting : {"micro=4611686018427387904", "micro=3", "data=16", "chunks=2147483647", "chunks=7",
-                                    "tensor=two", "shard=all", "pipeline=0"})
+                                    "tensor=two", "shard=all", "pipeline=0", "recompute=some"})
     EXPECT_EQ(code_of({setting}), ErrorCode::kInvalidValue) << setting;
   PlanSpace wide = request(24, 1).space;
   EXPECT_EQ(fix_settings(wide, {"tensor=3"}, "--fix").front().code, ErrorCode::kInvalidValue);
@@ -361,10 +302,10 @@ TEST_F(PlanSearch, TensorTimeHasTheAllGatherOfPartitionedInputs) {
   constexpr double kInputBytes = 32 * 64 * 2, kBlocks = 6, kMicrobatches = 16;
   const double gather_s = cost::CollectiveCost(cluster_).seconds(Collective::Kind::all_gather, kInputBytes / 4,
                                                                  cost::placed(4, 1, cluster_.node.devices));
-  EXPECT_NEAR(more_s({.tensor = 4, .recompute = true}), kBlocks * kMicrobatches * gather_s, 1e-9);
+  EXPECT_NEAR(more_s({.tensor = 4, .recompute = Recompute::full}), kBlocks * kMicrobatches * gather_s, 1e-9);
   EXPECT_EQ(more_s({.tensor = 4}), 0);
-  EXPECT_EQ(more_s({.tensor = 4, .recompute = true, .sequence = true}), 0);
-  EXPECT_EQ(more_s({.data = 4, .recompute = true}), 0);
+  EXPECT_EQ(more_s({.tensor = 4, .recompute = Recompute::full, .sequence = true}), 0);
+  EXPECT_EQ(more_s({.data = 4, .recompute = Recompute::full}), 0);
 }
 
 TEST(CodeTraits, TheEnginesUpdateIsThatOfTheOptimizer) {

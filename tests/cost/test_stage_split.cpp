@@ -201,14 +201,45 @@ TEST(SplitProblem, DividesTheInputsOfRecomputedBlocks) {
     LayerTable table(loaded.run.value(), cluster, *cost::code_named("triax"), null_log());
     return split_problem(table, settings).blocks.at(0);
   };
-  const SplitSettings divided{.tensor = 4, .stages = 2, .recompute = true};
+  const SplitSettings divided{.tensor = 4, .stages = 2, .recompute = Recompute::full};
   EXPECT_EQ(first_block("true", divided).flight_bytes * 4, first_block("false", divided).flight_bytes);
   // Times are in units of 1/2^30 of the time of all layers.
   EXPECT_GT(first_block("true", divided).time, first_block("false", divided).time);
   for (const SplitSettings& whole :
-       {SplitSettings{.tensor = 4, .stages = 2, .sequence = true, .recompute = true},
-        SplitSettings{.tensor = 1, .stages = 2, .recompute = true}, SplitSettings{.tensor = 4, .stages = 2}})
+       {SplitSettings{.tensor = 4, .stages = 2, .sequence = true, .recompute = Recompute::full},
+        SplitSettings{.tensor = 1, .stages = 2, .recompute = Recompute::full}, SplitSettings{.tensor = 4, .stages = 2}})
     EXPECT_EQ(first_block("true", whole), first_block("false", whole));
+}
+
+/// Outputs of two norms and of GELU: 6 h elements a token.
+TEST(SplitProblem, LeavesOutWhatIsRecomputedCheaply) {
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
+  const config::LoadResult loaded =
+      config::load(config::TomlText{kPlannedRun, "run.toml", "."}, {}, {}, config::Purpose::plan);
+  const cost::Cluster cluster = *cost::read_cluster(kCluster).cluster;
+  LayerTable table(loaded.run.value(), cluster, *cost::code_named("triax"), null_log());
+  const auto first_block = [&](Recompute recompute) {
+    return split_problem(table, {.stages = 2, .recompute = recompute}).blocks.at(0);
+  };
+  const cost::StageLoad none = first_block(Recompute::none), cheap = first_block(Recompute::cheap),
+                        full = first_block(Recompute::full);
+  EXPECT_EQ(none.flight_bytes - cheap.flight_bytes, 6 * 64 * 32 * 2);
+  EXPECT_GT(cheap.flight_bytes, full.flight_bytes);
+  // As a part of all layers, of which only blocks recompute.
+  EXPECT_GT(cheap.time, none.time);
+  EXPECT_GT(full.time, cheap.time);
+}
+
+TEST(AutomaticSplit, IsRefusedIfThePluginsDoNotSupportTheRecomputation) {
+  const config::LoadResult loaded = resolved(with(kLargeHead, {{"plugins.path", "[\"" TEST_TRAIN_PLUGINS "\"]"},
+                                                               {"comm.plugin", "comm-processes"},
+                                                               {"kernels.plugin", "kernels-elsewhere"},
+                                                               {"train.precision", "fp32"},
+                                                               {"memory.recompute", "cheap"}}));
+  EXPECT_FALSE(loaded.run);
+  ASSERT_EQ(loaded.refusals.size(), 1U);
+  EXPECT_THAT(loaded.refusals.front().text, HasSubstr("activations in f32 cannot be repeated"));
 }
 
 TEST(AutomaticSplit, IsRefusedWithTheReasonsOfThePlugins) {
@@ -241,6 +272,11 @@ TEST(AutomaticSplit, IsThatOfThePlan) {
   EXPECT_EQ(costs.split(balanced), loaded.run->parallel.split);
   EXPECT_LT(costs.time(balanced)->step(), costs.time(even)->step());
   EXPECT_LT(costs.time(balanced)->imbalance, costs.time(even)->imbalance);
+  balanced.recompute = Recompute::cheap;
+  ASSERT_TRUE(costs.bounds(balanced));
+  EXPECT_EQ(
+      costs.split(balanced),
+      split_of(resolved(with(kLargeHead, {{"parallel.split_cluster", kCluster}, {"memory.recompute", "cheap"}}))));
 
   asked.space.pipeline = {4};
   asked.space.balanced = {true};

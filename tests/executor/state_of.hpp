@@ -23,8 +23,7 @@ class SampleRank {
  public:
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
              OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1),
-             executor::Recompute recompute = executor::Recompute::none,
-             schedule::Sharding sharding = schedule::Sharding::none)
+             Recompute recompute = Recompute::none, schedule::Sharding sharding = schedule::Sharding::none)
       : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});

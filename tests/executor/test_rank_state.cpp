@@ -36,7 +36,7 @@ class SharedAccumulators : public ::testing::Test {
                    "0F0 1F0 2F0 3F0 4F0 5F0 5B0 4B0 3B0 2B0 1B0 0B0",
                    {},
                    Layout::ptd(1, 1, 4),
-                   executor::Recompute::none,
+                   Recompute::none,
                    schedule::Sharding::gradients};
 };
 

@@ -104,7 +104,7 @@ TEST(Stage, ChunksHandOverInSlots) {
 /// Of the layers first, brief, mid and last, the blocks brief and mid recompute.
 TEST(Stage, ARecomputedLayerRepeatsItsForwardBeforeItsBackward) {
   const SampleModel model = sample_model();
-  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), executor::Recompute::full);
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), Recompute::full);
   rank.allocate();
   rank.walk(rank.training);
   std::vector<std::string> of_mid;
@@ -128,7 +128,7 @@ TEST(Stage, ARecomputedLayerRepeatsItsForwardBeforeItsBackward) {
 TEST(Stage, RecomputedLayersKeepNoStashPerMicrobatch) {
   const SampleModel model = sample_model();
   const auto activations = [&model](const std::string& row) {
-    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), executor::Recompute::full).state->memory({})[4].bytes;
+    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), Recompute::full).state->memory({})[4].bytes;
   };
   const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
   const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
@@ -145,7 +145,7 @@ SampleModel cheap_model() {
 
 TEST(Stage, CheapTensorsAreRecomputedBeforeTheBackward) {
   const SampleModel model = cheap_model();
-  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap);
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0I1 0W1", {}, Layout::ptd(1, 1, 1), Recompute::cheap);
   rank.allocate();
   rank.walk(rank.training);
   std::vector<std::string> of_mid;
@@ -169,9 +169,7 @@ TEST(Stage, CheapTensorsAreRecomputedBeforeTheBackward) {
 TEST(Stage, CheapTensorsHaveNoMemoryPerMicrobatch) {
   const SampleModel model = cheap_model();
   const auto activations = [&model](const std::string& row) {
-    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap)
-        .state->memory({})[4]
-        .bytes;
+    return SampleRank(model, 1, 3, row, {}, Layout::ptd(1, 1, 1), Recompute::cheap).state->memory({})[4].bytes;
   };
   const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
   const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
@@ -183,19 +181,16 @@ TEST(Stage, CheapTensorsMustOutliveTheForward) {
   for (const int index : {-1, 0, 3, 4}) {
     SampleModel model = cheap_model();
     model.specs[2].recomputed = {index};
-    EXPECT_THAT(test::error_of(
-                    [&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
+    EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), Recompute::cheap); }),
                 ::testing::HasSubstr(text("mid: recomputed_stash() lists {}, which is not a tensor", index)));
   }
   SampleModel model = cheap_model();
   model.specs[2].recomputed.push_back(model.specs[2].recomputed.front());
-  EXPECT_THAT(
-      test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
-      ::testing::HasSubstr(text("mid: recomputed_stash() lists {} twice", model.specs[2].recomputed.front())));
+  EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), Recompute::cheap); }),
+              ::testing::HasSubstr(text("mid: recomputed_stash() lists {} twice", model.specs[2].recomputed.front())));
   model.specs[2].recomputed.clear();
-  EXPECT_THAT(
-      test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), executor::Recompute::cheap); }),
-      ::testing::HasSubstr("mid does not have the interface triax.cheap_recompute"));
+  EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), Recompute::cheap); }),
+              ::testing::HasSubstr("mid does not have the interface triax.cheap_recompute"));
 }
 
 TEST(Stage, EvaluationUsesTheMemoryOfTraining) {

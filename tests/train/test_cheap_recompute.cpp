@@ -161,6 +161,20 @@ TEST(CheapRecompute, NeedsLessMemoryThanNoneAndMoreThanFull) {
   }
 }
 
+/// FLOPs are those of matrix products.
+TEST(CheapRecompute, RepeatsNoFlops) {
+  TinyRun run;
+  const auto flops = [&run](const char* recompute) {
+    run.keys["memory.recompute"] = text("\"{}\"", recompute);
+    return planned(run).balance.stages.front().flops;
+  };
+  const Cost none = flops("none"), cheap = flops("cheap"), full = flops("full");
+  EXPECT_EQ(cheap.forward, none.forward);
+  EXPECT_EQ(cheap.backward_input, none.backward_input);
+  EXPECT_EQ(cheap.backward_weight, none.backward_weight);
+  EXPECT_GT(full.backward_input, none.backward_input);
+}
+
 TEST(CheapRecompute, IsRefusedByAModelWithoutIt) {
   TinyRun run;
   test::use_divided_model(run);

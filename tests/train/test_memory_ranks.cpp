@@ -85,6 +85,7 @@ TEST(MemoryRanks, AKindIsAllThatMemoryDependsOn) {
   EXPECT_THAT(kinds_of([](Spec& of) { of.params[0].partial = {"tensor"}; }), ElementsAre(0, 1));
   EXPECT_THAT(kinds_of([](Spec& of) { of.stash[0].life = Life::forward_to_weight; }), ElementsAre(0, 1));
   EXPECT_THAT(kinds_of([](Spec& of) { of.inputs[0].sharded = true; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.recomputed = {0}; }), ElementsAre(0, 1));
   EXPECT_THAT(kinds_of([](Spec& of) { of.outputs[0].dtype = DType::bf16; }), ElementsAre(0, 1));
 }
 
@@ -109,6 +110,8 @@ TEST_F(MemoryRanksOf, RunsTheMostIsThatOfAllRanks) {
       {{"schedule.plugin", "\"sched-zb-v\""}, {"parallel.chunks", "2"}},
       {{"memory.recompute", "\"full\""}, {"memory.recompute_layers", "0"}},
       {{"memory.recompute", R"(["full", "none", "full", "none", "none", "none"])"}},
+      {{"memory.recompute", "\"cheap\""}},
+      {{"memory.recompute", R"(["cheap", "none", "cheap", "full", "cheap", "none"])"}},
       {{"parallel.data", "2"}, {"optimizer.shard", "\"parameters\""}},
       {{"parallel.split", "[3, 2, 4, 1, 4, 2]"}},
       {{"eval.sample", "\"abc\""}, {"eval.every", "1"}, {"data.validation", "\"text\""}},

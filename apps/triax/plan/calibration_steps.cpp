@@ -22,7 +22,8 @@ constexpr int kLayers = 4;
 constexpr std::int64_t kBatch = 8;
 constexpr int kSteps = 8, kWarmup = 3;
 
-CalibrationStep step_of(std::string name, int p, int t, int d, std::int64_t micro, bool recompute = false) {
+CalibrationStep step_of(std::string name, int p, int t, int d, std::int64_t micro,
+                        Recompute recompute = Recompute::none) {
   CalibrationStep out{.name = std::move(name), .plan = {}};
   out.plan.pipeline = p;
   out.plan.tensor = t;
@@ -39,7 +40,7 @@ std::string step_toml(const CalibrationStep& step, const CalibrationSizes& sizes
          text("sequence = {}\ndropout = 0.1\n[parallel]\npipeline = {}\ntensor = {}\ndata = {}\nchunks = {}\n",
               sizes.sequence, plan.pipeline, plan.tensor, plan.data, plan.chunks) +
          text("[batch]\nglobal = {}\nmicro = {}\n[memory]\nrecompute = \"{}\"\n[schedule]\nplugin = \"{}\"\n", kBatch,
-              plan.micro, plan.recompute ? "full" : "none", step.scheduler) +
+              plan.micro, name_of(plan.recompute), step.scheduler) +
          "[data]\npath = \"corpus\"\n" + plugins;
 }
 
@@ -48,7 +49,7 @@ std::string step_toml(const CalibrationStep& step, const CalibrationSizes& sizes
 std::vector<CalibrationStep> calibration_steps(int cores) {
   std::vector<CalibrationStep> all = {step_of("one rank", 1, 1, 1, 2),
                                       step_of("microbatch 8", 1, 1, 1, 8),
-                                      step_of("recomputation", 1, 1, 1, 2, true),
+                                      step_of("recomputation", 1, 1, 1, 2, Recompute::full),
                                       step_of("twice the width", 1, 1, 1, 2),
                                       step_of("p = 2", 2, 1, 1, 1),
                                       step_of("p = 2, v = 2", 2, 1, 1, 1),

@@ -32,7 +32,7 @@ std::string run_toml(const PredictedRow& row) {
          text("[parallel]\npipeline = {}\ntensor = {}\ndata = {}\nchunks = {}\nsequence = {}\nscatter_gather = {}\n",
               row.at("p"), row.at("t"), row.at("d"), row.at("v"), sequence, row.at("sg") == 1 && !sequence) +
          text("[batch]\nglobal = {}\nmicro = {}\n", row.at("B"), row.at("b")) +
-         text("[memory]\nrecompute = \"{}\"\n", row.recompute == "full" ? "full" : "none") +
+         text("[memory]\nrecompute = \"{}\"\n", row.recompute == "selective" ? "none" : row.recompute) +
          text("[schedule]\nplugin = \"{}\"\n", row.at("v") > 1 ? "sched-interleaved" : "sched-1f1b") +
          "[comm]\nplugin = \"comm-local\"\n[kernels]\nplugin = \"kernels-sim\"\n"
          "[optimizer]\nplugin = \"optim-adamw\"\nlr = 1e-4\n[train]\nsteps = 1\n" +

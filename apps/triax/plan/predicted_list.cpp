@@ -41,7 +41,7 @@ const std::vector<Column>& columns() {
       {"b", 1, kMany},
       {"B", 1, kMany},
       {"v", 1, 4096},
-      {"recompute", 0, 0, {"none", "full", "selective"}},
+      {"recompute", 0, 0, {"none", "cheap", "full", "selective"}},
       {"sp", 0, 1},
       {"sg", 0, 1},
       {"fused", 0, 1},

@@ -259,6 +259,7 @@ SearchReport search(const plan::SearchRequest& request, const SearchArguments& a
     if (!out.least && !out.result.stopped) out.refusals = costs.refusals(first_plan(request.space).value());
     return out;
   }
+  out.cheap_refusals = costs.cheap_refusals();
   const plan::RankedPlan& best = out.result.plans.front();
   if (arguments.explain) out.alternatives = plan::alternatives(costs, planner, best.plan);
   out.result.stopped = costs.is_interrupted();
@@ -306,6 +307,8 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
   }
   if (report.result.stopped)
     print_problem("note: the search was interrupted; the plans are the best of those that it timed");
+  for (const Refusal& refusal : report.cheap_refusals)
+    print_problem(text("note: no plan has cheap recomputation: {}\n  {}", refusal.message, refusal.hint));
   result_out() << (arguments.json ? to_json(report) : to_text(report));
   return kDone;
 }

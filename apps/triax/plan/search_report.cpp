@@ -69,7 +69,7 @@ std::string plans_table(const SearchReport& report) {
          std::vector<std::string>{report::bytes_text(of.evaluation.bytes), text("{}", plan.pipeline),
                                   text("{}", plan.tensor), text("{}", plan.data), text("{}", plan.chunks),
                                   text("{}", plan.micro), space.schedules[static_cast<std::size_t>(plan.schedule)],
-                                  plan.recompute ? "full" : "none", plan.sequence ? "true" : "false",
+                                  std::string(name_of(plan.recompute)), plan.sequence ? "true" : "false",
                                   space.shards[static_cast<std::size_t>(plan.shard)], plan.balanced ? "auto" : "even"})
       row.push_back(std::move(more));
   }
@@ -202,6 +202,17 @@ std::string plan_toml(const SearchReport& report) {
   return out;
 }
 
+/// The value of a setting that no plan has, with the reasons.
+Json unavailable_json(const SearchReport& report) {
+  Json out = Json::array();
+  for (const Refusal& refusal : report.cheap_refusals)
+    out.push_back({{"setting", "memory.recompute"},
+                   {"value", name_of(Recompute::cheap)},
+                   {"message", refusal.message},
+                   {"hint", refusal.hint}});
+  return out;
+}
+
 Json plan_json(const SearchReport& report, const RankedPlan& of) {
   Json settings = Json::object(), parts = Json::object();
   for (const plan::PlanKey& key : plan::keys_of(report.request, of.plan, of.split))
@@ -256,6 +267,7 @@ std::string to_json(const SearchReport& report) {
               {"plans", std::move(plans)},
               {"traffic", links_json(report)}};
   if (report.arguments.explain) out["alternatives"] = std::move(alternatives);
+  if (!report.cheap_refusals.empty()) out["unavailable"] = unavailable_json(report);
   out["toml"] = plan_toml(report);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

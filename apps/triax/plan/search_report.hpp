@@ -23,6 +23,7 @@ struct SearchReport {
   std::vector<plan::Alternative> alternatives{}; // with --explain
   std::optional<plan::RankedPlan> least{};       // if no plan fits
   Refusals refusals{};                           // of the first plan, if plugins refuse all
+  Refusals cheap_refusals{};                     // see PlanAcceptance::cheap_refusals()
   double relative_error = 0;                     // of the best plan's step time
   std::vector<plan::AxisTraffic> traffic{};      // of the best plan
 };

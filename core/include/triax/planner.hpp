@@ -18,6 +18,7 @@
 
 #include "triax/export.hpp"
 #include "triax/extension.hpp"
+#include "triax/recompute.hpp"
 
 namespace triax {
 
@@ -30,7 +31,7 @@ struct TrainingPlan {
   std::int64_t micro = 1;                 // sequences of a microbatch, b
   int chunks = 1;                         // stages per pipeline rank, v
   int schedule = 0;                       // index in PlanSpace::schedules
-  bool recompute = false;                 // blocks keep their inputs only
+  Recompute recompute = Recompute::none;  // memory.recompute of all stages
   bool sequence = false;                  // sequence parallelism over the tensor ranks
   int shard = 0;                          // index in PlanSpace::shards
   bool balanced = false;                  // stages of about the same time, instead of about the same number of blocks
@@ -40,8 +41,8 @@ struct TrainingPlan {
   std::int64_t microbatches(std::int64_t batch) const { return batch / micro / data; }
 };
 
-/// The values that each setting may take, at least one, and the sizes of the run. Numbers are ascending; other values
-/// have the order of the search's request.
+/// The values that each setting may take, at least one, and the sizes of the run. Numbers and `recompute` are
+/// ascending; other values have the order of the search's request.
 struct PlanSpace {
   int ranks = 1;
   std::int64_t batch = 1;   // sequences of a step over all ranks, B
@@ -49,7 +50,8 @@ struct PlanSpace {
   int devices_per_node = 1; // of the cluster
   std::vector<int> pipeline, tensor, data, chunks;
   std::vector<std::int64_t> micro;
-  std::vector<bool> recompute, sequence;
+  std::vector<Recompute> recompute;
+  std::vector<bool> sequence;
   /// Names of scheduler plugins, and values of `optimizer.shard`. A plan has an index of the list.
   /// @{
   std::vector<std::string> schedules, shards;

@@ -6,6 +6,7 @@
 // The named plugins are loaded and their options are checked; their objects do not exist yet.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -19,6 +20,7 @@
 #include "data/blended_dataset.hpp"
 #include "plugin/loader.hpp"
 #include "triax/options.hpp"
+#include "triax/recompute.hpp"
 #include "triax/tensor.hpp"
 
 namespace triax::config {
@@ -105,7 +107,10 @@ struct RunConfig {
     std::string offload = "none";       // none | optimizer | disk: where the optimizer's state is
     std::filesystem::path offload_path; // folder of files with it; empty: run.dir
     std::uint64_t offload_buffer_bytes = 8388608;
-    bool recomputes(int stage) const { return recompute.of(stage) == "full"; }
+    Recompute recompute_of(int stage) const {
+      const std::string& name = recompute.of(stage);
+      return *std::ranges::find(kRecomputes, name, [](Recompute of) { return name_of(of); });
+    }
   } memory;
   struct OptimizerKeys {
     double lr = 0, weight_decay = 0;

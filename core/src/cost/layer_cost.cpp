@@ -7,6 +7,7 @@
 
 #include "cost/cost_kernels.hpp"
 #include "executor/dry_run_communicator.hpp"
+#include "triax/cheap_recompute.hpp"
 
 namespace triax::cost {
 
@@ -60,6 +61,11 @@ class LayerRun {
   void forward() { layer_.forward(call(), params_, in_, out_, stash_); }
   void backward_input() { layer_.backward_input(call(), params_, in_, dout_, din_, stash_, grads_); }
   void backward_weight() { layer_.backward_weight(call(), in_, stash_, grads_); }
+  void recompute() {
+    auto* const cheap = find_extension<CheapRecompute>(layer_);
+    TRIAX_REQUIRE(cheap, "{} does not have the interface {}", layer_.name(), CheapRecompute::kExtension);
+    cheap->recompute(call(), params_, in_, stash_);
+  }
   std::vector<Collective> take_collectives() { return tensor_.take().collectives; }
 
  private:
@@ -90,20 +96,18 @@ class LayerRun {
 
 } // namespace
 
-PassTime LayerCost::time_of(OperationTime operations, double collectives_s) const {
+PassTime LayerCost::time_of(OperationTime operations, std::span<const Collective> posted,
+                            const LayerContext& context) const {
+  const GroupShape group = placed(context.tensor_size(), 1, cluster_.node.devices);
+  double collectives_s = 0;
+  for (const Collective& collective : posted) collectives_s += collectives_.seconds(collective, group);
   return {std::max(operations.seconds, operations.kernels * cluster_.device.host_launch_s.value), collectives_s};
 }
 
 LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
   CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
-  const GroupShape group = placed(context.tensor_size(), 1, cluster_.node.devices);
-  const auto take = [&] {
-    double collectives_s = 0;
-    for (const Collective& collective : run.take_collectives())
-      collectives_s += collectives_.seconds(collective, group);
-    return time_of(kernels.take(), collectives_s);
-  };
+  const auto take = [&] { return time_of(kernels.take(), run.take_collectives(), context); };
   LayerTime out;
   run.forward();
   out.forward = take();
@@ -117,6 +121,13 @@ LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const Support
     out.boundary_bytes += static_cast<double>(without_data(spec.dtype, spec.shape).bytes());
   out.refusals = kernels.refusals();
   return out;
+}
+
+RecomputeTime LayerCost::of_recompute(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
+  CostKernels kernels(operations_, asked);
+  LayerRun run(layer, context, kernels);
+  run.recompute();
+  return {time_of(kernels.take(), run.take_collectives(), context), kernels.refusals()};
 }
 
 } // namespace triax::cost

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "cost/collective_cost.hpp"
 #include "cost/operation_cost.hpp"
@@ -32,6 +33,12 @@ struct LayerTime {
   Refusals refusals{};       // of the kernel set that was asked
 };
 
+/// CheapRecompute::recompute() of one microbatch.
+struct RecomputeTime {
+  PassTime pass;
+  Refusals refusals{}; // of the kernel set that was asked
+};
+
 /// Why a kernel set does not support a call; empty: nothing is asked.
 using SupportsCall = std::function<Refusals(const OpCall&)>;
 
@@ -43,9 +50,11 @@ class LayerCost {
 
   /// `context.layout` is the layout of the run. `asked` is called for each call of the layer.
   LayerTime of(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
+  /// The layer must offer CheapRecompute.
+  RecomputeTime of_recompute(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
 
  private:
-  PassTime time_of(OperationTime operations, double collectives_s) const;
+  PassTime time_of(OperationTime operations, std::span<const Collective> posted, const LayerContext& context) const;
 
   const Cluster& cluster_;
   const CodeTraits code_;

@@ -11,6 +11,7 @@
 
 #include "triax/error.hpp"
 #include "triax/model.hpp"
+#include "triax/recompute.hpp"
 
 namespace triax::executor {
 
@@ -36,10 +37,6 @@ struct LayerRange {
   int begin = 0, end = 0;
   bool has(int number) const { return number >= begin && number < end; }
 };
-
-/// memory.recompute of a stage. cheap: blocks do not keep what they compute again without matrix products
-/// (CheapRecompute). full: they keep their inputs only.
-enum class Recompute : std::uint8_t { none, cheap, full };
 
 /// How the blocks of a stage are recomputed.
 struct StageRecompute {

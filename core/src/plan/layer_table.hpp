@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -16,24 +17,31 @@
 #include "cost/layer_cost.hpp"
 #include "train/plugins.hpp"
 #include "triax/log.hpp"
+#include "triax/recompute.hpp"
 
 namespace triax::plan {
 
-/// One layer, and what a rank keeps of it for each microbatch in flight.
+/// Bytes that a rank keeps of a layer for each microbatch in flight, from the forward to the end of the pass that last
+/// reads them, with the inputs that the backward reads.
+struct KeptBytes {
+  double until_input = 0;  // the input gradient
+  double until_weight = 0; // the weight gradient
+  double all() const { return until_input + until_weight; }
+};
+
+/// One layer that recomputes nothing.
 struct CostedLayer {
   cost::LayerTime time;
-  /// From the forward to the end of the pass that last reads them, with the inputs that the backward reads.
-  /// @{
-  double until_input_bytes = 0;  // the input gradient
-  double until_weight_bytes = 0; // the weight gradient
-  /// @}
+  KeptBytes kept;
   double input_bytes = 0; // of inputs that are not data
 };
 
-/// The bytes that a recomputed layer keeps of its inputs for each microbatch in flight, and the time in which the
-/// tensor ranks gather it (memory.partition_activations).
-struct KeptInput {
-  double bytes = 0, gather_s = 0;
+/// The part of a layer's cost that depends on memory.recompute.
+struct LayerLoad {
+  cost::PassTime repeated; // before the input gradient, with the all-gather of memory.partition_activations
+  KeptBytes kept;
+  double group_bytes = 0; // with `full`: inputs of the first layer of a group, until the input gradient
+  Refusals refusals{};    // why the plugins do not support this value
 };
 
 class LayerTable {
@@ -42,11 +50,13 @@ class LayerTable {
 
   /// By kind; the reference stays valid.
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
+  /// By kind, of blocks with this value; kinds without blocks recompute nothing. The reference stays valid. The time of
+  /// `cheap` is that of CheapRecompute::recompute(), with the same costs as the passes. A load with refusals has none.
+  const std::vector<LayerLoad>& loads(int tensor, std::int64_t micro, bool sequence, Recompute how);
   /// Why the run's kernel set does not support the calls of the layers; each reason once.
   Refusals refusals(int tensor, std::int64_t micro, bool sequence);
-  /// The kept input of one of layers(tensor, ..., sequence). The blocks of a group share an all-gather; an automatic
-  /// group, and one of a list by stage, count as one block.
-  KeptInput kept_input(const CostedLayer& layer, int tensor, bool sequence) const;
+  /// Why the plugins do not support this value; each reason once.
+  Refusals recompute_refusals(int tensor, std::int64_t micro, bool sequence, Recompute how);
   /// The kind of each layer of the model: see train::layer_kinds().
   const std::vector<int>& kinds() const { return kinds_; }
   /// Local elements of the parameter that a tie shares, by tie.
@@ -64,6 +74,13 @@ class LayerTable {
     std::vector<double> tied_elements;
   };
   TensorRank& rank_of(int tensor);
+  std::unique_ptr<Layer> make_layer(const Model& model, int number, const LayerContext& context) const;
+  /// With full recomputation. The blocks of a group share an all-gather; an automatic group, and one of a list by
+  /// stage, count as one block.
+  LayerLoad full_load(const CostedLayer& layer, int tensor, bool sequence) const;
+  LayerLoad cheap_load(int block, int tensor, const LayerContext& context);
+  static LayerContext context_of(const TensorRank& rank, std::int64_t micro, bool sequence);
+  cost::SupportsCall supports_of(const TensorRank& rank) const;
 
   const config::RunConfig& run_;
   Log& log_;
@@ -72,8 +89,10 @@ class LayerTable {
   const int devices_per_node_;
   std::map<int, std::unique_ptr<TensorRank>> ranks_; // by tensor ranks
   std::map<std::tuple<int, std::int64_t, bool>, std::vector<CostedLayer>> layers_;
+  std::map<std::tuple<int, std::int64_t, bool, Recompute>, std::vector<LayerLoad>> loads_;
   std::vector<int> kinds_;
   std::vector<int> first_of_kind_;
+  std::vector<std::optional<int>> block_of_kind_; // the first transformer block
 };
 
 } // namespace triax::plan

@@ -81,11 +81,21 @@ bool PlanAcceptance::accepts_layers(const TrainingPlan& plan) {
                            .micro = plan.micro,
                            .compute = run.train.compute,
                            .sequence_parallel = splits_positions(plan),
-                           .recompute = plan.recompute};
+                           .recompute = plan.recompute == Recompute::full};
   found->second = plugin::guarded_call(run.model.name, "supports",
                                        [&] { return layers_.plugins(1).model().supports(asked, layout).empty(); }) &&
-                  layers_.refusals(plan.tensor, plan.micro, splits_positions(plan)).empty();
+                  layers_.refusals(plan.tensor, plan.micro, splits_positions(plan)).empty() && accepts_recompute(plan);
   return found->second;
+}
+
+/// Asked after the layers are accepted: they can be costed then.
+bool PlanAcceptance::accepts_recompute(const TrainingPlan& plan) {
+  const Refusals refusals = layers_.recompute_refusals(plan.tensor, plan.micro, splits_positions(plan), plan.recompute);
+  if (plan.recompute == Recompute::cheap) {
+    accepts_cheap_ |= refusals.empty();
+    if (cheap_refusals_.empty()) cheap_refusals_ = refusals;
+  }
+  return refusals.empty();
 }
 
 bool PlanAcceptance::accepts_layout(const TrainingPlan& plan, const PipelineShape& shape) {
@@ -103,6 +113,7 @@ Refusals PlanAcceptance::refusals(const TrainingPlan& plan, const PipelineShape&
   out = plugins.refusals(layout, placement(plan), false);
   if (out.empty()) out = executor::check_split(plugins.model(), shape.stages(), {});
   if (out.empty()) out = layers_.refusals(plan.tensor, plan.micro, splits_positions(plan));
+  if (out.empty()) out = layers_.recompute_refusals(plan.tensor, plan.micro, splits_positions(plan), plan.recompute);
   return out;
 }
 

@@ -32,6 +32,9 @@ class PlanAcceptance {
   bool accepts_layout(const TrainingPlan& plan, const PipelineShape& shape);
   /// The other part: whether the model supports the plan, and the kernel set the calls of its layers.
   bool accepts_layers(const TrainingPlan& plan);
+  /// Why plugins refuse memory.recompute = "cheap" in the first of the plans that were asked about, if they refuse it
+  /// in all of them. Else empty.
+  Refusals cheap_refusals() const { return accepts_cheap_ ? Refusals() : cheap_refusals_; }
   /// Why accepts() is false.
   Refusals refusals(const TrainingPlan& plan, const PipelineShape& shape);
   /// Placement of the plan's ranks, as triax check chooses it.
@@ -49,6 +52,7 @@ class PlanAcceptance {
   };
   const AxesAnswers& answers_for_axes(const TrainingPlan& plan);
   bool is_run_accepted();
+  bool accepts_recompute(const TrainingPlan& plan);
 
   const SearchRequest& request_;
   LayerTable& layers_;
@@ -56,7 +60,9 @@ class PlanAcceptance {
   Log& log_;
   std::optional<bool> is_run_accepted_; // the answers that are the same for all plans
   std::map<Axes, AxesAnswers> answers_by_axes_;
-  std::map<std::tuple<int, int, int, std::int64_t, bool, bool>, bool> accepts_layers_;
+  std::map<std::tuple<int, int, int, std::int64_t, bool, Recompute>, bool> accepts_layers_;
+  bool accepts_cheap_ = false; // in a plan
+  Refusals cheap_refusals_{};  // of the first refused plan
 };
 
 /// The first plan of each combination of layout and microbatch size.

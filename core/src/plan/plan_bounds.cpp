@@ -25,7 +25,8 @@ std::uint64_t whole_bytes(double bytes) {
 /// Settings that decide which ranks have which stages; the others are those of the first plan.
 TrainingPlan group_of(const TrainingPlan& plan) {
   TrainingPlan out = plan;
-  out.recompute = out.sequence = out.balanced = false;
+  out.recompute = Recompute::none;
+  out.sequence = out.balanced = false;
   out.shard = 0;
   return out;
 }
@@ -35,22 +36,28 @@ struct StageLoads {
   double forward = 0, backward = 0, work = 0, parameters = 0, kept = 0;
 };
 
+/// The layers of a model by kind. Blocks recompute; other layers do not.
+struct LayerKinds {
+  const std::vector<CostedLayer>& layers;
+  const std::vector<LayerLoad>&of_blocks, &of_others;
+};
+
 /// Sums of layers by kind; `blocks` and `others` are their numbers.
-StageLoads loads_of_stage(const StageClasses::Stage& stage, const std::vector<CostedLayer>& layers,
-                          const std::vector<KeptInput>& kept_inputs, bool recompute, bool splits_backward) {
+StageLoads loads_of_stage(const StageClasses::Stage& stage, const LayerKinds& kinds, bool splits_backward) {
   StageLoads out;
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    const cost::LayerTime& time = layers[kind].time;
+  for (std::size_t kind = 0; kind < kinds.layers.size(); ++kind) {
+    const cost::LayerTime& time = kinds.layers[kind].time;
+    const LayerLoad &of_block = kinds.of_blocks[kind], &of_other = kinds.of_others[kind];
     const double blocks = stage.blocks[kind], others = stage.others[kind], all = blocks + others;
     const double forward = time.forward.all_s(), input = time.input.all_s(), weight = time.weight.all_s();
-    const double repeated = recompute ? blocks * (forward + kept_inputs[kind].gather_s) : 0;
+    const double repeated = blocks * of_block.repeated.all_s();
     out.forward += all * forward;
     out.backward += all * (input + (splits_backward ? 0 : weight)) + repeated;
     out.work += all * (forward + input + weight) + repeated;
     out.parameters += all * time.parameters;
-    out.kept += (recompute ? others : all) * (layers[kind].until_input_bytes + layers[kind].until_weight_bytes);
+    out.kept += blocks * of_block.kept.all() + others * of_other.kept.all();
   }
-  if (recompute && stage.first_block >= 0) out.kept += kept_inputs[static_cast<std::size_t>(stage.first_block)].bytes;
+  if (stage.first_block >= 0) out.kept += kinds.of_blocks[static_cast<std::size_t>(stage.first_block)].group_bytes;
   return out;
 }
 
@@ -62,11 +69,12 @@ const PlanCosts::LayerTotals& PlanCosts::totals(const TrainingPlan& plan) {
   LayerTotals& out = found->second;
   if (!is_new) return out;
   const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, sequence);
-  const executor::LayerRange repeated = executor::recomputed_layers(layers_.plugins(1).model(), plan.recompute);
+  const std::vector<LayerLoad>&of_blocks = loads(plan, plan.recompute), &of_others = loads(plan, Recompute::none);
+  const executor::LayerRange blocks = executor::recomputed_layers(layers_.plugins(1).model(), true);
   for (std::size_t number = 0; number < layers_.kinds().size(); ++number) {
-    const CostedLayer& layer = layers[static_cast<std::size_t>(layers_.kinds()[number])];
-    out.parameters += layer.time.parameters;
-    if (!repeated.has(static_cast<int>(number))) out.kept += layer.until_input_bytes + layer.until_weight_bytes;
+    const auto kind = static_cast<std::size_t>(layers_.kinds()[number]);
+    out.parameters += layers[kind].time.parameters;
+    out.kept += (blocks.has(static_cast<int>(number)) ? of_blocks : of_others)[kind].kept.all();
   }
   for (const double elements : layers_.tied_elements(plan.tensor)) out.parameters -= elements;
   return out;
@@ -90,14 +98,11 @@ const StageClasses& PlanCosts::even_classes(const StageMapping& mapping) {
 
 std::vector<PlanCosts::RankBounds> PlanCosts::bounds_of_ranks(const TrainingPlan& plan, const StageClasses& classes,
                                                               const StageMapping& mapping) {
-  const bool sequence = splits_positions(plan);
-  const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, sequence);
-  std::vector<KeptInput> kept_inputs;
-  kept_inputs.reserve(layers.size());
-  for (const CostedLayer& layer : layers) kept_inputs.push_back(layers_.kept_input(layer, plan.tensor, sequence));
+  const LayerKinds kinds{layers_.layers(plan.tensor, plan.micro, splits_positions(plan)), loads(plan, plan.recompute),
+                         loads(plan, Recompute::none)};
   std::vector<StageLoads> stages;
   for (const StageClasses::Stage& stage : classes.stages)
-    stages.push_back(loads_of_stage(stage, layers, kept_inputs, plan.recompute, mapping.splits_backward));
+    stages.push_back(loads_of_stage(stage, kinds, mapping.splits_backward));
   const std::vector<double>& tied_elements = layers_.tied_elements(plan.tensor);
   std::vector<RankBounds> out;
   for (const StageClasses::Rank& rank : classes.ranks) {
@@ -158,7 +163,8 @@ PlanCosts::StageBounds PlanCosts::stage_bounds(const TrainingPlan& plan, const S
 std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
   LastBounds& last = bounded_group(plan);
   if (!last.is_accepted) return std::nullopt;
-  std::optional<LastBounds::LayerBounds>& layers = last.layers[(plan.recompute ? 2U : 0U) + (plan.sequence ? 1U : 0U)];
+  std::optional<LastBounds::LayerBounds>& layers =
+      last.layers[static_cast<std::size_t>(plan.recompute)][plan.sequence ? 1 : 0];
   if (!layers) {
     const bool is_accepted = acceptance_.accepts_layers(plan);
     layers = LastBounds::LayerBounds{is_accepted, is_accepted ? &totals(plan) : nullptr};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct PlanCosts::RankBounds {
 };
 
 struct PlanCosts::StageBounds {
-  bool recompute = false, sequence = false;
+  Recompute recompute = Recompute::none;
+  bool sequence = false;
   bool is_accepted = false; // the split
   std::vector<RankBounds> ranks{};
   double tied_s = 0, tied = 0; // tied: parameters that would count twice on one rank
@@ -32,7 +34,8 @@ struct PlanCosts::LastBounds {
     bool is_accepted = false;
     const LayerTotals* totals = nullptr; // if they are accepted
   };
-  std::array<std::optional<LayerBounds>, 4> layers;    // by recomputation and sequence parallelism
+  /// By recomputation, then by sequence parallelism.
+  std::array<std::array<std::optional<LayerBounds>, 2>, std::size(kRecomputes)> layers;
   std::array<std::optional<StageBounds>, 2> of_stages; // the last even and balanced ones
 };
 

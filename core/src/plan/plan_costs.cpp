@@ -93,28 +93,28 @@ StageSums PlanCosts::make_sums(const TrainingPlan& plan, const PipelineShape& sh
   out.mapping = &schedules_.mapping(plan.schedule, shape);
   out.rank_parameters.assign(static_cast<std::size_t>(plan.pipeline), 0);
   const std::vector<CostedLayer>& layers = layers_.layers(plan.tensor, plan.micro, splits_positions(plan));
-  const executor::LayerRange repeated = executor::recomputed_layers(layers_.plugins(1).model(), plan.recompute);
+  const std::vector<LayerLoad>&of_blocks = loads(plan, plan.recompute), &of_others = loads(plan, Recompute::none);
+  const executor::LayerRange blocks = executor::recomputed_layers(layers_.plugins(1).model(), true);
   out.layers = plan.balanced ? executor::split_layers(layers_.plugins(1).model(), shape.stages(), split(plan))
                              : out.mapping->even;
   out.stages.reserve(out.layers.size());
   for (std::size_t at = 0; at < out.layers.size(); ++at) {
     const executor::StageLayers& of = out.layers[at];
     StageSums::Stage& stage = out.stages.emplace_back();
-    bool begins_group = true; // repeated layers keep the input of their first at least
+    bool begins_group = true; // all blocks of the stage are one group at most
     for (int number = of.first; number < of.first + of.count; ++number) {
-      const CostedLayer& layer = layers[static_cast<std::size_t>(layers_.kinds()[static_cast<std::size_t>(number)])];
+      const auto kind = static_cast<std::size_t>(layers_.kinds()[static_cast<std::size_t>(number)]);
+      const CostedLayer& layer = layers[kind];
+      const LayerLoad& load = (blocks.has(number) ? of_blocks : of_others)[kind];
       stage.forward += layer.time.forward;
       stage.input += layer.time.input;
       stage.weight += layer.time.weight;
-      if (repeated.has(number)) {
-        const KeptInput kept = layers_.kept_input(layer, plan.tensor, splits_positions(plan));
-        stage.input += layer.time.forward;
-        stage.input.tensor_s += kept.gather_s;
-        if (begins_group) stage.until_input_bytes += kept.bytes;
+      stage.input += load.repeated;
+      stage.kept.until_input += load.kept.until_input;
+      stage.kept.until_weight += load.kept.until_weight;
+      if (blocks.has(number) && begins_group) {
+        stage.kept.until_input += load.group_bytes;
         begins_group = false;
-      } else {
-        stage.until_input_bytes += layer.until_input_bytes;
-        stage.until_weight_bytes += layer.until_weight_bytes;
       }
       stage.parameters += layer.time.parameters;
       stage.boundary_bytes = layer.time.boundary_bytes;
@@ -233,7 +233,7 @@ double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, c
     const auto rank = static_cast<std::size_t>(stage.rank);
     largest[rank] = std::max(largest[rank], stage.parameters);
     bytes[rank] +=
-        stage.until_input_bytes * rows.until_input[rank][at] + stage.until_weight_bytes * rows.until_weight[rank][at];
+        stage.kept.until_input * rows.until_input[rank][at] + stage.kept.until_weight * rows.until_weight[rank][at];
   }
   double out = 0;
   // The stage that stores a tied parameter may be either of the two.

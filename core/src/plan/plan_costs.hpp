@@ -46,6 +46,8 @@ class PlanCosts final : public PlanEvaluator {
   std::optional<std::uint64_t> exact_bytes(const TrainingPlan& plan);
   /// Why plugins refuse the plan.
   Refusals refusals(const TrainingPlan& plan);
+  /// See PlanAcceptance.
+  Refusals cheap_refusals() const { return acceptance_.cheap_refusals(); }
   /// Blocks of each stage; empty: even. The plan must be one that bounds() accepts.
   Split split(const TrainingPlan& plan) { return plan.balanced ? splits_.find(split_settings(plan)).blocks : Split(); }
   /// From now on, balanced plans with the stages, microbatch and layers of this one have the split.
@@ -101,16 +103,19 @@ class PlanCosts final : public PlanEvaluator {
   std::vector<RankBounds> bounds_of_ranks(const TrainingPlan& plan, const StageClasses& classes,
                                           const StageMapping& mapping);
   const StageClasses& even_classes(const StageMapping& mapping);
-  /// Sums over all layers, for a microbatch. What is kept of repeated blocks is not counted.
+  /// Sums over all layers, for a microbatch. The inputs that blocks keep with full recomputation are not counted.
   struct LayerTotals {
     double parameters = 0, kept = 0;
   };
   const LayerTotals& totals(const TrainingPlan& plan);
+  const std::vector<LayerLoad>& loads(const TrainingPlan& plan, Recompute how) {
+    return layers_.loads(plan.tensor, plan.micro, splits_positions(plan), how);
+  }
   /// The bounds of a balanced plan that does not fit with any split, which is not searched then. Else empty.
   std::optional<PlanBounds> bounds_of_any_split(const TrainingPlan& plan, const LayerTotals& all) const;
   std::unique_ptr<LastBounds> last_bounds_;
   std::map<const StageMapping*, StageClasses> even_classes_;
-  std::map<std::tuple<int, std::int64_t, bool, bool>, LayerTotals> totals_;
+  std::map<std::tuple<int, std::int64_t, bool, Recompute>, LayerTotals> totals_;
   /// The last sums of even and of balanced stages: plans that differ in what data ranks divide follow each other.
   struct LastSums;
   std::array<std::unique_ptr<LastSums>, 2> last_sums_;

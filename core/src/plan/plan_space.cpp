@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -74,6 +75,12 @@ bool fix_chunks(PlanSpace& space, const std::string& value) {
   space.chunks = {*out};
   return true;
 }
+bool fix_recompute(PlanSpace& space, const std::string& value) {
+  const auto found = std::ranges::find(space.recompute, value, [](Recompute of) { return name_of(of); });
+  if (found == space.recompute.end()) return false;
+  space.recompute = {*found};
+  return true;
+}
 Fix flag(std::vector<bool> PlanSpace::*values, std::string on, std::string off) {
   return [values, on = std::move(on), off = std::move(off)](PlanSpace& space, const std::string& value) {
     if (value != on && value != off) return false;
@@ -115,9 +122,7 @@ const std::map<std::string, Setting>& settings() {
       {"sequence",
        {"parallel.sequence", [](const PlanSpace&) { return "true or false"; },
         flag(&PlanSpace::sequence, "true", "false")}},
-      {"recompute",
-       {"memory.recompute", [](const PlanSpace&) { return "none or full"; },
-        flag(&PlanSpace::recompute, "full", "none")}},
+      {"recompute", {"memory.recompute", [](const PlanSpace&) { return "none, cheap or full"; }, fix_recompute}},
       {"split",
        {"parallel.split", [](const PlanSpace&) { return "auto or even"; }, flag(&PlanSpace::balanced, "auto", "even")}},
       {"schedule", {"schedule.plugin", one_of(&PlanSpace::schedules), name(&PlanSpace::schedules, "sched-")}},
@@ -166,7 +171,7 @@ PlanSpace make_space(const SpaceRequest& request) {
   out.data = axis;
   out.chunks = chunks_of(request.model.blocks);
   out.micro = divisors(run.batch.global);
-  out.recompute = {false, true};
+  out.recompute.assign(std::begin(kRecomputes), std::end(kRecomputes));
   out.sequence = {false, true};
   out.schedules = request.schedules;
   out.balanced = {false, true};

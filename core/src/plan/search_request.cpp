@@ -36,7 +36,7 @@ config::RunConfig run_of(const SearchRequest& request, const TrainingPlan& plan,
   out.parallel.sequence = plan.sequence;
   out.parallel.scatter_gather = scatters(request.run, plan);
   out.batch.micro = plan.micro;
-  out.memory.recompute = {plan.recompute ? "full" : "none"};
+  out.memory.recompute = {std::string(name_of(plan.recompute))};
   if (out.memory.recompute_layers.is_list()) out.memory.recompute_layers = {1}; // the plan may have other stages
   out.optimizer_core.shard = request.space.shards.at(static_cast<std::size_t>(plan.shard));
   out.schedule = request.schedules.at(static_cast<std::size_t>(plan.schedule));
@@ -54,7 +54,7 @@ std::vector<PlanKey> keys_of(const SearchRequest& request, const TrainingPlan& p
     out.push_back({"parallel", "split", plugin::to_toml(OptionValue(split))});
   if (run.parallel.scatter_gather && !scatters(run, plan)) out.push_back({"parallel", "scatter_gather", "false"});
   out.push_back({"batch", "micro", text("{}", plan.micro)});
-  out.push_back({"memory", "recompute", quoted(plan.recompute ? "full" : "none")});
+  out.push_back({"memory", "recompute", quoted(std::string(name_of(plan.recompute)))});
   if (run.memory.recompute_layers.is_list()) out.push_back({"memory", "recompute_layers", "1"});
   out.push_back({"schedule", "plugin", quoted(request.space.schedules.at(static_cast<std::size_t>(plan.schedule)))});
   out.push_back({"optimizer", "shard", quoted(request.space.shards.at(static_cast<std::size_t>(plan.shard)))});

@@ -41,7 +41,7 @@ SplitSettings settings_of(const config::RunConfig& run, const train::RankPlugins
           .stages = train::pipeline_shape(run).stages(),
           .micro = run.batch.micro,
           .sequence = run.parallel.sequence && run.parallel.tensor > 1,
-          .recompute = run.memory.recompute.all("full"), // a list has one value: cross_checks.cpp
+          .recompute = run.memory.recompute_of(0), // a list has one value: cross_checks.cpp
           .stage_rank = run.parallel.chunks > 1 ? plugins.stage_rank() : std::vector<int>()};
 }
 
@@ -70,6 +70,8 @@ class AutomaticSplit {
     const cost::Cluster cluster = cluster_ ? *cluster_ : cost::default_cluster(device_of(plugins));
     LayerTable layers(run_, cluster, *cost::code_named("triax"), log_);
     const SplitSettings settings = settings_of(run_, plugins);
+    out.refusals = layers.recompute_refusals(settings.tensor, settings.micro, settings.sequence, settings.recompute);
+    if (!out.refusals.empty()) return out;
     const cost::SplitProblem problem = split_problem(layers, settings);
     out.blocks = automatic_split(problem, settings.stage_rank);
     out.excess = {cost::excess_of(problem, cost::even_split(problem)), cost::excess_of(problem, out.blocks)};
@@ -157,26 +159,28 @@ void refuse(config::LoadResult& loaded, const Refusals& refusals) {
 cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& settings) {
   const Model& model = table.plugins(settings.tensor).model();
   const std::vector<CostedLayer>& layers = table.layers(settings.tensor, settings.micro, settings.sequence);
-  const executor::LayerRange repeated = executor::recomputed_layers(model, settings.recompute);
-  const ModelInfo info = model.info();
-  const auto layer = [&](int number) -> const CostedLayer& {
-    return layers[static_cast<std::size_t>(table.kinds()[static_cast<std::size_t>(number)])];
+  const auto loads = [&](Recompute how) -> const std::vector<LayerLoad>& {
+    return table.loads(settings.tensor, settings.micro, settings.sequence, how);
   };
-  const auto kept_input = [&](int number) {
-    return table.kept_input(layer(number), settings.tensor, settings.sequence);
+  const std::vector<LayerLoad>&of_blocks = loads(settings.recompute), &of_others = loads(Recompute::none);
+  const executor::LayerRange blocks = executor::recomputed_layers(model, true);
+  const ModelInfo info = model.info();
+  const auto kind = [&](int number) {
+    return static_cast<std::size_t>(table.kinds()[static_cast<std::size_t>(number)]);
+  };
+  const auto load_of = [&](int number) -> const LayerLoad& {
+    return (blocks.has(number) ? of_blocks : of_others)[kind(number)];
   };
   const auto seconds = [&](int number) {
-    const cost::LayerTime& of = layer(number).time;
-    const double once = of.forward.all_s() + of.input.all_s() + of.weight.all_s();
-    return repeated.has(number) ? once + of.forward.all_s() + kept_input(number).gather_s : once;
+    const cost::LayerTime& of = layers[kind(number)].time;
+    return of.forward.all_s() + of.input.all_s() + of.weight.all_s() + load_of(number).repeated.all_s();
   };
   double all_s = 0;
   for (int number = 0; number < model.count(); ++number) all_s += seconds(number);
   const auto load = [&](int number) {
-    const CostedLayer& of = layer(number);
-    const double kept = repeated.has(number) ? kept_input(number).bytes : of.until_input_bytes + of.until_weight_bytes;
     return cost::StageLoad{all_s > 0 ? std::llround(seconds(number) / all_s * kTimeUnits) : 0,
-                           std::llround(of.time.parameters * kStateBytes), std::llround(kept)};
+                           std::llround(layers[kind(number)].time.parameters * kStateBytes),
+                           std::llround(load_of(number).kept.all() + load_of(number).group_bytes)};
   };
   cost::SplitProblem out;
   out.stages = settings.stages;

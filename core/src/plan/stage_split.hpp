@@ -22,13 +22,14 @@ namespace triax::plan {
 struct SplitSettings {
   int tensor = 1, stages = 1;
   std::int64_t micro = 1;
-  bool sequence = false, recompute = false;
+  bool sequence = false;
+  Recompute recompute = Recompute::none;
   std::vector<int> stage_rank = {};                       // pipeline rank of each stage; empty: each stage has its own
   auto operator<=>(const SplitSettings&) const = default; // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
-/// The loads of a model's layers. Times are relative to the sum of all, so they are equal on all ranks. Errors: those
-/// of the model's layers.
+/// The loads of a model's layers. Times are relative to the sum of all, so they are equal on all ranks. The
+/// plugins must support the recomputation (LayerTable::recompute_refusals()). Errors: those of the model's layers.
 cost::SplitProblem split_problem(LayerTable& table, const SplitSettings& settings);
 
 /// Blocks of the balanced stages; even ones if a pipeline rank with several stages would take longer. Errors: as above.
@@ -53,7 +54,7 @@ class BalancedSplits {
 
  private:
   LayerTable& table_;
-  std::map<std::tuple<int, std::int64_t, bool, bool>, cost::SplitProblem> problems_; // of any number of stages
+  std::map<std::tuple<int, std::int64_t, bool, Recompute>, cost::SplitProblem> problems_; // of any number of stages
   std::map<SplitSettings, Found> found_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "cost/layer_cost.hpp"
 #include "executor/split.hpp"
+#include "plan/layer_table.hpp"
 #include "plan/shape_schedules.hpp"
 #include "plan/stage_classes.hpp"
 
@@ -14,9 +15,9 @@ namespace triax::plan {
 
 struct StageSums {
   struct Stage {
-    cost::PassTime forward, input, weight; // per microbatch; `input` includes the repeated forward
+    cost::PassTime forward, input, weight; // per microbatch; `input` includes what is repeated before it
     double parameters = 0, boundary_bytes = 0;
-    double until_input_bytes = 0, until_weight_bytes = 0; // kept of a microbatch in flight, at least
+    KeptBytes kept; // at least
     int rank = 0;
     double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s; }
     double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s; }

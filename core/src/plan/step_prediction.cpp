@@ -14,6 +14,7 @@
 #include "cost/pipeline_cost.hpp"
 #include "executor/split.hpp"
 #include "schedule/lower.hpp"
+#include "train/cheap_recompute_check.hpp"
 #include "train/plugins.hpp"
 #include "train/rank_placement.hpp"
 #include "train/rank_setup.hpp"
@@ -58,19 +59,21 @@ class StepCost {
  private:
   void cost_layers() {
     const cost::LayerCost costs(cluster_, code_);
+    const executor::LayerRange blocks = executor::recomputed_layers(model_, true);
     for (int number = 0; number < model_.count(); ++number) {
       const std::unique_ptr<Layer> layer = model_.layer(number, context_);
       layers_.push_back(costs.of(*layer, context_));
+      const Recompute how = blocks.has(number) ? run_.memory.recompute_of(stage_of_layer(number)) : Recompute::none;
+      double& repeated_s = repeated_s_.emplace_back();
+      if (how == Recompute::full) repeated_s = layers_.back().forward.all_s();
+      if (how == Recompute::cheap) repeated_s = costs.of_recompute(*layer, context_).pass.all_s();
     }
   }
 
   const cost::LayerTime& layer(int number) const { return layers_.at(static_cast<std::size_t>(number)); }
-  bool recomputes(int number) const {
-    return executor::recomputed_layers(model_, run_.memory.recomputes(stage_of_layer(number))).has(number);
-  }
   double backward_s(int number) const {
     const cost::LayerTime& of = layer(number);
-    return of.input.all_s() + of.weight.all_s() + (recomputes(number) ? of.forward.all_s() : 0);
+    return of.input.all_s() + of.weight.all_s() + repeated_s_.at(static_cast<std::size_t>(number));
   }
 
   cost::StageTime stage_time(int stage) const {
@@ -181,6 +184,7 @@ class StepCost {
   const cost::CollectiveCost collectives_;
   std::vector<int> stage_rank_; // pipeline rank of each stage
   std::vector<cost::LayerTime> layers_;
+  std::vector<double> repeated_s_; // by layer, before its backward
 };
 
 /// Plugins that throw are known by it.
@@ -220,6 +224,7 @@ Refusals check_prediction(const config::RunConfig& run, Log& log) {
   placement.ranks_are_threads = true;
   Refusals out = plugins.refusals(layout, placement, false);
   out.add(executor::check_split(plugins.model(), shape.stages(), run.parallel.split));
+  if (out.empty()) out = train::check_cheap_recompute(run, layout, plugins);
   return out;
 }
 

@@ -27,7 +27,7 @@ struct StepPrediction {
   double reduction_s = 0; // gradients over data ranks, after the passes, and tied parameters
   double optimizer_s = 0;
   double fixed_s = 0;
-  /// One transformer block and one microbatch, with collectives; the backward with the recomputed forward.
+  /// One transformer block and one microbatch, with collectives; the backward with what is recomputed before it.
   double block_forward_s = 0, block_backward_s = 0;
 };
 

@@ -75,7 +75,7 @@ Balance balance_of(const config::RunConfig& run, const Model& model, std::span<c
   int stage = 0;
   for (const executor::StageLayers& of : executor::split_layers(model, stage_map.stages(), run.parallel.split)) {
     StagePlan plan = plan_stage(model, of, layer_context(run, model, layout, 0),
-                                executor::recomputed_layers(model, run.memory.recomputes(stage)));
+                                executor::recomputed_layers(model, run.memory.recompute_of(stage) == Recompute::full));
     plan.pipeline = stage_map.rank_of(stage++);
     out.stages.push_back(plan);
   }

@@ -21,7 +21,8 @@ struct StagePlan {
   int pipeline = 0; // pipeline rank
   int layers = 0;
   std::int64_t parameters = 0; // as stored, with padding and both sides of a tie
-  Cost flops;                  // of one microbatch
+  /// FLOPs of one microbatch, with repeated forwards. Cheap recomputation repeats no matrix product.
+  Cost flops;
   double all_flops() const { return flops.forward + flops.backward_input + flops.backward_weight; }
 };
 

@@ -65,11 +65,17 @@ void dry_run(const Layer& layer, CheapRecompute& cheap, const LayerContext& cont
   cheap.recompute(call, params, views_without_data(layer.inputs()), views_without_data(layer.stash()));
 }
 
-/// Whether the layer lists the same tensors at each call, which it can recompute.
-Refusals check_list(const config::RunConfig& run, const Layer& block, const CheapRecompute& cheap) {
+/// Whether the layer has the interface, and lists the same tensors at each call, which it can recompute.
+Refusals check_interface(const config::RunConfig& run, Layer& block) {
+  const auto* const cheap = find_extension<CheapRecompute>(block);
+  if (!cheap)
+    return make_refusal(ErrorCode::kUnsupported, {"memory.recompute", "model.plugin"},
+                        "memory.recompute = \"cheap\": {} of {} cannot recompute a part of what it keeps", block.name(),
+                        run.model.name)
+        .with_hint("use memory.recompute = \"none\" or \"full\"");
   const auto listed = [&] {
     return plugin::guarded_call(run.model.name, "recomputed_stash", [&] {
-      const std::span<const int> list = cheap.recomputed_stash();
+      const std::span<const int> list = cheap->recomputed_stash();
       return std::vector<int>(list.begin(), list.end());
     });
   };
@@ -83,7 +89,25 @@ Refusals check_list(const config::RunConfig& run, const Layer& block, const Chea
           "this is a defect of the model: report it to its author, or use memory.recompute = \"none\" or \"full\"");
 }
 
+/// The block has the interface.
+Refusals check_repeats(const config::RunConfig& run, Layer& block, const LayerContext& context,
+                       const RankPlugins& plugins) {
+  const auto* const limits = find_extension<RepeatLimits>(plugins.kernels());
+  if (!limits) return {};
+  RepeatQuestions kernels(*limits, run.kernels.name);
+  plugin::guarded_call(run.model.name, "recompute",
+                       [&] { dry_run(block, *find_extension<CheapRecompute>(block), context, kernels); });
+  return of_kernels(run, kernels.refusals());
+}
+
 } // namespace
+
+Refusals check_cheap_block(const config::RunConfig& run, Layer& block, const LayerContext& context,
+                           const RankPlugins& plugins) {
+  Refusals out = check_interface(run, block);
+  if (out.empty()) out = check_repeats(run, block, context, plugins);
+  return out;
+}
 
 Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
   if (!run.memory.recompute.any("cheap")) return {};
@@ -94,18 +118,8 @@ Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layou
   for (int number = blocks.begin; number < blocks.end; ++number) {
     const std::unique_ptr<Layer> block =
         plugin::guarded_call(run.model.name, "layer", [&] { return model.layer(number, context); });
-    auto* const cheap = find_extension<CheapRecompute>(*block);
-    if (!cheap)
-      return make_refusal(ErrorCode::kUnsupported, {"memory.recompute", "model.plugin"},
-                          "memory.recompute = \"cheap\": {} of {} cannot recompute a part of what it keeps",
-                          block->name(), run.model.name)
-          .with_hint("use memory.recompute = \"none\" or \"full\"");
-    if (Refusals wrong = check_list(run, *block, *cheap); !wrong.empty()) return wrong;
-    const auto* const limits = find_extension<RepeatLimits>(plugins.kernels());
-    if (!limits) continue;
-    RepeatQuestions kernels(*limits, run.kernels.name);
-    plugin::guarded_call(run.model.name, "recompute", [&] { dry_run(*block, *cheap, context, kernels); });
-    add_once(out, of_kernels(run, kernels.refusals()));
+    if (Refusals wrong = check_interface(run, *block); !wrong.empty()) return wrong;
+    add_once(out, check_repeats(run, *block, context, plugins));
   }
   return out;
 }

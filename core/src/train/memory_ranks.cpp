@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <typeinfo>
 
+#include "triax/cheap_recompute.hpp"
+#include "triax/rank_activity.hpp"
 #include "triax/text.hpp"
 
 namespace triax::train {
@@ -38,12 +41,24 @@ std::string description(const ParamSpec& spec) {
   return out + ";";
 }
 
+/// The tensors that memory.recompute = "cheap" does not keep; a layer without the interface differs from one that lists
+/// none.
+std::string recomputed_of(Layer& layer) {
+  const auto* const cheap = find_extension<CheapRecompute>(layer);
+  if (!cheap) return {};
+  std::string out = "recompute";
+  call_plugin("recomputed_stash", typeid(layer), [&] {
+    for (const int index : cheap->recomputed_stash()) out += text(" {}", index);
+  });
+  return out + ";";
+}
+
 /// All but the name of the layer.
-std::string description(const Layer& layer) {
+std::string description(Layer& layer) {
   const Cost cost = layer.cost();
   std::string out = text("{} {} {} ", cost.forward, cost.backward_input, cost.backward_weight);
   for (const ParamSpec& spec : layer.params()) out += description(spec);
-  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs());
+  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs()) + recomputed_of(layer);
 }
 
 /// The settings on which the memory of a pipeline rank depends.

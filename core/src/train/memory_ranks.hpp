@@ -13,10 +13,10 @@
 namespace triax::train {
 
 /// The kind of each layer of a model, from 0. Layers of one kind differ in nothing but their number: parameters, costs,
-/// and tensors, with their sizes in `context`.
+/// tensors, with their sizes in `context`, and which of them CheapRecompute lists.
 std::vector<int> layer_kinds(const Model& model, const LayerContext& context);
 
-/// Whether each layer of `stages` has the same parameters, costs and tensors in both contexts. Then ranks with these
+/// Whether each layer of `stages` has the same kind in both contexts. Then ranks with these
 /// stages need the same memory.
 bool have_equal_layers(const Model& model, std::span<const executor::StageLayers> split, std::span<const int> stages,
                        const LayerContext& one, const LayerContext& other);

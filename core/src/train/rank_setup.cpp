@@ -31,7 +31,7 @@ int automatic_group(const config::RunConfig& run, const Model& model, const Laye
   const std::vector<executor::StageLayers> split = split_of(run, model);
   std::vector<executor::RecomputedStage> stages;
   for (const int stage : training.stages()) {
-    if (!run.memory.recomputes(stage) || run.memory.recompute_layers.of(stage) != 0) continue;
+    if (run.memory.recompute_of(stage) != Recompute::full || run.memory.recompute_layers.of(stage) != 0) continue;
     const executor::StageLayers& of = split[static_cast<std::size_t>(stage)];
     const int begin = std::max(of.first, blocks.begin), end = std::min(of.first + of.count, blocks.end);
     stages.push_back({std::max(end - begin, 0), training.slots(stage, schedule::Pool::stash_i)});
@@ -41,11 +41,6 @@ int automatic_group(const config::RunConfig& run, const Model& model, const Laye
   return executor::best_group_size(*block, stages, kept_parts(run, context));
 }
 
-executor::Recompute recompute_named(const std::string& name) {
-  if (name == "cheap") return executor::Recompute::cheap;
-  return name == "full" ? executor::Recompute::full : executor::Recompute::none;
-}
-
 /// The recomputation of each stage of the pipeline; the groups of those on other ranks are not used.
 std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run, const Model& model,
                                                    const LayerContext& context, const schedule::Program& training) {
@@ -53,8 +48,8 @@ std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run,
   std::vector<executor::StageRecompute> out;
   for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
     const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
-    out.push_back({recompute_named(run.memory.recompute.of(stage)), group == 0 ? automatic : group,
-                   kept_parts(run, context), context.tensor_rank()});
+    out.push_back({run.memory.recompute_of(stage), group == 0 ? automatic : group, kept_parts(run, context),
+                   context.tensor_rank()});
   }
   return out;
 }

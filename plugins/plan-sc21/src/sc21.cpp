@@ -78,7 +78,7 @@ class Sc21 final : public Planner {
     papers.tensor = {tensor};
     papers.pipeline = {pipeline};
     papers.chunks = {space.chunks.front()};
-    papers.recompute = {space.recompute.back()};
+    papers.recompute = {space.recompute.back()}; // full, unless --fix has another
     papers.sequence = {space.sequence.front()};
     papers.shards = {space.shards.front()};
     papers.balanced = {space.balanced.front()};

@@ -20,7 +20,8 @@ class KnownMemory final : public PlanEvaluator {
     space_.pipeline = space_.tensor = space_.data = {1, 2, 4, 8, 16, 32};
     space_.chunks = {1, 2};
     space_.micro = {1, 2, 4, 8, 16};
-    space_.recompute = space_.sequence = {false, true};
+    space_.recompute = {Recompute::none, Recompute::cheap, Recompute::full};
+    space_.sequence = {false, true};
     space_.schedules = {"sched-gpipe", "sched-1f1b"};
     space_.shards = {"none", "states"};
   }
@@ -59,7 +60,7 @@ TEST(PlanSc21, TensorRanksFillANodeBeforeThePipelineBegins) {
   EXPECT_EQ(plan.data, 2);
   EXPECT_EQ(plan.micro, 4);
   EXPECT_EQ(plan.schedule, 1); // sched-1f1b
-  EXPECT_TRUE(plan.recompute);
+  EXPECT_EQ(plan.recompute, Recompute::full);
   EXPECT_EQ(plan.chunks, 1);
 }
 

@@ -20,7 +20,8 @@ class KnownTimes final : public PlanEvaluator {
     space_.blocks = 1;
     space_.pipeline = space_.tensor = space_.data = space_.chunks = {1};
     space_.micro = {1, 2, 4, 8};
-    space_.recompute = space_.sequence = {false};
+    space_.recompute = {Recompute::none};
+    space_.sequence = {false};
     space_.schedules = {"sched-1f1b"};
     space_.shards = {"none"};
   }

@@ -2,6 +2,7 @@
 #include "formula_costs.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -12,11 +13,21 @@ namespace triax::conformance {
 
 namespace {
 
+/// Factors of the time of a pass and of the bytes of activations.
+struct RecomputeFactors {
+  double time = 1, bytes = 1;
+};
+RecomputeFactors factors_of(Recompute recompute) {
+  if (recompute == Recompute::cheap) return {33.0 / 32, 0.625};
+  return recompute == Recompute::full ? RecomputeFactors{4.0 / 3, 0.125} : RecomputeFactors{};
+}
+
 /// Time and size that grow with each setting as those of a real run do. The numbers have no other meaning.
 PlanTable::Row row_of(const PlanSpace& space, const TrainingPlan& plan) {
   const double p = plan.pipeline, t = plan.tensor, d = plan.data, v = plan.chunks;
   const auto b = static_cast<double>(plan.micro), m = static_cast<double>(plan.microbatches(space.batch));
-  const double blocks = space.blocks, pass = blocks / (p * t) * (b + 0.5) * (plan.recompute ? 4.0 / 3 : 1);
+  const RecomputeFactors recompute = factors_of(plan.recompute);
+  const double blocks = space.blocks, pass = blocks / (p * t) * (b + 0.5) * recompute.time;
   PlanTable::Row out{plan, {}, 0};
   out.time.compute = m * pass;
   out.time.bubble = (p - 1) / v * pass * (1 + 0.25 * plan.schedule);
@@ -29,8 +40,8 @@ PlanTable::Row row_of(const PlanSpace& space, const TrainingPlan& plan) {
   if (plan.balanced) out.time.bubble *= 0.75;
   const double in_flight = plan.schedule == 0 ? m : std::min(m, p * (1 + 0.125 * v));
   const double weights = 4096 * blocks / (p * t) * (plan.shard > 0 ? 0.5 + 0.5 / d : 1);
-  const double activations = 256 * b * in_flight * blocks / (p * (plan.sequence ? t : 1)) *
-                             (plan.recompute ? 0.125 : 1) * (plan.balanced ? 1.125 : 1);
+  const double activations =
+      256 * b * in_flight * blocks / (p * (plan.sequence ? t : 1)) * recompute.bytes * (plan.balanced ? 1.125 : 1);
   out.bytes = static_cast<std::uint64_t>(weights + activations);
   return out;
 }
@@ -44,7 +55,8 @@ PlanSpace base_space() {
   out.pipeline = out.tensor = out.data = {1, 2, 4, 8, 16};
   out.chunks = {1, 2};
   out.micro = {2, 4};
-  out.recompute = out.sequence = {false, true};
+  out.recompute.assign(std::begin(kRecomputes), std::end(kRecomputes));
+  out.sequence = {false, true};
   out.schedules = {"sched-gpipe", "sched-1f1b"};
   out.shards = {"none", "states"};
   return out;
@@ -100,7 +112,7 @@ std::vector<PlanTable> some_spaces() {
   PlanSpace fixed = base_space();
   fixed.tensor = {16};
   fixed.schedules = {"sched-zb-h1"};
-  fixed.recompute = {true};
+  fixed.recompute = {Recompute::full};
   fixed.shards = {"states"};
   fixed.balanced = {true};
   out.emplace_back("16 tensor ranks", std::move(fixed));
@@ -114,14 +126,16 @@ std::vector<PlanTable> spaces_of_one_plan() {
   one.pipeline = one.tensor = one.data = {2};
   one.chunks = {2};
   one.micro = {4};
-  one.recompute = one.sequence = {true};
+  one.recompute = {Recompute::full};
+  one.sequence = {true};
   one.schedules = {"sched-interleaved"};
   one.shards = {"states"};
   out.emplace_back("one plan of 8 ranks", one);
   one.ranks = 8;
   one.pipeline = one.data = {1};
   one.tensor = {8}; // more than a node has
-  one.recompute = one.sequence = {false};
+  one.recompute = {Recompute::cheap};
+  one.sequence = {false};
   out.emplace_back("one plan of 8 tensor ranks", one);
   one.ranks = 1;
   one.tensor = {1};
@@ -184,8 +198,8 @@ std::optional<PlanEvaluation> FormulaCosts::evaluate(const TrainingPlan& plan) {
 }
 
 std::string plan_text(const TrainingPlan& plan) {
-  return text("p = {}, t = {}, d = {}, v = {}, b = {}, schedule {}, shard {}{}{}{}", plan.pipeline, plan.tensor,
-              plan.data, plan.chunks, plan.micro, plan.schedule, plan.shard, plan.recompute ? ", recompute" : "",
+  return text("p = {}, t = {}, d = {}, v = {}, b = {}, schedule {}, shard {}, recompute {}{}{}", plan.pipeline,
+              plan.tensor, plan.data, plan.chunks, plan.micro, plan.schedule, plan.shard, name_of(plan.recompute),
               plan.sequence ? ", sequence" : "", plan.balanced ? ", balanced" : "");
 }
 

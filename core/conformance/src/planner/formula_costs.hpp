@@ -100,7 +100,7 @@ class FormulaCosts final : public PlanEvaluator {
   bool stopped_ = false;
 };
 
-/// "p = 2, t = 1, d = 4, v = 1, b = 2, schedule 0, shard 1, recompute, sequence"
+/// "p = 2, t = 1, d = 4, v = 1, b = 2, schedule 0, shard 1, recompute full, sequence"
 std::string plan_text(const TrainingPlan& plan);
 
 } // namespace triax::conformance

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The values of memory.recompute: what transformer blocks compute again before their backward.
+//
+// Threads: constants and a pure function. Errors: none.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace triax {
+
+/// In the order of the memory that they save. none: blocks keep their whole stash. cheap: they do not keep what they
+/// can compute again without matrix products (triax/cheap_recompute.hpp). full: they keep their inputs only.
+enum class Recompute : std::uint8_t { none, cheap, full };
+
+/// All values, ascending.
+inline constexpr Recompute kRecomputes[] = {Recompute::none, Recompute::cheap, Recompute::full};
+
+/// The value of memory.recompute: "none", "cheap" or "full".
+constexpr std::string_view name_of(Recompute recompute) noexcept {
+  switch (recompute) {
+    case Recompute::cheap:
+      return "cheap";
+    case Recompute::full:
+      return "full";
+    default:
+      return "none";
+  }
+}
+
+} // namespace triax
