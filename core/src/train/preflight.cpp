@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -204,7 +205,7 @@ class Check {
       row.ranks = {rank};
       row.pipeline = layout_.coordinate(rank, kPipelineAxis);
       row.tensor = layout_.coordinate(rank, kTensorAxis);
-      for (const executor::RankMemory::Row& of : state.memory(plan.scratch)) row.memory.push_back({of.what, of.bytes});
+      row.memory = memory_rows(state.memory(plan.scratch, device()), device());
       if (rank == 0) ask_checkpoint(state.parameters().global());
       out_.plans.push_back(std::move(row));
     }
@@ -227,8 +228,7 @@ class Check {
     row.layers = prepared.state->layer_names();
     out_.shares_accumulators |= prepared.state->parameters().shares_accumulators();
     out_.saves_weights |= prepared.state->parameters().saves_weights();
-    for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
-      row.memory.push_back({of.what, of.bytes});
+    row.memory = memory_rows(prepared.state->memory(plan.scratch), device());
     if (const executor::OffloadedState* const offloaded = prepared.state->offloaded())
       row.offload_bytes = offloaded->bytes();
     add_staging(*prepared.state, row);
@@ -241,11 +241,13 @@ class Check {
     out_.plans.push_back(std::move(row));
   }
 
+  /// That of a kernel set that is not installed here is a GPU.
+  DeviceKind device() const { return out_.device.value_or(DeviceKind::cuda); }
+
   /// Adds the copy from which checkpoints are written, if there is one.
   void add_staging(const executor::RankState& state, RankPlan& row) const {
-    const DeviceKind device = out_.device.value_or(DeviceKind::cuda); // a kernel set that is not installed here
-    if (!uses_staging(run_, device, computes())) return;
-    row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
+    if (!uses_staging(run_, device(), computes())) return;
+    row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device() != DeviceKind::host});
   }
 
   /// Checks eval.sample, which all ranks have in common.
@@ -259,10 +261,10 @@ class Check {
   }
 
   void add_text_sample(int rank, const RankPlugins& plugins, const Preparation& prepared, RankPlan& row) {
-    const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared, sample_positions_);
+    const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared, sample_positions_, device());
     for (const Refusal& refusal : plan.refusals)
       if (refused_.insert(refusal.message).second) refuse(of_kernels(run_, refusal));
-    row.memory.push_back({kTextSample, plan.bytes});
+    std::ranges::copy(plan.memory, std::back_inserter(row.memory));
   }
 
   /// A kernel set that is not installed here does.

@@ -2,6 +2,8 @@
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/training_rank.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/caught_error.hpp"
@@ -377,11 +379,10 @@ std::vector<report::GroupTraffic> Rank::traffic() const {
 }
 
 std::vector<MemoryRow> Rank::memory() const {
-  std::vector<MemoryRow> out;
   const executor::RankState& state = *impl_->prepared.state;
-  for (const executor::RankMemory::Row& row : state.memory({state.scratch().size(), state.optimizer_scratch().size()}))
-    out.push_back({row.what, row.bytes});
-  if (impl_->text_sample) out.push_back({kTextSample, impl_->text_sample->bytes()});
+  std::vector<MemoryRow> out =
+      memory_rows(state.memory({state.scratch().size(), state.optimizer_scratch().size()}), impl_->device->kind());
+  if (impl_->text_sample) std::ranges::move(impl_->text_sample->memory(), std::back_inserter(out));
   return out;
 }
 
