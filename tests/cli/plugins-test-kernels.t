@@ -199,6 +199,10 @@ Every fault is found:
   fused
   status 1
   [  FAILED  ] Bits.AreRepeatedByPrimitives [K58]
+  $ fault repeats_changes 'Bits.*Primitives'
+  repeats_changes
+  status 1
+  [  FAILED  ] Bits.AreRepeatedByPrimitives [K58]
   $ fault dropout 'Dropout.*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
   dropout
   status 1
@@ -232,3 +236,9 @@ Every fault is found:
   throws
   status 1
   [  FAILED  ] Add.IsItsFormula [K24]
+
+A set that repeats no fused operation passes nothing:
+
+  $ triax plugins test "$planted" --set kernels.fault=repeats_none --filter 'Bits.*Primitives' > out.txt; echo $?; grep skipped out.txt
+  0
+    skipped: kernels-planted repeats no fused operation: supports() and RepeatLimits refuse each of them
