@@ -7,6 +7,7 @@
 #include "base/printable.hpp"
 #include "executor/kept_state.hpp"
 #include "plugin/call_guard.hpp"
+#include "schedule/lower.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/training_options.hpp"
@@ -25,6 +26,26 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
   });
 }
 
+/// Far above what runs need. Loops over more would not end in reasonable time.
+/// @{
+constexpr int kMaxLayers = 1 << 16;
+constexpr std::size_t kMaxStates = 64;                      // tensors of an optimizer
+constexpr std::size_t kMaxRows = 8 * schedule::kMaxActions; // actions of the rows of a step
+/// @}
+
+void check_count(const config::PluginChoice& choice, const Model& model) {
+  plugin::guarded_call(choice.name, "count", [&model] {
+    if (const int count = model.count(); count > kMaxLayers)
+      throw Error(text("{} layers are more than {}", count, kMaxLayers));
+  });
+}
+
+void check_size(const Schedule& schedule) {
+  std::size_t actions = 0;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) actions += schedule.row(rank).size();
+  if (actions > kMaxRows) throw Error(text("{} actions are more than {}", actions, kMaxRows));
+}
+
 constexpr const char* kDefectHint = "this is a defect of the plugin: report it to its author";
 
 /// Names are parts of tensor names in checkpoints, and of options and messages.
@@ -34,6 +55,8 @@ bool is_name_character(char c) {
 
 /// The defect of an optimizer's state; empty if it has none. The engine keeps one tensor per name.
 std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& second) {
+  if (first.state.size() > kMaxStates)
+    return text("traits() gives {} state tensors, which are more than {}", first.state.size(), kMaxStates);
   for (std::size_t i = 0; i < first.state.size(); ++i) {
     if (first.state[i].empty()) return text("traits() gives state tensor {} an empty name", i);
     if (first.state[i] == executor::kMasterName)
@@ -197,6 +220,7 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
     if (!backends_.contains(choice.table))
       backends_.emplace(choice.table, choice.library ? make<CommBackend>(choice, layout, rank, threads, log)
                                                      : make_uninstalled_communicator());
+  check_count(run.model, *model_);
 }
 
 std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const Layout& layout) const {
@@ -230,8 +254,12 @@ Schedule RankPlugins::rows() const {
 }
 
 Schedule RankPlugins::rows(const PipelineShape& shape) const {
-  return plugin::guarded_call(
-      run_.schedule.name, "rows", [&] { return scheduler_->rows(shape); }, plugin::CallKind::slow_call);
+  const auto rows = [&] {
+    Schedule out = scheduler_->rows(shape);
+    check_size(out);
+    return out;
+  };
+  return plugin::guarded_call(run_.schedule.name, "rows", rows, plugin::CallKind::slow_call);
 }
 
 std::vector<int> RankPlugins::stage_rank() const {
