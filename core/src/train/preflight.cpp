@@ -14,6 +14,7 @@
 #include "base/caught_error.hpp"
 #include "checkpoint/folder.hpp"
 #include "data/blended_dataset.hpp"
+#include "executor/model_error.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
@@ -80,6 +81,11 @@ class Check {
   void guarded(const std::string& key, Body body) {
     try {
       body();
+    } catch (const executor::ModelError& error) {
+      refuse(of_plugin(run_.model, make_refusal(ErrorCode::kIncompatible, {}, "{}", error.message())
+                                       .with_hint("this is a defect of the model: report it to its author; \"triax "
+                                                  "plugins test {}\" lists its defects",
+                                                  run_.model.name)));
     } catch (...) { // also out of memory
       Error error = caught_error();
       const RankActivity* const activity = RankActivity::current();
