@@ -219,6 +219,7 @@ As JSON:
         "mean_bubble": null
       }
     ],
+    "left_out": [],
     "changes": {
       "memory.recompute": "full",
       "batch.micro": 2
@@ -255,3 +256,13 @@ Errors:
   [2]
   $ triax fit base.toml --memory 1GB --set "plugins.path=[\"$BUILD/tests/conformance/plugins\"]" --set model.plugin=model-planted --set model.layers=2 --set model.hidden=32 --set model.heads=2 --set model.sequence=32 --set model.fault=crash 2>&1 | grep -o 'model-planted.*crashed'
   model-planted": supports() crashed
+
+A model whose cheap recomputation fails has no row of it, if the run does not have it:
+
+  $ fit_planted() { triax fit base.toml --memory 1GB --set "plugins.path=[\"$BUILD/tests/conformance/plugins\"]" --set model.plugin=model-planted --set model.layers=2 --set model.hidden=32 --set model.heads=2 --set model.sequence=32 --set "model.fault=$1" > out.txt 2> /dev/null; echo "$1: status $?, $(grep -c ' cheap ' out.txt) of cheap"; grep -o 'left out, because a plugin failed: model.plugin "model-planted"' out.txt; }
+  $ fit_planted none; fit_planted recompute_throws; fit_planted recompute_aborts
+  none: status 0, 1 of cheap
+  recompute_throws: status 0, 0 of cheap
+  left out, because a plugin failed: model.plugin "model-planted"
+  recompute_aborts: status 0, 0 of cheap
+  left out, because a plugin failed: model.plugin "model-planted"

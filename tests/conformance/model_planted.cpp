@@ -47,6 +47,7 @@ using model_gpt::Sizes;
 //   recompute        a cheap recomputation writes another value
 //   recompute_last   a cheap recomputation reads the input of the last forward
 //   recompute_posts  a cheap recomputation posts a collective
+//   recompute_aborts, recompute_throws                 a cheap recomputation fails
 //   recompute_listed_twice, recompute_listed_beyond    the list of recomputed tensors
 //   counts_calls     no dropout after five calls
 //   renumbers_samples    numbers the samples of a call from 0
@@ -70,7 +71,8 @@ constexpr triax_option kOptions[] = {
         "fault", "none",
         "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
-        "again_allocates|recompute|recompute_last|recompute_posts|recompute_listed_twice|recompute_listed_beyond|"
+        "again_allocates|recompute|recompute_last|recompute_posts|recompute_aborts|recompute_throws|"
+        "recompute_listed_twice|recompute_listed_beyond|"
         "counts_calls|renumbers_samples|always_drops|never_drops|not_ready|allocates|"
         "dry_run|cost|no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
         "size_by_object|size_by_call|crash|hang|throws|hang_constructor|hang_destructor",

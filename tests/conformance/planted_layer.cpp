@@ -2,6 +2,7 @@
 #include "planted_layer.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <triax/element_type.hpp>
 #include <utility>
@@ -105,6 +106,8 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
 }
 
 void PlantedLayer::recompute(const LayerCall& call, Views params, Views in, Views stash) {
+  if (has("recompute_aborts")) std::abort();
+  if (has("recompute_throws")) throw Error("it is not written yet");
   cheap_->recompute(changed(call), params, has("recompute_last") && in[0].data() ? Views(last_in_) : in, stash);
   Communicator* const tensor = call.groups.find(kTensorAxis);
   if (has("recompute_posts") && tensor) {
