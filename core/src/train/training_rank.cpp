@@ -291,12 +291,16 @@ std::vector<executor::KeptTensor> Rank::kept() const {
 checkpoint::TrainingState Rank::training_state() const {
   const StepScalars& last = impl_->walker->scalars();
   return {impl_->steps,
-          impl_->walker->first_sample(impl_->steps + 1),
+          next_sample(),
           last.step,
           static_cast<double>(last.loss_scale),
           last.good_steps,
           last.hysteresis,
           PluginStates(impl_->run, impl_->plugins).save()};
+}
+
+std::int64_t Rank::next_sample() const {
+  return impl_->walker->first_sample(impl_->steps + 1);
 }
 
 checkpoint::DataContent Rank::data_content() const {
