@@ -203,11 +203,14 @@ Every fault is found:
   repeats_changes
   status 1
   [  FAILED  ] Bits.AreRepeatedByPrimitives [K58]
-  $ fault dropout 'Dropout.*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
+  $ fault dropout 'Dropout.*'; fault dropout_first 'Dropout.Mask*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
   dropout
   status 1
   [  FAILED  ] Dropout.MaskIsThatOfTheNumbering [K20]
   [  FAILED  ] Dropout.IsItsFormula [K25]
+  dropout_first
+  status 1
+  [  FAILED  ] Dropout.MaskIsThatOfTheNumbering [K20]
   mask
   status 1
   [  FAILED  ] SoftmaxFwd.IsItsFormula [K31]

@@ -15,6 +15,7 @@
 #include <triax/element_type.hpp>
 #include <triax/plugin.hpp>
 #include <triax/reference_kernels.hpp>
+#include <vector>
 
 namespace triax::kernels_planted {
 
@@ -27,7 +28,7 @@ constexpr triax_option kOptions[] = {
         "fault", "none",
         "none|no_message|short_keys|refuses_silently|per_object|plan_reads|scratch_by_address|no_threads|"
         "writes_input|writes_beside|writes_padding|scratch_end|scratch_kept|reads_output|allocates|overwrites|"
-        "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|mask|"
+        "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|dropout_first|mask|"
         "embedding|padding|scalars|norm_eps|adamw_eps|fused|repeats_none|repeats_changes|crash|throws|hang",
         "what is wrong with this kernel set"),
     option_int("threads", "1", 1, 64, "the number of parts of a sum, with the fault by_threads"),
@@ -159,6 +160,12 @@ class PlantedKernels final : public ReferenceKernels, public RepeatLimits {
   void do_dropout(const Dropout& args, const OpContext& context) override {
     Dropout changed = args;
     if (has("dropout")) changed.drop.row0 = 0;
+    std::vector<std::int64_t> numbers;
+    if (has("dropout_first") && args.drop.samples.data()) {
+      for (std::int64_t i = 0; i < args.drop.samples.elements(); ++i)
+        numbers.push_back(*args.drop.samples.as<const std::int64_t>() + i);
+      changed.drop.samples = {numbers.data(), DType::i64, {args.drop.samples.elements()}};
+    }
     ReferenceKernels::do_dropout(changed, context);
   }
 
