@@ -11,22 +11,19 @@
 #include <set>
 #include <typeinfo>
 
-#include "base/caught_error.hpp"
-#include "checkpoint/folder.hpp"
 #include "data/blended_dataset.hpp"
-#include "executor/model_error.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
 #include "train/cheap_recompute_check.hpp"
+#include "train/check_guard.hpp"
+#include "train/checkpoint_check.hpp"
 #include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
 #include "train/corpus_content.hpp"
 #include "train/memory_ranks.hpp"
 #include "train/parameter_count.hpp"
-#include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
-#include "train/resume_point.hpp"
 #include "train/run_limits.hpp"
 #include "train/text_sample.hpp"
 #include "triax/rank_activity.hpp"
@@ -47,7 +44,7 @@ class Check {
   }
 
   Preflight take() {
-    guarded({}, [this] {
+    guarded_({}, [this] {
       ask_plugins();
       check_data();
       if (!out_.refusals.empty()) return;
@@ -58,14 +55,14 @@ class Check {
         plan_ranks();
       }
     });
-    guarded({}, [this] { ask_devices(); });
+    guarded_({}, [this] { ask_devices(); });
     return std::move(out_);
   }
 
   /// See plan_under().
   Preflight take_under(const Programs& programs, std::span<const int> pipeline_ranks) {
     has_given_programs_ = true;
-    guarded({}, [&] {
+    guarded_({}, [&] {
       ask_plugins();
       if (!out_.refusals.empty()) return;
       if (!run_.eval.sample.empty()) ask_text_sample();
@@ -75,31 +72,6 @@ class Check {
   }
 
  private:
-  /// Turns exceptions of plugins and modules into errors. `key`: the one that is responsible; if it is empty and a
-  /// plugin failed, the key that names the plugin is.
-  template <class Body>
-  void guarded(const std::string& key, Body body) {
-    try {
-      body();
-    } catch (const executor::ModelError& error) {
-      refuse(of_plugin(run_.model, make_refusal(ErrorCode::kIncompatible, {}, "{}", error.message())
-                                       .with_hint("this is a defect of the model: report it to its author; \"triax "
-                                                  "plugins test {}\" lists its defects",
-                                                  run_.model.name)));
-    } catch (...) { // also out of memory
-      Error error = caught_error();
-      const RankActivity* const activity = RankActivity::current();
-      const config::PluginChoice* const failed = activity ? run_.find_plugin(activity->failed_plugin()) : nullptr;
-      if (activity) error = activity->with_failed_call(error);
-      if (failed && key.empty()) return refuse(failure_of(*failed, error));
-      const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
-      refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}{}", of, where, error.message())
-                 .with_hint("{}", error.hint()));
-    }
-  }
-  static std::vector<std::string> keys_of(const std::string& key) {
-    return key.empty() ? std::vector<std::string>() : std::vector{key};
-  }
   void refuse(const Refusals& refusals) { out_.refusals.add(refusals); }
 
   void ask_plugins() {
@@ -120,10 +92,10 @@ class Check {
 
   void check_data() {
     const std::int64_t steps = std::min(run_.train.steps, kMaxSamples / run_.batch.global);
-    guarded(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
+    guarded_(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
     if (run_.data.validation.paths.empty() || run_.eval.every == 0) return;
     const std::int64_t batches = std::min(run_.eval.batches, kMaxSamples / run_.batch.global);
-    guarded(run_.data.validation.key, [&] { check_corpora(run_.data.validation, batches * run_.batch.global, true); });
+    guarded_(run_.data.validation.key, [&] { check_corpora(run_.data.validation, batches * run_.batch.global, true); });
   }
 
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {
@@ -263,7 +235,7 @@ class Check {
                                  "kernels.plugin \"{}\" does not compute, so it has no text for eval.sample",
                                  run_.kernels.name)
                         .with_hint("use another kernel set, or remove eval.sample"));
-    guarded("eval.sample", [&] { sample_positions_ = sample_positions(run_, plugins_->model().info().sequence); });
+    guarded_("eval.sample", [&] { sample_positions_ = sample_positions(run_, plugins_->model().info().sequence); });
   }
 
   void add_text_sample(int rank, const RankPlugins& plugins, const Preparation& prepared, RankPlan& row) {
@@ -276,39 +248,9 @@ class Check {
   /// A kernel set that is not installed here does.
   bool computes() const { return !plugins_ || plugins_->kernels().computes(); }
 
-  /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(std::span<const executor::GlobalParameter> parameters) {
-    bool has_checkpoints = false, is_readable = false;
-    guarded("run.dir", [&] {
-      has_checkpoints = !checkpoint::checkpoints_in(run_.checkpoints()).empty();
-      is_readable = true;
-    });
-    if (!is_readable) return;
-    if (!computes() && !run_.evaluates && has_checkpoints)
-      refuse(make_refusal(ErrorCode::kConflict, {"kernels.plugin", "run.dir"},
-                          "run.dir has the checkpoints of a training, but {} does not compute", run_.kernels.name)
-                 .with_hint("choose another run.dir"));
-    if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
-    std::optional<ResumePoint> point;
-    is_readable = false;
-    guarded(run_.generate    ? ""
-            : run_.evaluates ? "--checkpoint"
-                             : "checkpoint.from",
-            [&] {
-              point = resume_point(run_);
-              is_readable = true;
-            });
-    if (run_.evaluates && is_readable && !point)
-      refuse(make_refusal(ErrorCode::kMissing, {"run.dir"}, "run.dir = \"{}\" has no complete checkpoint", run_.folder)
-                 .with_hint("train the run, which saves one, or name one with --checkpoint"));
-    guarded({}, [&] {
-      if (!point) return;
-      const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
-      const ResumingRun resuming{parameters, plugins_->optimizer_traits(), plugins_->training_options(), data_};
-      refuse(check_resume(run_, *point, manifest, resuming));
-      refuse(PluginStates(run_, *plugins_).check(manifest, point->weights_only));
-      out_.resume = to_text(run_, *point, manifest, data_);
-    });
+    const bool has_weights = out_.device != DeviceKind::sim && computes();
+    out_.resume = check_checkpoint(run_, *plugins_, computes(), has_weights, parameters, data_, guarded_);
   }
 
   /// The traffic of a rank that has the same plan as the planned one.
@@ -372,6 +314,7 @@ class Check {
   Log& log_;
   const CheckedDevices devices_;
   const PlannedRanks planned_;
+  CheckGuard guarded_{run_, out_.refusals};
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
   std::set<std::string> refused_;     // from the plans of ranks
