@@ -26,13 +26,14 @@
 #include "train/rank_setup.hpp"
 #include "train/step_trace.hpp"
 #include "train/text_sample.hpp"
+#include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
 
 namespace {
 
-constexpr double kJoinMargin = 2, kNoTimeout = 1e9; // seconds
+constexpr double kJoinMargin = 2; // seconds
 
 } // namespace
 
