@@ -7,7 +7,7 @@
 #include "base/printable.hpp"
 #include "executor/kept_state.hpp"
 #include "plugin/call_guard.hpp"
-#include "schedule/lower.hpp"
+#include "train/run_limits.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/training_options.hpp"
@@ -24,26 +24,6 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
     return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads},
                                      choice.folders);
   });
-}
-
-/// Far above what runs need. Loops over more would not end in reasonable time.
-/// @{
-constexpr int kMaxLayers = 1 << 16;
-constexpr std::size_t kMaxStates = 64;                      // tensors of an optimizer
-constexpr std::size_t kMaxRows = 8 * schedule::kMaxActions; // actions of the rows of a step
-/// @}
-
-void check_count(const config::PluginChoice& choice, const Model& model) {
-  plugin::guarded_call(choice.name, "count", [&model] {
-    if (const int count = model.count(); count > kMaxLayers)
-      throw Error(text("{} layers are more than {}", count, kMaxLayers));
-  });
-}
-
-void check_size(const Schedule& schedule) {
-  std::size_t actions = 0;
-  for (int rank = 0; rank < schedule.ranks(); ++rank) actions += schedule.row(rank).size();
-  if (actions > kMaxRows) throw Error(text("{} actions are more than {}", actions, kMaxRows));
 }
 
 constexpr const char* kDefectHint = "this is a defect of the plugin: report it to its author";
@@ -220,7 +200,7 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
     if (!backends_.contains(choice.table))
       backends_.emplace(choice.table, choice.library ? make<CommBackend>(choice, layout, rank, threads, log)
                                                      : make_uninstalled_communicator());
-  check_count(run.model, *model_);
+  plugin::guarded_call(run.model.name, "count", [this] { require_count(*model_); });
 }
 
 std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const Layout& layout) const {
@@ -256,7 +236,7 @@ Schedule RankPlugins::rows() const {
 Schedule RankPlugins::rows(const PipelineShape& shape) const {
   const auto rows = [&] {
     Schedule out = scheduler_->rows(shape);
-    check_size(out);
+    require_actions(out);
     return out;
   };
   return plugin::guarded_call(run_.schedule.name, "rows", rows, plugin::CallKind::slow_call);

@@ -31,12 +31,6 @@
 
 namespace triax::train {
 
-namespace {
-
-constexpr double kJoinMargin = 2; // seconds
-
-} // namespace
-
 // Members are constructed in this order and destroyed in reverse.
 struct Rank::Impl final : control::JobAbort::Listener {
   Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& shared, Log& to,
@@ -72,7 +66,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
 
   /// Timeout of a rendezvous of the ranks. Slightly more than train.stall_timeout_s: if one rank is stuck and another
   /// waits for it, the watchdog names the first.
-  double join_timeout_s() const { return run.train.stall_timeout_s + kJoinMargin; }
+  double join_timeout_s() const { return run.train.stall_timeout_s + 2; }
   /// Timeout of waits that poll. A peer may work for longer than train.stall_timeout_s in many short operations.
   double wait_timeout_s() const { return options.waits_are_watched ? kNoTimeout : join_timeout_s(); }
 
@@ -164,10 +158,9 @@ struct Rank::Impl final : control::JobAbort::Listener {
 
   executor::BatchSource& source(const data::Corpora& corpora, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
-    if (given) return *given;
-    if (!own)
+    if (!given && !own)
       own = std::make_unique<DatasetSource>(corpora, plugins.model().info().sequence, run.vocab, run.train.seed);
-    return *own;
+    return given ? *given : *own;
   }
 
   const config::RunConfig& run;
