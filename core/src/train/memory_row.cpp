@@ -12,7 +12,7 @@ bool is_on_host(const executor::RankMemory::Row& row, DeviceKind device) {
   return row.kind == MemoryKind::pinned && device != DeviceKind::host;
 }
 
-void add(std::vector<MemoryRow>& to, const MemoryRow& row) {
+void add_row(std::vector<MemoryRow>& to, const MemoryRow& row) {
   const auto same = std::ranges::find_if(
       to, [&row](const MemoryRow& listed) { return listed.what == row.what && listed.is_on_host == row.is_on_host; });
   if (same == to.end()) {
@@ -26,14 +26,14 @@ void add(std::vector<MemoryRow>& to, const MemoryRow& row) {
 
 std::vector<MemoryRow> memory_rows(std::span<const executor::RankMemory::Row> rows, DeviceKind device) {
   std::vector<MemoryRow> out;
-  for (const executor::RankMemory::Row& row : rows) add(out, {row.what, row.bytes, is_on_host(row, device)});
+  for (const executor::RankMemory::Row& row : rows) add_row(out, {row.what, row.bytes, is_on_host(row, device)});
   return out;
 }
 
 std::vector<MemoryRow> memory_rows_of(const std::string& what, std::span<const executor::RankMemory::Row> rows,
                                       DeviceKind device) {
   std::vector<MemoryRow> out;
-  for (const executor::RankMemory::Row& row : rows) add(out, {what, row.bytes, is_on_host(row, device)});
+  for (const executor::RankMemory::Row& row : rows) add_row(out, {what, row.bytes, is_on_host(row, device)});
   return out;
 }
 
