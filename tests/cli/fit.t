@@ -18,7 +18,7 @@ It fits as it is written, or with larger microbatches:
     true               none             none                        4  75.1 GB  10.8 GB  33.1 %
     false              states           none                        2  67.2 GB  18.7 GB  21.1 %
     true               states           none                        6  73.6 GB  12.3 GB  42.0 %
-    false              none             cheap                       3  79.9 GB  5.99 GB  27.6 %
+    false              none             cheap                       3  79.9 GB     6 GB  27.6 %
     true               none             cheap                       6  73.7 GB  12.2 GB  42.0 %
     false              states           cheap                       4  73.4 GB  12.5 GB  33.1 %
     true               states           cheap                      48  82.2 GB  3.73 GB  84.7 %
@@ -26,7 +26,7 @@ It fits as it is written, or with larger microbatches:
     true               none             full                       48  73.7 GB  12.2 GB  84.6 %
     false              states           full                       32  75.7 GB  10.2 GB  78.7 %
     true               states           full                       48  52.4 GB  33.5 GB  84.6 %
-    false              none             full, auto                 32  85.6 GB   314 MB  78.7 %
+    false              none             full, auto                 32  85.6 GB   315 MB  78.7 %
     false              states           full, auto                 48    82 GB  3.89 GB  84.6 %
   
   run.toml fits as it is written
@@ -41,18 +41,18 @@ It fits with another setting. `triax check` accepts the run with it:
     false              none             none                        1  61.8 GB  does not fit  13.3 %
     true               none             none                        1  44.9 GB  does not fit  13.3 %
     false              states           none                        1  40.2 GB  does not fit  13.3 %
-    true               states           none                        2  33.4 GB  1.63 GB       21.1 %
+    true               states           none                        2  33.4 GB  1.64 GB       21.1 %
     false              none             cheap                       1  49.8 GB  does not fit  13.3 %
     true               none             cheap                       1  41.3 GB  does not fit  13.3 %
-    false              states           cheap                       1  28.3 GB  6.71 GB       13.3 %
+    false              states           cheap                       1  28.3 GB  6.72 GB       13.3 %
     true               states           cheap                       3  32.7 GB  2.33 GB       27.6 %
     false              none             full                        1  40.3 GB  does not fit  12.5 %
     true               none             full                        1  36.1 GB  does not fit  12.5 %
     false              states           full                        3  29.8 GB  5.23 GB       27.1 %
-    true               states           full                       24  34.7 GB  318 MB        73.5 %
+    true               states           full                       24  34.7 GB  321 MB        73.5 %
     false              none             full, auto                  1  37.5 GB  does not fit  12.5 %
     true               none             full, auto                  1  35.9 GB  does not fit  12.5 %
-    false              states           full, auto                  8    35 GB  47.9 MB       48.5 %
+    false              states           full, auto                  8  34.9 GB  51.3 MB       48.5 %
   
   to fit, set in run.toml; peak: rank 0, 23.3 GB
   
@@ -219,6 +219,7 @@ As JSON:
         "mean_bubble": null
       }
     ],
+    "left_out": [],
     "changes": {
       "memory.recompute": "full",
       "batch.micro": 2
@@ -255,3 +256,13 @@ Errors:
   [2]
   $ triax fit base.toml --memory 1GB --set "plugins.path=[\"$BUILD/tests/conformance/plugins\"]" --set model.plugin=model-planted --set model.layers=2 --set model.hidden=32 --set model.heads=2 --set model.sequence=32 --set model.fault=crash 2>&1 | grep -o 'model-planted.*crashed'
   model-planted": supports() crashed
+
+A model whose cheap recomputation fails has no row of it, if the run does not have it:
+
+  $ fit_planted() { triax fit base.toml --memory 1GB --set "plugins.path=[\"$BUILD/tests/conformance/plugins\"]" --set model.plugin=model-planted --set model.layers=2 --set model.hidden=32 --set model.heads=2 --set model.sequence=32 --set "model.fault=$1" > out.txt 2> /dev/null; echo "$1: status $?, $(grep -c ' cheap ' out.txt) of cheap"; grep -o 'left out, because a plugin failed: model.plugin "model-planted"' out.txt; }
+  $ fit_planted none; fit_planted recompute_throws; fit_planted recompute_aborts
+  none: status 0, 1 of cheap
+  recompute_throws: status 0, 0 of cheap
+  left out, because a plugin failed: model.plugin "model-planted"
+  recompute_aborts: status 0, 0 of cheap
+  left out, because a plugin failed: model.plugin "model-planted"

@@ -46,6 +46,8 @@ Keys without effect:
   $ triax check base.toml --no-device --set memory.offload_path=state --set memory.offload_buffer_bytes=4096 | grep '^note:'
   note: memory.offload_path = "{folder}/state" has no effect with memory.offload = "none"
   note: memory.offload_buffer_bytes = 4096 has no effect with memory.offload = "none"
+  $ triax check base.toml --no-device --set memory.offload=disk --set optimizer.plugin=optim-sgd | grep '^note:'
+  note: memory.offload = "disk" has no effect: optimizer.plugin "optim-sgd" has no state, and layers read the master weights
 
 Files disappear with the run, and its losses are those of a run in memory:
 

@@ -22,15 +22,15 @@ A model of a paper is sized without data, GPUs and their plugins:
   per rank: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
   uneven stages: the step is 3.4 % longer than with equal stages (mean bubble 13.3 % instead of 10.3 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   
-    ranks  first rank  pipeline  layers               weights  working weights  gradients  optimizer state  activations  batches  checkpoint staging (host)    total
-      128           0         0  embedding, 8 blocks  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  4.47 MB                    1.44 GB  61.8 GB
-      128         128         1  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      24.9 GB   535 kB                    1.36 GB  57.5 GB
-      128         256         2  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      22.7 GB   535 kB                    1.36 GB  55.3 GB
-      128         384         3  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      20.5 GB   535 kB                    1.36 GB  53.1 GB
-      128         512         4  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      18.3 GB   535 kB                    1.36 GB  50.9 GB
-      128         640         5  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      16.1 GB   535 kB                    1.36 GB  48.7 GB
-      128         768         6  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      13.8 GB   535 kB                    1.36 GB  46.5 GB
-      128         896         7  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      11.6 GB   535 kB                    1.36 GB  44.3 GB
+    ranks  first rank  pipeline  layers               weights  working weights  gradients  optimizer state  activations  batches  batches (host)  checkpoint staging (host)    total
+      128           0         0  embedding, 8 blocks  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  1.07 MB         3.39 MB                    1.44 GB  61.8 GB
+      128         128         1  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      24.9 GB   287 kB          248 kB                    1.36 GB  57.5 GB
+      128         256         2  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      22.7 GB   287 kB          248 kB                    1.36 GB  55.3 GB
+      128         384         3  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      20.5 GB   287 kB          248 kB                    1.36 GB  53.1 GB
+      128         512         4  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      18.3 GB   287 kB          248 kB                    1.36 GB  50.9 GB
+      128         640         5  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      16.1 GB   287 kB          248 kB                    1.36 GB  48.7 GB
+      128         768         6  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      13.8 GB   287 kB          248 kB                    1.36 GB  46.5 GB
+      128         896         7  8 blocks             7.25 GB          3.63 GB    7.25 GB          14.5 GB      11.6 GB   287 kB          248 kB                    1.36 GB  44.3 GB
     ... and 4 more groups, with less or equal memory
   
   --all prints every value, the plugins, the data, and the memory of all 1536 ranks

@@ -44,7 +44,7 @@ The other kinds:
   $ for kind in communicator:comm kernels:kernels model:model optimizer:optim planner:plan; do
   >   triax plugins new ${kind%:*} ${kind#*:}-mine --dir "new/${kind%:*}" | head -1
   > done
-  comm-mine: wrote new/communicator: CMakeLists.txt README.md run.toml src/plugin.cpp src/unix_transport.cpp src/unix_transport.hpp
+  comm-mine: wrote new/communicator: CMakeLists.txt README.md run.toml src/plugin.cpp src/unix_messages.cpp src/unix_transport.cpp src/unix_transport.hpp
   kernels-mine: wrote new/kernels: CMakeLists.txt README.md run.toml src/kernels.cpp
   model-mine: wrote new/model: CMakeLists.txt README.md run.toml src/layers.cpp src/layers.hpp src/model.cpp
   optim-mine: wrote new/optimizer: CMakeLists.txt README.md run.toml src/optimizer.cpp

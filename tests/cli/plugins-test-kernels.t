@@ -199,11 +199,18 @@ Every fault is found:
   fused
   status 1
   [  FAILED  ] Bits.AreRepeatedByPrimitives [K58]
-  $ fault dropout 'Dropout.*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
+  $ fault repeats_changes 'Bits.*Primitives'
+  repeats_changes
+  status 1
+  [  FAILED  ] Bits.AreRepeatedByPrimitives [K58]
+  $ fault dropout 'Dropout.*'; fault dropout_first 'Dropout.Mask*'; fault mask 'SoftmaxFwd.*:AttentionFwd.*'; fault embedding 'EmbedFwd.*'; fault padding 'XentSums.*:XentFused.*'; fault scalars 'XentBwd.*'; fault norm_eps 'NormFwd.*:BiasDropoutAddNorm.*'; fault adamw_eps 'AdamW.*:MultiAdamW.*'; fault crash 'Add.*'; fault throws 'Add.*'
   dropout
   status 1
   [  FAILED  ] Dropout.MaskIsThatOfTheNumbering [K20]
   [  FAILED  ] Dropout.IsItsFormula [K25]
+  dropout_first
+  status 1
+  [  FAILED  ] Dropout.MaskIsThatOfTheNumbering [K20]
   mask
   status 1
   [  FAILED  ] SoftmaxFwd.IsItsFormula [K31]
@@ -232,3 +239,9 @@ Every fault is found:
   throws
   status 1
   [  FAILED  ] Add.IsItsFormula [K24]
+
+A set that repeats no fused operation passes nothing:
+
+  $ triax plugins test "$planted" --set kernels.fault=repeats_none --filter 'Bits.*Primitives' > out.txt; echo $?; grep skipped out.txt
+  0
+    skipped: kernels-planted repeats no fused operation: supports() and RepeatLimits refuse each of them

@@ -68,6 +68,11 @@ A fault at one value of an option names the option:
     group = 3, p = 1, v = 1, m = 1: rank 0: 0B0 is missing, the backward of stage 0, microbatch 0 [S4]
     group = 3, p = 1, v = 1, m = 2: rank 0: 0B1 is missing, the backward of stage 0, microbatch 1 [S4]
 
+So does a constructor that throws:
+
+  $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --set schedule.fault=constructor --filter 'Options.*' | grep 'group' | head -1
+    group = 100: sched-planted could not be created: the group is too large
+
 A fault at a limit of an option does, too:
 
   $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --filter 'Options.*' > out.txt; echo $?; times < out.txt | sed -n '2,4p'

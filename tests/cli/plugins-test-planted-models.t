@@ -145,8 +145,16 @@ Orders, memory, samples and streams:
   never_drops
   status 1
   [  FAILED  ] Samples.NumbersChangeDropout [M18]
-  $ fault not_ready 'Passes.BeginAfterTheirStream'
+  $ triax plugins test "$planted" --set model.fault=dropout_without_rate --set model.dropout=0 --filter 'Samples.NumbersAre*' | grep '^\[  FAILED  \].*M18'
+  [  FAILED  ] Samples.NumbersAreForDropoutOnly [M18]
+  $ for early in not_ready tokens_not_ready weight_not_ready; do fault $early 'Passes.BeginAfterTheirStream'; done
   not_ready
+  status 1
+  [  FAILED  ] Passes.BeginAfterTheirStream [M19]
+  tokens_not_ready
+  status 1
+  [  FAILED  ] Passes.BeginAfterTheirStream [M19]
+  weight_not_ready
   status 1
   [  FAILED  ] Passes.BeginAfterTheirStream [M19]
   $ fault allocates 'SteadyState.DoesNotAllocate:DryRun.DoesNotAllocate'

@@ -25,7 +25,8 @@ using comm_local::LocalCommunicator;
 using Kind = Collective::Kind;
 
 constexpr const char* kFaults =
-    "none|throws|order|abort|wrong_order|channels|bytes|refused_bytes|element|root|hang|crash|exits|completes_inside|"
+    "none|throws|order|scatter_order|abort|wrong_order|channels|bytes|refused_bytes|element|root|hang|crash|exits|"
+    "completes_inside|"
     "empty_completes_inside|ignores_stream|sends_copy|allocates|throws_after_abort|barrier|barrier_ignores_abort|"
     "buffered|early_event|mixed_types|joins_late|joins_without_names|joined_traits|hang_traits";
 
@@ -65,6 +66,10 @@ class PlantedCommunicator final : public LocalCommunicator {
     if (has("order") && of.kind == Kind::all_reduce && reversed_) {
       count(payload_of(of));
       return reversed_->post(of, in, out, stream, action);
+    }
+    if (has("scatter_order") && of.kind == Kind::reduce_scatter && reversed_ && ++scatters_ % 2 == 0) {
+      count(payload_of(of));
+      return reversed_->post(of, reversed_parts(in), out, stream, action);
     }
     if (has("element") && of.kind == Kind::all_reduce && of.elements > 1000) {
       Collective less = of;
@@ -110,6 +115,15 @@ class PlantedCommunicator final : public LocalCommunicator {
         *copies_.emplace_back(std::make_unique<std::vector<std::byte>>(begin, begin + view.bytes()));
     return {copy.data(), view.dtype(), view.shape()};
   }
+  /// A copy, in which `reversed_` finds the part of each member.
+  TensorView reversed_parts(const TensorView& view) {
+    const TensorView copy = copied(view);
+    const auto part = static_cast<std::ptrdiff_t>(view.bytes()) / size();
+    for (int member = 0; member < size(); ++member)
+      std::copy_n(view.as<const std::byte>() + (size() - 1 - member) * part, part,
+                  copy.as<std::byte>() + member * part);
+    return copy;
+  }
   static std::int64_t as_bytes(const TensorView& view) { return static_cast<std::int64_t>(view.bytes()); }
 
   void plant_in_collective(const Collective& of) {
@@ -127,6 +141,7 @@ class PlantedCommunicator final : public LocalCommunicator {
   std::unique_ptr<int> kept_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> copies_;
   bool aborted_ = false;
+  int scatters_ = 0;
 };
 
 class PlantedBackend final : public CommBackend {
@@ -175,7 +190,8 @@ class PlantedBackend final : public CommBackend {
       for (std::string missing; !(missing = rendezvous.missing("shared")).empty(); rendezvous.poll())
         if (rendezvous.expired()) throw rendezvous.timeout(missing);
       std::unique_ptr<LocalCommunicator> second;
-      if (fault_ == "order") second = std::make_unique<LocalCommunicator>(reversed(group), std::move(other), *device_);
+      if (fault_ == "order" || fault_ == "scatter_order")
+        second = std::make_unique<LocalCommunicator>(reversed(group), std::move(other), *device_);
       return std::make_unique<PlantedCommunicator>(group, std::move(state), std::move(second), *device_, fault_);
     });
   }

@@ -11,9 +11,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <triax/cheap_recompute.hpp>
 #include <triax/element_type.hpp>
 #include <triax/plugin.hpp>
 #include <triax/reference_kernels.hpp>
+#include <vector>
 
 namespace triax::kernels_planted {
 
@@ -26,8 +28,8 @@ constexpr triax_option kOptions[] = {
         "fault", "none",
         "none|no_message|short_keys|refuses_silently|per_object|plan_reads|scratch_by_address|no_threads|"
         "writes_input|writes_beside|writes_padding|scratch_end|scratch_kept|reads_output|allocates|overwrites|"
-        "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|mask|"
-        "embedding|padding|scalars|norm_eps|adamw_eps|fused|crash|throws|hang",
+        "in_place|aligned_only|derivative|truncates|counts_calls|by_address|tail|by_threads|dropout|dropout_first|mask|"
+        "embedding|padding|scalars|norm_eps|adamw_eps|fused|repeats_none|repeats_changes|crash|throws|hang",
         "what is wrong with this kernel set"),
     option_int("threads", "1", 1, 64, "the number of parts of a sum, with the fault by_threads"),
 };
@@ -36,7 +38,7 @@ bool is_aligned(const TensorView& view, std::uintptr_t bytes) {
   return reinterpret_cast<std::uintptr_t>(view.data()) % bytes == 0;
 }
 
-class PlantedKernels final : public ReferenceKernels {
+class PlantedKernels final : public ReferenceKernels, public RepeatLimits {
  public:
   explicit PlantedKernels(const PluginContext& context)
       : ReferenceKernels("kernels-planted"),
@@ -66,6 +68,14 @@ class PlantedKernels final : public ReferenceKernels {
     if (call.op == Op::add && has("plan_reads")) return bytes + *call.as<Add>().a.as<const unsigned char>();
     if (call.op == Op::add && has("scratch_by_address")) return bytes + (call.as<Add>().a.data() ? 0 : 64);
     return bytes + (call.op == Op::bias_add && has("scratch_kept") ? sizeof(double) : 0);
+  }
+  void* extension(std::string_view id) noexcept override {
+    return id == RepeatLimits::kExtension ? static_cast<RepeatLimits*>(this) : nullptr;
+  }
+  Refusals repeats(const OpCall& primitive) const override {
+    const bool is_repeat = primitive.op == Op::act_fwd || primitive.op == Op::norm_fwd;
+    if (!is_repeat || !(has("repeats_none") || (has("repeats_changes") && ++asked_ % 2 == 0))) return {};
+    return make_refusal(ErrorCode::kUnsupported, {}, "it does not repeat {}", name_of(primitive.op));
   }
   int threads() const noexcept override { return has("no_threads") ? 0 : threads_; }
 
@@ -150,6 +160,12 @@ class PlantedKernels final : public ReferenceKernels {
   void do_dropout(const Dropout& args, const OpContext& context) override {
     Dropout changed = args;
     if (has("dropout")) changed.drop.row0 = 0;
+    std::vector<std::int64_t> numbers;
+    if (has("dropout_first") && args.drop.samples.data()) {
+      for (std::int64_t i = 0; i < args.drop.samples.elements(); ++i)
+        numbers.push_back(*args.drop.samples.as<const std::int64_t>() + i);
+      changed.drop.samples = {numbers.data(), DType::i64, {args.drop.samples.elements()}};
+    }
     ReferenceKernels::do_dropout(changed, context);
   }
 
@@ -196,6 +212,7 @@ class PlantedKernels final : public ReferenceKernels {
   const std::string fault_;
   const int threads_;
   int number_ = 0, calls_ = 0;
+  mutable int asked_ = 0; // with repeats_changes
   std::unique_ptr<int> kept_;
 };
 

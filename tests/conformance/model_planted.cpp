@@ -47,12 +47,15 @@ using model_gpt::Sizes;
 //   recompute        a cheap recomputation writes another value
 //   recompute_last   a cheap recomputation reads the input of the last forward
 //   recompute_posts  a cheap recomputation posts a collective
+//   recompute_aborts, recompute_throws                 a cheap recomputation fails
 //   recompute_listed_twice, recompute_listed_beyond    the list of recomputed tensors
 //   counts_calls     no dropout after five calls
 //   renumbers_samples    numbers the samples of a call from 0
 //   always_drops, never_drops    dropout does not follow the call
+//   dropout_without_rate         changes the output if the call asks for dropout
 //   pipeline         no dropout with several pipeline ranks
-//   not_ready        reads its input before the stream is ready
+//   not_ready, tokens_not_ready, weight_not_ready    reads an input before the stream is ready: in a forward, in that
+//                    of the embedding, in a backward for weights
 //   allocates        allocates in a forward
 //   dry_run          a dry run leaves out the backward for weights
 //   no_sum           does not add over tensor ranks
@@ -70,8 +73,10 @@ constexpr triax_option kOptions[] = {
         "fault", "none",
         "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
-        "again_allocates|recompute|recompute_last|recompute_posts|recompute_listed_twice|recompute_listed_beyond|"
-        "counts_calls|renumbers_samples|always_drops|never_drops|not_ready|allocates|"
+        "again_allocates|recompute|recompute_last|recompute_posts|recompute_aborts|recompute_throws|"
+        "recompute_listed_twice|recompute_listed_beyond|"
+        "counts_calls|renumbers_samples|always_drops|never_drops|dropout_without_rate|not_ready|tokens_not_ready|"
+        "weight_not_ready|allocates|"
         "dry_run|cost|no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
         "size_by_object|size_by_call|crash|hang|throws|hang_constructor|hang_destructor",
         "what is wrong with this model"),
@@ -121,7 +126,7 @@ class PlantedModel final : public Model {
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
       return planted(make_embedding(sizes_, context), context,
-                     "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|never_drops");
+                     "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|never_drops|tokens_not_ready");
     if (index == count() - 1)
       return planted(make_head(context, model_gpt::head_options(sizes_), index), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});

@@ -2,6 +2,7 @@
 #include "planted_layer.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <triax/element_type.hpp>
 #include <utility>
@@ -23,7 +24,8 @@ void change_element(const LayerCall& call, const TensorView& view, std::int64_t 
 
 double first_element(const TensorView& view) {
   double out = 0;
-  if (view.data()) with_type_among<float, double>(view.dtype(), [&](auto zero) { out = view.as<decltype(zero)>()[0]; });
+  if (view.data())
+    with_type_among<float, double, std::int32_t>(view.dtype(), [&](auto zero) { out = view.as<decltype(zero)>()[0]; });
   return out;
 }
 
@@ -105,6 +107,8 @@ LayerCall PlantedLayer::changed(const LayerCall& call) {
 }
 
 void PlantedLayer::recompute(const LayerCall& call, Views params, Views in, Views stash) {
+  if (has("recompute_aborts")) std::abort();
+  if (has("recompute_throws")) throw Error("it is not written yet");
   cheap_->recompute(changed(call), params, has("recompute_last") && in[0].data() ? Views(last_in_) : in, stash);
   Communicator* const tensor = call.groups.find(kTensorAxis);
   if (has("recompute_posts") && tensor) {
@@ -117,13 +121,15 @@ void PlantedLayer::recompute(const LayerCall& call, Views params, Views in, View
 }
 
 void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
-  const double early = has("not_ready") ? first_element(in[0]) : 0;
+  const bool reads_early = has("not_ready") || (has("tokens_not_ready") && in[0].dtype() == DType::i32);
+  const double early = reads_early ? first_element(in[0]) : 0;
   layer_->forward(changed(call), params, in, out, stash);
   if (out[0].data()) ++calls_;
   if (has("size_by_call") && calls_ == 1) params_.clear();
   if (has("allocates") || (has("again_allocates") && call.again)) kept_ = std::make_unique<int>(calls_);
-  if (has("not_ready"))
-    change_element(call, out[0], 0, [&](double value) { return value + early - first_element(in[0]); });
+  if (has("dropout_without_rate") && call.dropout)
+    change_element(call, out[0], 0, [](double value) { return value + 1; });
+  if (reads_early) change_element(call, out[0], 0, [&](double value) { return value + early - first_element(in[0]); });
   if (has("reads_old_stash")) call.device.add(stash.back(), stash.back(), call.stream);
   if (has("reads_old_stash")) call.device.add(out[0], stash.back(), call.stream);
   if (has("writes_past_the_end")) change_element(call, out[0], out[0].elements(), [](double) { return 1; });
@@ -142,7 +148,10 @@ void PlantedLayer::backward_weight(const LayerCall& call, Views in, Views stash,
   if (has("dry_run") && !grads[0].data()) return;
   if (has("overwrites") || (has("overwrites_in_16_bits") && bytes_of(context_.compute) == 2))
     for (const TensorView& grad : grads) call.device.fill(grad, 0, call.stream);
+  const double early = has("weight_not_ready") ? first_element(in[0]) : 0;
   layer_->backward_weight(changed(call), in, has("last_stash") ? Views(last_stash_) : stash, grads);
+  if (has("weight_not_ready"))
+    change_element(call, grads[0], 0, [&](double value) { return value + early - first_element(in[0]); });
   spoil_gradients(call, grads);
   if (has("inputs")) call.device.fill(in[0], 0, call.stream);
 }

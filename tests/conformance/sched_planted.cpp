@@ -20,7 +20,7 @@ constexpr triax_option kOptions[] = {
     option_int("group", "1", 1, 100, "has no effect, unless the fault is in one value"),
     option_string("fault", "none",
                   "none|no_keys|throws|refuses_all|counts_calls|per_object|per_rank|stage_map|empty_rank|missing|"
-                  "twice|twice_late|descending|weight_first|deadlock|one_value",
+                  "twice|twice_late|descending|weight_first|deadlock|one_value|constructor",
                   "what is wrong with this scheduler"),
 };
 
@@ -29,6 +29,7 @@ class PlantedScheduler final : public Scheduler {
   explicit PlantedScheduler(const PluginContext& context)
       : fault_(context.options.text("fault")), group_(context.options.integer("group")), rank_(context.rank) {
     if (context.options.integer("wave") < 1) throw Error("wave is outside its limits");
+    if (has("constructor") && group_ == 100) throw Error("the group is too large");
     static std::atomic<int> objects = 0;
     number_ = objects++;
   }

@@ -127,6 +127,19 @@ TEST(FolderStore, KeepsKeysApartAndTimesOut) {
   EXPECT_THROW(store.get("missing", deadline_in(0.01)), Error);
 }
 
+TEST(FolderStore, ThreadsMaySetOneKeyAtOnce) {
+  const test::TempFolder folder;
+  FolderStore store(folder.path());
+  const auto set = [&store](char letter) {
+    for (int i = 0; i < 500; ++i) EXPECT_NO_THROW(store.set("key", std::string(1000, letter)));
+  };
+  std::thread other(set, 'b');
+  set('a');
+  other.join();
+  const std::string value = store.get("key", deadline_in(1));
+  EXPECT_EQ(value, std::string(1000, value.at(0))) << "a mixture of both";
+}
+
 /// Whether a rank has set "key" in a store below the folder: a folder that is renamed meanwhile counts as without.
 bool has_key(const std::filesystem::path& folder) {
   return std::ranges::any_of(std::filesystem::directory_iterator(folder),

@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kPolls = 100;
 
-/// How often the calling thread slept in that many polls of a wait.
-long sleeps_of_a_wait(int polls) {
+/// How often the calling thread slept in that many polls of a wait, of which each `progressing`th progresses.
+long sleeps_of_a_wait(int polls, int progressing = 0) {
   PollPause pause;
   rusage before{}, after{};
   getrusage(RUSAGE_THREAD, &before);
-  for (int i = 0; i < polls; ++i) pause.idle();
+  for (int i = 1; i <= polls; ++i) pause.after_poll(progressing > 0 && i % progressing == 0);
   getrusage(RUSAGE_THREAD, &after);
   return after.ru_nvcsw - before.ru_nvcsw; // giving up the core counts as involuntary
 }
@@ -78,6 +78,10 @@ TEST(PollPauseDeathTest, CountsTheCoresThatTheProcessMayUse) {
 
 TEST(PollPause, SleepsInALongWait) {
   EXPECT_GE(sleeps_of_a_wait(11'000), 500);
+}
+
+TEST(PollPause, YieldsAgainAfterProgress) {
+  EXPECT_LT(sleeps_of_a_wait(11'000, 10), 500);
 }
 
 TEST(PollPause, YieldsAtFirst) {

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "executor/offload_layout.hpp"
 #include "executor/offload_stream.hpp"
 #include "support/error_of.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 namespace {
@@ -148,6 +150,49 @@ TEST(OffloadStream, ReadsAheadForTheNextStepAndAgainAfterAChange) {
   streamed.step();
   streamed.finish();
   for (std::size_t block = 0; block < 7; ++block) EXPECT_EQ(storage[8 * block], std::byte{101}) << block;
+}
+
+/// Reads only once the rank has polled, and notes whether it seems to wait for other ranks.
+class LateStorage final : public StateStorage, public ProgressSource {
+ public:
+  void read(std::uint64_t, std::span<std::byte> to) override {
+    while (polls < 2) std::this_thread::yield();
+    seems_to_wait = activity.polled_wait() % 2 != 0;
+    std::ranges::fill(to, std::byte{0});
+  }
+  void write(std::uint64_t, std::span<const std::byte>) override {}
+  void progress() noexcept override { ++polls; }
+
+  RankActivity activity;
+  std::atomic<int> polls = 0;
+  std::atomic<bool> seems_to_wait = false;
+};
+
+/// A disk that hangs is the fault of its rank, not of ranks that it waits for.
+TEST(OffloadStream, ARankThatWaitsForItsDiskDoesNotWaitForOtherRanks) {
+  LateStorage storage;
+  const RankActivity::Binding bound(storage.activity);
+  const std::unique_ptr<Device> device = make_host_device();
+  device->add_source(storage);
+  const std::vector<OffloadBlock> blocks = {{.offset = 0, .bytes = 8}};
+  std::vector<std::byte> bytes(8);
+  const std::vector<std::span<std::byte>> buffers = {bytes};
+  OffloadStream stream(storage, blocks, buffers);
+  stream.acquire(0, *device, deadline_in(60));
+  EXPECT_FALSE(storage.seems_to_wait);
+  device->remove_source(storage);
+}
+
+TEST(OffloadStream, TimesOutWithTheKeyOfTheFolder) {
+  LateStorage storage;
+  const std::unique_ptr<Device> device = make_host_device();
+  const std::vector<OffloadBlock> blocks = {{.offset = 0, .bytes = 8}};
+  std::vector<std::byte> bytes(8);
+  const std::vector<std::span<std::byte>> buffers = {bytes};
+  OffloadStream stream(storage, blocks, buffers);
+  EXPECT_THAT(test::error_of([&] { stream.acquire(0, *device, deadline_in(0.01)); }),
+              HasSubstr("timed out waiting for offloaded state\n  the disk of memory.offload_path"));
+  storage.polls = 2; // ends the read
 }
 
 TEST(OffloadStream, ThrowsTheErrorOfTheStorageEachTime) {

@@ -211,6 +211,10 @@ TEST_F(Config, WritesWhatItReads) {
     "transformers.js_config": {"a": 1}, "torch_dtype": "bfloat16"})"));
   const auto own = nlohmann::json::parse(config_text(llama(), values, "float32", {}));
   for (const char* key : {"bos_token_id", "eos_token_id"}) EXPECT_TRUE(own.contains(key) && own[key].is_null()) << key;
+  const auto replaced = nlohmann::json::parse(config_text(llama(), values, "bfloat16", folder_ / "carried.json",
+                                                          {{"bos_token_id", "null"}, {"eos_token_id", "5"}}));
+  EXPECT_TRUE(replaced.at("bos_token_id").is_null());
+  EXPECT_EQ(replaced.at("eos_token_id"), 5);
   OptionTexts again = read(json.dump());
   EXPECT_TRUE(refusals_.empty());
   EXPECT_EQ(again.at("kv_heads"), "0");

@@ -57,6 +57,7 @@ class ResumedRun : public ::testing::Test {
       train::RunRecords records(config, "# resolved\n", null_log());
       train::Reports reports;
       if (index == 0) reports.records = &records;
+      if (index == 0) reports_ = &reports;
       return train::run_loop(config, rank, signals_, reports, &checkpoints);
     });
   }
@@ -128,8 +129,9 @@ class ResumedRun : public ::testing::Test {
   }
 
   TinyRun run_;
-  train::LoopResult result_; // of rank 0
-  bool has_corpora_ = false; // the ranks read the run's corpora, not a TinySource
+  train::LoopResult result_;          // of rank 0
+  train::Reports* reports_ = nullptr; // of rank 0, while train() runs
+  bool has_corpora_ = false;          // the ranks read the run's corpora, not a TinySource
   const os::StopSignals signals_{null_log()};
 };
 

@@ -35,7 +35,7 @@ TEST(Generator, TheCacheIsInThePlannedMemory) {
   run.keys["batch.micro"] = "2";
   generate_alone(run.config(), {.microbatches = 3, .sequence = 24, .max_rows = 4}, [](TinyGenerator& of) {
     std::size_t cache = 0;
-    for (const executor::RankMemory::Row& row : of.state().memory(of.scratch)) {
+    for (const executor::RankMemory::Row& row : of.state().memory(of.scratch, DeviceKind::host)) {
       if (std::string(row.what) == "cache") cache = row.bytes;
       if (std::string(row.what) == "gradients" || std::string(row.what) == "optimizer state") {
         EXPECT_EQ(row.bytes, 0u) << row.what;
@@ -45,12 +45,38 @@ TEST(Generator, TheCacheIsInThePlannedMemory) {
   });
 }
 
+/// The rows "loading" on a device: of the device, and of the host.
+std::pair<std::size_t, std::size_t> loading(TinyGenerator& of, DeviceKind device) {
+  std::pair<std::size_t, std::size_t> out;
+  for (const executor::RankMemory::Row& row : of.state().memory(of.scratch, device))
+    if (std::string(row.what) == "loading") (row.kind == MemoryKind::pinned ? out.second : out.first) += row.bytes;
+  return out;
+}
+
+/// Weights are read in fp32: into their place if they are stored so on the host, else through blocks.
+TEST(Generator, TheLargestParameterIsInThePlannedMemory) {
+  TinyRun run;
+  run.keys["model.hidden"] = "64";
+  const std::size_t largest = 4 * 64 * 64 * sizeof(float); // a weight of the MLP
+  using Loading = std::pair<std::size_t, std::size_t>;
+  generate_alone(run.config(), {}, [&](TinyGenerator& of) {
+    EXPECT_EQ(loading(of, DeviceKind::host), Loading(0, 0));
+    EXPECT_EQ(loading(of, DeviceKind::cuda), Loading(0, largest));
+  });
+  run.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  run.keys["train.precision"] = "\"bf16\"";
+  generate_alone(run.config(), {}, [&](TinyGenerator& of) {
+    EXPECT_EQ(loading(of, DeviceKind::host), Loading(0, largest));
+    EXPECT_EQ(loading(of, DeviceKind::cuda), Loading(largest, largest));
+  });
+}
+
 /// Later rows are zeros (Life::sequence), whatever earlier sequences have left.
 TEST(Generator, ARestartClearsTheCache) {
   const TinyRun run;
   generate_alone(run.config(), {}, [](TinyGenerator& of) {
     std::size_t cache = 0;
-    for (const executor::RankMemory::Row& row : of.state().memory(of.scratch))
+    for (const executor::RankMemory::Row& row : of.state().memory(of.scratch, DeviceKind::host))
       if (std::string(row.what) == "cache") cache = row.bytes;
     const auto zeros = [&] {
       std::vector<bool> out; // of each block that may be the cache

@@ -297,6 +297,18 @@ TEST_F(Nonfinite, ARunThatStopsAfterItHasGoneBackContinuesWithoutTheSamples) {
   EXPECT_EQ(rewound, records());
 }
 
+/// The state that a plugin has after the step that is left out is replaced.
+TEST_F(Nonfinite, ARewindAsksNoPluginForItsState) {
+  run_.keys["train.nonfinite"] = "\"rewind\"";
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["optimizer.plugin"] = "\"optim-counting\"";
+  run_.keys["optimizer.cannot_save"] = "3"; // steps: between two checkpoints
+  run_.keys["checkpoint.every"] = "2";
+  ASSERT_THAT(train(PoisoningSource(27)), IsEmpty()); // step 4
+  EXPECT_THAT(notes_, Contains(HasSubstr("; goes back to step 2 ")));
+  EXPECT_EQ(result_.last_step, 8);
+}
+
 TEST_F(Nonfinite, ARunThatRewindsTooOftenEnds) {
   run_.keys["train.nonfinite"] = "\"rewind\"";
   run_.keys["train.max_rewinds"] = "1";

@@ -31,6 +31,7 @@ TEST(OptimizerTraits, OfUnnamedEqualOrChangingStateAreRefused) {
                                           {"path",
                                            "gives a state tensor the name \"../m\"; names have letters, digits, "
                                            "\"_\" and \"-\" only"},
+                                          {"many", "gives 65 state tensors, which are more than 64"},
                                           {"changing", "returns other traits at its second call"}}) {
     run.keys["optimizer.traits"] = "\"" + fault + "\"";
     const Refusals all = refusals_of(run);

@@ -88,6 +88,37 @@ TEST_F(PreflightTest, NamesTheModelWhoseDescriptionsFail) {
                                     "flops_per_sample() of plugin \"model-uneven\": nan is not a number of "
                                     "operations" +
                                     next)));
+  EXPECT_THAT(
+      refused_if("\"many_layers\""),
+      ElementsAre(HasSubstr("model.plugin \"model-uneven\": count(): 2147483647 layers are more than 65536" + next)));
+}
+
+/// The dry run finds them, when it puts the layers together.
+TEST_F(PreflightTest, NamesTheModelWhoseDescriptionsContradictEachOther) {
+  run_.keys["model.plugin"] = "\"model-uneven\"";
+  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})
+    run_.keys.erase(key);
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  const auto refused_if = [this](const char* how) {
+    run_.keys["model.how"] = how;
+    return refusals();
+  };
+  const std::string named = "model.plugin \"model-uneven\": ",
+                    next =
+                        "\n  this is a defect of the model: report it to its author; \"triax plugins test "
+                        "model-uneven\" lists its defects";
+  EXPECT_THAT(refused_if("\"two_losses\""), ElementsAre(named + "uneven makes \"loss\" twice" + next));
+  EXPECT_THAT(refused_if("\"stash_changes\""),
+              ElementsAre(named + "uneven: stash() lists other tensors at its second call" + next));
+}
+
+TEST_F(PreflightTest, RefusesRowsOfMoreActionsThanAnyStepHas) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["schedule.plugin"] = "\"sched-crashing\"";
+  run_.keys["schedule.where"] = "\"rows\"";
+  run_.keys["schedule.how"] = "\"flood\"";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("schedule.plugin \"sched-crashing\": rows(): 2097153 actions are more "
+                                                "than 2097152\n  report this to the author of the plugin")));
 }
 
 TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {

@@ -12,6 +12,7 @@ namespace triax {
 namespace {
 
 using test::PreflightTest;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
@@ -37,6 +38,23 @@ std::vector<std::vector<train::MemoryRow>> memory_of_ranks(const config::RunConf
     });
   for (std::thread& thread : threads) thread.join();
   return out;
+}
+
+TEST(MemoryRows, PinnedMemoryIsOfTheDeviceOnTheHostOnly) {
+  const std::vector<executor::RankMemory::Row> rows = {
+      {"weights", 8}, {"batches", 10}, {"batches", 6, MemoryKind::pinned}, {"scratch", 1}};
+  const auto row = [](const char* what, std::size_t bytes, bool is_on_host) {
+    return AllOf(Field(&train::MemoryRow::what, what), Field(&train::MemoryRow::bytes, bytes),
+                 Field(&train::MemoryRow::is_on_host, is_on_host));
+  };
+  EXPECT_THAT(train::memory_rows(rows, DeviceKind::host),
+              ElementsAre(row("weights", 8, false), row("batches", 16, false), row("scratch", 1, false)));
+  EXPECT_THAT(train::memory_rows(rows, DeviceKind::cuda),
+              ElementsAre(row("weights", 8, false), row("batches", 10, false), row("batches", 6, true),
+                          row("scratch", 1, false)));
+  EXPECT_THAT(train::memory_rows_of("text", rows, DeviceKind::host), ElementsAre(row("text", 25, false)));
+  EXPECT_THAT(train::memory_rows_of("text", rows, DeviceKind::cuda),
+              ElementsAre(row("text", 19, false), row("text", 6, true)));
 }
 
 TEST_F(PreflightTest, ReportsLayersParametersAndTheMemoryThatTheRankTakes) {

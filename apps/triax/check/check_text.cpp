@@ -186,6 +186,12 @@ std::vector<std::string> notes(const CheckReport& report) {
             : text("{} of its {} stages at a time",
                    std::min<std::int64_t>(run.optimizer_core.prefetch + 1, run.parallel.chunks), run.parallel.chunks),
         run.optimizer_core.prefetch));
+  const auto has_file = [](const train::RankPlan& plan) { return plan.offload_bytes > 0; };
+  if (!planned.plans.empty() && run.memory.offload == "disk" && std::ranges::none_of(planned.plans, has_file))
+    out.push_back(
+        text("memory.offload = \"disk\" has no effect: optimizer.plugin \"{}\" has no state, and layers read "
+             "the master weights",
+             run.optimizer.name));
   return out;
 }
 

@@ -42,6 +42,14 @@ std::string rows_text(const FitResult& result) {
   return table(std::move(rows));
 }
 
+/// Rows that are missing because a plugin failed.
+std::string left_out_text(const FitResult& result) {
+  std::string out;
+  for (const config::Diagnostic& of : result.left_out)
+    out += text("left out, because a plugin failed: {}\n  {}\n", of.refusal.message, of.refusal.hint);
+  return out.empty() ? out : out + '\n';
+}
+
 Json settings_json(const train::MemorySettings& settings) {
   return {{"parallel.sequence", settings.sequence},
           {"optimizer.shard", settings.shard},
@@ -93,7 +101,7 @@ std::string to_text(const FitResult& result) {
              "the largest batch.micro in --memory {}; bubble: mean of the ranks, estimated from FLOPs without "
              "transfers\n",
              result.limit.written) +
-         rows_text(result) + '\n';
+         rows_text(result) + '\n' + left_out_text(result);
   const std::vector<FitChange> changes = changes_of(result);
   if (changes.empty()) return out + text("{} fits as it is written\n", result.file);
   const train::MemoryPlan& best = *result.search.best;
@@ -117,6 +125,9 @@ std::string to_json(const FitResult& result) {
   add_errors(out, result.refusals);
   out["written"] = is_planned ? plan_json(result, result.search.written) : Json();
   out["plans"] = std::move(plans);
+  Json left_out = Json::object();
+  add_errors(left_out, result.left_out);
+  out["left_out"] = std::move(left_out["errors"]);
   out["changes"] = result.search.best ? std::move(changes) : Json();
   return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be invalid UTF-8
 }

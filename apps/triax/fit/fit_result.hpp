@@ -16,7 +16,8 @@ struct FitResult {
   MemoryLimit limit;
   std::vector<config::Diagnostic> refusals; // why the run is refused, or that nothing fits
   train::MemorySearch search{};
-  std::string split{}; // that parallel.split = "auto" stands for, as TOML; empty: another split
+  std::vector<config::Diagnostic> left_out{}; // MemorySearch::left_out
+  std::string split{};                        // that parallel.split = "auto" stands for, as TOML; empty: another split
 
   bool fits(const train::MemoryPlan& plan) const { return plan.bytes <= limit.bytes; }
 };

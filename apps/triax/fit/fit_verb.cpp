@@ -47,6 +47,7 @@ FitResult fit(const FitArguments& arguments) {
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
   out.search = train::search_memory(*loaded.run, out.limit.bytes, *log);
   for (const Refusal& refusal : out.search.refusals) out.refusals.push_back(config::diagnose(refusal, loaded.values));
+  for (const Refusal& refusal : out.search.left_out) out.left_out.push_back(config::diagnose(refusal, loaded.values));
   return out;
 }
 

@@ -23,11 +23,9 @@ nlohmann::json answers_of_kernels(const SuiteRequest& request) {
   const KernelAnswers answers = conformance::ask_kernels(*kernels, guard);
   const Refusals unavailable = conformance::probe(guard, {KernelSet::kKind, "device_available", "K4"},
                                                   [&] { return kernels->device_available({}); });
-  return {{"device", answers.device},
-          {"computes", answers.computes},
-          {"types", answers.types},
-          {"refused", answers.refused},
-          {"unavailable", plugin::refusals_json(unavailable)}};
+  return {{"device", answers.device},   {"computes", answers.computes},
+          {"types", answers.types},     {"refused", answers.refused},
+          {"repeats", answers.repeats}, {"unavailable", plugin::refusals_json(unavailable)}};
 }
 
 /// The next step if the device is missing. The set's own hint is about a training run.
@@ -42,7 +40,7 @@ KernelAnswers ask_kernel_set(const SuiteRequest& request, Refusals& refusals) {
   Refusals unavailable;
   KernelAnswers out{json->at("device").get<DeviceKind>(), json->at("computes"),
                     json->at("types").get<std::vector<DType>>(),
-                    json->at("refused").get<std::map<std::string, std::string>>()};
+                    json->at("refused").get<std::map<std::string, std::string>>(), json->at("repeats")};
   for (const Refusal& refusal : plugin::read_refusals(json->at("unavailable")))
     unavailable.add({refusal.code, {}, refusal.message, hint_for(out.device)});
   add_refusals_of(request, unavailable, refusals);

@@ -65,8 +65,9 @@ std::filesystem::path FolderStore::file(std::string_view key) const {
   return folder_ / name;
 }
 
+/// Written beside the file, under a name of this thread: other threads and processes may set the same key.
 void FolderStore::put(const std::filesystem::path& to, std::string_view value) const {
-  const std::filesystem::path whole = to.string() + text(".{}.new", ::getpid());
+  const std::filesystem::path whole = to.string() + text(".{}.new", ::gettid());
   {
     const os::Descriptor out(::open(whole.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const int error = out ? write_all(out.number(), value) : errno;

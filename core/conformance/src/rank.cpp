@@ -93,7 +93,7 @@ void Rank::set_up() {
   PollPause pause;
   while (!done.fired()) {
     TRIAX_REQUIRE(!until.passed(), "memory of rank {} was not set up", index_);
-    device().progress() ? pause.advance() : pause.idle();
+    pause.after_poll(device().progress());
   }
 }
 
@@ -128,7 +128,7 @@ void Rank::await_count(const std::string& key, int count) {
   for (std::int64_t there = store_.add(key, 1); there < count; there = store_.add(key, 0)) {
     if (until.passed()) throw Error(text("timed out at barrier \"{}\": {} of {} ranks arrived", key, there, count));
     abort_flag_.check();
-    device().progress() ? pause.advance() : pause.idle();
+    pause.after_poll(device().progress());
   }
 }
 

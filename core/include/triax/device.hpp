@@ -261,7 +261,8 @@ class TRIAX_API Device : public Extensible {
   virtual std::string description() const = 0;
   /// @}
 
-  /// Allocates memory. Throws Error if there is not enough.
+  /// Allocates memory. Throws Error if there is not enough. The device outlives it: freeing memory of a GPU may run the
+  /// progress loop.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) = 0;
   /// Creates a stream, with a name for reports. The device outlives it.
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;

@@ -13,7 +13,7 @@ namespace triax {
 /// A wait that polls:
 ///
 ///     PollPause pause;
-///     while (!event.fired()) device.progress() ? pause.advance() : pause.idle();
+///     while (!event.fired()) pause.after_poll(device.progress());
 ///
 /// A process may have more ranks, as threads, than cores. A rank that yields its core then mostly yields it to another
 /// rank that waits. So idle() sleeps if more threads of the process have waited than it has cores, within its affinity
@@ -29,6 +29,8 @@ class TRIAX_API PollPause {
   void idle() noexcept;
   /// After a poll that found something to do: more may follow soon.
   void advance() noexcept { idle_polls_ = 0; }
+  /// The one of these that a poll asks for: `progressed`, as Device::progress() returns.
+  void after_poll(bool progressed) noexcept { progressed ? advance() : idle(); }
 
  private:
   int idle_polls_ = 0;

@@ -175,7 +175,7 @@ void MessageCommunicator::barrier(Deadline deadline) {
         throw Error(text("timed out waiting for rank {}", endpoints_.world_rank(member)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
-      transport_.device().progress() ? pause.advance() : pause.idle();
+      pause.after_poll(transport_.device().progress());
     }
   };
   if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());

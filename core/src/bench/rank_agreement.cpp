@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <thread>
 
 #include "triax/error.hpp"
+#include "triax/poll_pause.hpp"
 #include "triax/wait_deadline.hpp"
 
 namespace triax::bench {
@@ -17,13 +17,14 @@ std::string RankAgreement::next_key() {
 
 std::int64_t RankAgreement::wait_for(const std::string& key, std::int64_t least) {
   WaitDeadline deadline(deadline_in(timeout_s_));
+  PollPause pause;
   for (std::int64_t value = store_.add(key, 0);; value = store_.add(key, 0)) {
     if (value >= least) return value;
     if (abort_.raised()) throw Error(abort_.reason());
     if (deadline.passed())
       throw Error(text("timed out after {} s waiting for the other ranks", timeout_s_), {},
                   "--timeout-s sets the timeout");
-    if (!progress_()) std::this_thread::yield();
+    pause.after_poll(progress_());
   }
 }
 

@@ -170,21 +170,45 @@ void GenerateState::clear_cache(Device& device, Stream& stream) {
   if (bytes > 0) device.fill({memory_.cache.data(), DType::u8, {bytes}}, 0, stream);
 }
 
+GenerateState::LoadingBlocks GenerateState::loading_blocks(DeviceKind device) const {
+  if (trained_) return {};
+  const DType type = host_type(context_);
+  const bool converts = type != context_.compute, is_host = device == DeviceKind::host;
+  std::size_t largest = 0;
+  for (const Parameter& parameter : parameters_.all())
+    largest = std::max(largest, TensorView(nullptr, type, parameter.spec->local).bytes());
+  return {.host = converts || !is_host ? largest : 0, .device = converts && !is_host ? largest : 0};
+}
+
+std::vector<RankMemory::Row> GenerateState::memory(const ScratchBytes& scratch, DeviceKind device) const {
+  std::vector<RankMemory::Row> out = memory_.rows(scratch);
+  const LoadingBlocks blocks = loading_blocks(device);
+  if (blocks.device > 0) out.push_back({"loading", blocks.device});
+  if (blocks.host > 0) out.push_back({"loading", blocks.host, MemoryKind::pinned});
+  return out;
+}
+
 void GenerateState::load(Device& device, Stream& stream, const WeightSource& source) {
   TRIAX_REQUIRE(!trained_, "the weights are those of a training");
   const ActivityScope phase(ActivityScope::Kind::engine, "loading the weights");
   const DType type = host_type(context_);
-  std::size_t largest = 0;
-  for (const Parameter& parameter : parameters_.all())
-    largest = std::max(largest, TensorView(nullptr, type, parameter.spec->local).bytes());
-  const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned),
-                                wide = device.allocate(largest, MemoryKind::device);
+  const bool is_host = device.kind() == DeviceKind::host;
+  const LoadingBlocks bytes = loading_blocks(device.kind());
+  const std::unique_ptr<Memory> host = device.allocate(bytes.host, MemoryKind::pinned),
+                                wide = device.allocate(bytes.device, MemoryKind::device);
+  device.wait(stream.record(), Deadline::max()); // earlier calls read the weights
   for (const Parameter& parameter : parameters_.all()) {
-    const TensorView from(host->data(), type, parameter.spec->local), on_device(wide->data(), type, from.shape());
+    const TensorView& working = parameter.working;
+    const bool converts = type != working.dtype();
+    const TensorView from(bytes.host > 0 ? host->data() : working.data(), type, parameter.spec->local),
+        on_device(is_host    ? from.data()
+                  : converts ? wide->data()
+                             : working.data(),
+                  type, from.shape());
     std::memset(from.data(), 0, from.bytes());
     source(parameter.name, *parameter.spec, from);
-    device.upload(on_device, from, stream);
-    device.convert(parameter.working, on_device, stream);
+    if (!is_host) device.upload(on_device, from, stream);
+    if (converts) device.convert(working, on_device, stream);
     device.wait(stream.record(), Deadline::max()); // the next parameter uses the same blocks
   }
 }

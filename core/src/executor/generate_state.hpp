@@ -56,7 +56,7 @@ class GenerateState {
   Plan plan(KernelSet& kernels);
   void allocate(Device& device, Stream& stream, const ScratchBytes& scratch);
   /// All parameters of this rank, in the order of the model. May be called again, with other weights. Not with the
-  /// weights of a training.
+  /// weights of a training. Allocates the row "loading" of memory() until it returns.
   void load(Device& device, Stream& stream, const WeightSource& source);
 
   /// Zeros: what earlier sequences have left, such as a NaN, must not reach others.
@@ -78,11 +78,18 @@ class GenerateState {
   const TensorView& host_tokens() const { return host_tokens_; }
   const TensorView& host_logits() const { return host_logits_; }
   std::span<std::byte> scratch() const { return memory_.scratch; }
-  std::vector<RankMemory::Row> memory(const ScratchBytes& scratch) const { return memory_.rows(scratch); }
+  /// With what load() needs on such a device.
+  std::vector<RankMemory::Row> memory(const ScratchBytes& scratch, DeviceKind device) const;
   std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
 
  private:
   void assign_memory(RankMemory& memory);
+  /// The blocks of load(), of the size of the largest parameter. Sources write into the weights where these are memory
+  /// of the host in the type of sources.
+  struct LoadingBlocks {
+    std::size_t host = 0, device = 0; // bytes
+  };
+  LoadingBlocks loading_blocks(DeviceKind device) const;
 
   LayerContext context_;
   int microbatches_;

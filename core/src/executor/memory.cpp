@@ -84,7 +84,8 @@ std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes)
   for (const ArenaPurpose& purpose : kPurposes) {
     if (purpose.arena == &RankMemory::cache && cache.used() == 0) continue;
     if (purpose.arena == &RankMemory::offload && !offloads) continue;
-    if (out.empty() || std::string_view(out.back().what) != purpose.row) out.push_back({purpose.row, 0});
+    if (out.empty() || std::string_view(out.back().what) != purpose.row || out.back().kind != purpose.kind)
+      out.push_back({purpose.row, 0, purpose.kind});
     out.back().bytes += (this->*purpose.arena).used();
     if (purpose.arena == &RankMemory::activations) out.back().bytes += workspace();
   }

@@ -72,9 +72,10 @@ class RankMemory {
   struct Row {
     const char* what;
     std::size_t bytes;
+    MemoryKind kind = MemoryKind::device; // or pinned
   };
   /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache and buffers
-  /// for offloaded state are listed only if there are any.
+  /// for offloaded state are listed only if there are any. A purpose with pinned memory has a second row for it.
   std::vector<Row> rows(const ScratchBytes& scratch) const;
   std::size_t workspace() const;
   /// All blocks of the device, with their full size.

@@ -2,10 +2,13 @@
 #include "executor/offload_stream.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/caught_error.hpp"
 #include "base/start_thread.hpp"
+#include "triax/poll_pause.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::executor {
 
@@ -61,9 +64,21 @@ void OffloadStream::discard() {
   slots_ = {};
 }
 
+/// Not a wait for other ranks: while no job ends, the rank makes no progress, and the watchdog reports it and not those
+/// that wait for it.
 void OffloadStream::wait_for(std::uint64_t job, Device& device, Deadline deadline) {
-  const ActivityScope wait(ActivityScope::Kind::engine, "waiting for offloaded state");
-  device.wait(Event(&done_, job), deadline);
+  const ActivityScope phase(ActivityScope::Kind::engine, "waiting for offloaded state");
+  RankActivity* const activity = RankActivity::current();
+  WaitDeadline until(deadline);
+  std::uint64_t seen = done_.count;
+  for (PollPause pause; !done_.fired(job); pause.after_poll(device.progress())) {
+    device.abort_flag().check();
+    if (const std::uint64_t count = done_.count; std::exchange(seen, count) != count && activity)
+      activity->make_progress();
+    if (until.passed())
+      throw Error("timed out waiting for offloaded state", {},
+                  "the disk of memory.offload_path may be slow or hang; train.stall_timeout_s sets the timeout");
+  }
   if (!done_.failed.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(mutex_);
   throw Error(*error_);

@@ -53,15 +53,11 @@ class OffloadStream {
     std::size_t block = 0;
     Direction direction = Direction::read;
   };
-  /// Fires when a number of jobs is done, in the order of their posts, or one has failed.
-  class Done final : public EventState {
-   public:
-    bool fired(std::uint64_t generation) noexcept override {
-      return count.load(std::memory_order_acquire) >= generation || failed.load(std::memory_order_acquire);
+  /// Jobs that are done, in the order of their posts, until one has failed.
+  struct Done {
+    bool fired(std::uint64_t job) const noexcept {
+      return count.load(std::memory_order_acquire) >= job || failed.load(std::memory_order_acquire);
     }
-    const char* failure(std::uint64_t) const noexcept override {
-      return nullptr;
-    } // wait_for() throws the storage's error
     std::atomic<std::uint64_t> count{0};
     std::atomic<bool> failed{false};
   };

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "triax/error.hpp"
+#include "executor/model_error.hpp"
 
 namespace triax::executor {
 
@@ -34,33 +34,33 @@ void check_distinct(const ParamSpec& spec) {
   for (std::size_t i = 0; i < spec.cuts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Cut &cut = spec.cuts[i], &before = spec.cuts[j];
-      TRIAX_REQUIRE(cut.axis != before.axis, "{} is sharded twice over axis {}", spec.name, cut.axis);
-      TRIAX_REQUIRE(cut.dim != before.dim, "{} is sharded twice along dimension {}", spec.name, cut.dim);
+      require_of_model(cut.axis != before.axis, "{} is sharded twice over axis {}", spec.name, cut.axis);
+      require_of_model(cut.dim != before.dim, "{} is sharded twice along dimension {}", spec.name, cut.dim);
     }
 }
 
 void check_cut(const ParamSpec& spec, const Cut& cut, const Layout& layout) {
-  TRIAX_REQUIRE(cut.dim >= 0 && cut.dim < spec.global.rank() && spec.local.rank() == spec.global.rank(),
-                "{} is {}, stored as {}, but is sharded along dimension {}", spec.name, spec.global, spec.local,
-                cut.dim);
+  require_of_model(cut.dim >= 0 && cut.dim < spec.global.rank() && spec.local.rank() == spec.global.rank(),
+                   "{} is {}, stored as {}, but is sharded along dimension {}", spec.name, spec.global, spec.local,
+                   cut.dim);
   const std::int64_t whole = spec.global[cut.dim], rows = cut.end - cut.begin;
   const bool is_within = rows == 0 || (rows > 0 && cut.begin >= 0 && cut.end <= whole);
-  TRIAX_REQUIRE(is_within && rows <= spec.local[cut.dim], "{} is {}, stored as {}: the range [{}, {}) does not fit",
-                spec.name, spec.global, spec.local, cut.begin, cut.end);
-  TRIAX_REQUIRE(layout.size(cut.axis) > 1 || rows == whole, "{} is sharded over axis {}, which has one rank", spec.name,
-                cut.axis);
+  require_of_model(is_within && rows <= spec.local[cut.dim], "{} is {}, stored as {}: the range [{}, {}) does not fit",
+                   spec.name, spec.global, spec.local, cut.begin, cut.end);
+  require_of_model(layout.size(cut.axis) > 1 || rows == whole, "{} is sharded over axis {}, which has one rank",
+                   spec.name, cut.axis);
 }
 
 void check_axes(const ParamSpec& spec, const Layout& layout) {
   for (const Axis& axis : layout.axes()) {
     const bool cuts = std::ranges::find(spec.cuts, axis.name, &Cut::axis) != spec.cuts.end();
     const bool partial = std::ranges::find(spec.partial, axis.name) != spec.partial.end();
-    TRIAX_REQUIRE(!cuts || axis.divides != Divides::layers, "{} is sharded over axis {}, which divides layers",
-                  spec.name, axis.name);
-    TRIAX_REQUIRE(!partial || axis.divides == Divides::tensors,
-                  "{} has partial gradients over axis {}, which does not divide tensors", spec.name, axis.name);
-    TRIAX_REQUIRE(!partial || !cuts, "{} is sharded over axis {} and has partial gradients over it", spec.name,
-                  axis.name);
+    require_of_model(!cuts || axis.divides != Divides::layers, "{} is sharded over axis {}, which divides layers",
+                     spec.name, axis.name);
+    require_of_model(!partial || axis.divides == Divides::tensors,
+                     "{} has partial gradients over axis {}, which does not divide tensors", spec.name, axis.name);
+    require_of_model(!partial || !cuts, "{} is sharded over axis {} and has partial gradients over it", spec.name,
+                     axis.name);
   }
 }
 
@@ -76,7 +76,8 @@ TensorView without_padding(const TensorView& view, const ParamSpec& spec) {
   TensorView out = view;
   for (const Cut& cut : spec.cuts) {
     if (!is_padded(spec, cut)) continue;
-    TRIAX_REQUIRE(cut.dim == 0, "{} is padded along dimension {}: padding must be the last rows", spec.name, cut.dim);
+    require_of_model(cut.dim == 0, "{} is padded along dimension {}: padding must be the last rows", spec.name,
+                     cut.dim);
     out = view.slice(0, 0, cut.end - cut.begin);
   }
   return out;
@@ -102,8 +103,8 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int rank, int here
                        schedule::Sharding sharding)
     : here_(here), types_(types), states_(states), sharding_(sharding) {
   for (const Tie& tie : ties)
-    TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
-                  tie.layer_a, tie.layer_b);
+    require_of_model(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
+                     tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, layout, ties);
   check_names();
   for (const Tie& tie : ties) check_tied(tie);
@@ -143,17 +144,17 @@ Parameters::Accumulator Parameters::accumulator_of(const NumberedLayer& numbered
   if (!tie) return {.parameter = model_parameters_.size()};
   const LayerParameters& first = layer_parameters(tie->layer_a);
   const auto at = std::ranges::find(first.specs, tie->param_a, [](const ParamSpec* listed) { return listed->name; });
-  TRIAX_REQUIRE(at != first.specs.end(), "layer {} has no parameter \"{}\" to tie to", tie->layer_a, tie->param_a);
+  require_of_model(at != first.specs.end(), "layer {} has no parameter \"{}\" to tie to", tie->layer_a, tie->param_a);
   const std::size_t index = first.accumulators[static_cast<std::size_t>(at - first.specs.begin())].parameter;
   const ModelParameter& shared = model_parameters_[index];
-  TRIAX_REQUIRE(shared.spec->local == spec.local, "{} is {} and cannot be tied to {} of layer {}, which is {}",
-                shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
-  TRIAX_REQUIRE(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied, but are sharded differently",
-                shared.name, spec.name, numbered.number);
-  TRIAX_REQUIRE(shared.spec->partial == spec.partial,
-                "{} and {} of layer {} are tied, but only one of their gradients is "
-                "partial",
-                shared.name, spec.name, numbered.number);
+  require_of_model(shared.spec->local == spec.local, "{} is {} and cannot be tied to {} of layer {}, which is {}",
+                   shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
+  require_of_model(shared.spec->cuts == spec.cuts, "{} and {} of layer {} are tied, but are sharded differently",
+                   shared.name, spec.name, numbered.number);
+  require_of_model(shared.spec->partial == spec.partial,
+                   "{} and {} of layer {} are tied, but only one of their gradients is "
+                   "partial",
+                   shared.name, spec.name, numbered.number);
   return {.parameter = index, .number = shared.ranks.size()};
 }
 
@@ -179,15 +180,15 @@ void Parameters::add(const NumberedLayer& numbered, const Layout& layout, std::s
 void Parameters::check_names() const {
   std::set<std::string_view> names;
   for (const ModelParameter& parameter : model_parameters_)
-    TRIAX_REQUIRE(names.insert(parameter.name).second, "two parameters of the model have the name \"{}\"",
-                  parameter.name);
+    require_of_model(names.insert(parameter.name).second, "two parameters of the model have the name \"{}\"",
+                     parameter.name);
 }
 
 void Parameters::check_tied(const Tie& tie) const {
   const std::vector<const ParamSpec*>& specs = layer_parameters(tie.layer_b).specs;
   const auto has_name = [&tie](const ParamSpec* spec) { return spec->name == tie.param_b; };
-  TRIAX_REQUIRE(std::ranges::any_of(specs, has_name), "layer {} has no parameter \"{}\" to tie", tie.layer_b,
-                tie.param_b);
+  require_of_model(std::ranges::any_of(specs, has_name), "layer {} has no parameter \"{}\" to tie", tie.layer_b,
+                   tie.param_b);
 }
 
 std::size_t Parameters::add_reduction(std::vector<std::string> axes) {
@@ -256,7 +257,7 @@ std::size_t Parameters::most_on_a_rank() const {
 
 const Parameters::LayerParameters& Parameters::layer_parameters(int number) const {
   const auto found = std::ranges::find(layers_, number, &LayerParameters::number);
-  TRIAX_REQUIRE(found != layers_.end(), "there is no layer {}", number);
+  require_of_model(found != layers_.end(), "there is no layer {}", number);
   return *found;
 }
 

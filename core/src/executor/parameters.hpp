@@ -2,8 +2,8 @@
 // The parameters of a rank: one storage per parameter, shared by tied ones, and one accumulator for every layer that
 // adds to its gradient.
 //
-// Threads: the rank's main thread. Ownership: views into RankMemory. Errors: Error for a tie with an unknown parameter
-// or with different sizes, and for a description of a parameter that contradicts itself or the layout.
+// Threads: the rank's main thread. Ownership: views into RankMemory. Errors: ModelError for a tie with an unknown
+// parameter or with different sizes, and for a description of a parameter that contradicts itself or the layout.
 //
 // A tied pair has two accumulators, even on one stage: schedules differ in the order in which microbatches reach the
 // two layers. Two separate sums, added once at the end of the step, always give the same bits. A pair on two pipeline

@@ -108,17 +108,21 @@ void RankState::allocate(Device& device, Stream& stream, const ScratchBytes& scr
   memory_ = std::move(memory);
 }
 
+/// On the host, weights are drawn where they are stored.
 void RankState::draw_weights(Device& device, Stream& stream, std::uint64_t seed, int threads) {
+  const bool is_host = device.kind() == DeviceKind::host;
   std::size_t largest = 0;
   for (const Parameter& parameter : parameters_->all()) largest = std::max(largest, parameter.accumulator.bytes());
-  const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned);
+  const std::unique_ptr<Memory> block = device.allocate(is_host ? 0 : largest, MemoryKind::pinned);
   for (std::size_t i = 0; i < parameters_->all().size(); ++i) {
     const Parameter& parameter = parameters_->all()[i];
     const ActivityScope phase(ActivityScope::Kind::engine, "drawing the weights");
-    const TensorView drawn(host->data(), master_, parameter.spec->local);
+    const TensorView& all = whole(parameter);
+    const TensorView drawn(is_host ? all.data() : block->data(), master_, parameter.spec->local);
     executor::draw_weights(drawn, *parameter.spec, seed, threads);
-    upload(parameter, drawn, device, stream);
-    device.wait(stream.record(), Deadline::max()); // the next parameter uses the same host block
+    if (!is_host) device.upload(all, drawn, stream);
+    distribute(parameter, all, device, stream);
+    device.wait(stream.record(), Deadline::max()); // the next parameter may use the same memory
     if (parameters_->offloads_master()) write_master(i, drawn);
   }
   if (offloaded_) offloaded_->start();
@@ -134,10 +138,12 @@ void RankState::write_master(std::size_t index, const TensorView& drawn) const {
 
 /// Every rank draws all of a parameter. A rank that holds a part, or has offloaded the master weights, has no memory
 /// for all of them, and uses that of the accumulator, which is zeroed before its use.
-void RankState::upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const {
+const TensorView& RankState::whole(const Parameter& parameter) const {
   const bool has_master = !parameter.holds_part && !parameters_->offloads_master();
-  const TensorView& all = has_master ? parameter.master : parameter.accumulator;
-  device.upload(all, drawn, stream);
+  return has_master ? parameter.master : parameter.accumulator;
+}
+
+void RankState::distribute(const Parameter& parameter, const TensorView& all, Device& device, Stream& stream) const {
   const OwnedPart& owned = parameter.owned;
   const TensorView part = all.flat().slice(0, owned.first, owned.first + owned.count);
   if (parameters_->separate_working() && (!parameter.resharded || owned.count > 0))

@@ -79,7 +79,9 @@ class RankState {
   void share_weights();
   void assign_memory(RankMemory& memory);
   void offload_state(const RankRequest& request);
-  void upload(const Parameter& parameter, const TensorView& drawn, Device& device, Stream& stream) const;
+  const TensorView& whole(const Parameter& parameter) const;
+  /// `all`: drawn weights, on the device.
+  void distribute(const Parameter& parameter, const TensorView& all, Device& device, Stream& stream) const;
   void write_master(std::size_t index, const TensorView& drawn) const;
   /// Whether ranks outside the parameter's group have the same elements, and one of them saves these.
   bool is_copy(const Parameter& parameter) const;

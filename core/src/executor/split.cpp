@@ -5,15 +5,17 @@
 #include <algorithm>
 #include <numeric>
 
+#include "executor/model_error.hpp"
+
 namespace triax::executor {
 
 std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split) {
   const ModelInfo info = model.info();
   const int blocks = info.blocks;
   const bool are_layers = blocks >= 0 && blocks <= model.count() && info.first_block >= 0;
-  TRIAX_REQUIRE(are_layers && info.first_block <= model.count() - blocks,
-                "the model has {} layers, but says that {} blocks begin at layer {}", model.count(), blocks,
-                info.first_block);
+  require_of_model(are_layers && info.first_block <= model.count() - blocks,
+                   "the model has {} layers, but says that {} blocks begin at layer {}", model.count(), blocks,
+                   info.first_block);
   std::vector<StageLayers> out;
   int next = 0;
   for (int stage = 0; stage < stages; ++stage) {

@@ -2,8 +2,8 @@
 // A stage: the layers of one model chunk, and the location of their tensors while they run.
 //
 // Threads: the rank's main thread. Ownership: owns its layers; views point into RankMemory; borrows neighbour stages on
-// the same rank. Blocking: as the layers do: work is enqueued on the stream. Errors: Error if layers do not fit
-// together.
+// the same rank. Blocking: as the layers do: work is enqueued on the stream. Errors: ModelError if layers do
+// not fit together.
 //
 // A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before

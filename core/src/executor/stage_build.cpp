@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "executor/layer_check.hpp"
+#include "executor/model_error.hpp"
 #include "executor/stage.hpp"
 #include "triax/error.hpp"
 
@@ -49,6 +51,7 @@ Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, c
     : index_(index), first_(first), options_(options) {
   TRIAX_REQUIRE(!layers.empty(), "stage {} has no layers", index);
   for (std::unique_ptr<Layer>& layer : layers) layers_.emplace_back().layer = std::move(layer);
+  for (const LayerSlot& held : layers_) check_layer(*held.layer);
   group_layers();
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
@@ -63,21 +66,22 @@ Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers, c
 
 void Stage::check_purpose(const Layer& layer) const {
   for (const StashSpec& spec : layer.stash())
-    TRIAX_REQUIRE(generates() || spec.life != Life::sequence,
-                  "{}: \"{}\" is kept from call to call (Life::sequence), which only Purpose::generate has",
-                  layer.name(), spec.name);
+    require_of_model(generates() || spec.life != Life::sequence,
+                     "{}: \"{}\" is kept from call to call (Life::sequence), which only Purpose::generate has",
+                     layer.name(), spec.name);
   for (const TensorSpec& spec : layer.inputs())
-    TRIAX_REQUIRE(!generates() || spec.name != "targets", "{} reads targets, which Purpose::generate does not have",
-                  layer.name());
+    require_of_model(!generates() || spec.name != "targets", "{} reads targets, which Purpose::generate does not have",
+                     layer.name());
 }
 
 void Stage::list_recomputed(LayerSlot& held) {
   held.cheap = find_extension<CheapRecompute>(*held.layer);
-  TRIAX_REQUIRE(held.cheap, "{} does not have the interface {}", held.layer->name(), CheapRecompute::kExtension);
+  require_of_model(held.cheap != nullptr, "{} does not have the interface {}", held.layer->name(),
+                   CheapRecompute::kExtension);
   const std::span<const int> listed = held.cheap->recomputed_stash();
   held.recomputed_stash.assign(listed.begin(), listed.end());
   const std::string wrong = wrong_recomputed_stash(*held.layer, held.recomputed_stash);
-  TRIAX_REQUIRE(wrong.empty(), "{}", wrong);
+  require_of_model(wrong.empty(), "{}", wrong);
 }
 
 void Stage::group_layers() {
@@ -120,9 +124,10 @@ Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) con
     case Life::input_to_weight:
       break;
     case Life::sequence:
-      throw Error(text("the input \"{}\" cannot be kept from call to call (Life::sequence)", spec.name));
+      throw ModelError(text("the input \"{}\" cannot be kept from call to call (Life::sequence)", spec.name));
   }
-  throw Error(text("the input \"{}\" cannot begin with the input gradient: it arrives with the forward", spec.name));
+  throw ModelError(
+      text("the input \"{}\" cannot begin with the input gradient: it arrives with the forward", spec.name));
 }
 
 std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
@@ -131,28 +136,29 @@ std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
   std::vector<int> out;
   for (const TensorSpec& output : producer.outputs()) {
     const auto input = std::ranges::find(inputs, output.name, &TensorSpec::name);
-    TRIAX_REQUIRE(input != inputs.end(), "{} makes \"{}\", which {} does not take", producer.name(), output.name,
-                  consumer.name());
-    TRIAX_REQUIRE(input->shape == output.shape && input->dtype == output.dtype,
-                  "{} makes \"{}\" as {}{}, but {} takes it as {}{}", producer.name(), output.name,
-                  name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
-    TRIAX_REQUIRE(input->row_dim == output.row_dim, "\"{}\" has its rows in dimension {} for {}, but in {} for {}",
-                  output.name, output.row_dim, producer.name(), input->row_dim, consumer.name());
-    TRIAX_REQUIRE(input->sharded == output.sharded, "of \"{}\", one of {} and {} has parts (TensorSpec::sharded)",
-                  output.name, producer.name(), consumer.name());
+    require_of_model(input != inputs.end(), "{} makes \"{}\", which {} does not take", producer.name(), output.name,
+                     consumer.name());
+    require_of_model(input->shape == output.shape && input->dtype == output.dtype,
+                     "{} makes \"{}\" as {}{}, but {} takes it as {}{}", producer.name(), output.name,
+                     name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
+    require_of_model(input->row_dim == output.row_dim, "\"{}\" has its rows in dimension {} for {}, but in {} for {}",
+                     output.name, output.row_dim, producer.name(), input->row_dim, consumer.name());
+    require_of_model(input->sharded == output.sharded, "of \"{}\", one of {} and {} has parts (TensorSpec::sharded)",
+                     output.name, producer.name(), consumer.name());
     out.push_back(static_cast<int>(input - inputs.begin()));
     found[static_cast<std::size_t>(input - inputs.begin())] = true;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    TRIAX_REQUIRE(found[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.name(),
-                  inputs[i].name, producer.name());
+    require_of_model(found[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.name(),
+                     inputs[i].name, producer.name());
   return out;
 }
 
 void Stage::begin_with_data() {
   for (const TensorSpec& spec : first_layer().inputs())
-    TRIAX_REQUIRE(from_data(spec), "{} is the first layer and takes \"{}\": only tokens and targets come from the data",
-                  first_layer().name(), spec.name);
+    require_of_model(from_data(spec),
+                     "{} is the first layer and takes \"{}\": only tokens and targets come from the data",
+                     first_layer().name(), spec.name);
 }
 
 void Stage::follow(Stage& before) {
@@ -175,12 +181,13 @@ void Stage::end_with_result() {
   const Layer& last = last_layer();
   layers_.back().consumer = {-1};
   if (generates()) {
-    TRIAX_REQUIRE(last.outputs().size() == 1 && last.outputs()[0].name == "logits" && last.outputs()[0].row_dim == 0,
-                  "{} is the last layer: its one output must be \"logits\" [rows, b, V]", last.name());
+    require_of_model(last.outputs().size() == 1 && last.outputs()[0].name == "logits" && last.outputs()[0].row_dim == 0,
+                     "{} is the last layer: its one output must be \"logits\" [rows, b, V]", last.name());
     return;
   }
-  TRIAX_REQUIRE(last.outputs().size() == 1 && last.outputs()[0].name == "loss" && last.outputs()[0].dtype == DType::f64,
-                "{} is the last layer: its one output must be \"loss\", f64", last.name());
+  require_of_model(
+      last.outputs().size() == 1 && last.outputs()[0].name == "loss" && last.outputs()[0].dtype == DType::f64,
+      "{} is the last layer: its one output must be \"loss\", f64", last.name());
 }
 
 void Stage::assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
@@ -224,9 +231,9 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
     if (home.where == Location::Where::pool)
       home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype, inputs[i].shape);
     const bool is_part = home.where == Location::Where::part, arrives = is_part && at == 0;
-    TRIAX_REQUIRE(!is_part || inputs[i].shape.elements() % options_.how.parts == 0,
-                  "{}: \"{}\" has {} elements, which is not divisible by {} tensor ranks", held.layer->name(),
-                  inputs[i].name, inputs[i].shape.elements(), options_.how.parts);
+    require_of_model(!is_part || inputs[i].shape.elements() % options_.how.parts == 0,
+                     "{}: \"{}\" has {} elements, which is not divisible by {} tensor ranks", held.layer->name(),
+                     inputs[i].name, inputs[i].shape.elements(), options_.how.parts);
     if (is_part)
       home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype,
                            {inputs[i].shape.elements() / options_.how.parts});

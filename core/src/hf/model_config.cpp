@@ -311,7 +311,8 @@ std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& op
 
 std::string config_text(const HfArchitecture& architecture,
                         const std::vector<std::pair<std::string, std::string>>& values, const std::string& dtype,
-                        const std::filesystem::path& carried) {
+                        const std::filesystem::path& carried,
+                        const std::vector<std::pair<std::string, std::string>>& replacing) {
   Json out = Json::object();
   out["architectures"] = {architecture.name};
   out["model_type"] = architecture.model_type;
@@ -326,6 +327,7 @@ std::string config_text(const HfArchitecture& architecture,
   // These keys are about the file that the weights came with.
   for (const char* key : {"dtype", "transformers_version"}) out.erase(key);
   out["torch_dtype"] = dtype; // the name that all versions of transformers read
+  for (const auto& [key, json] : replacing) out[key] = Json::parse(json);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -54,9 +54,11 @@ std::vector<std::pair<std::string, std::string>> config_of(const OptionTexts& op
                                                            const std::string& from, Refusals& refusals);
 
 /// The file's text. `values`: keys and JSON values, in order; `dtype`: "float32". `carried`: the config.json that the
-/// weights came with, or empty; its keys that the model ignores, such as the ids of tokens, are kept.
+/// weights came with, or empty; its keys that the model ignores, such as the ids of tokens, are kept, unless
+/// `replacing` has them, with JSON values.
 std::string config_text(const HfArchitecture& architecture,
                         const std::vector<std::pair<std::string, std::string>>& values, const std::string& dtype,
-                        const std::filesystem::path& carried);
+                        const std::filesystem::path& carried,
+                        const std::vector<std::pair<std::string, std::string>>& replacing = {});
 
 } // namespace triax::hf

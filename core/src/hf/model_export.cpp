@@ -262,12 +262,12 @@ void ModelExport::plan_shards() {
 
 /// Keys that do not change what the model computes, such as ids of tokens, are those of the imported model.
 void ModelExport::make_config() {
-  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())), config_before_);
-  if (request_.tokenizer.json.empty()) return;
-  Json config = Json::parse(config_);
-  config["bos_token_id"] = nullptr;
-  config["eos_token_id"] = request_.tokenizer.end ? Json(*request_.tokenizer.end) : Json();
-  config_ = config.dump(2) + "\n";
+  std::vector<std::pair<std::string, std::string>> ids; // of the new tokenizer
+  if (!request_.tokenizer.json.empty()) {
+    const std::optional<std::int32_t>& end = request_.tokenizer.end;
+    ids = {{"bos_token_id", "null"}, {"eos_token_id", end ? text("{}", *end) : "null"}};
+  }
+  config_ = config_text(*architecture_, values_, torch_name(dtype_of(targets_.front())), config_before_, ids);
 }
 
 /// Writes the file of a shard, and adds its tensors to `out`.

@@ -274,7 +274,7 @@ struct Checkpoints::Impl {
     const std::string key = text("checkpoint/rewind/{}", ++rewinds);
     const std::filesystem::path folder = agreed(key.c_str(), [this] { return newest(); });
     if (folder.empty()) return std::nullopt;
-    const std::int64_t samples = rank.training_state().samples;
+    const std::int64_t samples = rank.next_sample(); // plugins save no state: it is replaced
     const checkpoint::Manifest manifest = read(folder, false);
     checkpoint::TrainingState state = manifest.training;
     state.samples = samples;

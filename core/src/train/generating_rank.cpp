@@ -13,13 +13,14 @@
 #include "train/rank_setup.hpp"
 #include "train/recorded_traffic.hpp"
 #include "train/verified_load.hpp"
+#include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
 
 namespace {
 
-constexpr double kLateness = 2, kUnlimited = 1e9; // seconds
+constexpr double kLateness = 2; // seconds
 
 std::vector<std::vector<std::string>> axes_of(const Layout& layout) {
   std::vector<std::vector<std::string>> out;
@@ -71,7 +72,7 @@ struct GeneratingRank::Impl final : control::JobAbort::Listener {
     }
   }
 
-  double timeout_s() const { return options.waits_are_watched ? kUnlimited : run.train.stall_timeout_s + kLateness; }
+  double timeout_s() const { return options.waits_are_watched ? kNoTimeout : run.train.stall_timeout_s + kLateness; }
 
   void start() {
     call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });

@@ -346,7 +346,7 @@ class Loop {
 
   const config::RunConfig& run_;
   Rank& rank_;
-  const Reports reports_;
+  const Reports& reports_;
   Checkpoints* checkpoints_;
   Turns* const turns_;
   const os::StopSignals& signals_;

@@ -3,7 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "executor/memory.hpp"
+#include "triax/device.hpp"
 
 namespace triax::train {
 
@@ -17,5 +22,12 @@ struct MemoryRow {
 inline std::string heading_of(const MemoryRow& row) {
   return row.is_on_host ? row.what + " (host)" : row.what;
 }
+
+/// The parts of a state. Where the device is not the host, pinned memory is not memory of the device.
+std::vector<MemoryRow> memory_rows(std::span<const executor::RankMemory::Row> rows, DeviceKind device);
+
+/// All parts of a state as one, and where the device is not the host, a second one of its pinned memory.
+std::vector<MemoryRow> memory_rows_of(const std::string& what, std::span<const executor::RankMemory::Row> rows,
+                                      DeviceKind device);
 
 } // namespace triax::train

@@ -32,8 +32,13 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
 
 class Search {
  public:
-  Search(config::RunConfig run, std::uint64_t limit, Log& log)
-      : run_(std::move(run)), limit_(limit), log_(log), placement_(choose_placement(run_)) {}
+  /// `asks_cheap`: whether "cheap" is planned for a run that does not have it.
+  Search(config::RunConfig run, std::uint64_t limit, Log& log, bool asks_cheap)
+      : run_(std::move(run)),
+        limit_(limit),
+        log_(log),
+        asks_cheap_(asks_cheap || run_.memory.recompute.any("cheap")),
+        placement_(choose_placement(run_)) {}
 
   MemorySearch take() {
     MemorySearch out;
@@ -57,6 +62,7 @@ class Search {
       }
     }
     out.best = best(out);
+    out.left_out = left_out_;
     return out;
   }
 
@@ -117,7 +123,7 @@ class Search {
     out.emplace_back("none", written.layers);
     const bool is_mixed = !written.recompute.all(written.recompute.of(0)), has_full = written.recompute.any("full");
     if (is_mixed && !has_full) out.emplace_back(written.recompute, written.layers);
-    out.emplace_back("cheap", written.layers);
+    if (asks_cheap_) out.emplace_back("cheap", written.layers);
     if (is_mixed && has_full) out.emplace_back(written.recompute, written.layers);
     out.emplace_back("full", written.layers);
     written.recompute = {"full"};
@@ -139,6 +145,7 @@ class Search {
       settings.micro = candidates[at];
       const Planned planned = plan(settings, PlannedRanks::of_most_memory);
       if (!planned.plan) {
+        note_failures(planned.refusals);
         candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(at));
         --last;
       } else if (planned.plan->bytes <= limit_) {
@@ -150,6 +157,12 @@ class Search {
       }
     }
     return fits ? fits : least;
+  }
+
+  void note_failures(const Refusals& refusals) {
+    for (const Refusal& refusal : refusals)
+      if (refusal.code == ErrorCode::kPluginFailed && std::ranges::find(left_out_, refusal) == left_out_.end())
+        left_out_.add(refusal);
   }
 
   std::optional<MemoryPlan> best(const MemorySearch& found) {
@@ -173,7 +186,9 @@ class Search {
   const config::RunConfig run_;
   const std::uint64_t limit_;
   Log& log_;
+  const bool asks_cheap_;
   const Placement placement_;
+  Refusals left_out_;
 };
 
 template <class Value>
@@ -207,17 +222,25 @@ MemoryPlan read_found(const Json& json) {
   return out;
 }
 
-} // namespace
-
-MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Log& log) {
-  const ChildAnswer answer = ask_in_child(run, [&] {
-    const MemorySearch search = Search(run, limit, log).take();
+ChildAnswer search_in_child(const config::RunConfig& run, std::uint64_t limit, Log& log, bool asks_cheap) {
+  return ask_in_child(run, [&] {
+    const MemorySearch search = Search(run, limit, log, asks_cheap).take();
     Json plans = Json::array();
     for (const MemoryPlan& plan : search.plans) plans.push_back(found_json(plan));
     return plugin::pack({plugin::refusals_json(search.refusals), found_json(search.written), plans,
-                         search.best ? found_json(*search.best) : Json()});
+                         search.best ? found_json(*search.best) : Json(), plugin::refusals_json(search.left_out)});
   });
+}
+
+} // namespace
+
+MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Log& log) {
   MemorySearch out;
+  ChildAnswer answer = search_in_child(run, limit, log, true);
+  if (!answer.refusals.empty() && !run.memory.recompute.any("cheap")) { // it may have been recompute()
+    const Refusals failure = std::exchange(answer, search_in_child(run, limit, log, false)).refusals;
+    if (answer.refusals.empty()) out.left_out = failure;
+  }
   out.refusals = answer.refusals;
   if (!out.refusals.empty()) return out;
   const Json json = plugin::unpack(answer.packed);
@@ -226,6 +249,7 @@ MemorySearch search_memory(const config::RunConfig& run, std::uint64_t limit, Lo
   out.scatter_gather = run.parallel.scatter_gather;
   for (const Json& plan : json.at(2)) out.plans.push_back(read_found(plan));
   if (!json.at(3).is_null()) out.best = read_found(json.at(3));
+  out.left_out.add(plugin::read_refusals(json.at(4)));
   return out;
 }
 

@@ -46,6 +46,8 @@ struct MemorySearch {
   /// The plan that fits with the least change: `written`, if it fits; else the first of `plans` that fits with its
   /// microbatch, or that with the largest. Bytes are of all ranks. Empty: none fits.
   std::optional<MemoryPlan> best{};
+  /// Failures of plugins under settings that the run does not have. These settings are not in `plans`.
+  Refusals left_out{};
 };
 
 /// `limit`: bytes of each rank's device. Plugins are called in a child process.

@@ -7,6 +7,7 @@
 #include "base/printable.hpp"
 #include "executor/kept_state.hpp"
 #include "plugin/call_guard.hpp"
+#include "train/run_limits.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/training_options.hpp"
@@ -34,6 +35,8 @@ bool is_name_character(char c) {
 
 /// The defect of an optimizer's state; empty if it has none. The engine keeps one tensor per name.
 std::string defect_of(const OptimizerTraits& first, const OptimizerTraits& second) {
+  if (first.state.size() > kMaxStates)
+    return text("traits() gives {} state tensors, which are more than {}", first.state.size(), kMaxStates);
   for (std::size_t i = 0; i < first.state.size(); ++i) {
     if (first.state[i].empty()) return text("traits() gives state tensor {} an empty name", i);
     if (first.state[i] == executor::kMasterName)
@@ -197,6 +200,7 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
     if (!backends_.contains(choice.table))
       backends_.emplace(choice.table, choice.library ? make<CommBackend>(choice, layout, rank, threads, log)
                                                      : make_uninstalled_communicator());
+  plugin::guarded_call(run.model.name, "count", [this] { require_count(*model_); });
 }
 
 std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const Layout& layout) const {
@@ -230,8 +234,12 @@ Schedule RankPlugins::rows() const {
 }
 
 Schedule RankPlugins::rows(const PipelineShape& shape) const {
-  return plugin::guarded_call(
-      run_.schedule.name, "rows", [&] { return scheduler_->rows(shape); }, plugin::CallKind::slow_call);
+  const auto rows = [&] {
+    Schedule out = scheduler_->rows(shape);
+    require_actions(out);
+    return out;
+  };
+  return plugin::guarded_call(run_.schedule.name, "rows", rows, plugin::CallKind::slow_call);
 }
 
 std::vector<int> RankPlugins::stage_rank() const {

@@ -4,27 +4,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <typeinfo>
 
-#include "base/caught_error.hpp"
-#include "checkpoint/folder.hpp"
 #include "data/blended_dataset.hpp"
 #include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
 #include "train/cheap_recompute_check.hpp"
+#include "train/check_guard.hpp"
+#include "train/checkpoint_check.hpp"
 #include "train/checkpoints.hpp"
 #include "train/collective_order.hpp"
 #include "train/corpus_content.hpp"
 #include "train/memory_ranks.hpp"
 #include "train/parameter_count.hpp"
-#include "train/plugin_states.hpp"
 #include "train/rank_setup.hpp"
-#include "train/resume_point.hpp"
 #include "train/run_limits.hpp"
 #include "train/text_sample.hpp"
 #include "triax/rank_activity.hpp"
@@ -45,7 +44,7 @@ class Check {
   }
 
   Preflight take() {
-    guarded({}, [this] {
+    guarded_({}, [this] {
       ask_plugins();
       check_data();
       if (!out_.refusals.empty()) return;
@@ -56,14 +55,14 @@ class Check {
         plan_ranks();
       }
     });
-    guarded({}, [this] { ask_devices(); });
+    guarded_({}, [this] { ask_devices(); });
     return std::move(out_);
   }
 
   /// See plan_under().
   Preflight take_under(const Programs& programs, std::span<const int> pipeline_ranks) {
     has_given_programs_ = true;
-    guarded({}, [&] {
+    guarded_({}, [&] {
       ask_plugins();
       if (!out_.refusals.empty()) return;
       if (!run_.eval.sample.empty()) ask_text_sample();
@@ -73,26 +72,6 @@ class Check {
   }
 
  private:
-  /// Turns exceptions of plugins and modules into errors. `key`: the one that is responsible; if it is empty and a
-  /// plugin failed, the key that names the plugin is.
-  template <class Body>
-  void guarded(const std::string& key, Body body) {
-    try {
-      body();
-    } catch (...) { // also out of memory
-      Error error = caught_error();
-      const RankActivity* const activity = RankActivity::current();
-      const config::PluginChoice* const failed = activity ? run_.find_plugin(activity->failed_plugin()) : nullptr;
-      if (activity) error = activity->with_failed_call(error);
-      if (failed && key.empty()) return refuse(failure_of(*failed, error));
-      const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
-      refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}{}", of, where, error.message())
-                 .with_hint("{}", error.hint()));
-    }
-  }
-  static std::vector<std::string> keys_of(const std::string& key) {
-    return key.empty() ? std::vector<std::string>() : std::vector{key};
-  }
   void refuse(const Refusals& refusals) { out_.refusals.add(refusals); }
 
   void ask_plugins() {
@@ -113,10 +92,10 @@ class Check {
 
   void check_data() {
     const std::int64_t steps = std::min(run_.train.steps, kMaxSamples / run_.batch.global);
-    guarded(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
+    guarded_(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
     if (run_.data.validation.paths.empty() || run_.eval.every == 0) return;
     const std::int64_t batches = std::min(run_.eval.batches, kMaxSamples / run_.batch.global);
-    guarded(run_.data.validation.key, [&] { check_corpora(run_.data.validation, batches * run_.batch.global, true); });
+    guarded_(run_.data.validation.key, [&] { check_corpora(run_.data.validation, batches * run_.batch.global, true); });
   }
 
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {
@@ -204,7 +183,7 @@ class Check {
       row.ranks = {rank};
       row.pipeline = layout_.coordinate(rank, kPipelineAxis);
       row.tensor = layout_.coordinate(rank, kTensorAxis);
-      for (const executor::RankMemory::Row& of : state.memory(plan.scratch)) row.memory.push_back({of.what, of.bytes});
+      row.memory = memory_rows(state.memory(plan.scratch, device()), device());
       if (rank == 0) ask_checkpoint(state.parameters().global());
       out_.plans.push_back(std::move(row));
     }
@@ -227,8 +206,7 @@ class Check {
     row.layers = prepared.state->layer_names();
     out_.shares_accumulators |= prepared.state->parameters().shares_accumulators();
     out_.saves_weights |= prepared.state->parameters().saves_weights();
-    for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
-      row.memory.push_back({of.what, of.bytes});
+    row.memory = memory_rows(prepared.state->memory(plan.scratch), device());
     if (const executor::OffloadedState* const offloaded = prepared.state->offloaded())
       row.offload_bytes = offloaded->bytes();
     add_staging(*prepared.state, row);
@@ -241,11 +219,13 @@ class Check {
     out_.plans.push_back(std::move(row));
   }
 
+  /// That of a kernel set that is not installed here is a GPU.
+  DeviceKind device() const { return out_.device.value_or(DeviceKind::cuda); }
+
   /// Adds the copy from which checkpoints are written, if there is one.
   void add_staging(const executor::RankState& state, RankPlan& row) const {
-    const DeviceKind device = out_.device.value_or(DeviceKind::cuda); // a kernel set that is not installed here
-    if (!uses_staging(run_, device, computes())) return;
-    row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device != DeviceKind::host});
+    if (!uses_staging(run_, device(), computes())) return;
+    row.memory.push_back({"checkpoint staging", staging_bytes(state.kept()), device() != DeviceKind::host});
   }
 
   /// Checks eval.sample, which all ranks have in common.
@@ -255,52 +235,22 @@ class Check {
                                  "kernels.plugin \"{}\" does not compute, so it has no text for eval.sample",
                                  run_.kernels.name)
                         .with_hint("use another kernel set, or remove eval.sample"));
-    guarded("eval.sample", [&] { sample_positions_ = sample_positions(run_, plugins_->model().info().sequence); });
+    guarded_("eval.sample", [&] { sample_positions_ = sample_positions(run_, plugins_->model().info().sequence); });
   }
 
   void add_text_sample(int rank, const RankPlugins& plugins, const Preparation& prepared, RankPlan& row) {
-    const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared, sample_positions_);
+    const TextSample::Plan plan = TextSample::plan(run_, layout_, rank, plugins, prepared, sample_positions_, device());
     for (const Refusal& refusal : plan.refusals)
       if (refused_.insert(refusal.message).second) refuse(of_kernels(run_, refusal));
-    row.memory.push_back({kTextSample, plan.bytes});
+    std::ranges::copy(plan.memory, std::back_inserter(row.memory));
   }
 
   /// A kernel set that is not installed here does.
   bool computes() const { return !plugins_ || plugins_->kernels().computes(); }
 
-  /// Whether the run can continue from the checkpoint that it finds.
   void ask_checkpoint(std::span<const executor::GlobalParameter> parameters) {
-    bool has_checkpoints = false, is_readable = false;
-    guarded("run.dir", [&] {
-      has_checkpoints = !checkpoint::checkpoints_in(run_.checkpoints()).empty();
-      is_readable = true;
-    });
-    if (!is_readable) return;
-    if (!computes() && !run_.evaluates && has_checkpoints)
-      refuse(make_refusal(ErrorCode::kConflict, {"kernels.plugin", "run.dir"},
-                          "run.dir has the checkpoints of a training, but {} does not compute", run_.kernels.name)
-                 .with_hint("choose another run.dir"));
-    if (out_.device == DeviceKind::sim || !computes()) return; // has no weights
-    std::optional<ResumePoint> point;
-    is_readable = false;
-    guarded(run_.generate    ? ""
-            : run_.evaluates ? "--checkpoint"
-                             : "checkpoint.from",
-            [&] {
-              point = resume_point(run_);
-              is_readable = true;
-            });
-    if (run_.evaluates && is_readable && !point)
-      refuse(make_refusal(ErrorCode::kMissing, {"run.dir"}, "run.dir = \"{}\" has no complete checkpoint", run_.folder)
-                 .with_hint("train the run, which saves one, or name one with --checkpoint"));
-    guarded({}, [&] {
-      if (!point) return;
-      const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
-      const ResumingRun resuming{parameters, plugins_->optimizer_traits(), plugins_->training_options(), data_};
-      refuse(check_resume(run_, *point, manifest, resuming));
-      refuse(PluginStates(run_, *plugins_).check(manifest, point->weights_only));
-      out_.resume = to_text(run_, *point, manifest, data_);
-    });
+    const bool has_weights = out_.device != DeviceKind::sim && computes();
+    out_.resume = check_checkpoint(run_, *plugins_, computes(), has_weights, parameters, data_, guarded_);
   }
 
   /// The traffic of a rank that has the same plan as the planned one.
@@ -364,6 +314,7 @@ class Check {
   Log& log_;
   const CheckedDevices devices_;
   const PlannedRanks planned_;
+  CheckGuard guarded_{run_, out_.refusals};
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
   std::set<std::string> refused_;     // from the plans of ranks

@@ -32,4 +32,17 @@ Refusals check_step_size(const config::RunConfig& run) {
   return {};
 }
 
+void require_count(const Model& model) {
+  constexpr int kMaxLayers = 1 << 16;
+  if (const int count = model.count(); count > kMaxLayers)
+    throw Error(text("{} layers are more than {}", count, kMaxLayers));
+}
+
+void require_actions(const Schedule& rows) {
+  constexpr auto kMaxActions = static_cast<std::size_t>(8 * schedule::kMaxActions);
+  std::size_t actions = 0;
+  for (int rank = 0; rank < rows.ranks(); ++rank) actions += rows.row(rank).size();
+  if (actions > kMaxActions) throw Error(text("{} actions are more than {}", actions, kMaxActions));
+}
+
 } // namespace triax::train

@@ -2,23 +2,12 @@
 #include "train/text_sample.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "executor/executor.hpp"
 #include "train/generate_text.hpp"
 
 namespace triax::train {
-
-namespace {
-
-std::size_t bytes_of(const executor::GenerateState& state, const executor::ScratchBytes& scratch) {
-  const auto rows = state.memory(scratch);
-  return std::accumulate(rows.begin(), rows.end(), std::size_t{0},
-                         [](std::size_t sum, const auto& row) { return sum + row.bytes; });
-}
-
-} // namespace
 
 SamplePrompt SamplePrompt::of(const config::RunConfig& run, std::int64_t model_positions) {
   if (run.data.training.paths.empty())
@@ -97,16 +86,18 @@ std::string TextSample::position() const {
   return tokens == kNoText ? "" : text("text of eval.sample, after {} tokens", tokens);
 }
 
-std::size_t TextSample::bytes() const {
-  return bytes_of(state_, scratch_);
+std::vector<MemoryRow> TextSample::memory() const {
+  const DeviceKind device = parts_.device.kind();
+  return memory_rows_of(kTextSample, state_.memory(scratch_, device), device);
 }
 
 TextSample::Plan TextSample::plan(const config::RunConfig& run, const Layout& layout, int rank,
-                                  const RankPlugins& plugins, const Preparation& prepared, std::int64_t positions) {
+                                  const RankPlugins& plugins, const Preparation& prepared, std::int64_t positions,
+                                  DeviceKind device) {
   const executor::TrainedStages trained = prepared.trained();
   executor::GenerateState state(sample_request(run, layout, rank, plugins, trained, positions));
   const executor::GenerateState::Plan plan = state.plan(plugins.kernels());
-  return {bytes_of(state, plan.scratch), plan.refusals};
+  return {memory_rows_of(kTextSample, state.memory(plan.scratch, device), device), plan.refusals};
 }
 
 } // namespace triax::train

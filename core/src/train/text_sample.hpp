@@ -18,6 +18,7 @@
 #include "config/run_config.hpp"
 #include "data/text_tokenizer.hpp"
 #include "train/agreement.hpp"
+#include "train/memory_row.hpp"
 #include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
 #include "train/text_rank.hpp"
@@ -61,15 +62,15 @@ class TextSample final : public TextRank {
   SampledText make(const executor::Request& request);
   /// "text of eval.sample, after 12 tokens"; empty if none is made. Any thread.
   std::string position() const;
-  std::size_t bytes() const; // bytes of memory that it needs
+  std::vector<MemoryRow> memory() const; // that it needs
 
-  /// The memory that a rank with this state would allocate.
+  /// The memory that a rank with this state would allocate on such a device.
   struct Plan {
-    std::size_t bytes = 0;
+    std::vector<MemoryRow> memory;
     Refusals refusals;
   };
   static Plan plan(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
-                   const Preparation& prepared, std::int64_t positions);
+                   const Preparation& prepared, std::int64_t positions, DeviceKind device);
 
  private:
   static constexpr std::int64_t kNoText = -1;

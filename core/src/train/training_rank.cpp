@@ -2,6 +2,8 @@
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/training_rank.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/caught_error.hpp"
@@ -24,15 +26,10 @@
 #include "train/rank_setup.hpp"
 #include "train/step_trace.hpp"
 #include "train/text_sample.hpp"
+#include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
-
-namespace {
-
-constexpr double kJoinMargin = 2, kNoTimeout = 1e9; // seconds
-
-} // namespace
 
 // Members are constructed in this order and destroyed in reverse.
 struct Rank::Impl final : control::JobAbort::Listener {
@@ -69,7 +66,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
 
   /// Timeout of a rendezvous of the ranks. Slightly more than train.stall_timeout_s: if one rank is stuck and another
   /// waits for it, the watchdog names the first.
-  double join_timeout_s() const { return run.train.stall_timeout_s + kJoinMargin; }
+  double join_timeout_s() const { return run.train.stall_timeout_s + 2; }
   /// Timeout of waits that poll. A peer may work for longer than train.stall_timeout_s in many short operations.
   double wait_timeout_s() const { return options.waits_are_watched ? kNoTimeout : join_timeout_s(); }
 
@@ -161,10 +158,9 @@ struct Rank::Impl final : control::JobAbort::Listener {
 
   executor::BatchSource& source(const data::Corpora& corpora, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
-    if (given) return *given;
-    if (!own)
+    if (!given && !own)
       own = std::make_unique<DatasetSource>(corpora, plugins.model().info().sequence, run.vocab, run.train.seed);
-    return *own;
+    return given ? *given : *own;
   }
 
   const config::RunConfig& run;
@@ -289,12 +285,16 @@ std::vector<executor::KeptTensor> Rank::kept() const {
 checkpoint::TrainingState Rank::training_state() const {
   const StepScalars& last = impl_->walker->scalars();
   return {impl_->steps,
-          impl_->walker->first_sample(impl_->steps + 1),
+          next_sample(),
           last.step,
           static_cast<double>(last.loss_scale),
           last.good_steps,
           last.hysteresis,
           PluginStates(impl_->run, impl_->plugins).save()};
+}
+
+std::int64_t Rank::next_sample() const {
+  return impl_->walker->first_sample(impl_->steps + 1);
 }
 
 checkpoint::DataContent Rank::data_content() const {
@@ -377,11 +377,10 @@ std::vector<report::GroupTraffic> Rank::traffic() const {
 }
 
 std::vector<MemoryRow> Rank::memory() const {
-  std::vector<MemoryRow> out;
   const executor::RankState& state = *impl_->prepared.state;
-  for (const executor::RankMemory::Row& row : state.memory({state.scratch().size(), state.optimizer_scratch().size()}))
-    out.push_back({row.what, row.bytes});
-  if (impl_->text_sample) out.push_back({kTextSample, impl_->text_sample->bytes()});
+  std::vector<MemoryRow> out =
+      memory_rows(state.memory({state.scratch().size(), state.optimizer_scratch().size()}), impl_->device->kind());
+  if (impl_->text_sample) std::ranges::move(impl_->text_sample->memory(), std::back_inserter(out));
   return out;
 }
 

@@ -137,8 +137,10 @@ class Rank final : public LocatedRank {
   /// All that the rank keeps from step to step, and which part of it this rank saves. The views stay valid while the
   /// rank exists. Waits as parameters() does.
   std::vector<executor::KeptTensor> kept() const;
-  /// The state of training after the last step.
+  /// The state of training after the last step, with what plugins save.
   checkpoint::TrainingState training_state() const;
+  /// The first sample of the next step. Calls no plugin.
+  std::int64_t next_sample() const;
   /// The content of the corpora that this rank has read.
   checkpoint::DataContent data_content() const;
   /// Reads the training corpora, which the first step does otherwise.

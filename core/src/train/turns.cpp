@@ -45,7 +45,7 @@ void Turns::report(Rank& rank) {
   out.process = ::getpid();
   out.next_step = rank.steps_done() + 1;
   out.on_host = rank.device().kind() == DeviceKind::host;
-  for (const MemoryRow& row : rank.memory()) out.memory_bytes += row.bytes;
+  for (const MemoryRow& row : rank.memory()) out.memory_bytes += row.is_on_host ? 0 : row.bytes;
   out.tokens_per_sample = rank.sequence();
   out.traffic = rank.traffic();
   if (rank_ == 0 && until_ == 0) out.plugins = plugins_of(run_);

@@ -16,10 +16,13 @@
 
 namespace triax::train {
 
-/// For calls that end when the job is aborted.
+/// For waits that end when the job is aborted: seconds, and a moment that is as far away.
+/// @{
+inline constexpr double kNoTimeout = 1e9;
 inline Deadline no_deadline() {
-  return deadline_in(1e8); // seconds
+  return deadline_in(kNoTimeout);
 }
+/// @}
 
 /// The watchdog and the job server see the wait, and end the job once all of its ranks wait.
 template <class Call>

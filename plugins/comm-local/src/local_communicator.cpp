@@ -127,7 +127,7 @@ void LocalCommunicator::barrier(Deadline deadline) {
         throw Error(text("timed out waiting for rank {}", group_state_.world_rank(peer)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
-      device_.progress() ? pause.advance() : pause.idle();
+      pause.after_poll(device_.progress());
     }
   }
 }

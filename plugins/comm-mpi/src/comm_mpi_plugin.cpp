@@ -14,8 +14,7 @@ namespace triax::comm_mpi {
 namespace {
 
 constexpr triax_option kOptions[] = {
-    option_string("wait", "yield", "yield|spin",
-                  "how a rank waits: yields its core between polls, or polls without a pause"),
+    option_string("wait", "yield", "yield|spin", "how a rank waits: pauses after each poll, or after up to 2000 polls"),
     option_int("staging_bytes", "33554432", 0, 1e12,
                "bytes of pinned memory allocated at the start for GPU memory; a call that needs more allocates more"),
 };

@@ -139,12 +139,9 @@ auto NcclCommunicator::poller(const char* call) {
       throw Error(text("{} timed out; the other members are rank {}", call, others_text()),
                   text("group {}", group().id),
                   "another rank may be slow or lost; train.stall_timeout_s sets the timeout");
-    if (device_.progress()) {
-      polled.advance();
-      pause.advance();
-    } else {
-      pause.idle();
-    }
+    const bool progressed = device_.progress();
+    if (progressed) polled.advance();
+    pause.after_poll(progressed);
   };
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_string("wait", "yield", "yield|spin|event",
-                  "how a rank waits: yields its core between polls, polls without a pause, or sleeps"),
+                  "how a rank waits: pauses after each poll, after up to 2000 polls, or until an event"),
     option_string("transports", "", nullptr, "transports that UCX may use, as in UCX_TLS; empty: UCX chooses"),
     option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty: UCX chooses"),
     option_int("rndv_threshold", "262144", 0, 1e15,

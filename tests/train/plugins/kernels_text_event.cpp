@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-text-event: the reference kernels, which inject a signal, a delay or a NaN after `at` generated tokens.
+// kernels-text-event: the reference kernels, which inject a signal or a NaN after `at` generated tokens.
 #include <unistd.h>
 
 #include <csignal>
@@ -13,7 +13,7 @@ using namespace triax;
 constexpr triax_option kOptions[] = {
     option_int("at", "4", 1, 1'000'000, "embeddings of one token on this rank before the fault"),
     option_int("rank", "-1", -1, 1'000'000, "the rank with the fault; -1: all"),
-    option_string("event", "nan", "signal|slow|nan", "fault to inject: signal, slow or nan"),
+    option_string("event", "nan", "stop|user|nan", "SIGTERM of the process, SIGUSR1 of the rank's thread, or a NaN"),
 };
 
 /// Only generation embeds a single token: training steps embed at least two.
@@ -30,9 +30,9 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
     ReferenceKernels::do_embed_fwd(args, context);
     if (!is_here_ || args.tokens.elements() != 1 || --left_ >= 0) return;
     if (event_ == "nan") args.y.as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
-    if (event_ == "signal" && left_ == -1) ::kill(::getpid(), SIGTERM);
-    if (event_ == "signal") ::usleep(20'000); // give the signal thread time to run
-    if (event_ == "slow" && left_ == -1) ::usleep(3'200'000);
+    if (event_ == "stop" && left_ == -1) ::kill(::getpid(), SIGTERM);
+    if (event_ == "stop") ::usleep(20'000); // give the signal thread time to run
+    if (event_ == "user" && left_ == -1) std::raise(SIGUSR1);
   }
 
  private:

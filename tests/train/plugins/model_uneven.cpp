@@ -10,7 +10,9 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("how", nullptr, "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws|nan_flops",
+    option_string("how", nullptr,
+                  "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws|nan_flops|"
+                  "two_losses|stash_changes|many_layers",
                   "what differs on tensor rank 1, or is wrong")};
 
 class Uneven final : public Layer {
@@ -19,7 +21,7 @@ class Uneven final : public Layer {
       : how_(std::move(how)),
         is_second_(context.tensor_rank() == 1),
         inputs_{{"tokens", {sequence, context.micro}, DType::i32}, {"targets", {sequence, context.micro}, DType::i32}},
-        outputs_{{"loss", {context.micro}, DType::f64}} {
+        outputs_(how_ == "two_losses" ? 2 : 1, TensorSpec{"loss", {context.micro}, DType::f64}) {
     if (how_ != "partial") return;
     ParamSpec spec;
     spec.name = "w";
@@ -33,7 +35,10 @@ class Uneven final : public Layer {
     if (how_ == "params_throws") throw std::runtime_error("no table of parameters");
     return params_;
   }
-  std::span<const StashSpec> stash() const override { return {}; }
+  std::span<const StashSpec> stash() const override {
+    if (how_ != "stash_changes" || ++asked_ % 2 == 0) return {};
+    return kept_;
+  }
   std::span<const TensorSpec> inputs() const override { return inputs_; }
   std::span<const TensorSpec> outputs() const override { return outputs_; }
   Cost cost() const override { return {}; }
@@ -55,6 +60,8 @@ class Uneven final : public Layer {
   const std::string how_;
   const bool is_second_;
   std::vector<ParamSpec> params_;
+  const std::vector<StashSpec> kept_{{"kept", {4}}};
+  mutable int asked_ = 0;
   const std::vector<TensorSpec> inputs_, outputs_;
 };
 
@@ -71,7 +78,7 @@ class UnevenModel final : public Model {
     return make_refusal(ErrorCode::kUnsupported, {"parallel.sequence", "memory.recompute"},
                         "model-uneven has neither sequence parallelism nor recomputation");
   }
-  int count() const override { return 1; }
+  int count() const override { return how_ == "many_layers" ? std::numeric_limits<int>::max() : 1; }
   std::unique_ptr<Layer> layer(int, const LayerContext& context) const override {
     if (how_ == "no_layer") return nullptr;
     return std::make_unique<Uneven>(how_, context, info().sequence);

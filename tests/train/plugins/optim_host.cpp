@@ -10,7 +10,7 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("traits", "valid", "valid|reserved|twice|empty|path|changing|scratch",
+    option_string("traits", "valid", "valid|reserved|twice|empty|path|many|changing|scratch",
                   "what is wrong with its traits or its scratch memory"),
 };
 
@@ -31,6 +31,11 @@ class HostDescent final : public Optimizer {
     if (traits_ == "reserved") return {{"m", "master"}};
     if (traits_ == "empty") return {{"m", ""}};
     if (traits_ == "path") return {{"../m"}};
+    if (traits_ == "many") {
+      OptimizerTraits out;
+      for (int i = 0; i < 65; ++i) out.state.push_back("m" + std::to_string(i));
+      return out;
+    }
     if (traits_ == "changing") return {{++calls_ % 2 == 0 ? "m" : "v"}};
     return {};
   }

@@ -11,7 +11,7 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_string("where", nullptr, "create|supports|rows", "the call that fails"),
-    option_string("how", "crash", "crash|exit|loop|refuse|misname", "what it does"),
+    option_string("how", "crash", "crash|exit|loop|refuse|misname|flood", "what it does"),
 };
 
 class Crashing final : public Scheduler {
@@ -30,12 +30,14 @@ class Crashing final : public Scheduler {
   }
   Schedule rows(const PipelineShape& shape) const override {
     fail_in("rows");
-    return {shape, one_stage_per_rank(shape)};
+    Schedule out(shape, one_stage_per_rank(shape));
+    if (how_ == "flood") out.row(0).assign((std::size_t{1} << 21) + 1, forward(0, 0));
+    return out;
   }
 
  private:
   void fail_in(std::string_view where) const {
-    if (where != where_ || how_ == "refuse" || how_ == "misname") return;
+    if (where != where_ || how_ == "refuse" || how_ == "misname" || how_ == "flood") return;
     while (how_ == "loop") pause();
     if (how_ == "exit") _exit(3);
     std::signal(SIGSEGV, SIG_DFL); // a sanitizer's handler would turn the signal into an exit

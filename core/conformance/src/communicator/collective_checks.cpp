@@ -126,25 +126,43 @@ void same_bits_on_all_members(const CommunicatorSubject& subject, Report& report
   });
 }
 
-/// Repeats a sum, alone and beside other calls that delay some members.
-void same_bits_in_repeats(const CommunicatorSubject& subject, Report& report) {
+/// Repeats a sum, alone and beside other calls that delay some members. `post` adds `in` over the group into `out`.
+template <class Post>
+void expect_equal_repeats(Rank& rank, Communicator& comm, const char* name, std::int64_t elements,
+                          std::int64_t result_elements, const Post& post) {
+  const std::unique_ptr<Stream> other = rank.device().make_stream("other");
+  const TensorView in = rank.tensor(DType::f32, {elements}), out = rank.tensor(DType::f32, {result_elements});
+  const TensorView beside = rank.tensor(DType::f32, {1000});
+  rank.put(in, input_of<float>(comm.rank(), elements, Values::rounded));
+  std::vector<std::byte> first;
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    if (repeat % 3 == comm.rank() % 3) rank.progress(20);
+    const Work extra = comm.all_reduce(beside, beside, Reduce::max, *other);
+    rank.wait(post(in, out));
+    rank.wait(extra);
+    if (repeat == 0) first = rank.bytes(out);
+    rank.expect(rank.bytes(out) == first, "{}: repeat {} differs",
+                call_text(name, DType::f32, elements, Reduce::sum, comm.size()), repeat);
+  }
+}
+
+void all_reduce_repeats(const CommunicatorSubject& subject, Report& report) {
   for_groups(subject, report, [](Rank& rank, Communicator& comm) {
-    const std::unique_ptr<Stream> other = rank.device().make_stream("other");
-    for (const std::int64_t elements : {257, 60'001}) {
-      const TensorView in = rank.tensor(DType::f32, {elements}), out = rank.tensor(DType::f32, {elements});
-      const TensorView beside = rank.tensor(DType::f32, {1000});
-      rank.put(in, input_of<float>(comm.rank(), elements, Values::rounded));
-      std::vector<std::byte> first;
-      for (int repeat = 0; repeat < 12; ++repeat) {
-        if (repeat % 3 == comm.rank() % 3) rank.progress(20);
-        const Work extra = comm.all_reduce(beside, beside, Reduce::max, *other);
-        rank.wait(comm.all_reduce(in, out, Reduce::sum, rank.stream()));
-        rank.wait(extra);
-        if (repeat == 0) first = rank.bytes(out);
-        rank.expect(rank.bytes(out) == first, "all_reduce of {} f32 (sum) in a group of {}: repeat {} differs",
-                    elements, comm.size(), repeat);
-      }
-    }
+    for (const std::int64_t elements : {257, 60'001})
+      expect_equal_repeats(rank, comm, "all_reduce", elements, elements,
+                           [&](const TensorView& in, const TensorView& out) {
+                             return comm.all_reduce(in, out, Reduce::sum, rank.stream());
+                           });
+  });
+}
+
+void reduce_scatter_repeats(const CommunicatorSubject& subject, Report& report) {
+  for_groups(subject, report, [](Rank& rank, Communicator& comm) {
+    for (const std::int64_t part : {257, 20'003})
+      expect_equal_repeats(rank, comm, "reduce_scatter", part * comm.size(), part,
+                           [&](const TensorView& in, const TensorView& out) {
+                             return comm.reduce_scatter(in, out, Reduce::sum, rank.stream());
+                           });
   });
 }
 
@@ -153,9 +171,10 @@ constexpr CommCheck kCollectiveChecks[] = {
     {"AllReduce.AddsInRankOrder", "C21", unless_rank_order, all_reduce_in_rank_order},
     {"AllReduce.WrapsIntegers", "C20", nullptr, integers_wrap},
     {"AllReduce.GivesTheSameBitsToAllMembers", "C14", nullptr, same_bits_on_all_members},
-    {"AllReduce.GivesTheSameBitsInRepeats", "C22", if_unspecified, same_bits_in_repeats},
+    {"AllReduce.GivesTheSameBitsInRepeats", "C22", if_unspecified, all_reduce_repeats},
     {"ReduceScatter.GivesEachMemberItsPart", "C15", nullptr, reduce_scatter},
     {"ReduceScatter.AddsInRankOrder", "C21", unless_rank_order, reduce_scatter_in_rank_order},
+    {"ReduceScatter.GivesTheSameBitsInRepeats", "C22", if_unspecified, reduce_scatter_repeats},
 };
 
 } // namespace

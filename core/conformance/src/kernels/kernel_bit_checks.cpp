@@ -181,11 +181,21 @@ bool is_refused(KernelSet& set, const OperationCase& one) {
   return out;
 }
 
+std::string unless_repeats(const KernelSubject& subject) {
+  if (std::string reason = unless_computes(subject); !reason.empty()) return reason;
+  return subject.answers.repeats
+             ? ""
+             : text("{} repeats no fused operation: supports() and RepeatLimits refuse each of them", subject.name);
+}
+
 void primitives_repeat_fused_operations(const KernelSubject& subject, Report& report) {
   KernelSession session(subject.kernels());
   for (const DType type : subject.answers.types)
     for (const OperationCase& one : repeat_cases(type)) {
-      if (is_refused(session.set(), one)) continue;
+      const bool is_left_out = is_refused(session.set(), one);
+      report.expect(is_left_out == is_refused(session.set(), one),
+                    "{}: supports() or repeats() answers differently at its second call", to_text(one));
+      if (is_left_out) continue;
       const CaseResults results = session.run(one).results;
       for (const char* const name : {"y", "normed", "mean", "rstd"}) {
         const auto again = results.find(text("{} again", name));
@@ -202,10 +212,16 @@ constexpr KernelCheck kKernelBitChecks[] = {
     {"Bits.OfAnElementAreEqualAnywhere", "K17", unless_computes, elements_have_their_bits_anywhere},
     {"Bits.AreEqualWithEveryNumberOfThreads", "K18", unless_threads, threads_give_equal_bits},
     {"Stream.OrderIsKept", "K19", unless_on_device, streams_keep_their_order},
-    {"Bits.AreRepeatedByPrimitives", "K58", unless_computes, primitives_repeat_fused_operations},
+    {"Bits.AreRepeatedByPrimitives", "K58", unless_repeats, primitives_repeat_fused_operations},
 };
 
 } // namespace
+
+bool has_repeats(KernelSet& set, std::span<const DType> types) {
+  return std::ranges::any_of(types, [&set](DType type) {
+    return std::ranges::any_of(repeat_cases(type), [&set](const OperationCase& one) { return !is_refused(set, one); });
+  });
+}
 
 std::span<const KernelCheck> kernel_bit_checks() {
   return kKernelBitChecks;

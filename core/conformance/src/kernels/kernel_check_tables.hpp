@@ -25,6 +25,9 @@ std::span<const KernelCheck> kernel_dropout_checks();
 /// One for each operation.
 std::vector<Check> operation_checks(const KernelSubject& subject);
 
+/// Whether the set computes a fused operation and primitives that repeat it with equal bits.
+bool has_repeats(KernelSet& set, std::span<const DType> types);
+
 /// Reasons why a check does not apply; empty if it does.
 std::string unless_computes(const KernelSubject& subject);
 std::string unless_counted_on_host(const KernelSubject& subject);

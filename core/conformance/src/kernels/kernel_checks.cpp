@@ -88,14 +88,15 @@ std::string unless_on_host(const KernelSubject& subject) {
 
 } // namespace
 
-KernelAnswers ask_kernels(const KernelSet& kernels, const CallGuard& guard) {
+KernelAnswers ask_kernels(KernelSet& kernels, const CallGuard& guard) {
   const auto ask = [&guard](const char* function, const char* clause, const auto& call) {
     return probe(guard, {KernelSet::kKind, function, clause}, call);
   };
   KernelAnswers out{ask("device_kind", "K4", [&] { return kernels.device_kind(); }),
                     ask("computes", "", [&] { return kernels.computes(); }),
                     {},
-                    {}};
+                    {},
+                    false};
   std::set<std::string> accepted;
   for (const DType type : kComputeTypes) {
     const KernelRequest request{type, master_of(type)};
@@ -110,6 +111,7 @@ KernelAnswers ask_kernels(const KernelSet& kernels, const CallGuard& guard) {
       });
   }
   std::erase_if(out.refused, [&](const auto& refused) { return accepted.contains(refused.first); });
+  out.repeats = ask("repeats", "K58", [&] { return has_repeats(kernels, out.types); });
   return out;
 }
 

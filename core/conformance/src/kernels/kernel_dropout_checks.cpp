@@ -113,7 +113,7 @@ std::vector<MaskCase> mask_cases(DType type) {
 
 void mask_is_that_of_the_numbering(const KernelSubject& subject, Report& report) {
   std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < kBatch; ++i) numbers.push_back(kFirstSample + i);
+  for (std::int64_t i = 0; i < kBatch; ++i) numbers.push_back(sample_number(kFirstSample, i));
   const Drop drop = drop_for({numbers.data(), DType::i64, {kBatch}});
   KernelSession session(subject.kernels());
   for (const DType type : subject.answers.types)

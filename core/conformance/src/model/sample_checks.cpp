@@ -41,6 +41,11 @@ void numbers_are_for_dropout_only(const ModelSubject& subject, Report& report) {
     const std::string differs = difference(losses_of(run, texts, others), expected, 0);
     report.expect(differs.empty(), "{}: the loss without dropout, with other running numbers: {}", to_text(shape),
                   differs);
+    if (subject.has_dropout) continue;
+    run.settings().dropout = true;
+    const std::string dropped = difference(losses_of(run, texts, others), expected, 0);
+    report.expect(dropped.empty(), "{}: the loss with LayerCall::dropout, for which the options do not ask: {}",
+                  to_text(shape), dropped);
   }
 }
 

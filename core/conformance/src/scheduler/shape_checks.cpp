@@ -76,7 +76,13 @@ std::string unless_variants(const SchedulerSubject& subject) {
 
 void options_at_their_limits(const SchedulerSubject& subject, Report& report) {
   for (const SchedulerSubject::Variant& variant : subject.variants) {
-    const Object<Scheduler> scheduler = variant.scheduler(0);
+    Object<Scheduler> scheduler;
+    try {
+      scheduler = variant.scheduler(0);
+    } catch (const Error& error) {
+      report.fail(text("{}: {}", variant.option, error.message()));
+      continue;
+    }
     check_refusals(*scheduler, variant.option + ", ", report);
     for_accepted_shapes(*scheduler, report, [&](const PipelineShape& shape, const Schedule& rows) {
       for (const ScheduleViolation& violation : subject.verify(rows, shape))

@@ -46,10 +46,14 @@ inline std::vector<double> tokens(std::int64_t count, std::int64_t vocab) {
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>((i * i * 7 + i * 3 + 5) % vocab));
   return values;
 }
+/// The number of a sample. They do not follow each other: a kernel has to read each of them.
+constexpr std::int64_t sample_number(std::int64_t first, std::int64_t index) {
+  return first + index * (3 * index + 1);
+}
 /// Numbers of `count` samples, starting at `first`.
 inline CaseTensor samples(std::int64_t count, std::int64_t first = 3) {
   std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(first + i));
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(sample_number(first, i)));
   return own("samples", Role::in, DType::i64, {count}, std::move(values));
 }
 

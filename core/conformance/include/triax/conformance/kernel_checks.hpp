@@ -25,9 +25,10 @@ struct KernelAnswers {
   bool computes = true;                       // KernelSet::computes()
   std::vector<DType> types;                   // compute types that supports(KernelRequest) accepts
   std::map<std::string, std::string> refused; // operations that supports(OpCall) refuses in all cases, with the reason
+  bool repeats = true; // supports(OpCall) and RepeatLimits leave calls that repeat a fused operation
 };
 /// Asks a set that was not started. `guard`: runs each call of it.
-KernelAnswers ask_kernels(const KernelSet& kernels, const CallGuard& guard = {});
+KernelAnswers ask_kernels(KernelSet& kernels, const CallGuard& guard = {});
 
 /// The kernel set under test.
 struct KernelSubject {
