@@ -65,9 +65,10 @@ function(triax_add_test name)
 endfunction()
 
 # triax_discover_tests(target list prefix [LABELS label...] [ENVIRONMENT NAME=set:value...] [LAUNCHER command...]): ctest
-# entries for a test program, found when ctest starts. A test is an entry; a parameterized suite, and each suite of a
-# program with the label unit, is one entry, because the start of a process takes longer than most of its tests. `list`
-# names the file of entries. The command line of a test begins with LAUNCHER.
+# entries for a test program, found when ctest starts. A test is an entry; a parameterized suite, each suite of a program
+# with the label unit, and tests with one name before a dot (Conformance.AllReduce.*), are one entry, because the start
+# of a process takes longer than most of its tests. `list` names the file of entries. The command line of a test begins
+# with LAUNCHER.
 function(triax_discover_tests target list prefix)
   cmake_parse_arguments(ARG "" "" "LABELS;ENVIRONMENT;LAUNCHER" ${ARGN})
   set(file ${CMAKE_CURRENT_BINARY_DIR}/${list}.tests.cmake)

@@ -18,7 +18,7 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
   endif()
 
   set(script "")
-  set(last "")
+  set(names "")
   string(REGEX REPLACE " *#[^\n]*" "" listing "${listing}") # values of parameters
   string(REPLACE "\n" ";" lines "${listing}")
   foreach(line IN LISTS lines)
@@ -30,11 +30,14 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
       if(suite MATCHES "/" OR "${labels}" MATCHES "(^|;)unit(;|$)") # "/": parameterized
         set(name "${suite}")
         set(filter "${suite}.*")
+      elseif(line MATCHES "^  ([^ .]+)\\.")
+        set(name "${suite}.${CMAKE_MATCH_1}")
+        set(filter "${name}.*")
       endif()
-      if(name STREQUAL last OR "${suite}.${CMAKE_MATCH_1}" MATCHES "DISABLED_")
+      if(name IN_LIST names OR line MATCHES "DISABLED_")
         continue()
       endif()
-      set(last "${name}")
+      list(APPEND names "${name}")
       set(command "")
       if(NOT name MATCHES "NoDriver|WithoutADriver")
         foreach(part IN LISTS launcher)

@@ -15,6 +15,7 @@
 #include "cost/cluster_file.hpp"
 #include "cost/plan_search_test.hpp"
 #include "plan/plan_space.hpp"
+#include "support/sanitizers.hpp"
 #include "train/preflight.hpp"
 
 namespace triax::plan {
@@ -111,7 +112,7 @@ TEST_F(PlanSearch, TheBoundOfMemoryIsNeverAboveIt) {
 
 TEST_F(PlanSearch, TheSweepIsBruteForce) {
   for (const std::uint64_t limit : {kEverything, std::uint64_t{2'500'000}}) {
-    const SearchRequest asked = request(4, limit);
+    const SearchRequest asked = request(test::kSanitized ? 2 : 4, limit);
     PlanCosts costs(asked, code_, null_log());
     std::vector<double> times;
     int cheap = 0;

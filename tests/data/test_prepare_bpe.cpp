@@ -7,6 +7,7 @@
 #include "data/prepare.hpp"
 #include "data/tokenizer_files.hpp"
 #include "support/error_of.hpp"
+#include "support/sanitizers.hpp"
 
 namespace triax::data {
 namespace {
@@ -88,7 +89,8 @@ std::vector<std::string> long_texts() {
 }
 
 TEST_F(PrepareBpe, ALongDocumentIsEncodedAsAWhole) {
-  for (const std::size_t variant : {0, 3, 8, 10, 12, 15, 16}) {
+  const std::vector<std::size_t> some = {0, 10, 15}, variants = {0, 3, 8, 10, 12, 15, 16};
+  for (const std::size_t variant : test::kSanitized ? some : variants) {
     const json all = reference("cases.json")["cases"];
     const auto other = patched_tokenizer(all[variant]["patch"]);
     write_file(folder / "t.json", other->json());

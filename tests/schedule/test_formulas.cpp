@@ -17,6 +17,7 @@
 #include "schedule/timing.hpp"
 #include "schedule/verify.hpp"
 #include "support/loaded_scheduler.hpp"
+#include "support/sanitizers.hpp"
 
 namespace {
 using namespace triax;
@@ -24,7 +25,7 @@ using test::Clock;
 using test::Costs;
 using test::Measured;
 
-constexpr int kMaxPipeline = 16, kMaxMicrobatches = 64, kMaxChunks = 4;
+constexpr int kMaxPipeline = test::kSanitized ? 6 : 16, kMaxMicrobatches = test::kSanitized ? 16 : 64, kMaxChunks = 4;
 constexpr int kMaxVerified = 192; // stages times microbatches up to which programs are verified too
 
 /// With lowering's times: F takes 1, B takes 2.

@@ -34,15 +34,17 @@ inline TensorView given_to(Rank& rank, int member, std::int64_t elements) {
   return rank.tensor(DType::f32, {elements}, values);
 }
 
-inline void check(bool right, std::string_view what) {
-  if (!right) throw Error(text("wrong: {}", what));
+/// Throws Error with the text of a pattern and its values, which is only built then: there are millions of elements.
+template <class... Values>
+void check(bool right, std::string_view pattern, const Values&... values) {
+  if (!right) throw Error(text("wrong: {}", text(pattern, values...)));
 }
 
 /// Checks that these are a member's values.
 inline void check_given(Rank& rank, const TensorView& view, int member) {
   const std::vector<float> values = rank.values<float>(view);
   for (std::size_t i = 0; i < values.size(); ++i)
-    check(values[i] == given(member, static_cast<std::int64_t>(i)), text("element {} of rank {}", i, member));
+    check(values[i] == given(member, static_cast<std::int64_t>(i)), "element {} of rank {}", i, member);
 }
 
 inline void reduce(Rank& rank, Communicator& comm, std::int64_t elements) {
@@ -52,7 +54,7 @@ inline void reduce(Rank& rank, Communicator& comm, std::int64_t elements) {
   for (std::int64_t i = 0; i < elements; ++i) {
     float sum = 0;
     for (int member = 0; member < comm.size(); ++member) sum += given(member, i);
-    check(sums[static_cast<std::size_t>(i)] == sum, text("all_reduce of {}, element {}", elements, i));
+    check(sums[static_cast<std::size_t>(i)] == sum, "all_reduce of {}, element {}", elements, i);
   }
 }
 

@@ -113,7 +113,11 @@ void fill_elements(const TensorView& to, double value) {
     const T element = converted<T>(value);
     for_runs(to, to, [&](const Run& run) {
       T* out = to.as<T>() + run.to;
-      for (std::int64_t i = 0; i < run.length; ++i) out[i * run.to_step] = element;
+      if (run.to_step == 1) {
+        std::fill_n(out, run.length, element);
+      } else {
+        for (std::int64_t i = 0; i < run.length; ++i) out[i * run.to_step] = element;
+      }
     });
   });
 }

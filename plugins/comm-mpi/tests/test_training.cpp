@@ -10,6 +10,7 @@
 #include "launch/tiny_folder.hpp"
 #include "launch/train_process.hpp"
 #include "mpi_job.hpp"
+#include "support/sanitizers.hpp"
 
 namespace triax::comm_mpi::test {
 namespace {
@@ -66,36 +67,39 @@ class Training : public ::testing::TestWithParam<Layout> {
   const triax::test::TempFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    With, Training,
-    ::testing::Values(
-        Layout{"GPipe", 4, {"parallel.pipeline=2", "parallel.data=2"}, {}},
-        Layout{
-            "OneForwardOneBackward", 4, {"schedule.plugin=sched-1f1b", "parallel.pipeline=2", "parallel.tensor=2"}, {}},
-        Layout{"Interleaved",
-               2,
-               {"schedule.plugin=sched-interleaved", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
-               {}},
-        Layout{"BreadthFirst",
-               2,
-               {"schedule.plugin=sched-breadth-first", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
-               {}},
-        Layout{"ZeroBubbleH1", 4, {"schedule.plugin=sched-zb-h1", "parallel.pipeline=2", "parallel.data=2"}, {}},
-        Layout{"ZeroBubbleH2", 2, {"schedule.plugin=sched-zb-h2", "parallel.pipeline=2"}, {}},
-        Layout{"ZeroBubbleV",
-               2,
-               {"schedule.plugin=sched-zb-v", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
-               {}},
-        Layout{"TensorAndData", 4, {"parallel.tensor=2", "parallel.data=2", "model.dropout=0"}, {}},
-        Layout{"TwoTables",
-               4,
-               {"parallel.tensor=2", "parallel.data=2"},
-               {"comm.tensor.plugin=comm-mpi", "comm.tensor.wait=spin"}},
-        Layout{"ScatteredBoundaries",
-               4,
-               {"parallel.pipeline=2", "parallel.tensor=2", "parallel.scatter_gather=true"},
-               {}}),
-    [](const auto& each) { return each.param.name; });
+std::vector<Layout> layouts() {
+  std::vector<Layout> out = {
+      Layout{"GPipe", 4, {"parallel.pipeline=2", "parallel.data=2"}, {}},
+      Layout{
+          "OneForwardOneBackward", 4, {"schedule.plugin=sched-1f1b", "parallel.pipeline=2", "parallel.tensor=2"}, {}},
+      Layout{"Interleaved",
+             2,
+             {"schedule.plugin=sched-interleaved", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
+             {}},
+      Layout{"BreadthFirst",
+             2,
+             {"schedule.plugin=sched-breadth-first", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
+             {}},
+      Layout{"ZeroBubbleH1", 4, {"schedule.plugin=sched-zb-h1", "parallel.pipeline=2", "parallel.data=2"}, {}},
+      Layout{"ZeroBubbleH2", 2, {"schedule.plugin=sched-zb-h2", "parallel.pipeline=2"}, {}},
+      Layout{"ZeroBubbleV",
+             2,
+             {"schedule.plugin=sched-zb-v", "parallel.pipeline=2", "parallel.chunks=2", "model.layers=4"},
+             {}},
+      Layout{"TensorAndData", 4, {"parallel.tensor=2", "parallel.data=2", "model.dropout=0"}, {}},
+      Layout{"TwoTables",
+             4,
+             {"parallel.tensor=2", "parallel.data=2"},
+             {"comm.tensor.plugin=comm-mpi", "comm.tensor.wait=spin"}},
+      Layout{
+          "ScatteredBoundaries", 4, {"parallel.pipeline=2", "parallel.tensor=2", "parallel.scatter_gather=true"}, {}}};
+  if (triax::test::kSanitized)
+    std::erase_if(out, [](const Layout& of) { return std::string_view(of.name).starts_with("ZeroBubble"); });
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(With, Training, ::testing::ValuesIn(layouts()),
+                         [](const auto& each) { return each.param.name; });
 
 TEST_P(Training, HasTheBitsOfThreads) {
   const triax::test::Outcome threads = train("threads", {"comm.plugin=comm-local"});

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
 #include <random>
 #include <span>
 #include <vector>
@@ -22,6 +25,11 @@ using triax::test::under_test;
 
 using Bytes = std::vector<std::byte>;
 
+/// The operator of vectors compares these byte by byte, which takes long without optimization.
+bool same(const Bytes& a, const Bytes& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
 /// Replaces NaNs, whose payload bits are not guaranteed, by infinities.
 template <class Bits>
 void no_nans(const TensorView& view, Bits exponent) {
@@ -30,11 +38,27 @@ void no_nans(const TensorView& view, Bits exponent) {
   }
 }
 
+using Generator = std::mt19937_64; // without optimization, a quarter of the time of Philox
+
+/// At least so many bytes of the bits of a member, which are drawn once.
+std::vector<Generator::result_type> bits_of(int member, std::size_t bytes) {
+  struct Drawn {
+    Generator generator;
+    std::vector<Generator::result_type> words;
+  };
+  static std::mutex mutex;
+  static std::map<int, Drawn> drawn;
+  const std::size_t count = bytes / sizeof(Generator::result_type) + 1;
+  const std::scoped_lock lock(mutex);
+  Drawn& of =
+      drawn.try_emplace(member, Drawn{Generator(static_cast<Generator::result_type>(member)), {}}).first->second;
+  while (of.words.size() < count) of.words.push_back(of.generator());
+  return {of.words.begin(), of.words.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
 /// Any bit patterns, including infinities.
 void draw_bits(Rank& rank, const TensorView& drawn, int member) {
-  using Generator = std::mt19937_64; // without optimization, a quarter of the time of Philox
-  std::vector<Generator::result_type> values(drawn.bytes() / sizeof(Generator::result_type) + 1);
-  std::ranges::generate(values, Generator(static_cast<Generator::result_type>(member)));
+  std::vector<Generator::result_type> values = bits_of(member, drawn.bytes());
   const TensorView view(values.data(), drawn.dtype(), drawn.shape());
   if (view.dtype() == DType::f32) no_nans<std::uint32_t>(view, 0x7F800000u);
   if (view.dtype() == DType::f64) no_nans<std::uint64_t>(view, 0x7FF0000000000000u);
@@ -110,8 +134,8 @@ TEST_P(Bits, AreThoseOfCommLocal) {
     ASSERT_EQ(mine.size(), theirs.size());
     for (std::size_t i = 0; i < mine.size(); ++i) {
       const Case& one = all[i / 2];
-      EXPECT_TRUE(mine[i] == theirs[i]) << (i % 2 == 0 ? "all_reduce" : "reduce_scatter") << " of " << one.elements
-                                        << " " << name_of(one.dtype) << " on rank " << rank;
+      EXPECT_TRUE(same(mine[i], theirs[i])) << (i % 2 == 0 ? "all_reduce" : "reduce_scatter") << " of " << one.elements
+                                            << " " << name_of(one.dtype) << " on rank " << rank;
     }
   }
 }
@@ -131,15 +155,17 @@ void move_whole(const Communication& communication) {
             for (int member = 0; member < n; ++member) {
               const TensorView theirs = rank.tensor(DType::f32, {part});
               draw_bits(rank, theirs, member);
-              EXPECT_TRUE(rank.bytes(all.slice(0, member * part, (member + 1) * part)) == rank.bytes(theirs)) << part;
+              EXPECT_TRUE(same(rank.bytes(all.slice(0, member * part, (member + 1) * part)), rank.bytes(theirs)))
+                  << part;
             }
             rank.wait(
                 comm.all_to_all(all, turned, rank.stream())); // all ranks send the same: each gets its part n times
             for (int member = 0; member < n; ++member) {
-              EXPECT_TRUE(rank.bytes(turned.slice(0, member * part, (member + 1) * part)) == rank.bytes(mine)) << part;
+              EXPECT_TRUE(same(rank.bytes(turned.slice(0, member * part, (member + 1) * part)), rank.bytes(mine)))
+                  << part;
             }
             rank.wait(comm.broadcast(turned, n - 1, rank.stream()));
-            EXPECT_TRUE(rank.bytes(turned.slice(0, 0, part)) == rank.bytes(all.slice(0, (n - 1) * part, n * part)))
+            EXPECT_TRUE(same(rank.bytes(turned.slice(0, 0, part)), rank.bytes(all.slice(0, (n - 1) * part, n * part))))
                 << part;
           }
         },
