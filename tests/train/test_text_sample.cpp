@@ -118,9 +118,9 @@ TEST_F(TextSamples, AreLeftOutAtTheTimeLimit) {
   reports = &reports_;
   struct sigaction earlier = {}, pass = {};
   pass.sa_handler = [](int) { (*reports)->began -= std::chrono::hours(2); }; // on the thread of rank 0
-  ASSERT_EQ(::sigaction(SIGUSR1, &pass, &earlier), 0);
+  ASSERT_EQ(::sigaction(SIGUSR2, &pass, &earlier), 0);
   const std::vector<report::StepRecord> records = this->records({2, 1, 1});
-  ASSERT_EQ(::sigaction(SIGUSR1, &earlier, nullptr), 0);
+  ASSERT_EQ(::sigaction(SIGUSR2, &earlier, nullptr), 0);
   EXPECT_THAT(errors_, IsEmpty());
   EXPECT_TRUE(result_.out_of_time);
   ASSERT_THAT(records, SizeIs(4));

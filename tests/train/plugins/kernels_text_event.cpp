@@ -13,7 +13,7 @@ using namespace triax;
 constexpr triax_option kOptions[] = {
     option_int("at", "4", 1, 1'000'000, "embeddings of one token on this rank before the fault"),
     option_int("rank", "-1", -1, 1'000'000, "the rank with the fault; -1: all"),
-    option_string("event", "nan", "stop|user|nan", "SIGTERM of the process, SIGUSR1 of the rank's thread, or a NaN"),
+    option_string("event", "nan", "stop|user|nan", "SIGTERM of the process, SIGUSR2 of the rank's thread, or a NaN"),
 };
 
 /// Only generation embeds a single token: training steps embed at least two.
@@ -32,7 +32,7 @@ class TextEventKernels final : public reference_kernels::ReferenceKernels {
     if (event_ == "nan") args.y.as<float>()[0] = std::numeric_limits<float>::quiet_NaN();
     if (event_ == "stop" && left_ == -1) ::kill(::getpid(), SIGTERM);
     if (event_ == "stop") ::usleep(20'000); // give the signal thread time to run
-    if (event_ == "user" && left_ == -1) std::raise(SIGUSR1);
+    if (event_ == "user" && left_ == -1) std::raise(SIGUSR2);
   }
 
  private:
