@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "triax/export.hpp"
+
 namespace triax {
 
 /// In the order of the memory that they save. none: blocks keep their whole stash. cheap: they do not keep what they
