@@ -35,7 +35,7 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
         set(filter "${name}.*")
       endif()
       list(FIND names "${name}" listed)
-      if(NOT listed EQUAL -1 OR line MATCHES "DISABLED_")
+      if(NOT listed EQUAL -1 OR "${suite}${line}" MATCHES "DISABLED_")
         continue()
       endif()
       list(APPEND names "${name}")
