@@ -48,6 +48,9 @@ using model_gpt::Sizes;
 //   recompute_last   a cheap recomputation reads the input of the last forward
 //   recompute_posts  a cheap recomputation posts a collective
 //   recompute_listed_twice, recompute_listed_beyond    the list of recomputed tensors
+//   step             a step of the forward writes another value
+//   step_posts       a step posts a collective on the first rank only
+//   step_reads_more, step_writes_more, step_missing    the lists of steps
 //   counts_calls     no dropout after five calls
 //   renumbers_samples    numbers the samples of a call from 0
 //   always_drops, never_drops    dropout does not follow the call
@@ -71,7 +74,8 @@ constexpr triax_option kOptions[] = {
         "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
         "again_allocates|recompute|recompute_last|recompute_posts|recompute_listed_twice|recompute_listed_beyond|"
-        "counts_calls|renumbers_samples|always_drops|never_drops|not_ready|allocates|"
+        "step|step_posts|step_reads_more|step_writes_more|step_missing|counts_calls|renumbers_samples|always_drops|"
+        "never_drops|not_ready|allocates|"
         "dry_run|cost|no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
         "size_by_object|size_by_call|crash|hang|throws|hang_constructor|hang_destructor",
         "what is wrong with this model"),
