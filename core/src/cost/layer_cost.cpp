@@ -60,6 +60,7 @@ class LayerRun {
   void forward() { layer_.forward(call(), params_, in_, out_, stash_); }
   void backward_input() { layer_.backward_input(call(), params_, in_, dout_, din_, stash_, grads_); }
   void backward_weight() { layer_.backward_weight(call(), in_, stash_, grads_); }
+  void recompute_step(RecomputeSteps& offered, int step) { offered.recompute_step(call(), step, params_, in_, stash_); }
   std::vector<Collective> take_collectives() { return tensor_.take().collectives; }
 
  private:
@@ -94,14 +95,31 @@ PassTime LayerCost::time_of(OperationTime operations, double collectives_s) cons
   return {std::max(operations.seconds, operations.kernels * cluster_.device.host_launch_s.value), collectives_s};
 }
 
+double LayerCost::seconds_of(const std::vector<Collective>& collectives, const LayerContext& context) const {
+  const GroupShape group = placed(context.tensor_size(), 1, cluster_.node.devices);
+  double out = 0;
+  for (const Collective& collective : collectives) out += collectives_.seconds(collective, group);
+  return out;
+}
+
+std::vector<StepTime> LayerCost::of_steps(Layer& layer, RecomputeSteps& offered, const LayerContext& context,
+                                          const SupportsCall& asked) const {
+  std::vector<StepTime> out;
+  for (std::size_t step = 0; step < offered.steps().size(); ++step) {
+    CostKernels kernels(operations_, asked);
+    LayerRun run(layer, context, kernels);
+    run.recompute_step(offered, static_cast<int>(step));
+    const double collectives_s = seconds_of(run.take_collectives(), context);
+    out.push_back({time_of(kernels.take(), collectives_s), kernels.refusals()});
+  }
+  return out;
+}
+
 LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
   CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
-  const GroupShape group = placed(context.tensor_size(), 1, cluster_.node.devices);
   const auto take = [&] {
-    double collectives_s = 0;
-    for (const Collective& collective : run.take_collectives())
-      collectives_s += collectives_.seconds(collective, group);
+    const double collectives_s = seconds_of(run.take_collectives(), context);
     return time_of(kernels.take(), collectives_s);
   };
   LayerTime out;

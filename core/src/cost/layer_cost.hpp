@@ -6,10 +6,12 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "cost/collective_cost.hpp"
 #include "cost/operation_cost.hpp"
 #include "triax/model.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::cost {
 
@@ -32,6 +34,11 @@ struct LayerTime {
   Refusals refusals{};       // of the kernel set that was asked
 };
 
+struct StepTime {
+  PassTime time;
+  Refusals refusals{}; // of the kernel set that was asked
+};
+
 /// Why a kernel set does not support a call; empty: nothing is asked.
 using SupportsCall = std::function<Refusals(const OpCall&)>;
 
@@ -43,9 +50,14 @@ class LayerCost {
 
   /// `context.layout` is the layout of the run. `asked` is called for each call of the layer.
   LayerTime of(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
+  /// The steps that the layer offers, in their order.
+  std::vector<StepTime> of_steps(Layer& layer, RecomputeSteps& offered, const LayerContext& context,
+                                 const SupportsCall& asked = {}) const;
 
  private:
   PassTime time_of(OperationTime operations, double collectives_s) const;
+  /// Time of collectives over the tensor ranks.
+  double seconds_of(const std::vector<Collective>& collectives, const LayerContext& context) const;
 
   const Cluster& cluster_;
   const CodeTraits code_;
