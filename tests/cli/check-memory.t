@@ -46,11 +46,11 @@ Recomputation of one of two stages, and a list that has not one value for each s
     list one value for each stage, or write one value for all
   [2]
   $ triax check base.toml --no-device --set memory.recompute=selective
-  --set: memory.recompute must be one of none, cheap or full, got "selective"
-    attention scores are always recomputed: write none or cheap
+  --set: memory.recompute must be one of none, cheap, full or optimal, got "selective"
+    attention scores are always recomputed: write none, cheap or optimal
   [2]
   $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "some"]'
-  --set: memory.recompute must be one of none, cheap or full, got "some"
+  --set: memory.recompute must be one of none, cheap, full or optimal, got "some"
   [2]
 
 Boundaries that the tensor ranks have divided already:

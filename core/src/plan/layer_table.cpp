@@ -153,7 +153,7 @@ LayerLoad LayerTable::cheap_load(int block, int tensor, const LayerContext& cont
   LayerLoad out;
   out.refusals = train::check_cheap_block(of.run, *layer, context, of.plugins);
   if (!out.refusals.empty()) return out;
-  const cost::RecomputeTime time = plugin::guarded_call(
+  const cost::RepeatedTime time = plugin::guarded_call(
       run_.model.name, "recompute", [&] { return costs_.of_recompute(*layer, context, supports_of(of)); });
   out.repeated = time.pass;
   out.refusals = train::of_kernels(run_, time.refusals);

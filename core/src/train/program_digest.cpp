@@ -32,4 +32,22 @@ void compare_programs(std::span<const schedule::Program> programs, int rank, con
       "depends on its shape and options only");
 }
 
+void compare_choices(const Programs& programs, int rank, Store& store, Deadline deadline) {
+  if (programs.chosen.empty()) return;
+  Digest digest;
+  for (const std::vector<ChosenBlock>& blocks : programs.chosen) {
+    digest.add(static_cast<std::int64_t>(blocks.size()));
+    for (const ChosenBlock& block : blocks)
+      for (const std::vector<int>* const list : {&block.steps.steps, &block.steps.dropped}) {
+        digest.add(static_cast<std::int64_t>(list->size()));
+        for (const int number : *list) digest.add(std::int64_t{number});
+      }
+  }
+  const std::string key = "train/recomputed", own = digest.text();
+  if (rank == 0) store.set(key, own);
+  if (store.get(key, deadline) == own) return;
+  throw Error(text("rank {} recomputes other parts of blocks than rank 0 (memory.recompute = \"optimal\")", rank), {},
+              "all ranks need the same Triax, the same version of CBC and the same files");
+}
+
 } // namespace triax::train

@@ -24,12 +24,26 @@
 #include "train/program_digest.hpp"
 #include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
+#include "train/step_choices.hpp"
 #include "train/step_trace.hpp"
 #include "train/text_sample.hpp"
 #include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
+
+namespace {
+
+Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                         const Schedule& schedule) {
+  Programs out = make_programs(run, layout, plugins, schedule);
+  Refusals wrong = check_recompute_steps(run, layout, plugins);
+  if (wrong.empty()) wrong = choose_steps(run, layout, plugins, out);
+  if (!wrong.empty()) throw to_error(wrong);
+  return out;
+}
+
+} // namespace
 
 // Members are constructed in this order and destroyed in reverse.
 struct Rank::Impl final : control::JobAbort::Listener {
@@ -43,7 +57,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
         log(to),
         threads(given.threads > 0 ? given.threads : os::available_cores()),
         plugins(config, ranks, this_rank, threads, to),
-        programs(make_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
+        programs(chosen_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
         prepared(config, ranks, this_rank, plugins, programs),
         groups(config, layout, this_rank) {
     if (options.plugins_created) options.plugins_created();
@@ -83,6 +97,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });
     if (layout.world_size() > 1)
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
+    if (layout.world_size() > 1) compare_choices(programs, number, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
     const executor::Plan plan =
