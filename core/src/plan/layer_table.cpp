@@ -124,7 +124,8 @@ const std::vector<LayerLoad>& LayerTable::loads(int tensor, std::int64_t micro, 
   const std::vector<CostedLayer>& costed = layers(tensor, micro, sequence);
   for (std::size_t kind = 0; kind < costed.size(); ++kind) {
     LayerLoad& load = out.emplace_back();
-    if (how == Recompute::none || !block_of_kind_[kind])
+    // What "optimal" repeats depends on the schedule.
+    if (how == Recompute::none || how == Recompute::optimal || !block_of_kind_[kind])
       load.kept = costed[kind].kept;
     else if (how == Recompute::full)
       load = full_load(costed[kind], tensor, sequence);
