@@ -77,6 +77,16 @@ Inputs of recomputed blocks that the tensor ranks divide, and where that saves n
   $ triax check base.toml $parts --set memory.partition_activations=true --set memory.recompute=none | grep '^note:'
   note: memory.partition_activations = true has no effect with memory.recompute = "none"
 
+A budget for activations, in which everything is kept, and one that is not used:
+
+  $ within="--no-device --set memory.recompute=optimal --set memory.activation_budget=1GB"
+  $ triax check base.toml $within | grep '^recomputation'
+  recomputation of stage 0: 2 blocks keep all; 0.0 % of its blocks' forward by the cost model
+  $ triax check base.toml $within --memory 100KiB 2>&1 | grep -o 'use a smaller.*, a smaller batch.micro'
+  use a smaller memory.activation_budget, memory.recompute = "full", a smaller batch.micro
+  $ triax check base.toml --no-device --set memory.activation_budget=1GB | grep '^note:'
+  note: memory.activation_budget = "1GB" has no effect with memory.recompute = "none"
+
 A size that is not one:
 
   $ for size in 80 GiB 0GiB -1GiB 80gib nanGB 1e30GB 80GiBs ''; do

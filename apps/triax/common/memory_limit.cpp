@@ -28,6 +28,7 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
     int in_flight = 0;
     for (const executor::ActivationPart& part : plan.activations) in_flight = std::max(in_flight, part.microbatches);
     std::string next = "use ";
+    if (run.memory.recompute.any("optimal")) next += "a smaller memory.activation_budget, ";
     if (!run.memory.recompute.all("full")) next += "memory.recompute = \"full\", ";
     if (run.parallel.tensor > 1 && !run.parallel.sequence) next += "parallel.sequence = true, ";
     if (run.batch.micro > 1) next += "a smaller batch.micro, ";

@@ -20,6 +20,7 @@ struct RecomputeStep {
   std::string name;          // unique in the layer, without spaces, for reports: "mlp.up"
   std::vector<int> writes{}; // all of each, with the bits of the forward; they may be tensors that are kept
   std::vector<int> reads{};
+  bool operator==(const RecomputeStep&) const = default;
 };
 
 /// Optional interface of layers. The engine chooses tensors of the stash that it does not keep, and runs the steps that

@@ -35,7 +35,7 @@ struct LayerTime {
   Refusals refusals{};       // of the kernel set that was asked
 };
 
-/// Of a part of a forward that runs again: CheapRecompute::recompute() or a step of RecomputeSteps, of one microbatch.
+/// Time of a part of a forward that runs again, of one microbatch: CheapRecompute::recompute() or a step.
 struct RepeatedTime {
   PassTime pass;
   Refusals refusals{}; // of the kernel set that was asked

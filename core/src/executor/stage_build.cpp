@@ -86,10 +86,11 @@ void Stage::list_recomputed(LayerSlot& held) {
 
 void Stage::take_steps(LayerSlot& held, const ChosenSteps& chosen) {
   held.offered = find_extension<RecomputeSteps>(*held.layer);
-  TRIAX_REQUIRE(held.offered, "{} does not have the interface {}", held.layer->name(), RecomputeSteps::kExtension);
+  require_of_model(held.offered != nullptr, "{} does not have the interface {}", held.layer->name(),
+                   RecomputeSteps::kExtension);
   const std::span<const RecomputeStep> steps = held.offered->steps();
   const std::string wrong = wrong_steps(*held.layer, steps);
-  TRIAX_REQUIRE(wrong.empty(), "{}", wrong);
+  require_of_model(wrong.empty(), "{}", wrong);
   for (const int step : chosen.steps)
     TRIAX_REQUIRE(step >= 0 && static_cast<std::size_t>(step) < steps.size(), "{} has {} steps, but {} was chosen",
                   held.layer->name(), steps.size(), step);

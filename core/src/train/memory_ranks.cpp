@@ -8,6 +8,7 @@
 
 #include "triax/cheap_recompute.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/recompute_steps.hpp"
 #include "triax/text.hpp"
 
 namespace triax::train {
@@ -53,12 +54,29 @@ std::string recomputed_of(Layer& layer) {
   return out + ";";
 }
 
+/// The steps from which memory.recompute = "optimal" chooses: blocks of a kind have one choice of numbers.
+std::string steps_of(Layer& layer) {
+  const auto* const offered = find_extension<RecomputeSteps>(layer);
+  if (!offered) return {};
+  std::string out = "steps";
+  call_plugin("steps", typeid(layer), [&] {
+    for (const RecomputeStep& step : offered->steps()) {
+      out += text(" {}:", step.name);
+      for (const int index : step.writes) out += text(" {}", index);
+      out += " from";
+      for (const int index : step.reads) out += text(" {}", index);
+    }
+  });
+  return out + ";";
+}
+
 /// All but the name of the layer.
 std::string description(Layer& layer) {
   const Cost cost = layer.cost();
   std::string out = text("{} {} {} ", cost.forward, cost.backward_input, cost.backward_weight);
   for (const ParamSpec& spec : layer.params()) out += description(spec);
-  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs()) + recomputed_of(layer);
+  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs()) +
+         recomputed_of(layer) + steps_of(layer);
 }
 
 /// The settings on which the memory of a pipeline rank depends.

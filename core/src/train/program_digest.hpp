@@ -16,13 +16,10 @@ namespace triax::train {
 /// Digest of all actions of all pipeline ranks, in order, and of the stage map.
 std::string program_digest(std::span<const schedule::Program> programs);
 
-/// The same of what blocks recompute (choose_steps()). Ranks that repeat different collectives would wait for each
-/// other indefinitely.
-void compare_choices(const Programs& programs, int rank, Store& store, Deadline deadline);
-
-/// Each rank calls its own scheduler, which may read a file that differs between machines. `scheduler`: the plugin's
+/// Each rank calls its own scheduler, which may read a file that differs between machines, and chooses what blocks
+/// recompute: ranks that repeat different collectives would wait for each other indefinitely. `scheduler`: the plugin's
 /// name, for the Error.
-void compare_programs(std::span<const schedule::Program> programs, int rank, const std::string& scheduler, Store& store,
+void compare_programs(const Programs& programs, int rank, const std::string& scheduler, Store& store,
                       Deadline deadline);
 
 } // namespace triax::train

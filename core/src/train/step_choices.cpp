@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "config/diagnostics.hpp"
@@ -165,12 +166,14 @@ class Choices {
                  const std::vector<int>& number_of) {
     auto& offered = *find_extension<RecomputeSteps>(block); // check_recompute_steps() has refused other blocks
     const auto* const limits = find_extension<RepeatLimits>(plugins_.kernels());
-    const cost::SupportsCall repeats =
-        limits ? cost::SupportsCall([limits](const OpCall& call) { return limits->repeats(call); })
-               : cost::SupportsCall();
+    const auto asked = [this, limits](const OpCall& call) {
+      return plugin::guarded_call(run_.kernels.name, "repeats", [&] { return limits->repeats(call); });
+    };
+    const cost::SupportsCall repeats = limits ? cost::SupportsCall(asked) : cost::SupportsCall();
     row.forward_s = costs_.of(block, context).forward.all_s();
     if (unit_s_ == 0) unit_s_ = row.forward_s > 0 ? row.forward_s / kForwardUnits : 1;
-    const std::vector<cost::RepeatedTime> times = costs_.of_steps(block, offered, context, repeats);
+    const std::vector<cost::RepeatedTime> times = plugin::guarded_call(
+        run_.model.name, "recompute_step", [&] { return costs_.of_steps(block, offered, context, repeats); });
     const auto renumbered = [&number_of](const std::vector<int>& tensors) {
       std::vector<int> out;
       for (const int tensor : tensors) out.push_back(number_of[static_cast<std::size_t>(tensor)]);
@@ -179,10 +182,10 @@ class Choices {
     for (std::size_t i = 0; i < times.size(); ++i) {
       const RecomputeStep& step = offered.steps()[i];
       row.step_names.push_back(step.name);
-      row.step_s.push_back(times[i].time.all_s());
+      row.step_s.push_back(times[i].pass.all_s());
       if (!times[i].refusals.empty()) continue;
       row.steps.push_back(static_cast<int>(i));
-      graph.steps.push_back({step.name, std::max<std::int64_t>(1, std::llround(times[i].time.all_s() / unit_s_)),
+      graph.steps.push_back({step.name, std::max<std::int64_t>(1, std::llround(times[i].pass.all_s() / unit_s_)),
                              renumbered(step.writes), renumbered(step.reads)});
     }
   }
@@ -250,8 +253,16 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
                           "memory.recompute = \"optimal\": {} of {} cannot run parts of its forward again",
                           block->name(), run.model.name)
           .with_hint("use memory.recompute = \"none\" or \"full\"");
-    const std::string wrong =
-        plugin::guarded_call(run.model.name, "steps", [&] { return executor::wrong_steps(*block, offered->steps()); });
+    const auto listed = [&] {
+      return plugin::guarded_call(run.model.name, "steps", [&] {
+        const std::span<const RecomputeStep> steps = offered->steps();
+        return std::vector<RecomputeStep>(steps.begin(), steps.end());
+      });
+    };
+    const std::vector<RecomputeStep> first = listed();
+    std::string wrong = executor::wrong_steps(*block, first);
+    if (wrong.empty() && listed() != first)
+      wrong = text("{}: steps() lists other steps at its second call", block->name());
     if (!wrong.empty())
       return make_refusal(ErrorCode::kIncompatible, {run.model.named_in + ".plugin"}, "{}: {}", run.model.name, wrong)
           .with_hint(
@@ -269,6 +280,15 @@ Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const 
   cost::Cluster cluster;
   if (Refusals wrong = read_costs(run, plugins, cluster); !wrong.empty()) return wrong;
   return Choices(run, layout, plugins, cluster, programs).take();
+}
+
+Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                         const Schedule& schedule) {
+  Programs out = make_programs(run, layout, plugins, schedule);
+  Refusals wrong = check_recompute_steps(run, layout, plugins);
+  if (wrong.empty()) wrong = choose_steps(run, layout, plugins, out);
+  if (!wrong.empty()) throw to_error(wrong);
+  return out;
 }
 
 Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan) {

@@ -22,6 +22,10 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                       Programs& programs);
 
+/// make_programs() with the choice. Throws what check_recompute_steps() and choose_steps() refuse.
+Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                         const Schedule& schedule);
+
 /// Steps are chosen for the first tensor rank. Refuses other ranks whose larger parts exceed the budget.
 Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan);
 

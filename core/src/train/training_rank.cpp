@@ -2,8 +2,6 @@
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/training_rank.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "base/caught_error.hpp"
@@ -31,19 +29,6 @@
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
-
-namespace {
-
-Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                         const Schedule& schedule) {
-  Programs out = make_programs(run, layout, plugins, schedule);
-  Refusals wrong = check_recompute_steps(run, layout, plugins);
-  if (wrong.empty()) wrong = choose_steps(run, layout, plugins, out);
-  if (!wrong.empty()) throw to_error(wrong);
-  return out;
-}
-
-} // namespace
 
 // Members are constructed in this order and destroyed in reverse.
 struct Rank::Impl final : control::JobAbort::Listener {
@@ -96,8 +81,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   void start() {
     call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });
     if (layout.world_size() > 1)
-      compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
-    if (layout.world_size() > 1) compare_choices(programs, number, store, deadline_in(join_timeout_s()));
+      compare_programs(programs, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
     const executor::Plan plan =
@@ -395,7 +379,8 @@ std::vector<MemoryRow> Rank::memory() const {
   const executor::RankState& state = *impl_->prepared.state;
   std::vector<MemoryRow> out =
       memory_rows(state.memory({state.scratch().size(), state.optimizer_scratch().size()}), impl_->device->kind());
-  if (impl_->text_sample) std::ranges::move(impl_->text_sample->memory(), std::back_inserter(out));
+  if (impl_->text_sample)
+    for (const MemoryRow& row : impl_->text_sample->memory()) out.push_back(row);
   return out;
 }
 
