@@ -124,7 +124,6 @@ const std::vector<LayerLoad>& LayerTable::loads(int tensor, std::int64_t micro, 
   const std::vector<CostedLayer>& costed = layers(tensor, micro, sequence);
   for (std::size_t kind = 0; kind < costed.size(); ++kind) {
     LayerLoad& load = out.emplace_back();
-    // The steps of "optimal" depend on the schedule, and are not counted.
     if (how == Recompute::none || how == Recompute::optimal || !block_of_kind_[kind])
       load.kept = costed[kind].kept;
     else if (how == Recompute::full)
