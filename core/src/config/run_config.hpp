@@ -6,7 +6,6 @@
 // The named plugins are loaded and their options are checked; their objects do not exist yet.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -109,8 +108,9 @@ struct RunConfig {
     std::filesystem::path offload_path; // folder of files with it; empty: run.dir
     std::uint64_t offload_buffer_bytes = 8388608;
     Recompute recompute_of(int stage) const {
-      const std::string& name = recompute.of(stage);
-      return *std::ranges::find(kRecomputes, name, [](Recompute of) { return name_of(of); });
+      for (const Recompute value : kRecomputes)
+        if (name_of(value) == recompute.of(stage)) return value;
+      return Recompute::none; // the table of keys refuses other names
     }
   } memory;
   struct OptimizerKeys {
