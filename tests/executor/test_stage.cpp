@@ -12,6 +12,7 @@
 namespace triax {
 namespace {
 
+using test::Note;
 using test::note;
 using test::sample_model;
 using test::SampleModel;
