@@ -46,11 +46,11 @@ Recomputation of one of two stages, and a list that has not one value for each s
     list one value for each stage, or write one value for all
   [2]
   $ triax check base.toml --no-device --set memory.recompute=selective
-  --set: memory.recompute must be one of none, cheap or full, got "selective"
-    attention scores are always recomputed: write none or cheap
+  --set: memory.recompute must be one of none, cheap, full or optimal, got "selective"
+    attention scores are always recomputed: write none, cheap or optimal
   [2]
   $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "some"]'
-  --set: memory.recompute must be one of none, cheap or full, got "some"
+  --set: memory.recompute must be one of none, cheap, full or optimal, got "some"
   [2]
 
 Boundaries that the tensor ranks have divided already:
@@ -76,6 +76,16 @@ Inputs of recomputed blocks that the tensor ranks divide, and where that saves n
   note: memory.partition_activations = true has no effect with parallel.tensor = 1
   $ triax check base.toml $parts --set memory.partition_activations=true --set memory.recompute=none | grep '^note:'
   note: memory.partition_activations = true has no effect with memory.recompute = "none"
+
+A budget for activations, in which everything is kept, and one that is not used:
+
+  $ within="--no-device --set memory.recompute=optimal --set memory.activation_budget=1GB"
+  $ triax check base.toml $within | grep '^recomputation'
+  recomputation of stage 0: 2 blocks keep all; 0.0 % of its blocks' forward by the cost model
+  $ triax check base.toml $within --memory 100KiB 2>&1 | grep -o 'use a smaller.*, a smaller batch.micro'
+  use a smaller memory.activation_budget, memory.recompute = "full", a smaller batch.micro
+  $ triax check base.toml --no-device --set memory.activation_budget=1GB | grep '^note:'
+  note: memory.activation_budget = "1GB" has no effect with memory.recompute = "none"
 
 A size that is not one:
 

@@ -39,6 +39,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    plugin = "kernels-reference" # base.toml:19:10
   [memory]
    recompute = "none" # default
+   activation_budget = "" # default
    recompute_layers = 1 # default
    partition_activations = false # default
    offload = "none" # default

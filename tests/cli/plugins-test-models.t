@@ -12,11 +12,11 @@ A model without a fault. Sizes that have no default are those of a small model:
 
   $ triax plugins test model-gpt > out.txt; echo $?; times < out.txt | head -3; times < out.txt | tail -2
   0
-  [==========] 42 checks of model-gpt (dropout = 0.25, heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
+  [==========] 44 checks of model-gpt (dropout = 0.25, heads = 4, hidden = 16, layers = 2, sequence = 8) with kernels-reference
   [ RUN      ] Supports.RefusesWithReasonsAndKeys
   [       OK ] Supports.RefusesWithReasonsAndKeys (# ms)
-  [==========] 42 checks ran (# ms)
-  [  PASSED  ] 42 checks
+  [==========] 44 checks ran (# ms)
+  [  PASSED  ] 44 checks
   $ triax plugins test model-gpt --set model.layers=1 --set model.dropout=0 --kernels kernels-cpu --filter 'Samples.*' > out.txt; echo $?; times < out.txt
   0
   [==========] 3 checks of model-gpt (dropout = 0.0, heads = 4, hidden = 16, layers = 1, sequence = 8) with kernels-cpu
@@ -71,6 +71,8 @@ A model without a fault. Sizes that have no default are those of a small model:
   Padding.HasNoGradient [M25]
   Padding.OfRanksHasNoGradient [M25]
   Stages.HaveTheBitsOfOne [M26]
+  RecomputeSteps.WriteTheSameStash [M28]
+  Ranks.RunStepsWithEqualBits [M28]
   Generating.TokensEqualAWholeCall [M27]
   Generating.RanksGiveTheLogitsOfOne [M27]
   Generating.LogitsGiveTheLossOfTraining [M27]

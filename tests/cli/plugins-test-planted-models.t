@@ -128,6 +128,26 @@ Orders, memory, samples and streams:
   recompute_posts
   status 1
   [  FAILED  ] Ranks.RecomputeCheaplyAlone [M28]
+  $ fault step 'RecomputeSteps.*:Ranks.RunSteps*'
+  step
+  status 1
+  [  FAILED  ] RecomputeSteps.WriteTheSameStash [M28]
+  [  FAILED  ] Ranks.RunStepsWithEqualBits [M28]
+  $ fault step_reads_more 'RecomputeSteps.*'; fault step_writes_more 'RecomputeSteps.*'; fault step_missing 'RecomputeSteps.*'; grep 'steps()' out.txt | head -1
+  step_reads_more
+  status 1
+  [  FAILED  ] RecomputeSteps.WriteTheSameStash [M28]
+  step_writes_more
+  status 1
+  [  FAILED  ] RecomputeSteps.WriteTheSameStash [M28]
+  step_missing
+  status 1
+  [  FAILED  ] RecomputeSteps.WriteTheSameStash [M28]
+    1 rank, micro 2, f64: steps() of block 0: attention.qkv reads attention.normed, which no earlier step writes
+  $ fault step_posts 'RecomputeSteps.*:Ranks.*'
+  step_posts
+  status 1
+  [  FAILED  ] Ranks.RunStepsWithEqualBits [M28]
   $ fault counts_calls 'Repeats.*:Passes.UseTensors*'
   counts_calls
   status 1
@@ -184,6 +204,7 @@ Dry runs, ranks, stages and generating:
   [  FAILED  ] Ranks.RepeatForwardsWithEqualBits [M15]
   [  FAILED  ] Ranks.RecomputeCheaplyAlone [M28]
   [  FAILED  ] Padding.OfRanksHasNoGradient [M25]
+  [  FAILED  ] Ranks.RunStepsWithEqualBits [M28]
   $ fault replicated_gradients_differ 'Ranks.HaveEqualBits'
   replicated_gradients_differ
   status 1

@@ -61,7 +61,7 @@ A cluster file without "auto" has no effect; resolved.toml has the numbers, and 
 
   $ cluster="--set parallel.split_cluster=$SOURCE/clusters/a100-dgx.toml"
   $ triax train base.toml --set train.steps=1 --set run.dir=numbers $cluster 2>&1 | grep -o 'parallel.split_cluster = .*' | sed "s|$SOURCE|{source}|"
-  parallel.split_cluster = "{source}/clusters/a100-dgx.toml" has no effect without parallel.split = "auto"
+  parallel.split_cluster = "{source}/clusters/a100-dgx.toml" has no effect without parallel.split = "auto" or memory.recompute = "optimal"
   $ triax train base.toml $auto --set train.steps=1 --set run.dir=numbered $cluster > /dev/null 2>&1
   $ triax train numbered/resolved.toml --set run.dir=again 2>&1 | grep -c 'parallel.split_cluster = .*'
   0

@@ -49,6 +49,9 @@ using model_gpt::Sizes;
 //   recompute_posts  a cheap recomputation posts a collective
 //   recompute_aborts, recompute_throws                 a cheap recomputation fails
 //   recompute_listed_twice, recompute_listed_beyond    the list of recomputed tensors
+//   step             a step of the forward writes another value
+//   step_posts       a step posts a collective on the first rank only
+//   step_reads_more, step_writes_more, step_missing    the lists of steps
 //   counts_calls     no dropout after five calls
 //   renumbers_samples    numbers the samples of a call from 0
 //   always_drops, never_drops    dropout does not follow the call
@@ -75,7 +78,8 @@ constexpr triax_option kOptions[] = {
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
         "again_allocates|recompute|recompute_last|recompute_posts|recompute_aborts|recompute_throws|"
         "recompute_listed_twice|recompute_listed_beyond|"
-        "counts_calls|renumbers_samples|always_drops|never_drops|dropout_without_rate|not_ready|tokens_not_ready|"
+        "step|step_posts|step_reads_more|step_writes_more|step_missing|counts_calls|renumbers_samples|always_drops|"
+        "never_drops|dropout_without_rate|not_ready|tokens_not_ready|"
         "weight_not_ready|allocates|"
         "dry_run|cost|no_sum|replicated_gradients_differ|padding|rank_padding|pipeline|rows|cache_of_call|size_by_rank|"
         "size_by_object|size_by_call|crash|hang|throws|hang_constructor|hang_destructor",

@@ -34,6 +34,7 @@ double first_element(const TensorView& view) {
 PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault, int object)
     : layer_(std::move(layer)),
       cheap_(find_extension<CheapRecompute>(*layer_)),
+      offered_(find_extension<RecomputeSteps>(*layer_)),
       context_(context),
       fault_(std::move(fault)),
       params_(layer_->params().begin(), layer_->params().end()),
@@ -45,7 +46,16 @@ PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& con
   if (cheap_) recomputed_.assign(cheap_->recomputed_stash().begin(), cheap_->recomputed_stash().end());
   if (has("recompute_listed_twice") && cheap_) recomputed_.push_back(recomputed_.front());
   if (has("recompute_listed_beyond") && cheap_) recomputed_.push_back(static_cast<int>(stash_.size()));
+  if (offered_) change_steps();
   change_descriptions(object);
+}
+
+void PlantedLayer::change_steps() {
+  steps_.assign(offered_->steps().begin(), offered_->steps().end());
+  if (steps_.empty()) return; // of a layer that generates
+  if (has("step_reads_more")) steps_.back().reads.clear();
+  if (has("step_writes_more")) steps_.front().writes.pop_back();
+  if (has("step_missing")) steps_.erase(steps_.begin());
 }
 
 /// Adds a parameter that no pass uses.
@@ -118,6 +128,18 @@ void PlantedLayer::recompute(const LayerCall& call, Views params, Views in, View
   if (has("recompute"))
     change_element(call, stash[static_cast<std::size_t>(recomputed_stash().back())], 0,
                    [](double value) { return value + 1; });
+}
+
+void PlantedLayer::recompute_step(const LayerCall& call, int step, Views params, Views in, Views stash) {
+  offered_->recompute_step(changed(call), step, params, in, stash);
+  const std::vector<int>& written = steps_[static_cast<std::size_t>(step)].writes;
+  Communicator* const tensor = call.groups.find(kTensorAxis);
+  if (has("step_posts") && tensor && context_.tensor_rank() == 0) {
+    const TensorView& listed = stash[static_cast<std::size_t>(written.front())];
+    tensor->wait(tensor->all_reduce(listed, listed, Reduce::max, call.stream), call.stream);
+  }
+  if (has("step"))
+    change_element(call, stash[static_cast<std::size_t>(written.back())], 0, [](double value) { return value + 1; });
 }
 
 void PlantedLayer::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {

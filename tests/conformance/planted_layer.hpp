@@ -6,11 +6,12 @@
 #include <string>
 #include <string_view>
 #include <triax/cheap_recompute.hpp>
+#include <triax/recompute_steps.hpp>
 #include <vector>
 
 namespace triax::model_planted {
 
-class PlantedLayer final : public Layer, public CheapRecompute {
+class PlantedLayer final : public Layer, public CheapRecompute, public RecomputeSteps {
  public:
   /// `object`: number of the model's object.
   PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& context, std::string fault, int object);
@@ -28,26 +29,32 @@ class PlantedLayer final : public Layer, public CheapRecompute {
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
 
   void* extension(std::string_view id) noexcept override {
+    if (id == RecomputeSteps::kExtension) return offered_ ? static_cast<RecomputeSteps*>(this) : nullptr;
     return id == CheapRecompute::kExtension && cheap_ ? static_cast<CheapRecompute*>(this) : nullptr;
   }
   std::span<const int> recomputed_stash() const override { return recomputed_; }
   void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
+  std::span<const RecomputeStep> steps() const override { return steps_; }
+  void recompute_step(const LayerCall& call, int step, Views params, Views in, Views stash) override;
 
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
   void change_descriptions(int object);
+  void change_steps();
   void add_parameter(std::int64_t elements);
   LayerCall changed(const LayerCall& call);
   void spoil_gradients(const LayerCall& call, Views grads) const;
 
   const std::unique_ptr<Layer> layer_;
-  CheapRecompute* const cheap_; // of the layer; null: none
+  CheapRecompute* const cheap_;   // of the layer; null: none
+  RecomputeSteps* const offered_; // the same
   const LayerContext context_;
   const std::string fault_;
   std::vector<ParamSpec> params_;
   std::vector<StashSpec> stash_;
   std::vector<TensorSpec> outputs_;
   std::vector<int> recomputed_;
+  std::vector<RecomputeStep> steps_;
   std::vector<TensorView> last_in_, last_stash_;
   std::vector<std::int64_t> numbers_;
   std::unique_ptr<int> kept_;

@@ -229,6 +229,7 @@ TEST(SplitProblem, LeavesOutWhatIsRecomputedCheaply) {
   // As a part of all layers, of which only blocks recompute.
   EXPECT_GT(cheap.time, none.time);
   EXPECT_GT(full.time, cheap.time);
+  EXPECT_EQ(first_block(Recompute::optimal), none); // chosen after the split
 }
 
 TEST(AutomaticSplit, IsRefusedIfThePluginsDoNotSupportTheRecomputation) {

@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "triax/cheap_recompute.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::test {
 
@@ -26,11 +28,12 @@ struct SampleSpec {
   std::vector<ParamSpec> params;
   std::vector<StashSpec> stash;
   std::vector<TensorSpec> inputs, outputs;
-  std::vector<int> recomputed{}; // CheapRecompute::recomputed_stash(); empty: without the interface
+  std::vector<int> recomputed{};      // CheapRecompute::recomputed_stash(); empty: without the interface
+  std::vector<RecomputeStep> steps{}; // RecomputeSteps::steps(); empty: without the interface
 };
 
-/// Offers CheapRecompute if the spec lists tensors for it.
-class SampleLayer : public Layer, public CheapRecompute {
+/// Offers CheapRecompute if the spec lists tensors for it, and RecomputeSteps if it lists steps.
+class SampleLayer : public Layer, public CheapRecompute, public RecomputeSteps {
  public:
   SampleLayer(SampleSpec spec, std::vector<Note>& notes) : spec_(std::move(spec)), notes_(notes) {}
 
@@ -52,11 +55,16 @@ class SampleLayer : public Layer, public CheapRecompute {
   }
 
   void* extension(std::string_view id) noexcept override {
+    if (id == RecomputeSteps::kExtension && !spec_.steps.empty()) return static_cast<RecomputeSteps*>(this);
     return id == CheapRecompute::kExtension && !spec_.recomputed.empty() ? static_cast<CheapRecompute*>(this) : nullptr;
   }
   std::span<const int> recomputed_stash() const override { return spec_.recomputed; }
   void recompute(const LayerCall&, Views, Views in, Views stash) override {
     note("recompute", in, {}, {}, {}, stash, {});
+  }
+  std::span<const RecomputeStep> steps() const override { return spec_.steps; }
+  void recompute_step(const LayerCall&, int step, Views, Views in, Views stash) override {
+    note(spec_.steps[static_cast<std::size_t>(step)].name.c_str(), in, {}, {}, {}, stash, {});
   }
 
  private:
@@ -112,6 +120,20 @@ class SampleModel final : public Model {
   std::span<const Tie> ties() const override { return tied; }
   double flops_per_sample(std::int64_t) const override { return 0; }
 };
+
+/// The texts of all calls, in order.
+inline std::vector<std::string> texts(const std::vector<Note>& notes) {
+  std::vector<std::string> out;
+  for (const Note& note : notes) out.push_back(note.text);
+  return out;
+}
+
+/// The call number `which` whose text begins so.
+inline const Note& note(const SampleModel& model, const std::string& begin, int which = 0) {
+  for (const Note& candidate : model.notes)
+    if (candidate.text.starts_with(begin) && which-- == 0) return candidate;
+  throw std::runtime_error("no " + begin);
+}
 
 inline ParamSpec sample_param(const std::string& name, const Shape& shape, std::uint32_t site = 0) {
   ParamSpec spec;

@@ -13,23 +13,13 @@ namespace triax {
 namespace {
 
 using test::Note;
+using test::note;
 using test::sample_model;
 using test::SampleModel;
 using test::SampleRank;
+using test::texts;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<std::string> texts(const std::vector<Note>& notes) {
-  std::vector<std::string> out;
-  for (const Note& note : notes) out.push_back(note.text);
-  return out;
-}
-
-const Note& note(const SampleModel& model, const std::string& begin, int which = 0) {
-  for (const Note& candidate : model.notes)
-    if (candidate.text.starts_with(begin) && which-- == 0) return candidate;
-  throw std::runtime_error("no " + begin);
-}
 
 TEST(Stage, PassesOnlyLiveTensors) {
   const SampleModel model = sample_model();

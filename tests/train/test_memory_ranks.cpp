@@ -62,6 +62,17 @@ TEST(MemoryRanks, AStageThatRecomputesIsNotCovered) {
   EXPECT_THAT(train::ranks_of_most_memory(gpipe(), split, kinds, memory), ElementsAre(0, 1, 2, 3));
 }
 
+TEST(MemoryRanks, AStageWithOtherStepsIsNotCovered) {
+  const std::vector<executor::StageLayers> split = {{0, 2}, {2, 1}, {3, 1}, {4, 2}};
+  const std::vector<int> kinds = {0, 1, 1, 1, 1, 2};
+  train::Programs programs = gpipe();
+  programs.chosen.resize(4);
+  for (std::vector<train::ChosenBlock>& blocks : programs.chosen) blocks.emplace_back().steps = {{0}, {1}};
+  EXPECT_THAT(train::ranks_of_most_memory(programs, split, kinds), ElementsAre(0, 1, 3));
+  programs.chosen[2].front().steps.dropped = {1, 2};
+  EXPECT_THAT(train::ranks_of_most_memory(programs, split, kinds), ElementsAre(0, 1, 2, 3));
+}
+
 /// The kinds of two layers that differ in what `change` does to the second.
 std::vector<int> kinds_of(const std::function<void(test::SampleSpec&)>& change) {
   test::SampleModel model;
@@ -86,6 +97,7 @@ TEST(MemoryRanks, AKindIsAllThatMemoryDependsOn) {
   EXPECT_THAT(kinds_of([](Spec& of) { of.stash[0].life = Life::forward_to_weight; }), ElementsAre(0, 1));
   EXPECT_THAT(kinds_of([](Spec& of) { of.inputs[0].sharded = true; }), ElementsAre(0, 1));
   EXPECT_THAT(kinds_of([](Spec& of) { of.recomputed = {0}; }), ElementsAre(0, 1));
+  EXPECT_THAT(kinds_of([](Spec& of) { of.steps = {{"all", {0}, {}}}; }), ElementsAre(0, 1));
   EXPECT_THAT(kinds_of([](Spec& of) { of.outputs[0].dtype = DType::bf16; }), ElementsAre(0, 1));
 }
 

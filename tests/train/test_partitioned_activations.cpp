@@ -132,8 +132,9 @@ TEST(RecomputedStages, AreListedForEachStage) {
   run.keys["memory.recompute"] = R"(["full", "some"])";
   run.keys["memory.recompute_layers"] = "1";
   ASSERT_EQ(run.load().refusals.size(), 1u);
-  EXPECT_NE(run.load().refusals[0].text.find("memory.recompute must be one of none, cheap or full, got \"some\""),
-            std::string::npos);
+  EXPECT_NE(
+      run.load().refusals[0].text.find("memory.recompute must be one of none, cheap, full or optimal, got \"some\""),
+      std::string::npos);
 }
 
 /// Stages of one rank that begin with a block, and boundaries that are gathered, too.

@@ -58,8 +58,10 @@ std::string memory_lines(const CheckReport& report) {
                 bytes_text(report.limit->bytes - most.bytes()));
   std::uint64_t activations = 0;
   for (const executor::ActivationPart& part : most.activations) activations += part.total();
-  return out + text("\nactivations of rank {}: {} = {}\n", most.ranks.front(), bytes_text(activations),
-                    formula(most.activations));
+  out += text("\nactivations of rank {}: {} = {}\n", most.ranks.front(), bytes_text(activations),
+              formula(most.activations));
+  for (const std::string& line : report.preflight.recomputed) out += text("recomputation of {}\n", line);
+  return out;
 }
 
 /// "parameters 1.2 M (stage 0) to 800 k (stage 3)"

@@ -2,43 +2,16 @@
 #include "common/memory_limit.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <vector>
 
+#include "config/byte_size.hpp"
 #include "report/units.hpp"
 
 namespace triax::app {
 
 namespace {
-
-/// 1024^2 for "MiB", 1000^2 for "MB"; empty for an unknown unit.
-std::optional<double> factor_of(std::string_view unit) {
-  if (unit == "B") return 1;
-  constexpr std::string_view kPrefixes = "KMGTP";
-  if (unit.starts_with('k')) return unit == "kB" ? std::optional(1e3) : std::nullopt;
-  const std::size_t power = unit.empty() ? std::string_view::npos : kPrefixes.find(unit.front());
-  const bool binary = unit.size() == 3 && unit.ends_with("iB");
-  if (power == std::string_view::npos || !(binary || (unit.size() == 2 && unit.ends_with("B")))) return std::nullopt;
-  double out = 1;
-  for (std::size_t i = 0; i <= power; ++i) out *= binary ? 1024 : 1000;
-  return out;
-}
-
-std::optional<std::uint64_t> bytes_of(const std::string& written) {
-  constexpr double kMaxBytes = 1e18;
-  double number = 0;
-  const char* end = written.data() + written.size();
-  const auto [unit, error] = std::from_chars(written.data(), end, number);
-  if (error != std::errc()) return std::nullopt;
-  std::string_view rest(unit, static_cast<std::size_t>(end - unit));
-  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  const std::optional<double> factor = factor_of(rest);
-  if (!factor || !(number * *factor >= 1) || number * *factor > kMaxBytes) return std::nullopt; // also rejects NaN
-  return static_cast<std::uint64_t>(number * *factor);
-}
 
 /// "activations 60 GB, optimizer state 20.1 GB, weights 10 GB"
 std::string parts_text(const std::vector<train::MemoryRow>& parts) {
@@ -55,6 +28,7 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
     int in_flight = 0;
     for (const executor::ActivationPart& part : plan.activations) in_flight = std::max(in_flight, part.microbatches);
     std::string next = "use ";
+    if (run.memory.recompute.any("optimal")) next += "a smaller memory.activation_budget, ";
     if (!run.memory.recompute.all("full")) next += "memory.recompute = \"full\", ";
     if (run.parallel.tensor > 1 && !run.parallel.sequence) next += "parallel.sequence = true, ";
     if (run.batch.micro > 1) next += "a smaller batch.micro, ";
@@ -76,12 +50,12 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
 } // namespace
 
 std::string is_memory_limit(const std::string& written) {
-  if (bytes_of(written)) return {};
+  if (config::bytes_of(written)) return {};
   return text("must be a size above 0 with a unit (such as 80GiB), got \"{}\"", written);
 }
 
 MemoryLimit parse_memory_limit(const std::string& written) {
-  const std::optional<std::uint64_t> bytes = bytes_of(written);
+  const std::optional<std::uint64_t> bytes = config::bytes_of(written);
   TRIAX_REQUIRE(bytes, "\"{}\" is not a size", written);
   return {written, *bytes};
 }

@@ -159,15 +159,21 @@ std::vector<std::string> notes(const config::RunConfig& run) {
     out.push_back(text("optimizer.prefetch = {} has no effect with optimizer.shard = \"{}\"",
                        run.optimizer_core.prefetch, run.optimizer_core.shard));
   const bool is_resolved = run.file.filename() == config::kResolvedFile; // has numbers for "auto"
-  if (!run.parallel.split_cluster.empty() && !run.parallel.is_split_automatic && !is_resolved)
-    out.push_back(text("parallel.split_cluster = \"{}\" has no effect without parallel.split = \"{}\"",
-                       printable_line(run.parallel.split_cluster.string()), config::kAutomaticSplit));
+  if (!run.parallel.split_cluster.empty() && !run.parallel.is_split_automatic && !is_resolved &&
+      !run.memory.recompute.any("optimal"))
+    out.push_back(
+        text("parallel.split_cluster = \"{}\" has no effect without parallel.split = \"{}\" or "
+             "memory.recompute = \"optimal\"",
+             printable_line(run.parallel.split_cluster.string()), config::kAutomaticSplit));
   if (run.parallel.sequence && run.parallel.tensor == 1)
     out.emplace_back("parallel.sequence = true has no effect with parallel.tensor = 1");
   const bool recomputes = run.memory.recompute.any("full");
   if (!recomputes && !run.memory.recompute_layers.all(1))
     out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = {}",
                        to_toml(run.memory.recompute_layers), to_toml(run.memory.recompute)));
+  if (run.memory.activation_budget > 0 && !run.memory.recompute.any("optimal"))
+    out.push_back(text("memory.activation_budget = {} has no effect with memory.recompute = {}",
+                       run.values.at("memory.activation_budget"), to_toml(run.memory.recompute)));
   if (run.memory.partition_activations && (!recomputes || run.parallel.tensor == 1))
     out.push_back(
         text("memory.partition_activations = true has no effect with {}",

@@ -342,4 +342,6 @@ class TRIAX_API Model : public Extensible {
 //
 // [M28] If a layer offers CheapRecompute (cheap_recompute.hpp), the tensors that recomputed_stash() lists live from the
 //       forward to a backward, and recompute() writes them with the bits of the forward, without matrix products and
-//       collectives.
+//       collectives. If it offers RecomputeSteps (recompute_steps.hpp), each step writes what it lists with the bits of
+//       the forward, reads nothing else of the stash than it lists, and writes nothing else. The ranks of a tensor
+//       group have the same steps, which post the same collectives.

@@ -127,6 +127,8 @@ class TRIAX_API Norm {
 
   /// y = norm(x). Keeps the statistics in the stash.
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
+  /// Indices of the statistics in the stash.
+  std::vector<int> statistics() const { return mean_ < 0 ? std::vector{rstd_} : std::vector{mean_, rstd_}; }
   /// Arguments of the operation that computes the norm's input and applies the norm, with the norm's own views set.
   BiasDropoutAddNorm fused(Views params, Views stash) const;
   /// dx = gradient through the norm, plus `residual` if it is not empty; dx may be dy or residual. Also adds the

@@ -4,6 +4,7 @@
 #include <limits>
 #include <variant>
 
+#include "config/byte_size.hpp"
 #include "config/derive.hpp"
 #include "config/duration.hpp"
 #include "triax/plugin.hpp"
@@ -58,6 +59,11 @@ void set_time_limit(RunConfig& run, const OptionValue& value) {
   run.train.time_limit_s = seconds_of(std::get<std::string>(value)).value_or(0);
 }
 
+/// cross_check() has refused other texts.
+void set_activation_budget(RunConfig& run, const OptionValue& value) {
+  run.memory.activation_budget = bytes_of(std::get<std::string>(value)).value_or(0);
+}
+
 /// Without blocks, the value is the word "auto".
 void set_split(RunConfig& run, const OptionValue& value) {
   const auto* blocks = std::get_if<std::vector<Int>>(&value);
@@ -102,7 +108,8 @@ constexpr CoreKey kParallel[] = {
                             "value of memory.recompute for all stages")),
      nullptr, &set_split, false, kAutomaticSplit},
     {option_path("split_cluster", "",
-                 "cluster file from which split = \"auto\" takes the costs of layers; empty: built-in costs, of a "
+                 "cluster file from which split = \"auto\" and memory.recompute = \"optimal\" take the costs of "
+                 "layers; empty: built-in costs, of a "
                  "GPU for kernel sets on GPUs and of a CPU core for others"),
      nullptr, &to<&RunConfig::parallel, &RunConfig::ParallelKeys::split_cluster>},
     {option_bool("scatter_gather", "false",
@@ -124,11 +131,16 @@ constexpr CoreKey kBatch[] = {
 
 constexpr CoreKey kMemory[] = {
     {option_string(
-         "recompute", "none", "none|cheap|full",
+         "recompute", "none", "none|cheap|full|optimal",
          "cheap: transformer blocks do not keep what they can compute again without matrix products: outputs of norms "
          "and of the MLP's activation; full: they keep their inputs only, and run their forward again before their "
-         "backward"),
+         "backward; optimal: each block recomputes the parts of its forward with which the step takes least time by "
+         "the cost model, within activation_budget"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::recompute>, true},
+    {option_string("activation_budget", "", nullptr,
+                   "with recompute = \"optimal\": memory for the activations of a rank, such as 2GiB: the row "
+                   "\"activations\" of triax check is at most that"),
+     nullptr, &set_activation_budget},
     {option_int("recompute_layers", "1", 0, kMaxSize,
                 "with recompute = \"full\": number of consecutive blocks of a stage that keep one input together: "
                 "before the backward of the last of them, the forwards of all of them run again; 0: the number that "

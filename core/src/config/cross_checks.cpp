@@ -2,7 +2,6 @@
 // Checks combinations of values that are each valid alone.
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "config/evaluation_check.hpp"
 #include "config/generate_check.hpp"
 #include "config/metrics_check.hpp"
+#include "config/recompute_check.hpp"
 #include "config/run_files.hpp"
 #include "config/text_file.hpp"
 #include "data/dataset.hpp"
@@ -72,15 +72,6 @@ class Checks {
                         "{} lists values for {} stages, but parallel.pipeline = {} x parallel.chunks = {} makes {}",
                         key, listed->size(), *pipeline, *chunks, *pipeline * *chunks)
                .with_hint("list one value for each stage, or write one value for all"));
-  }
-
-  void automatic_split() {
-    const auto* split = values_.find<std::string>("parallel.split");
-    const auto* recompute = values_.find<std::vector<std::string>>("memory.recompute");
-    if (!split || !recompute || std::ranges::adjacent_find(*recompute, std::not_equal_to()) == recompute->end()) return;
-    refuse(make_refusal(ErrorCode::kConflict, {"parallel.split", "memory.recompute"},
-                        "parallel.split = \"{}\" needs one value of memory.recompute for all stages", *split)
-               .with_hint("write one value, or list the blocks of each stage in parallel.split"));
   }
 
   void learning_rate() {
@@ -380,7 +371,7 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   checks.split();
   checks.per_stage<std::string>("memory.recompute");
   checks.per_stage<Int>("memory.recompute_layers");
-  checks.automatic_split();
+  checks.refuse(check_recompute(values));
   checks.learning_rate();
   checks.loss_scale();
   checks.timeline();

@@ -195,7 +195,7 @@ void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* opti
       reading.hint = text("{}, or \"{}\"", has_hint ? reading.hint : "write a list", row.word);
     }
     if (key == "memory.recompute" && reading.problem.ends_with("\"selective\"")) // the word of Megatron-LM
-      reading.hint = "attention scores are always recomputed: write none or cheap";
+      reading.hint = "attention scores are always recomputed: write none, cheap or optimal";
     refusals_.add(at, {reading.code, {key}, text("{}.{}", table.name, reading.problem), reading.hint});
     return;
   }

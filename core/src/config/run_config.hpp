@@ -99,7 +99,8 @@ struct RunConfig {
     std::int64_t global = 1, micro = 1;
   } batch;
   struct MemoryKeys {
-    PerStage<std::string> recompute{"none"}; // none | cheap | full
+    PerStage<std::string> recompute{"none"}; // none | cheap | full | optimal
+    std::uint64_t activation_budget = 0;     // bytes of the activations of a rank that has stages with "optimal"
     /// Blocks that keep one input together; 0: the number that needs least memory.
     PerStage<std::int64_t> recompute_layers{1};
     bool partition_activations = false; // kept inputs over the tensor ranks; no effect if tensor is 1

@@ -66,6 +66,7 @@ class LayerRun {
     TRIAX_REQUIRE(cheap, "{} does not have the interface {}", layer_.name(), CheapRecompute::kExtension);
     cheap->recompute(call(), params_, in_, stash_);
   }
+  void recompute_step(RecomputeSteps& offered, int step) { offered.recompute_step(call(), step, params_, in_, stash_); }
   std::vector<Collective> take_collectives() { return tensor_.take().collectives; }
 
  private:
@@ -104,6 +105,18 @@ PassTime LayerCost::time_of(OperationTime operations, std::span<const Collective
   return {std::max(operations.seconds, operations.kernels * cluster_.device.host_launch_s.value), collectives_s};
 }
 
+std::vector<RepeatedTime> LayerCost::of_steps(Layer& layer, RecomputeSteps& offered, const LayerContext& context,
+                                              const SupportsCall& asked) const {
+  std::vector<RepeatedTime> out;
+  for (std::size_t step = 0; step < offered.steps().size(); ++step) {
+    CostKernels kernels(operations_, asked);
+    LayerRun run(layer, context, kernels);
+    run.recompute_step(offered, static_cast<int>(step));
+    out.push_back({time_of(kernels.take(), run.take_collectives(), context), kernels.refusals()});
+  }
+  return out;
+}
+
 LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
   CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
@@ -123,7 +136,7 @@ LayerTime LayerCost::of(Layer& layer, const LayerContext& context, const Support
   return out;
 }
 
-RecomputeTime LayerCost::of_recompute(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
+RepeatedTime LayerCost::of_recompute(Layer& layer, const LayerContext& context, const SupportsCall& asked) const {
   CostKernels kernels(operations_, asked);
   LayerRun run(layer, context, kernels);
   run.recompute();

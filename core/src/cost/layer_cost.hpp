@@ -7,10 +7,12 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "cost/collective_cost.hpp"
 #include "cost/operation_cost.hpp"
 #include "triax/model.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::cost {
 
@@ -33,8 +35,8 @@ struct LayerTime {
   Refusals refusals{};       // of the kernel set that was asked
 };
 
-/// CheapRecompute::recompute() of one microbatch.
-struct RecomputeTime {
+/// Time of a part of a forward that runs again, of one microbatch: CheapRecompute::recompute() or a step.
+struct RepeatedTime {
   PassTime pass;
   Refusals refusals{}; // of the kernel set that was asked
 };
@@ -51,7 +53,10 @@ class LayerCost {
   /// `context.layout` is the layout of the run. `asked` is called for each call of the layer.
   LayerTime of(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
   /// The layer must offer CheapRecompute.
-  RecomputeTime of_recompute(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
+  RepeatedTime of_recompute(Layer& layer, const LayerContext& context, const SupportsCall& asked = {}) const;
+  /// The steps that the layer offers, in their order.
+  std::vector<RepeatedTime> of_steps(Layer& layer, RecomputeSteps& offered, const LayerContext& context,
+                                     const SupportsCall& asked = {}) const;
 
  private:
   PassTime time_of(OperationTime operations, std::span<const Collective> posted, const LayerContext& context) const;

@@ -13,9 +13,7 @@
 
 namespace triax::executor {
 
-namespace {
-
-schedule::Slots slots_of(int stage, const schedule::Program& training, const schedule::Program& evaluation) {
+schedule::Slots stage_slots(int stage, const schedule::Program& training, const schedule::Program& evaluation) {
   schedule::Slots slots{};
   for (int pool = 0; pool < schedule::kPools; ++pool) {
     const auto of = static_cast<schedule::Pool>(pool);
@@ -24,8 +22,6 @@ schedule::Slots slots_of(int stage, const schedule::Program& training, const sch
   }
   return slots;
 }
-
-} // namespace
 
 RankState::RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation)
     : training_(training),
@@ -96,7 +92,7 @@ void RankState::assign_memory(RankMemory& memory) {
   parameters_->assign_memory(memory);
   if (offloaded_) offloaded_->assign_memory(memory);
   for (const std::unique_ptr<Stage>& stage : stages_.all())
-    stage->assign_memory(memory, slots_of(stage->index(), training_, evaluation_), *parameters_);
+    stage->assign_memory(memory, stage_slots(stage->index(), training_, evaluation_), *parameters_);
   batches_.assign_memory(memory);
   values_->assign_memory(batches_, memory);
 }

@@ -31,6 +31,9 @@ struct RankRequest {
   std::size_t offload_buffer_bytes = 0; // above 0: the optimizer's state is offloaded, with buffers of this size
 };
 
+/// The slots of the pools of a stage: enough for both programs.
+schedule::Slots stage_slots(int stage, const schedule::Program& training, const schedule::Program& evaluation);
+
 class RankState {
  public:
   /// `training` determines the stages and slots of this rank; there are enough slots for `evaluation` too. Both may be
@@ -72,6 +75,8 @@ class RankState {
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(const ScratchBytes& scratch) const { return memory_.rows(scratch); }
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_.all(); }
+  /// Memory within the call of a layer: of the call that needs most.
+  std::size_t transient_bytes() const { return memory_.transient.peak(); }
   /// Parts of the activations, largest first; their sum is the row "activations" of memory().
   std::vector<ActivationPart> activation_parts() const;
 

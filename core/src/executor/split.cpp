@@ -53,6 +53,28 @@ std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> list
   return {};
 }
 
+std::string wrong_steps(const Layer& layer, std::span<const RecomputeStep> steps) {
+  const auto stash = layer.stash();
+  std::vector<bool> is_written(stash.size(), false);
+  for (const RecomputeStep& step : steps) {
+    for (const std::vector<int>* const list : {&step.writes, &step.reads})
+      for (const int index : *list)
+        if (index < 0 || static_cast<std::size_t>(index) >= stash.size() ||
+            !outlives_forward(stash[static_cast<std::size_t>(index)].life))
+          return text("{}: the step \"{}\" lists {}, which is not a tensor that a backward reads from its forward",
+                      layer.name(), step.name, index);
+    for (const int index : step.reads)
+      if (!is_written[static_cast<std::size_t>(index)])
+        return text("{}: the step \"{}\" reads \"{}\", which no earlier step writes", layer.name(), step.name,
+                    stash[static_cast<std::size_t>(index)].name);
+    for (const int index : step.writes) is_written[static_cast<std::size_t>(index)] = true;
+  }
+  for (std::size_t i = 0; i < stash.size(); ++i)
+    if (outlives_forward(stash[i].life) && !is_written[i])
+      return text("{}: no step writes \"{}\"", layer.name(), stash[i].name);
+  return {};
+}
+
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {
   std::size_t largest = 0;
   for (const StageLayers& stage : split) {

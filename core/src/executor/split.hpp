@@ -12,6 +12,7 @@
 #include "triax/error.hpp"
 #include "triax/model.hpp"
 #include "triax/recompute.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::executor {
 
@@ -38,12 +39,20 @@ struct LayerRange {
   bool has(int number) const { return number >= begin && number < end; }
 };
 
+/// The choice for a block with `optimal`: ascending numbers of the steps that it runs again, and of the tensors of its
+/// stash that it does not keep.
+struct ChosenSteps {
+  std::vector<int> steps, dropped;
+  bool operator==(const ChosenSteps&) const = default;
+};
+
 /// How the blocks of a stage are recomputed.
 struct StageRecompute {
   Recompute blocks = Recompute::none;
   int group = 1; // with `full`: consecutive blocks that keep one input
   /// Tensor ranks among which the kept inputs are divided, and the number of this one.
   int parts = 1, part = 0;
+  std::vector<ChosenSteps> chosen{}; // with `optimal`: of each block of the stage
 };
 
 /// The range of blocks; empty without recomputation.
@@ -54,6 +63,9 @@ bool outlives_forward(Life life);
 
 /// Why a layer cannot recompute the tensors that it lists (CheapRecompute); empty: it can.
 std::string wrong_recomputed_stash(const Layer& layer, std::span<const int> listed);
+
+/// Why the steps of a layer cannot be run (RecomputeSteps); empty: they can.
+std::string wrong_steps(const Layer& layer, std::span<const RecomputeStep> steps);
 
 /// Checks that the tensor ranks can divide what recomputed blocks keep.
 Refusals check_partition(const Model& model, const LayerContext& context);

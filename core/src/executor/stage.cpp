@@ -167,6 +167,22 @@ void Stage::recompute_cheaply(std::size_t at, const ProgramAction& action, const
               [&] { held.cheap->recompute(call, weights_of(held, action), call_views_.in, call_views_.stash); });
 }
 
+/// Tensors of Life::forward_only exist while steps run, in the memory that the backward uses afterwards.
+void Stage::run_steps(std::size_t at, const ProgramAction& action, const LayerCall& call) {
+  const LayerSlot& held = layers_[at];
+  const auto stash = held.layer->stash();
+  const auto show_temporaries = [&](bool exist) {
+    for (std::size_t i = 0; i < stash.size(); ++i)
+      if (stash[i].life == Life::forward_only) call_views_.stash[i] = exist ? held.stash[i].shared : TensorView{};
+  };
+  show_temporaries(true);
+  call_plugin("recompute_step", typeid(*held.layer), [&] {
+    for (const int step : held.steps)
+      held.offered->recompute_step(call, step, weights_of(held, action), call_views_.in, call_views_.stash);
+  });
+  show_temporaries(false);
+}
+
 void Stage::run_layer(std::size_t at, const ProgramAction& action, const LayerCall& call) {
   LayerSlot& held = layers_[at];
   const Kind kind = action.kind;
@@ -202,6 +218,7 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
     collect(at, action, batch);
     if (action.kind == Kind::forward) keep_parts(at, action, call);
     if (layers_[at].cheap && runs_input_gradient(action.kind)) recompute_cheaply(at, action, call);
+    if (!layers_[at].steps.empty() && runs_input_gradient(action.kind)) run_steps(at, action, call);
     run_layer(at, action, call);
     if (search) search->inspect(results(at, action));
   }

@@ -9,7 +9,8 @@
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
 // the backward of the last one, the forwards of all are repeated, and their stashes exist at once. With partitioned
 // activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first. With
-// Recompute::cheap, only the tensors that a layer lists are recomputed (CheapRecompute), and the others are kept.
+// Recompute::cheap, only the tensors that a layer lists are recomputed (CheapRecompute), and the others are kept. With
+// Recompute::optimal, the chosen ones are, by the chosen steps of the layer (RecomputeSteps).
 //
 // A tensor that outlives one call has a slot of a pool (schedule/rules.hpp), one slot per microbatch in flight. Layers
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
@@ -30,6 +31,7 @@
 #include "schedule/program.hpp"
 #include "triax/cheap_recompute.hpp"
 #include "triax/model.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::executor {
 
@@ -102,7 +104,9 @@ class Stage {
     bool recomputes = false; // its whole stash
     bool begins_group = false, ends_group = false;
     CheapRecompute* cheap = nullptr;   // with Recompute::cheap, of a block
-    std::vector<int> recomputed_stash; // as it listed them once
+    RecomputeSteps* offered = nullptr; // with Recompute::optimal, of a block
+    std::vector<int> steps;            // of those, the chosen ones
+    std::vector<int> recomputed_stash; // as the layer listed them once, or as they are chosen
     std::vector<Location> in, stash;
     std::vector<int> consumer;                    // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients;      // if the previous layer is in this stage
@@ -128,6 +132,10 @@ class Stage {
   void group_layers();
   /// Sets `cheap` and `recomputed_stash`, after checks.
   static void list_recomputed(LayerSlot& held);
+  /// Sets `offered`, `steps` and `recomputed_stash`, after checks.
+  static void take_steps(LayerSlot& held, const ChosenSteps& chosen);
+  /// The choice for the layer with this number of the model.
+  const ChosenSteps& chosen_of(int number) const;
   bool generates() const { return options_.purpose == Purpose::generate; }
   void check_purpose(const Layer& layer) const;
   void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
@@ -162,6 +170,7 @@ class Stage {
                        const MicrobatchViews& batch);
   /// Before the backward of B and I, with its views.
   void recompute_cheaply(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  void run_steps(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
 
   int index_, first_;

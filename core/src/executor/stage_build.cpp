@@ -84,12 +84,39 @@ void Stage::list_recomputed(LayerSlot& held) {
   require_of_model(wrong.empty(), "{}", wrong);
 }
 
+void Stage::take_steps(LayerSlot& held, const ChosenSteps& chosen) {
+  held.offered = find_extension<RecomputeSteps>(*held.layer);
+  require_of_model(held.offered != nullptr, "{} does not have the interface {}", held.layer->name(),
+                   RecomputeSteps::kExtension);
+  const std::span<const RecomputeStep> steps = held.offered->steps();
+  const std::string wrong = wrong_steps(*held.layer, steps);
+  require_of_model(wrong.empty(), "{}", wrong);
+  for (const int step : chosen.steps)
+    TRIAX_REQUIRE(step >= 0 && static_cast<std::size_t>(step) < steps.size(), "{} has {} steps, but {} was chosen",
+                  held.layer->name(), steps.size(), step);
+  const auto stash = held.layer->stash();
+  for (const int index : chosen.dropped)
+    TRIAX_REQUIRE(index >= 0 && static_cast<std::size_t>(index) < stash.size() &&
+                      outlives_forward(stash[static_cast<std::size_t>(index)].life),
+                  "{}: the tensor {} cannot be recomputed", held.layer->name(), index);
+  held.steps = chosen.steps;
+  held.recomputed_stash = chosen.dropped;
+}
+
+const ChosenSteps& Stage::chosen_of(int number) const {
+  const auto block = static_cast<std::size_t>(number - std::max(first_, options_.recomputed.begin));
+  TRIAX_REQUIRE(block < options_.how.chosen.size(), "stage {} has no choice of steps for its block {}", index_, block);
+  return options_.how.chosen[block];
+}
+
 void Stage::group_layers() {
   int of_group = 0; // layers
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
     const bool recomputed = options_.recomputed.has(first_ + static_cast<int>(at));
     if (recomputed && options_.how.blocks == Recompute::cheap) list_recomputed(held);
+    if (recomputed && options_.how.blocks == Recompute::optimal)
+      take_steps(held, chosen_of(first_ + static_cast<int>(at)));
     held.recomputes = recomputed && options_.how.blocks == Recompute::full;
     held.begins_group = held.recomputes && of_group == 0;
     of_group = held.recomputes ? of_group + 1 : 0;

@@ -124,7 +124,7 @@ const std::vector<LayerLoad>& LayerTable::loads(int tensor, std::int64_t micro, 
   const std::vector<CostedLayer>& costed = layers(tensor, micro, sequence);
   for (std::size_t kind = 0; kind < costed.size(); ++kind) {
     LayerLoad& load = out.emplace_back();
-    if (how == Recompute::none || !block_of_kind_[kind])
+    if (how == Recompute::none || how == Recompute::optimal || !block_of_kind_[kind])
       load.kept = costed[kind].kept;
     else if (how == Recompute::full)
       load = full_load(costed[kind], tensor, sequence);
@@ -153,7 +153,7 @@ LayerLoad LayerTable::cheap_load(int block, int tensor, const LayerContext& cont
   LayerLoad out;
   out.refusals = train::check_cheap_block(of.run, *layer, context, of.plugins);
   if (!out.refusals.empty()) return out;
-  const cost::RecomputeTime time = plugin::guarded_call(
+  const cost::RepeatedTime time = plugin::guarded_call(
       run_.model.name, "recompute", [&] { return costs_.of_recompute(*layer, context, supports_of(of)); });
   out.repeated = time.pass;
   out.refusals = train::of_kernels(run_, time.refusals);

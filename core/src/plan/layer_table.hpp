@@ -52,6 +52,7 @@ class LayerTable {
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
   /// By kind, of blocks with this value; kinds without blocks recompute nothing. The reference stays valid. The time of
   /// `cheap` is that of CheapRecompute::recompute(), with the same costs as the passes. A load with refusals has none.
+  /// `optimal` has the loads of `none`, because its steps depend on the schedule.
   const std::vector<LayerLoad>& loads(int tensor, std::int64_t micro, bool sequence, Recompute how);
   /// Why the run's kernel set does not support the calls of the layers; each reason once.
   Refusals refusals(int tensor, std::int64_t micro, bool sequence);

@@ -35,7 +35,7 @@ struct PlanCosts::LastBounds {
     const LayerTotals* totals = nullptr; // if they are accepted
   };
   /// By recomputation, then by sequence parallelism.
-  std::array<std::array<std::optional<LayerBounds>, 2>, std::size(kRecomputes)> layers;
+  std::array<std::array<std::optional<LayerBounds>, 2>, std::size(kPlannedRecomputes)> layers;
   std::array<std::optional<StageBounds>, 2> of_stages; // the last even and balanced ones
 };
 

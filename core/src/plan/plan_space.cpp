@@ -171,7 +171,7 @@ PlanSpace make_space(const SpaceRequest& request) {
   out.data = axis;
   out.chunks = chunks_of(request.model.blocks);
   out.micro = divisors(run.batch.global);
-  out.recompute.assign(std::begin(kRecomputes), std::end(kRecomputes));
+  out.recompute.assign(std::begin(kPlannedRecomputes), std::end(kPlannedRecomputes));
   out.sequence = {false, true};
   out.schedules = request.schedules;
   out.balanced = {false, true};

@@ -8,6 +8,7 @@
 
 #include "triax/cheap_recompute.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/recompute_steps.hpp"
 #include "triax/text.hpp"
 
 namespace triax::train {
@@ -53,12 +54,29 @@ std::string recomputed_of(Layer& layer) {
   return out + ";";
 }
 
+/// The steps from which memory.recompute = "optimal" chooses: blocks of a kind have one choice of numbers.
+std::string steps_of(Layer& layer) {
+  const auto* const offered = find_extension<RecomputeSteps>(layer);
+  if (!offered) return {};
+  std::string out = "steps";
+  call_plugin("steps", typeid(layer), [&] {
+    for (const RecomputeStep& step : offered->steps()) {
+      out += text(" {}:", step.name);
+      for (const int index : step.writes) out += text(" {}", index);
+      out += " from";
+      for (const int index : step.reads) out += text(" {}", index);
+    }
+  });
+  return out + ";";
+}
+
 /// All but the name of the layer.
 std::string description(Layer& layer) {
   const Cost cost = layer.cost();
   std::string out = text("{} {} {} ", cost.forward, cost.backward_input, cost.backward_weight);
   for (const ParamSpec& spec : layer.params()) out += description(spec);
-  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs()) + recomputed_of(layer);
+  return out + shapes_of(layer.stash()) + shapes_of(layer.inputs()) + shapes_of(layer.outputs()) +
+         recomputed_of(layer) + steps_of(layer);
 }
 
 /// The settings on which the memory of a pipeline rank depends.
@@ -68,12 +86,14 @@ struct RankNeeds {
     std::vector<schedule::Slots> of_pools; // slots of the training program, then of the evaluation's
     std::string recompute;
     std::int64_t group = 1;
+    std::vector<executor::ChosenSteps> chosen;
     bool covers(const Stage& other) const {
       const auto has = [this](const auto& of) {
         const auto found = layers.find(of.first);
         return found != layers.end() && found->second >= of.second;
       };
-      return recompute == other.recompute && group == other.group && std::ranges::all_of(other.layers, has) &&
+      return recompute == other.recompute && group == other.group && chosen == other.chosen &&
+             std::ranges::all_of(other.layers, has) &&
              std::ranges::equal(of_pools, other.of_pools, [](const schedule::Slots& most, const schedule::Slots& less) {
                return std::ranges::equal(most, less, std::ranges::greater_equal());
              });
@@ -91,9 +111,9 @@ struct RankNeeds {
   }
 };
 
-RankNeeds needs_of(const schedule::Program& training, const schedule::Program& evaluation,
-                   std::span<const executor::StageLayers> split, std::span<const int> kinds,
-                   const config::RunConfig::MemoryKeys& memory) {
+RankNeeds needs_of(const Programs& programs, std::size_t rank, std::span<const executor::StageLayers> split,
+                   std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory) {
+  const schedule::Program &training = programs.training[rank], &evaluation = programs.evaluation[rank];
   RankNeeds out;
   const int last = training.stage_map().stages() - 1;
   for (const int number : training.stages()) {
@@ -101,6 +121,9 @@ RankNeeds needs_of(const schedule::Program& training, const schedule::Program& e
     RankNeeds::Stage& stage = out.stages.emplace_back();
     stage.recompute = memory.recompute.of(number);
     stage.group = memory.recompute_layers.of(number);
+    if (!programs.chosen.empty())
+      for (const ChosenBlock& block : programs.chosen[static_cast<std::size_t>(number)])
+        stage.chosen.push_back(block.steps);
     const executor::StageLayers& of = split[static_cast<std::size_t>(number)];
     for (int layer = of.first; layer < of.first + of.count; ++layer)
       ++stage.layers[kinds[static_cast<std::size_t>(layer)]];
@@ -141,7 +164,7 @@ std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const 
                                       std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory) {
   std::vector<RankNeeds> needs;
   for (std::size_t rank = 0; rank < programs.training.size(); ++rank)
-    needs.push_back(needs_of(programs.training[rank], programs.evaluation[rank], split, kinds, memory));
+    needs.push_back(needs_of(programs, rank, split, kinds, memory));
   std::vector<int> out;
   for (std::size_t rank = 0; rank < needs.size(); ++rank) {
     bool is_covered = false;

@@ -25,6 +25,7 @@
 #include "train/parameter_count.hpp"
 #include "train/rank_setup.hpp"
 #include "train/run_limits.hpp"
+#include "train/step_choices.hpp"
 #include "train/text_sample.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -49,11 +50,7 @@ class Check {
       check_data();
       if (!out_.refusals.empty()) return;
       if (planned_ == PlannedRanks::all) count_parameters();
-      if (run_.generate) {
-        plan_generating();
-      } else {
-        plan_ranks();
-      }
+      run_.generate ? plan_generating() : plan_ranks();
     });
     guarded_({}, [this] { ask_devices(); });
     return std::move(out_);
@@ -123,10 +120,12 @@ class Check {
     const Schedule schedule = plugins_->rows();
     Refusals wrong = check_schedule(run_, plugins_->model(), schedule);
     wrong.add(check_cheap_recompute(run_, layout_, *plugins_));
-    refuse(wrong);
-    if (!wrong.empty()) return;
+    wrong.add(check_recompute_steps(run_, layout_, *plugins_));
+    if (!wrong.empty()) return refuse(wrong);
     if (!run_.eval.sample.empty()) ask_text_sample();
-    const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
+    Programs programs = make_programs(run_, layout_, *plugins_, schedule);
+    if (wrong = choose_steps(run_, layout_, *plugins_, programs); !wrong.empty()) return refuse(wrong);
+    out_.recomputed = choice_lines(programs);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
     plan_pipeline_ranks(programs, planned_pipeline_ranks(programs));
   }
@@ -213,6 +212,7 @@ class Check {
     if (sample_positions_ > 0) add_text_sample(rank, plugins, prepared, row);
     if (out_.plans.empty() && !has_given_programs_) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
+    refuse(check_budget(run_, programs, row));
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
     row.communication = std::move(plan.communication);
     compare_collectives(row, std::move(plan));

@@ -92,6 +92,7 @@ std::string packed(const CheckedRun& checked) {
                      {"threads", preflight.threads},
                      {"resume", preflight.resume},
                      {"positions", preflight.positions},
+                     {"recomputed", preflight.recomputed},
                      {"shares_accumulators", preflight.shares_accumulators},
                      {"saves_weights", preflight.saves_weights},
                      {"balance", balance_json(preflight.balance)}};
@@ -112,6 +113,7 @@ CheckedRun unpacked(const std::string& bytes) {
   out.preflight.threads = json.at("threads");
   out.preflight.resume = json.at("resume").get<std::string>();
   out.preflight.positions = json.at("positions");
+  json.at("recomputed").get_to(out.preflight.recomputed);
   out.preflight.shares_accumulators = json.at("shares_accumulators");
   out.preflight.saves_weights = json.at("saves_weights");
   out.preflight.balance = read_balance(json.at("balance"));

@@ -43,13 +43,22 @@ int automatic_group(const config::RunConfig& run, const Model& model, const Laye
 
 /// The recomputation of each stage of the pipeline; the groups of those on other ranks are not used.
 std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run, const Model& model,
-                                                   const LayerContext& context, const schedule::Program& training) {
+                                                   const LayerContext& context, const schedule::Program& training,
+                                                   const Programs& programs) {
   const int automatic = automatic_group(run, model, context, training);
   std::vector<executor::StageRecompute> out;
   for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
     const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
-    out.push_back({run.memory.recompute_of(stage), group == 0 ? automatic : group, kept_parts(run, context),
-                   context.tensor_rank()});
+    executor::StageRecompute& how = out.emplace_back(executor::StageRecompute{run.memory.recompute_of(stage),
+                                                                              group == 0 ? automatic : group,
+                                                                              kept_parts(run, context),
+                                                                              context.tensor_rank(),
+                                                                              {}});
+    if (how.blocks != Recompute::optimal) continue;
+    if (!programs.chosen.empty())
+      for (const ChosenBlock& block : programs.chosen[static_cast<std::size_t>(stage)])
+        how.chosen.push_back(block.steps);
+    if (how.chosen.empty()) how.blocks = Recompute::none; // everything is kept
   }
   return out;
 }
@@ -207,31 +216,39 @@ executor::GenerateRequest sample_request(const config::RunConfig& run, const Lay
           .trained = &trained};
 }
 
-Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
-                         const Programs& programs)
-    : training((run.evaluates ? programs.evaluation : programs.training)
-                   .at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
-      evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))) {
+std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& run, const Layout& layout, int rank,
+                                                     const RankPlugins& plugins, const Programs& programs,
+                                                     std::size_t pipeline) {
+  const schedule::Program &evaluation = programs.evaluation.at(pipeline),
+                          &training = run.evaluates ? evaluation : programs.training.at(pipeline);
   const Model& model = plugins.model();
   OptimizerTraits traits = plugins.optimizer_traits();
   if (run.evaluates) traits.state.clear(); // it does not step
   const Group samples = layout.group(rank, layout.axes_dividing({Divides::samples}));
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.group_rank};
-  split_ = split_of(run, model);
   const LayerContext context = layer_context(run, model, layout, rank);
   const bool offloads = run.memory.offload == "disk" && !run.evaluates;
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
                                       .context = context,
                                       .types = {run.train.compute, run.train.master},
-                                      .split = split_,
+                                      .split = split_of(run, model),
                                       .batch = batch,
-                                      .recompute = recompute_of(run, model, context, training),
+                                      .recompute = recompute_of(run, model, context, training, programs),
                                       .sharding = sharding(run),
                                       .offload_buffer_bytes = offloads ? run.memory.offload_buffer_bytes : 0};
-  state = std::make_unique<executor::RankState>(request, training, evaluation);
+  return std::make_unique<executor::RankState>(request, training, evaluation);
 }
+
+Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
+                         const Programs& programs)
+    : training((run.evaluates ? programs.evaluation : programs.training)
+                   .at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
+      evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
+      state(make_rank_state(run, layout, rank, plugins, programs,
+                            static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
+      split_(split_of(run, plugins.model())) {}
 
 executor::TrainedStages Preparation::trained() const {
   return {training.stage_map(), state->parameters(), split_, training.sharding()};

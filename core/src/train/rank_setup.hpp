@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "executor/executor.hpp"
@@ -32,10 +33,19 @@ Refusals check_schedule(const config::RunConfig& run, const Model& model, const 
 /// `given`, or the rows of the scheduler if it is null. Throws Error if check_schedule() has errors.
 Schedule schedule_of(const config::RunConfig& run, const RankPlugins& plugins, const Schedule* given);
 
+/// The choice for a block with memory.recompute = "optimal".
+struct ChosenBlock {
+  executor::ChosenSteps steps;
+  std::vector<std::string> names;         // of the steps
+  double recomputed_s = 0, forward_s = 0; // by the cost model: the steps, and the whole forward
+};
+
 /// The programs of all pipeline ranks, verified for the run's communicators.
 struct Programs {
   std::vector<schedule::Program> training, evaluation;
   schedule::Assumptions assumptions; // guarantees that the verification relies on
+  /// By stage and block; empty for stages without memory.recompute = "optimal". choose_steps() sets it.
+  std::vector<std::vector<ChosenBlock>> chosen{};
 };
 /// Not verified; the schedule must have passed check_schedule().
 Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
@@ -59,6 +69,11 @@ executor::GenerateRequest generate_request(const config::RunConfig& run, const L
 executor::GenerateRequest sample_request(const config::RunConfig& run, const Layout& layout, int rank,
                                          const RankPlugins& plugins, const executor::TrainedStages& trained,
                                          std::int64_t positions);
+
+/// The state of a rank, without memory. Where Programs::chosen is empty, blocks with "optimal" keep everything.
+std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& run, const Layout& layout, int rank,
+                                                     const RankPlugins& plugins, const Programs& programs,
+                                                     std::size_t pipeline);
 
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,

@@ -2,8 +2,6 @@
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/training_rank.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "base/caught_error.hpp"
@@ -24,6 +22,7 @@
 #include "train/program_digest.hpp"
 #include "train/rank_groups.hpp"
 #include "train/rank_setup.hpp"
+#include "train/step_choices.hpp"
 #include "train/step_trace.hpp"
 #include "train/text_sample.hpp"
 #include "train/wait_for_ranks.hpp"
@@ -43,7 +42,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
         log(to),
         threads(given.threads > 0 ? given.threads : os::available_cores()),
         plugins(config, ranks, this_rank, threads, to),
-        programs(make_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
+        programs(chosen_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
         prepared(config, ranks, this_rank, plugins, programs),
         groups(config, layout, this_rank) {
     if (options.plugins_created) options.plugins_created();
@@ -82,7 +81,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   void start() {
     call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });
     if (layout.world_size() > 1)
-      compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
+      compare_programs(programs, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
     const executor::Plan plan =
@@ -380,7 +379,8 @@ std::vector<MemoryRow> Rank::memory() const {
   const executor::RankState& state = *impl_->prepared.state;
   std::vector<MemoryRow> out =
       memory_rows(state.memory({state.scratch().size(), state.optimizer_scratch().size()}), impl_->device->kind());
-  if (impl_->text_sample) std::ranges::move(impl_->text_sample->memory(), std::back_inserter(out));
+  if (impl_->text_sample)
+    for (const MemoryRow& row : impl_->text_sample->memory()) out.push_back(row);
   return out;
 }
 

@@ -3,6 +3,7 @@
 // are split over the tensor ranks. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
 #include <array>
 #include <triax/cheap_recompute.hpp>
+#include <triax/recompute_steps.hpp>
 
 #include "gpt.hpp"
 
@@ -12,7 +13,11 @@ namespace {
 
 enum DropSite : std::uint32_t { kAttention, kAttentionResidual, kMlpResidual };
 
-class Block final : public GptLayer, public CheapRecompute {
+/// The parts of the forward, in its order. The two that compute what `projection` and `up` have written, too, need no
+/// matrix product; the forward leaves them out.
+enum Step : int { kFirstNorm, kQkv, kCore, kProjection, kSecondNorm, kUp, kGelu };
+
+class Block final : public GptLayer, public CheapRecompute, public RecomputeSteps {
  public:
   Block(const Sizes& sizes, const LayerContext& context, int index);
 
@@ -23,10 +28,13 @@ class Block final : public GptLayer, public CheapRecompute {
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
 
   void* extension(std::string_view id) noexcept override {
-    return id == CheapRecompute::kExtension ? static_cast<CheapRecompute*>(this) : nullptr;
+    if (id == CheapRecompute::kExtension) return static_cast<CheapRecompute*>(this);
+    return id == RecomputeSteps::kExtension ? static_cast<RecomputeSteps*>(this) : nullptr;
   }
   std::span<const int> recomputed_stash() const override { return recomputed_; }
   void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
+  std::span<const RecomputeStep> steps() const override { return steps_; }
+  void recompute_step(const LayerCall& call, int step, Views params, Views in, Views stash) override;
 
  private:
   /// q, k, v [s, b, a/t, d]: views of [s, b, 3h/t], whose columns are ordered [head, 3, d].
@@ -45,6 +53,10 @@ class Block final : public GptLayer, public CheapRecompute {
     return mask;
   }
   bool generates() const { return context_.purpose == Purpose::generate; }
+  void list_steps();
+  void attend(const LayerCall& call, Views stash) const;
+  /// middle = in[0] + dropout(projection), and its norm.
+  void project(const LayerCall& call, Views params, Views in, Views stash) const;
   void add_cache();
   void cache_keys(const LayerCall& call, Qkv& heads, Views stash) const;
   double scale() const { return 1 / std::sqrt(static_cast<double>(sizes_.head_dim())); }
@@ -87,6 +99,7 @@ class Block final : public GptLayer, public CheapRecompute {
   int keys_ = -1, values_ = -1;
   // computed again without matrix products:
   std::array<int, 3> recomputed_{};
+  std::vector<RecomputeStep> steps_; // by Step; empty when generating
 };
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
@@ -129,9 +142,26 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   dup_ = add_columns("mlp.dup", inner, Life::input_to_weight);
   ddown_ = add_stream("mlp.ddown", of_products);
   recomputed_ = {normed1_, normed2_, after_gelu_};
-  if (generates()) add_cache();
+  if (generates())
+    add_cache();
+  else
+    list_steps();
   inputs_ = {stream(Life::forward_to_input)};
   outputs_ = {stream()};
+}
+
+void Block::list_steps() {
+  const auto with = [](std::vector<int> tensors, const Norm& norm) {
+    for (const int statistic : norm.statistics()) tensors.push_back(statistic);
+    return tensors;
+  };
+  steps_ = {{"attention.norm", with({normed1_}, norm1_), {}},
+            {"attention.qkv", {heads_in_}, {normed1_}},
+            {"attention", {heads_out_, lse_}, {heads_in_}},
+            {"attention.projection", with({middle_, normed2_}, norm2_), {heads_out_}},
+            {"mlp.norm", with({normed2_}, norm2_), {middle_}},
+            {"mlp.up", {before_gelu_, after_gelu_}, {normed2_}},
+            {"mlp.gelu", {after_gelu_}, {before_gelu_}}};
 }
 
 void Block::add_cache() {
@@ -156,9 +186,7 @@ Block::Qkv Block::split_heads(const TensorView& qkv) const {
   return {heads.slice(3, 0, d), heads.slice(3, d, 2 * d), heads.slice(3, 2 * d, 3 * d)};
 }
 
-void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
-  norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
-  qkv_.forward(call, params, view(stash, normed1_), view(stash, heads_in_), {}, stash);
+void Block::attend(const LayerCall& call, Views stash) const {
   Qkv heads = split_heads(view(stash, heads_in_));
   if (generates()) cache_keys(call, heads, stash);
   call.kernels.attention_fwd({.o = by_head(view(stash, heads_out_)),
@@ -170,8 +198,10 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
                               .mask = causal(call),
                               .drop = attention_drop(call)},
                              call.op());
-  projection_.forward(call, params, view(stash, heads_out_), view(stash, sum_), stash);
+}
 
+void Block::project(const LayerCall& call, Views params, Views in, Views stash) const {
+  projection_.forward(call, params, view(stash, heads_out_), view(stash, sum_), stash);
   BiasDropoutAddNorm middle = norm2_.fused(params, stash);
   middle.y = view(stash, middle_);
   middle.normed = view(stash, normed2_);
@@ -180,8 +210,31 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
   middle.residual = in[0];
   middle.drop = drop(call, kAttentionResidual, sizes_.hidden);
   call.kernels.bias_dropout_add_norm(middle, call.op());
+}
 
-  up_.forward(call, params, view(stash, normed2_), view(stash, after_gelu_), view(stash, before_gelu_), stash);
+void Block::recompute_step(const LayerCall& call, int step, Views params, Views in, Views stash) {
+  switch (static_cast<Step>(step)) {
+    case kFirstNorm:
+      return norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
+    case kQkv:
+      return qkv_.forward(call, params, view(stash, normed1_), view(stash, heads_in_), {}, stash);
+    case kCore:
+      return attend(call, stash);
+    case kProjection:
+      return project(call, params, in, stash);
+    case kSecondNorm:
+      return norm2_.forward(call, params, view(stash, middle_), view(stash, normed2_), stash);
+    case kUp:
+      return up_.forward(call, params, view(stash, normed2_), view(stash, after_gelu_), view(stash, before_gelu_),
+                         stash);
+    case kGelu:
+      return call.kernels.act_fwd({Activation::gelu_tanh, view(stash, after_gelu_), view(stash, before_gelu_)},
+                                  call.op());
+  }
+}
+
+void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
+  for (const Step step : {kFirstNorm, kQkv, kCore, kProjection, kUp}) recompute_step(call, step, params, in, stash);
   if (call.again) return; // the rest makes only the output
   down_.forward(call, params, view(stash, after_gelu_), view(stash, sum_), stash);
   call.kernels.bias_dropout_add({.y = out[0],
@@ -193,9 +246,7 @@ void Block::forward(const LayerCall& call, Views params, Views in, Views out, Vi
 }
 
 void Block::recompute(const LayerCall& call, Views params, Views in, Views stash) {
-  norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
-  norm2_.forward(call, params, view(stash, middle_), view(stash, normed2_), stash);
-  call.kernels.act_fwd({Activation::gelu_tanh, view(stash, after_gelu_), view(stash, before_gelu_)}, call.op());
+  for (const Step step : {kFirstNorm, kSecondNorm, kGelu}) recompute_step(call, step, params, in, stash);
 }
 
 void Block::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,

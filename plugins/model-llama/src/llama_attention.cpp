@@ -114,27 +114,44 @@ void Attention::backward_heads(const LayerCall& call, Views params, const Tensor
   call.device.copy(to, gradient, call.stream);
 }
 
-void Attention::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y,
-                        Views stash) const {
+RecomputeStep Attention::qkv_step(int normed) const {
+  RecomputeStep out{"attention.qkv", {q_, k_, v_}, {normed}};
+  if (!has_norms()) return out;
+  for (const int which : {kQueries, kKeys}) {
+    out.writes.push_back(before_norm_[which]);
+    for (const int statistic : norms_[static_cast<std::size_t>(which)].statistics()) out.writes.push_back(statistic);
+  }
+  return out;
+}
+
+RecomputeStep Attention::norm_step() const {
+  RecomputeStep out{"attention.heads.norm", {q_, k_}, {before_norm_[kQueries], before_norm_[kKeys]}};
+  for (const Norm& norm : norms_)
+    for (const int statistic : norm.statistics()) out.writes.push_back(statistic);
+  return out;
+}
+
+void Attention::make_qkv(const LayerCall& call, Views params, const TensorView& x, Views stash) const {
   qkv_.forward(call, params, x, view(stash, heads_in_), {}, stash);
   const Qkv in = split_heads(view(stash, heads_in_));
   const TensorView& q = view(stash, q_);
-  const TensorView k = rows_of(call, all_keys_, k_, stash), v = rows_of(call, all_values_, v_, stash);
   make_heads(call, params, q.reshape(in.q.shape()), in.q, kQueries, stash);
-  make_heads(call, params, k, in.k, kKeys, stash);
-  call.device.copy(v, in.v, call.stream);
-  // The cache has all rows of the sequence, so that products have the same shapes in each call; the mask hides the rows
-  // after those of the call.
-  const TensorView& out = view(stash, heads_out_);
-  call.kernels.attention_fwd({.o = out.reshape(q.shape()),
+  make_heads(call, params, rows_of(call, all_keys_, k_, stash), in.k, kKeys, stash);
+  call.device.copy(rows_of(call, all_values_, v_, stash), in.v, call.stream);
+}
+
+/// The cache of a generating layer has all rows of the sequence, so that products have the same shapes in each call;
+/// the mask hides the rows after those of the call.
+void Attention::attend(const LayerCall& call, Views stash) const {
+  const TensorView& q = view(stash, q_);
+  call.kernels.attention_fwd({.o = view(stash, heads_out_).reshape(q.shape()),
                               .lse = view(stash, lse_),
                               .q = q,
-                              .k = generates() ? view(stash, all_keys_) : k,
-                              .v = generates() ? view(stash, all_values_) : v,
+                              .k = view(stash, generates() ? all_keys_ : k_),
+                              .v = view(stash, generates() ? all_values_ : v_),
                               .scale = scale(),
                               .mask = causal(call)},
                              call.op());
-  projection_.forward(call, params, out, y, stash);
 }
 
 void Attention::backward_input(const LayerCall& call, Views params, const TensorView& x, const TensorView& dy,

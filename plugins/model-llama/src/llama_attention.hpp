@@ -4,6 +4,8 @@
 // ranks.
 #pragma once
 
+#include <triax/recompute_steps.hpp>
+
 #include "llama.hpp"
 
 namespace triax::model_llama {
@@ -12,8 +14,14 @@ class Attention {
  public:
   Attention(LayerParts& parts, const LayerContext& context, const Sizes& sizes);
 
-  /// y = attention(x), without the residual connection; x and y [rows, b, h].
-  void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
+  /// The parts of y = attention(x), without the residual connection, in this order; x and y [rows, b, h].
+  /// @{
+  void make_qkv(const LayerCall& call, Views params, const TensorView& x, Views stash) const;
+  void attend(const LayerCall& call, Views stash) const;
+  void project(const LayerCall& call, Views params, const TensorView& y, Views stash) const {
+    projection_.forward(call, params, view(stash, heads_out_), y, stash);
+  }
+  /// @}
   /// dx [rows, b, h], summed over the tensor ranks.
   void backward_input(const LayerCall& call, Views params, const TensorView& x, const TensorView& dy,
                       const TensorView& dx, Views stash, Views grads) const;
@@ -28,6 +36,14 @@ class Attention {
   }
   void recompute(const LayerCall& call, Views params, Views stash) const;
   /// @}
+  bool has_norms() const { return !norms_.empty(); }
+  /// The steps of make_qkv(), recompute() and attend(); `normed`: the index of x.
+  /// @{
+  RecomputeStep qkv_step(int normed) const;
+  RecomputeStep norm_step() const;
+  RecomputeStep core_step() const { return {"attention", {heads_out_, lse_}, {q_, k_, v_}}; }
+  /// @}
+  int heads_out() const { return heads_out_; } // index in the stash
 
  private:
   /// The parts of [s, b, (a + 2k)d/t], whose columns are ordered [key head, its query heads and key and value, d]. k
@@ -51,7 +67,6 @@ class Attention {
   /// Where a call's keys or values are computed: a tensor of the call, or its rows of the cache.
   TensorView rows_of(const LayerCall& call, int cached, int own, Views stash) const;
   bool generates() const { return all_keys_ >= 0; }
-  bool has_norms() const { return !norms_.empty(); }
   static Mask causal(const LayerCall& call) {
     Mask mask;
     mask.kind = Mask::Kind::causal;

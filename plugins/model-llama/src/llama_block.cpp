@@ -2,6 +2,7 @@
 // A transformer block: x + attention(norm(x)), then the same with the MLP, whose gate and up projections are one linear
 // layer. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
 #include <triax/cheap_recompute.hpp>
+#include <triax/recompute_steps.hpp>
 
 #include "llama_attention.hpp"
 
@@ -9,7 +10,11 @@ namespace triax::model_llama {
 
 namespace {
 
-class Block final : public DescribedLayer, public CheapRecompute {
+/// The parts of the forward. Those that compute what earlier ones have written, too, need no matrix product; the
+/// forward leaves them out.
+enum class Step : std::uint8_t { first_norm, qkv, head_norms, core, projection, second_norm, up, silu };
+
+class Block final : public DescribedLayer, public CheapRecompute, public RecomputeSteps {
  public:
   Block(const Sizes& sizes, const LayerContext& context, int index);
 
@@ -20,12 +25,21 @@ class Block final : public DescribedLayer, public CheapRecompute {
   void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
 
   void* extension(std::string_view id) noexcept override {
-    return id == CheapRecompute::kExtension ? static_cast<CheapRecompute*>(this) : nullptr;
+    if (id == CheapRecompute::kExtension) return static_cast<CheapRecompute*>(this);
+    return id == RecomputeSteps::kExtension ? static_cast<RecomputeSteps*>(this) : nullptr;
   }
   std::span<const int> recomputed_stash() const override { return recomputed_; }
   void recompute(const LayerCall& call, Views params, Views in, Views stash) override;
+  std::span<const RecomputeStep> steps() const override { return steps_; }
+  void recompute_step(const LayerCall& call, int step, Views params, Views in, Views stash) override {
+    run(call, kinds_[static_cast<std::size_t>(step)], params, in, stash);
+  }
 
  private:
+  void list_steps();
+  void run(const LayerCall& call, Step step, Views params, Views in, Views stash) const;
+  /// middle = in[0] + projection, and its norm.
+  void project(const LayerCall& call, Views params, Views in, Views stash) const;
   int add_stream(const char* name, Life life) {
     return parts_.add(StashSpec{name, stream_shape(), context_.compute, life});
   }
@@ -51,6 +65,8 @@ class Block final : public DescribedLayer, public CheapRecompute {
   int middle_, before_silu_, normed1_, normed2_, after_silu_, sum_, dup_;
   int dattention_ = -1, ddown_ = -1; // without sequence parallelism
   std::vector<int> recomputed_;      // computed again without matrix products
+  std::vector<RecomputeStep> steps_; // empty when generating
+  std::vector<Step> kinds_;          // of each of them
 };
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
@@ -88,33 +104,75 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
   }
   recomputed_ = attention_.recomputed_stash();
   for (const int tensor : {normed1_, normed2_, after_silu_}) recomputed_.push_back(tensor);
+  if (context.purpose == Purpose::train) list_steps();
   inputs_ = {stream(Life::forward_to_input)};
   outputs_ = {stream()};
 }
 
-void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
-  const TensorView &normed1 = view(stash, normed1_), &normed2 = view(stash, normed2_), &sum = view(stash, sum_);
-  norm1_.forward(call, params, in[0], normed1, stash);
-  attention_.forward(call, params, normed1, sum, stash);
+void Block::list_steps() {
+  const auto add = [this](Step kind, RecomputeStep step) {
+    kinds_.push_back(kind);
+    steps_.push_back(std::move(step));
+  };
+  const auto with = [](std::vector<int> tensors, const Norm& norm) {
+    for (const int statistic : norm.statistics()) tensors.push_back(statistic);
+    return tensors;
+  };
+  add(Step::first_norm, {"attention.norm", with({normed1_}, norm1_), {}});
+  add(Step::qkv, attention_.qkv_step(normed1_));
+  if (attention_.has_norms()) add(Step::head_norms, attention_.norm_step());
+  add(Step::core, attention_.core_step());
+  add(Step::projection, {"attention.projection", with({middle_, normed2_}, norm2_), {attention_.heads_out()}});
+  add(Step::second_norm, {"mlp.norm", with({normed2_}, norm2_), {middle_}});
+  add(Step::up, {"mlp.up", {before_silu_, after_silu_}, {normed2_}});
+  add(Step::silu, {"mlp.silu", {after_silu_}, {before_silu_}});
+}
 
+void Block::project(const LayerCall& call, Views params, Views in, Views stash) const {
+  attention_.project(call, params, view(stash, sum_), stash);
   BiasDropoutAddNorm middle = norm2_.fused(params, stash);
   middle.y = view(stash, middle_);
-  middle.normed = normed2;
-  middle.x = sum;
+  middle.normed = view(stash, normed2_);
+  middle.x = view(stash, sum_);
   middle.residual = in[0];
   call.kernels.bias_dropout_add_norm(middle, call.op());
+}
 
-  up_.forward(call, params, normed2, view(stash, after_silu_), view(stash, before_silu_), stash);
+void Block::run(const LayerCall& call, Step step, Views params, Views in, Views stash) const {
+  const TensorView &normed1 = view(stash, normed1_), &normed2 = view(stash, normed2_);
+  switch (step) {
+    case Step::first_norm:
+      return norm1_.forward(call, params, in[0], normed1, stash);
+    case Step::qkv:
+      return attention_.make_qkv(call, params, normed1, stash);
+    case Step::head_norms:
+      return attention_.recompute(call, params, stash);
+    case Step::core:
+      return attention_.attend(call, stash);
+    case Step::projection:
+      return project(call, params, in, stash);
+    case Step::second_norm:
+      return norm2_.forward(call, params, view(stash, middle_), normed2, stash);
+    case Step::up:
+      return up_.forward(call, params, normed2, view(stash, after_silu_), view(stash, before_silu_), stash);
+    case Step::silu:
+      return call.kernels.act_fwd({Activation::silu_mul, view(stash, after_silu_), view(stash, before_silu_)},
+                                  call.op());
+  }
+}
+
+void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
+  for (const Step step : {Step::first_norm, Step::qkv, Step::core, Step::projection, Step::up})
+    run(call, step, params, in, stash);
   if (call.again) return; // the rest makes only the output
+  const TensorView& sum = view(stash, sum_);
   down_.forward(call, params, view(stash, after_silu_), sum, stash);
   call.kernels.add({out[0], sum, view(stash, middle_)}, call.op());
 }
 
 void Block::recompute(const LayerCall& call, Views params, Views in, Views stash) {
-  norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
-  attention_.recompute(call, params, stash);
-  norm2_.forward(call, params, view(stash, middle_), view(stash, normed2_), stash);
-  call.kernels.act_fwd({Activation::silu_mul, view(stash, after_silu_), view(stash, before_silu_)}, call.op());
+  for (const Step step : {Step::first_norm, Step::head_norms, Step::second_norm, Step::silu})
+    run(call, step, params, in, stash);
 }
 
 void Block::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,

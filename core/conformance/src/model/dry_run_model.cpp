@@ -53,6 +53,13 @@ void DryRunModel::recompute(CheapRecompute& cheap, std::size_t layer) {
               [&] { cheap.recompute(call, views.params, views.in, views.stash); });
 }
 
+void DryRunModel::recompute_step(RecomputeSteps& offered, int step, std::size_t layer) {
+  const LayerCall call = call_of(true);
+  const LayerViews& views = views_[layer];
+  call_plugin("recompute_step", typeid(model_.layer(layer)),
+              [&] { offered.recompute_step(call, step, views.params, views.in, views.stash); });
+}
+
 void DryRunModel::run_all() {
   for (std::size_t at = 0; at < model_.count(); ++at) {
     run(at, Pass::forward);

@@ -8,6 +8,7 @@
 
 #include "created_model.hpp"
 #include "triax/cheap_recompute.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::conformance {
 
@@ -46,6 +47,8 @@ class DryRunModel {
   void run(std::size_t layer, Pass pass, bool trains = true);
   /// CheapRecompute::recompute() of a layer.
   void recompute(CheapRecompute& cheap, std::size_t layer);
+  /// RecomputeSteps::recompute_step() of a layer.
+  void recompute_step(RecomputeSteps& offered, int step, std::size_t layer);
   /// The passes of every layer that its purpose has.
   void run_all();
   RecordingCommunicator& tensor() { return tensor_; }

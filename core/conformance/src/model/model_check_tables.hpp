@@ -22,6 +22,7 @@ std::span<const ModelCheck> memory_checks();
 std::span<const ModelCheck> sample_checks();
 std::span<const ModelCheck> dry_run_checks();
 std::span<const ModelCheck> rank_checks();
+std::span<const ModelCheck> step_checks();
 std::span<const ModelCheck> generating_checks();
 
 /// One rank with each type of the support.
@@ -30,6 +31,14 @@ std::vector<ModelShape> shapes_of_types(const ModelSubject& subject);
 ModelShape most_precise_shape(const ModelSubject& subject);
 /// One rank, and all tensor ranks, with and without sequence parallelism.
 std::vector<ModelShape> parallel_shapes(const ModelSubject& subject);
+
+/// Those of several tensor ranks.
+std::vector<ModelShape> shapes_of_several(const ModelSubject& subject);
+
+/// Runs `body` on the ranks of a shape, with their model and its tensor group. Ranks that post different collectives
+/// would wait forever.
+void run_model_ranks(const ModelSubject& subject, const ModelShape& shape, Report& report,
+                     const std::function<void(ModelRun&, Communicator*)>& body);
 
 /// The subject with its vocabulary, and with vocabularies that are not divisible by 2 and 4 ranks, as far as the model
 /// accepts them for the shape. One of them leaves the last of 4 ranks without a token.

@@ -96,7 +96,7 @@ ModelSupport find_support(const ModelSubject& subject, Refusals& refusals, const
 std::vector<Check> model_checks(const ModelSubject& subject) {
   std::vector<Check> out;
   for (const auto table : {answer_checks(), description_checks(), gradient_checks(), order_checks(), memory_checks(),
-                           sample_checks(), dry_run_checks(), rank_checks(), generating_checks()})
+                           sample_checks(), dry_run_checks(), rank_checks(), step_checks(), generating_checks()})
     for (Check& check : bind_checks(table, subject)) out.push_back(std::move(check));
   return out;
 }

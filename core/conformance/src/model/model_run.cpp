@@ -184,6 +184,17 @@ void ModelRun::recompute(CheapRecompute& cheap, std::size_t at, int microbatch) 
   stream_->ready();
 }
 
+void ModelRun::recompute_step(RecomputeSteps& offered, int step, std::size_t at, int microbatch) {
+  const LayerCall call = call_of(microbatch);
+  LayerViews views = views_in_life(Pass::backward_input, at, microbatch);
+  const auto& stash = model_.specs(at).stash;
+  for (std::size_t i = 0; i < stash.size(); ++i)
+    if (stash[i].life == Life::forward_only) views.stash[i] = layers_[at][index(microbatch)].stash[i];
+  call_plugin("recompute_step", typeid(model_.layer(at)),
+              [&] { offered.recompute_step(call, step, views.params, views.in, views.stash); });
+  stream_->ready();
+}
+
 void ModelRun::run(Pass pass, std::size_t at, int microbatch) {
   const LayerCall call = call_of(microbatch);
   if (settings_.as_engine) {

@@ -19,6 +19,7 @@
 #include "named_tensors.hpp"
 #include "recording_kernels.hpp"
 #include "triax/cheap_recompute.hpp"
+#include "triax/recompute_steps.hpp"
 
 namespace triax::conformance {
 
@@ -70,6 +71,8 @@ class ModelRun {
   void run(Pass pass, std::size_t at, int microbatch = 0);
   /// CheapRecompute::recompute() of a layer, with the views of its backward.
   void recompute(CheapRecompute& cheap, std::size_t at, int microbatch = 0);
+  /// RecomputeSteps::recompute_step() of a layer, with these views and those of Life::forward_only.
+  void recompute_step(RecomputeSteps& offered, int step, std::size_t at, int microbatch = 0);
   void forward(int microbatch = 0);
   void backward_input(int microbatch = 0);
   void backward_weight(int microbatch = 0);

@@ -14,22 +14,6 @@ namespace {
 /// another order.
 constexpr double kRoundings = 1000;
 
-/// Runs `body` on the ranks of a shape, with their model. Ranks that post different collectives would wait forever.
-void run_model_ranks(const ModelSubject& subject, const ModelShape& shape, Report& report,
-                     const std::function<void(ModelRun&, Communicator*)>& body) {
-  if (!collective_differences(subject, shape).empty())
-    return report.fail(text("{}: not run, because the ranks post different collectives: see the check {}",
-                            to_text(shape), "Ranks.PostTheSameCollectives"));
-  run_ranks(subject.ranks, shape.tensor, report, [&](Rank& rank) {
-    Groups groups;
-    Communicator* const tensor = shape.tensor > 1 ? &rank.join(kTensorAxis) : nullptr;
-    if (tensor) groups.set(std::string(kTensorAxis), tensor);
-    ModelRun run(subject, shape, {.rank = rank.index(), .device = &rank.device(), .groups = &groups});
-    body(run, tensor);
-    rank.barrier("the end of the passes");
-  });
-}
-
 /// Runs all passes on the ranks of a shape.
 void train_ranks(const ModelSubject& subject, const ModelShape& shape, MergedGradients& merged, Report& report) {
   run_model_ranks(subject, shape, report, [&](ModelRun& run, Communicator*) {
@@ -53,12 +37,6 @@ void compare_merged(const ModelShape& shape, const MergedGradients& got, const M
     const std::string differs = difference(found->second, values, kRoundings * epsilon_of(shape.compute) * scale);
     report.expect(differs.empty(), "{}: {}, against one rank: {}", to_text(shape), name, differs);
   }
-}
-
-std::vector<ModelShape> shapes_of_several(const ModelSubject& subject) {
-  std::vector<ModelShape> out = parallel_shapes(subject);
-  std::erase_if(out, [](const ModelShape& shape) { return shape.tensor == 1; });
-  return out;
 }
 
 void ranks_equal_one(const ModelSubject& subject, Report& report) {
@@ -251,6 +229,27 @@ constexpr ModelCheck kRankChecks[] = {
 };
 
 } // namespace
+
+void run_model_ranks(const ModelSubject& subject, const ModelShape& shape, Report& report,
+                     const std::function<void(ModelRun&, Communicator*)>& body) {
+  if (!collective_differences(subject, shape).empty())
+    return report.fail(text("{}: not run, because the ranks post different collectives: see the check {}",
+                            to_text(shape), "Ranks.PostTheSameCollectives"));
+  run_ranks(subject.ranks, shape.tensor, report, [&](Rank& rank) {
+    Groups groups;
+    Communicator* const tensor = shape.tensor > 1 ? &rank.join(kTensorAxis) : nullptr;
+    if (tensor) groups.set(std::string(kTensorAxis), tensor);
+    ModelRun run(subject, shape, {.rank = rank.index(), .device = &rank.device(), .groups = &groups});
+    body(run, tensor);
+    rank.barrier("the end of the passes");
+  });
+}
+
+std::vector<ModelShape> shapes_of_several(const ModelSubject& subject) {
+  std::vector<ModelShape> out = parallel_shapes(subject);
+  std::erase_if(out, [](const ModelShape& shape) { return shape.tensor == 1; });
+  return out;
+}
 
 std::span<const ModelCheck> rank_checks() {
   return kRankChecks;

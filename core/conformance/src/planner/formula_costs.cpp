@@ -55,7 +55,7 @@ PlanSpace base_space() {
   out.pipeline = out.tensor = out.data = {1, 2, 4, 8, 16};
   out.chunks = {1, 2};
   out.micro = {2, 4};
-  out.recompute.assign(std::begin(kRecomputes), std::end(kRecomputes));
+  out.recompute.assign(std::begin(kPlannedRecomputes), std::end(kPlannedRecomputes));
   out.sequence = {false, true};
   out.schedules = {"sched-gpipe", "sched-1f1b"};
   out.shards = {"none", "states"};

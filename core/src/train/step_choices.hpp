@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// memory.recompute = "optimal": what each block recomputes, from the costs of its steps and the memory of its rank.
+//
+// Threads: the main thread. Blocking: creates the layers of each pipeline rank and dry-runs blocks, and computes.
+// Errors: those of plugins and of the solver.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train/preflight.hpp"
+#include "train/rank_setup.hpp"
+
+namespace triax::train {
+
+/// Why the run's plugins cannot recompute so: blocks without RecomputeSteps, or with wrong lists; a build without the
+/// solver. None if no stage has "optimal".
+Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins);
+
+/// Sets Programs::chosen. The choice depends on the run, its plugins and the cluster file only, and is made for the
+/// first tensor rank, so that all ranks find the same. Refuses a budget that the least choice of a rank exceeds.
+Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                      Programs& programs);
+
+/// make_programs() with the choice. Throws what check_recompute_steps() and choose_steps() refuse.
+Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                         const Schedule& schedule);
+
+/// Steps are chosen for the first tensor rank. Refuses other ranks whose larger parts exceed the budget.
+Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan);
+
+/// The choice, stage by stage: "stage 0: 4 blocks recompute attention.norm, mlp.gelu; 2 blocks keep all; ...".
+std::vector<std::string> choice_lines(const Programs& programs);
+
+} // namespace triax::train
