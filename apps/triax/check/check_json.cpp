@@ -91,6 +91,18 @@ Json memory_json(const CheckReport& report) {
   return out;
 }
 
+/// One entry per stage with memory.recompute = "optimal".
+Json recomputation_json(const train::Preflight& preflight) {
+  Json out = Json::array();
+  for (const train::StageRecomputation& of : preflight.recomputation) {
+    Json blocks = Json::array();
+    for (const train::StageRecomputation::Blocks& row : of.blocks)
+      blocks.push_back({{"count", row.count}, {"recomputed_steps", row.steps}});
+    out.push_back({{"stage", of.stage}, {"blocks", std::move(blocks)}, {"of_forward", of.of_forward}});
+  }
+  return out;
+}
+
 Json balance_json(const train::Balance& balance, const std::optional<config::SplitExcess>& excess) {
   Json stages = Json::array();
   for (const train::StagePlan& stage : balance.stages)
@@ -126,6 +138,7 @@ std::string to_json(const CheckReport& report) {
   out["memory"] = memory_json(report);
   out["balance"] =
       balance_json(report.preflight.balance, report.loaded.run ? report.loaded.run->parallel.excess : std::nullopt);
+  out["recomputation"] = recomputation_json(report.preflight);
   out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;
   out["resume"] = report.preflight.resume.empty() ? Json() : Json(report.preflight.resume);

@@ -60,7 +60,8 @@ std::string memory_lines(const CheckReport& report) {
   for (const executor::ActivationPart& part : most.activations) activations += part.total();
   out += text("\nactivations of rank {}: {} = {}\n", most.ranks.front(), bytes_text(activations),
               formula(most.activations));
-  for (const std::string& line : report.preflight.recomputed) out += text("recomputation of {}\n", line);
+  for (const train::StageRecomputation& of : report.preflight.recomputation)
+    out += text("recomputation of {}\n", to_text(of));
   return out;
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "common/resolved_split.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "data/content_summary.hpp"
@@ -82,11 +81,7 @@ class TrainingProcess final : public LaunchedRank {
     const config::RunConfig& run = run_config();
     const auto log = make_log(run);
     const os::StopSignalLog signals_to(signals, *log, run.evaluates ? os::kEndOfBatch : os::kEndOfStep);
-    if (is_reporter()) {
-      log->info("{}", start_line(run, checked_, placement()));
-      if (const std::string split = split_text(run); !split.empty()) log->info("{}", split);
-      for (const std::string& note : notes(run)) log->warn("{}", note);
-    }
+    if (is_reporter()) log_start(*log, run, checked_, placement());
     report::Progress progress = report::Progress::for_stderr(run.train.steps);
     train::RunRecords records(run, config::to_toml(loaded()), *log);
     train::Reports reports;

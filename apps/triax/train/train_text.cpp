@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/printable_line.hpp"
+#include "common/resolved_split.hpp"
 #include "config/core_keys.hpp"
 #include "config/run_files.hpp"
 #include "os/scratch_file.hpp"
@@ -134,6 +135,17 @@ std::vector<std::string> offload_notes(const config::RunConfig& run) {
   return out;
 }
 
+/// "examples/run.toml: 10.8 M parameters, pipeline 2 x tensor 2 x data 1; model-gpt, ...; 4 ranks as processes, ..."
+std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
+                       const train::Placement& placement) {
+  const auto& parallel = run.parallel;
+  return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; {} {}", shown(run.file),
+              report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline, parallel.tensor,
+              parallel.data, plugin_text(run.model), plugin_text(run.kernels), plugin_text(run.optimizer),
+              plugin_text(run.schedule), communicators(run), train::to_text(placement, checked.device, checked.threads),
+              run.evaluates ? "data" : "folder", run.evaluates ? paths_text(run.data.validation) : shown(run.folder));
+}
+
 } // namespace
 
 std::string shown(const fs::path& path) {
@@ -186,14 +198,12 @@ std::vector<std::string> notes(const config::RunConfig& run) {
   return out;
 }
 
-std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
-                       const train::Placement& placement) {
-  const auto& parallel = run.parallel;
-  return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; {} {}", shown(run.file),
-              report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline, parallel.tensor,
-              parallel.data, plugin_text(run.model), plugin_text(run.kernels), plugin_text(run.optimizer),
-              plugin_text(run.schedule), communicators(run), train::to_text(placement, checked.device, checked.threads),
-              run.evaluates ? "data" : "folder", run.evaluates ? paths_text(run.data.validation) : shown(run.folder));
+void log_start(Log& log, const config::RunConfig& run, const train::Preflight& checked,
+               const train::Placement& placement) {
+  log.info("{}", start_line(run, checked, placement));
+  if (const std::string split = split_text(run); !split.empty()) log.info("{}", split);
+  for (const train::StageRecomputation& of : checked.recomputation) log.info("recomputation of {}", to_text(of));
+  for (const std::string& note : notes(run)) log.warn("{}", note);
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {

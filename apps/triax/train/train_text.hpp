@@ -22,9 +22,10 @@ std::string shadowing_note(const config::PluginChoice& choice);
 /// Warnings about valid values that may be mistakes; one sentence each.
 std::vector<std::string> notes(const config::RunConfig& run);
 
-/// "examples/run.toml: 10.8 M parameters, pipeline 2 x tensor 2 x data 1; model-gpt, ...; 4 ranks as processes, ..."
-std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
-                       const train::Placement& placement);
+/// The first lines of a run's log: what runs where, the automatic split, the chosen recomputation, and the notes.
+void log_start(Log& log, const config::RunConfig& run, const train::Preflight& checked,
+               const train::Placement& placement);
+
 /// "trained 200 steps: loss 5.5875 to 2.5613, 2.4 k tokens/s, metrics in runs/quickstart/metrics.jsonl" or, for kernels
 /// that only model time, "ran 2 steps: kernels-sim computed nothing, ..."; then what is missing.
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result);

@@ -13,7 +13,6 @@
 
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
-#include "common/resolved_split.hpp"
 #include "common/result_out.hpp"
 #include "common/unknown_variables.hpp"
 #include "common/verbs.hpp"
@@ -130,20 +129,15 @@ config::Diagnostic unsupported(const Error& error) {
   return config::diagnostic(ErrorCode::kUnsupported, error);
 }
 
-void log_start(Log& log, const config::RunConfig& run, const train::CheckedRun& asked, const Restart& restart) {
-  if (restart.number > 0)
-    log.warn("restart {} of {}: {}", restart.number, restart.max, restart.reason.substr(0, restart.reason.find('\n')));
-  log.info("{}", start_line(run, asked.preflight, asked.placement));
-  if (const std::string split = split_text(run); !split.empty()) log.info("{}", split);
-  for (const std::string& note : notes(run)) log.warn("{}", note);
-}
-
 int train_ranks(const TrainArguments& arguments, const config::LoadResult& loaded, const train::CheckedRun& asked,
                 RunFiles& files, os::StopSignals& signals) {
   const config::RunConfig& run = *loaded.run;
   const std::vector<std::unique_ptr<Log>>& logs = files.logs;
   const os::StopSignalLog signals_to(signals, *logs.front(), run.evaluates ? os::kEndOfBatch : os::kEndOfStep);
-  log_start(*logs.front(), run, asked, arguments.restart);
+  if (const Restart& restart = arguments.restart; restart.number > 0)
+    logs.front()->warn("restart {} of {}: {}", restart.number, restart.max,
+                       restart.reason.substr(0, restart.reason.find('\n')));
+  log_start(*logs.front(), run, asked.preflight, asked.placement);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
   const TrainReport report(arguments);
   const launch::OnFailure failed = [&](int rank, const std::string& why, int status) {

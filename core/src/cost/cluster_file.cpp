@@ -295,4 +295,13 @@ ClusterFile read_cluster(const std::filesystem::path& file, const std::string& k
   }
 }
 
+Refusals refusals_with_key(const ClusterFile& read, const std::string& key) {
+  Refusals out;
+  for (const config::Diagnostic& of : read.refusals) {
+    const std::string problem = config::to_text({of.refusal.code, {}, of.refusal.message, {}}, of.at, {});
+    out.add(make_refusal(of.refusal.code, {key}, "{}: {}", key, problem).with_hint("{}", of.refusal.hint));
+  }
+  return out;
+}
+
 } // namespace triax::cost

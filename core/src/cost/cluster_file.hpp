@@ -23,6 +23,8 @@ struct ClusterFile {
 ClusterFile read_cluster(const std::filesystem::path& file, const std::string& key = {});
 /// The same of a text; `shown` is how messages name it.
 ClusterFile parse_cluster(const std::string& toml, const std::string& shown);
+/// The refusals of a file that a key of the run names. Messages have the positions in the file.
+Refusals refusals_with_key(const ClusterFile& read, const std::string& key);
 
 /// A constant that every file has, and the values that are allowed.
 struct NamedConstant {

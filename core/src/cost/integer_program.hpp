@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear programs with binary variables, solved by CBC.
+// Linear programs with binary variables. libtriax_solver.so solves them; it is loaded when it is first needed, because
+// most runs do not need it, and its libraries take longer to load than those of the program.
 //
-// Threads: any; solving is serialized in the process. Blocking: computes. Errors: Error if the solver fails, or if
-// Triax was built without it.
+// Threads: any; solving is serialized in the process. Blocking: loads the library, computes. Errors: Error if the
+// library cannot be loaded, or the solver fails.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace triax::cost {
 
-/// Whether this build has the solver.
-bool has_integer_solver();
+/// Why libtriax_solver.so cannot be loaded; empty if it can.
+std::string integer_solver_error();
 
 /// Minimizes a sum of costs under limits. All numbers are integers, so that equal programs have equal solutions.
 class IntegerProgram {
  public:
+  struct Variable {
+    bool is_binary = true;
+    std::int64_t least = 0, cost = 0;
+  };
   struct Term {
     int variable = 0;
     std::int64_t factor = 0;
   };
+  struct Limit {
+    std::vector<Term> terms;
+    std::int64_t most = 0;
+  };
+  /// The binary variables that are 1, by variable; real ones are false. Empty: there is no solution.
+  using Solution = std::optional<std::vector<bool>>;
 
   /// Add a variable, and return its number: 0 or 1, or a real number of at least `least`.
   /// @{
@@ -31,19 +43,13 @@ class IntegerProgram {
   /// The sum of the terms is at most `most`. Variables are named once.
   void limit(std::vector<Term> terms, std::int64_t most);
 
-  /// The binary variables that are 1 in the best solution, by variable; real ones are false. Empty: there is no
-  /// solution.
-  std::optional<std::vector<bool>> minimize() const;
+  const std::vector<Variable>& variables() const { return variables_; }
+  const std::vector<Limit>& limits() const { return limits_; }
+
+  /// The best solution.
+  Solution minimize() const;
 
  private:
-  struct Variable {
-    bool is_binary = true;
-    std::int64_t least = 0, cost = 0;
-  };
-  struct Limit {
-    std::vector<Term> terms;
-    std::int64_t most = 0;
-  };
   std::vector<Variable> variables_;
   std::vector<Limit> limits_;
 };

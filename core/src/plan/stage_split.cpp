@@ -138,17 +138,6 @@ Refusals check_sizes(const config::RunConfig& run) {
   return out;
 }
 
-/// With the key that names the file.
-Refusals of_cluster_file(const cost::ClusterFile& read) {
-  Refusals out;
-  for (const config::Diagnostic& of : read.refusals) {
-    const std::string problem = config::to_text({of.refusal.code, {}, of.refusal.message, {}}, of.at, {});
-    out.add(make_refusal(of.refusal.code, {"parallel.split_cluster"}, "parallel.split_cluster: {}", problem)
-                .with_hint("{}", of.refusal.hint));
-  }
-  return out;
-}
-
 void refuse(config::LoadResult& loaded, const Refusals& refusals) {
   for (const Refusal& refusal : refusals) loaded.refusals.push_back(config::diagnose(refusal, loaded.values));
   loaded.run.reset();
@@ -219,7 +208,7 @@ void resolve_split(config::LoadResult& loaded, Log& log) {
   std::optional<cost::Cluster> cluster;
   if (const std::filesystem::path& file = loaded.run->parallel.split_cluster; !file.empty()) {
     cost::ClusterFile read = cost::read_cluster(file);
-    if (!read.cluster) return refuse(loaded, of_cluster_file(read));
+    if (!read.cluster) return refuse(loaded, cost::refusals_with_key(read, "parallel.split_cluster"));
     cluster = std::move(read.cluster);
   }
   const ChosenSplit chosen = choose_in_child(*loaded.run, cluster, log);

@@ -21,6 +21,7 @@
 #include "train/balance.hpp"
 #include "train/memory_row.hpp"
 #include "train/rank_placement.hpp"
+#include "train/stage_recomputation.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
@@ -56,15 +57,15 @@ struct Preflight {
   Refusals refusals;           // reasons contain full keys ("parallel.tensor"); config::diagnose() adds positions
   std::vector<RankPlan> plans; // by pipeline, then tensor coordinate
   std::vector<CorpusPlan> corpora;
-  std::int64_t parameters = 0;           // of the whole model; tied parameters count once
-  std::optional<DeviceKind> device;      // of the kernel set; empty: not installed here
-  int threads = 1;                       // CPU threads of the kernel set per rank
-  Balance balance{};                     // of the stages
-  std::vector<std::string> recomputed{}; // what stages with memory.recompute = "optimal" recompute, a line for each
-  bool shares_accumulators = false;      // stages of some rank: optimizer.shard = "gradients" needs less than "states"
-  bool saves_weights = false;            // on some rank, optimizer.shard = "parameters" needs less than "gradients"
-  std::int64_t positions = 0;            // of the model, for a run that generates
-  std::string resume;                    // "continues after step 20 from ..."; empty: begins at step 1 with new weights
+  std::int64_t parameters = 0;                     // of the whole model; tied parameters count once
+  std::optional<DeviceKind> device;                // of the kernel set; empty: not installed here
+  int threads = 1;                                 // CPU threads of the kernel set per rank
+  Balance balance{};                               // of the stages
+  std::vector<StageRecomputation> recomputation{}; // of the stages with memory.recompute = "optimal"
+  bool shares_accumulators = false; // stages of some rank: optimizer.shard = "gradients" needs less than "states"
+  bool saves_weights = false;       // on some rank, optimizer.shard = "parameters" needs less than "gradients"
+  std::int64_t positions = 0;       // of the model, for a run that generates
+  std::string resume;               // "continues after step 20 from ..."; empty: begins at step 1 with new weights
 };
 
 /// The ranks that are planned.

@@ -53,6 +53,17 @@ CorpusPlan read_corpus(const Json& json) {
   return {json.at(0).get<std::string>(), json.at(1), json.at(2), json.at(3), json.at(4)};
 }
 
+Json recomputation_json(const StageRecomputation& of) {
+  Json blocks = Json::array();
+  for (const StageRecomputation::Blocks& row : of.blocks) blocks.push_back({row.count, row.steps});
+  return {of.stage, blocks, of.of_forward};
+}
+StageRecomputation read_recomputation(const Json& json) {
+  StageRecomputation out{json.at(0), {}, json.at(2)};
+  for (const Json& row : json.at(1)) out.blocks.push_back({row.at(0), row.at(1).get<std::vector<std::string>>()});
+  return out;
+}
+
 Json balance_json(const Balance& balance) {
   Json stages = Json::array();
   for (const StagePlan& stage : balance.stages)
@@ -92,7 +103,7 @@ std::string packed(const CheckedRun& checked) {
                      {"threads", preflight.threads},
                      {"resume", preflight.resume},
                      {"positions", preflight.positions},
-                     {"recomputed", preflight.recomputed},
+                     {"recomputation", list_json(preflight.recomputation, recomputation_json)},
                      {"shares_accumulators", preflight.shares_accumulators},
                      {"saves_weights", preflight.saves_weights},
                      {"balance", balance_json(preflight.balance)}};
@@ -113,7 +124,7 @@ CheckedRun unpacked(const std::string& bytes) {
   out.preflight.threads = json.at("threads");
   out.preflight.resume = json.at("resume").get<std::string>();
   out.preflight.positions = json.at("positions");
-  json.at("recomputed").get_to(out.preflight.recomputed);
+  read_list(json.at("recomputation"), out.preflight.recomputation, read_recomputation);
   out.preflight.shares_accumulators = json.at("shares_accumulators");
   out.preflight.saves_weights = json.at("saves_weights");
   out.preflight.balance = read_balance(json.at("balance"));

@@ -8,7 +8,6 @@
 #include <span>
 #include <utility>
 
-#include "config/diagnostics.hpp"
 #include "cost/cluster_file.hpp"
 #include "cost/default_cluster.hpp"
 #include "cost/integer_program.hpp"
@@ -36,17 +35,9 @@ Refusals read_costs(const config::RunConfig& run, const RankPlugins& plugins, co
     return {};
   }
   cost::ClusterFile read = cost::read_cluster(run.parallel.split_cluster);
-  if (read.cluster) {
-    costs = std::move(*read.cluster);
-    return {};
-  }
-  Refusals out;
-  for (const config::Diagnostic& of : read.refusals) {
-    const std::string problem = config::to_text({of.refusal.code, {}, of.refusal.message, {}}, of.at, {});
-    out.add(make_refusal(of.refusal.code, {"parallel.split_cluster"}, "parallel.split_cluster: {}", problem)
-                .with_hint("{}", of.refusal.hint));
-  }
-  return out;
+  if (!read.cluster) return cost::refusals_with_key(read, "parallel.split_cluster");
+  costs = std::move(*read.cluster);
+  return {};
 }
 
 /// A row of blocks that differ in nothing but their number, on one stage.
@@ -235,9 +226,8 @@ class Choices {
 
 Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
   if (run.evaluates || !run.memory.recompute.any("optimal")) return {};
-  if (!cost::has_integer_solver())
-    return make_refusal(ErrorCode::kUnsupported, {"memory.recompute"},
-                        "memory.recompute = \"optimal\": this build has no solver of integer programs")
+  if (const std::string error = cost::integer_solver_error(); !error.empty())
+    return make_refusal(ErrorCode::kUnsupported, {"memory.recompute"}, "memory.recompute = \"optimal\": {}", error)
         .with_hint(
             "install CBC (Debian: coinor-libcbc-dev) and build Triax again, or use memory.recompute = \"cheap\" "
             "or \"full\"");
@@ -305,31 +295,6 @@ Refusals check_budget(const config::RunConfig& run, const Programs& programs, co
              "tensor rank, for which the recomputation is chosen",
              run.values.at("memory.activation_budget"), plan.ranks.front(), bytes)
       .with_hint("use a larger memory.activation_budget");
-}
-
-std::vector<std::string> choice_lines(const Programs& programs) {
-  std::vector<std::string> out;
-  for (std::size_t stage = 0; stage < programs.chosen.size(); ++stage) {
-    const std::vector<ChosenBlock>& blocks = programs.chosen[stage];
-    if (blocks.empty()) continue;
-    std::string line = text("stage {}:", stage);
-    double recomputed_s = 0, forward_s = 0;
-    for (std::size_t first = 0, end = 0; first < blocks.size(); first = end) {
-      while (end < blocks.size() && blocks[end].steps == blocks[first].steps) ++end;
-      std::string names;
-      for (const std::string& name : blocks[first].names) names += (names.empty() ? "" : ", ") + name;
-      line += text("{} {} {}", first == 0 ? "" : ";", report::counted_text(static_cast<int>(end - first), "block"),
-                   names.empty() ? std::string(end - first == 1 ? "keeps all" : "keep all")
-                                 : text("{} {}", end - first == 1 ? "recomputes" : "recompute", names));
-    }
-    for (const ChosenBlock& block : blocks) {
-      recomputed_s += block.recomputed_s;
-      forward_s += block.forward_s;
-    }
-    out.push_back(text("{}; {} of its blocks' forward by the cost model", line,
-                       report::percent_text(forward_s > 0 ? recomputed_s / forward_s : 0)));
-  }
-  return out;
 }
 
 } // namespace triax::train

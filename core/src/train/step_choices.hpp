@@ -5,9 +5,6 @@
 // Errors: those of plugins and of the solver.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "train/preflight.hpp"
 #include "train/rank_setup.hpp"
 
@@ -28,8 +25,5 @@ Programs chosen_programs(const config::RunConfig& run, const Layout& layout, con
 
 /// Steps are chosen for the first tensor rank. Refuses other ranks whose larger parts exceed the budget.
 Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan);
-
-/// The choice, stage by stage: "stage 0: 4 blocks recompute attention.norm, mlp.gelu; 2 blocks keep all; ...".
-std::vector<std::string> choice_lines(const Programs& programs);
 
 } // namespace triax::train
