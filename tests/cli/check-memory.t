@@ -77,12 +77,39 @@ Inputs of recomputed blocks that the tensor ranks divide, and where that saves n
   $ triax check base.toml $parts --set memory.partition_activations=true --set memory.recompute=none | grep '^note:'
   note: memory.partition_activations = true has no effect with memory.recompute = "none"
 
-A budget for activations, in which everything is kept, and one that is not used:
+A budget for activations, in which everything is kept, one that is too small, and the least:
 
-  $ within="--no-device --set memory.recompute=optimal --set memory.activation_budget=1GB"
-  $ triax check base.toml $within | grep '^recomputation'
+  $ within() { triax check base.toml --no-device --set memory.recompute=optimal --set memory.activation_budget="$@"; }
+  $ within 1GB | grep '^recomputation'
   recomputation of stage 0: 2 blocks keep all; 0.0 % of its blocks' forward by the cost model
-  $ triax check base.toml $within --memory 100KiB 2>&1 | grep -o 'use a smaller.*, a smaller batch.micro'
+  $ within 1B
+  --set: memory.activation_budget = "1B": the activations of rank 0 need 445952 B (446 kB) at least
+    use memory.activation_budget = "445952 B" or more, a smaller batch.micro, or memory.recompute = "full" with memory.recompute_layers = 0
+  [2]
+  $ within "445952 B" | grep -E '^activations|^recomputation'
+  activations of rank 0: 446 kB = 2 microbatches x (1 head x 99.3 kB + 2 blocks x 8.19 kB) + 215 kB of workspace
+  recomputation of stage 0: 2 blocks recompute attention.norm, attention.qkv, attention, attention.projection, mlp.up; 81.2 % of its blocks' forward by the cost model
+  $ within "445952 B" --json | sed -n '/"recomputation"/,/^  ]/p' | grep -v of_forward
+    "recomputation": [
+      {
+        "stage": 0,
+        "blocks": [
+          {
+            "count": 2,
+            "recomputed_steps": [
+              "attention.norm",
+              "attention.qkv",
+              "attention",
+              "attention.projection",
+              "mlp.up"
+            ]
+          }
+        ],
+      }
+    ],
+  $ triax train base.toml --set train.steps=1 --set run.dir=within --set memory.recompute=optimal --set memory.activation_budget="445952 B" 2>&1 | grep -o 'recomputation of.*'
+  recomputation of stage 0: 2 blocks recompute attention.norm, attention.qkv, attention, attention.projection, mlp.up; 81.2 % of its blocks' forward by the cost model
+  $ within 1GB --memory 100KiB 2>&1 | grep -o 'use a smaller.*, a smaller batch.micro'
   use a smaller memory.activation_budget, memory.recompute = "full", a smaller batch.micro
   $ triax check base.toml --no-device --set memory.activation_budget=1GB | grep '^note:'
   note: memory.activation_budget = "1GB" has no effect with memory.recompute = "none"

@@ -143,7 +143,7 @@ Orders, memory, samples and streams:
   step_missing
   status 1
   [  FAILED  ] RecomputeSteps.WriteTheSameStash [M28]
-    1 rank, micro 2, f64: steps() of block 0: attention.qkv reads attention.normed, which no earlier step writes
+    f64: steps() of block 0: attention.qkv reads attention.normed, which no earlier step writes
   $ fault step_posts 'RecomputeSteps.*:Ranks.*'
   step_posts
   status 1
