@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "control/job_local_store.hpp"
 #include "cost/default_cluster.hpp"
 #include "cost/integer_program.hpp"
 #include "cost/layer_cost.hpp"
@@ -301,6 +302,33 @@ TEST_F(OptimalRecompute, IsTheSameInEachObject) {
   for (std::size_t stage = 0; stage < one.size(); ++stage)
     EXPECT_TRUE(
         std::ranges::equal(one[stage], other[stage], {}, &train::ChosenBlock::steps, &train::ChosenBlock::steps));
+}
+
+/// Each choice is computed once: the ranks are made one after the other, each after the one whose choice it takes.
+TEST_F(OptimalRecompute, IsThatOfTheFirstRankWithTheStages) {
+  TinyRun run;
+  run.keys["model.layers"] = "4";
+  run.keys["parallel.pipeline"] = "2";
+  run.keys["parallel.tensor"] = "2";
+  run.keys["parallel.data"] = "2";
+  run.keys["schedule.plugin"] = "\"sched-1f1b\"";
+  set_budget(run, least_budget(run));
+  const std::vector<std::vector<train::ChosenBlock>> all = chosen_within(run);
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  control::LocalStore store;
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
+    const train::RankPlugins plugins(config, layout, rank, 1, null_log());
+    const train::Programs programs =
+        train::chosen_programs(config, layout, rank, plugins, train::schedule_of(config, plugins, nullptr), store,
+                               deadline_in(0)); // does not wait
+    ASSERT_EQ(programs.chosen.size(), all.size());
+    const auto own = static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis));
+    EXPECT_TRUE(programs.chosen[1 - own].empty());
+    EXPECT_TRUE(
+        std::ranges::equal(programs.chosen[own], all[own], {}, &train::ChosenBlock::steps, &train::ChosenBlock::steps))
+        << rank;
+  }
 }
 
 TEST_F(OptimalRecompute, ReportsTheChoice) {

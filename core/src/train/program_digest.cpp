@@ -8,28 +8,6 @@
 
 namespace triax::train {
 
-namespace {
-
-std::string choice_digest(std::span<const std::vector<ChosenBlock>> chosen) {
-  Digest digest;
-  for (const std::vector<ChosenBlock>& blocks : chosen) {
-    digest.add(static_cast<std::int64_t>(blocks.size()));
-    for (const ChosenBlock& block : blocks)
-      for (const std::vector<int>* const list : {&block.steps.steps, &block.steps.dropped}) {
-        digest.add(static_cast<std::int64_t>(list->size()));
-        for (const int number : *list) digest.add(std::int64_t{number});
-      }
-  }
-  return digest.text();
-}
-
-bool is_of_rank_0(const std::string& key, const std::string& own, int rank, Store& store, Deadline deadline) {
-  if (rank == 0) store.set(key, own);
-  return store.get(key, deadline) == own;
-}
-
-} // namespace
-
 std::string program_digest(std::span<const schedule::Program> programs) {
   Digest digest;
   for (const schedule::Program& program : programs) {
@@ -43,16 +21,15 @@ std::string program_digest(std::span<const schedule::Program> programs) {
   return digest.text();
 }
 
-void compare_programs(const Programs& programs, int rank, const std::string& scheduler, Store& store,
+void compare_programs(std::span<const schedule::Program> programs, int rank, const std::string& scheduler, Store& store,
                       Deadline deadline) {
-  if (!is_of_rank_0("train/programs", program_digest(programs.training), rank, store, deadline))
-    throw Error(text("rank {} has another schedule than rank 0", rank), scheduler,
-                "all ranks need the same plugin and the same files, and none may change while they start; rows() of a "
-                "scheduler depends on its shape and options only");
-  if (programs.chosen.empty()) return;
-  if (!is_of_rank_0("train/recomputed", choice_digest(programs.chosen), rank, store, deadline))
-    throw Error(text("rank {} recomputes other parts of blocks than rank 0 (memory.recompute = \"optimal\")", rank), {},
-                "all ranks need the same Triax, the same version of CBC and the same files");
+  const std::string key = "train/programs", own = program_digest(programs);
+  if (rank == 0) store.set(key, own);
+  if (store.get(key, deadline) == own) return;
+  throw Error(
+      text("rank {} has another schedule than rank 0", rank), scheduler,
+      "all ranks need the same plugin and the same files, and none may change while they start; rows() of a scheduler "
+      "depends on its shape and options only");
 }
 
 } // namespace triax::train

@@ -36,7 +36,7 @@ Schedule schedule_of(const config::RunConfig& run, const RankPlugins& plugins, c
 /// The choice for a block with memory.recompute = "optimal".
 struct ChosenBlock {
   executor::ChosenSteps steps;
-  std::vector<std::string> names;         // of the steps
+  std::vector<std::string> names{};       // of the steps
   double recomputed_s = 0, forward_s = 0; // by the cost model: the steps, and the whole forward
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cost/layer_cost.hpp"
 #include "cost/step_choice.hpp"
 #include "plugin/call_guard.hpp"
+#include "plugin/probe_answer.hpp"
 #include "report/units.hpp"
 #include "train/memory_ranks.hpp"
 #include "triax/cheap_recompute.hpp"
@@ -38,6 +40,11 @@ Refusals read_costs(const config::RunConfig& run, const RankPlugins& plugins, co
   if (!read.cluster) return cost::refusals_with_key(read, "parallel.split_cluster");
   costs = std::move(*read.cluster);
   return {};
+}
+
+/// By pipeline rank, the first of the ranks that have its stages. The choice is made for it.
+std::vector<int> first_ranks(const Layout& layout) {
+  return layout.group(0, layout.axes_dividing({Divides::layers})).ranks;
 }
 
 /// A row of blocks that differ in nothing but their number, on one stage.
@@ -69,12 +76,13 @@ class Choices {
     programs_.chosen.assign(split_.size(), {});
   }
 
-  Refusals take() {
+  /// Chooses for the stages of these pipeline ranks.
+  Refusals take(std::size_t first, std::size_t count) {
     std::int64_t most = 0;
     int of_rank = 0;
-    const std::vector<int> ranks = layout_.group(0, layout_.axes_dividing({Divides::layers})).ranks;
-    for (std::size_t pipeline = 0; pipeline < ranks.size(); ++pipeline) {
-      const std::int64_t least = choose(pipeline, ranks[pipeline]);
+    const std::vector<int> ranks = first_ranks(layout_);
+    for (std::size_t pipeline = first; pipeline < first + count; ++pipeline) {
+      const std::int64_t least = choose(pipeline, ranks.at(pipeline));
       if (least <= most) continue;
       most = least;
       of_rank = ranks[pipeline];
@@ -222,10 +230,44 @@ class Choices {
   double unit_s_ = 0; // of the times of steps
 };
 
+bool has_choice(const config::RunConfig& run) {
+  return !run.evaluates && run.memory.recompute.any("optimal");
+}
+
+Refusals choose(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins, Programs& programs,
+                std::size_t first_pipeline_rank, std::size_t count) {
+  if (!has_choice(run)) return {};
+  const plugin::CallScope call(text("{} or {}", run.model.name, run.kernels.name), "the costs of blocks", {},
+                               plugin::CallKind::slow_call);
+  cost::Cluster cluster;
+  if (Refusals wrong = read_costs(run, plugins, cluster); !wrong.empty()) return wrong;
+  return Choices(run, layout, plugins, cluster, programs).take(first_pipeline_rank, count);
+}
+
+/// What a rank needs to run: not the times and names of reports.
+std::string packed_choice(const std::vector<std::vector<ChosenBlock>>& chosen) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const std::vector<ChosenBlock>& blocks : chosen) {
+    nlohmann::json& stage = out.emplace_back(nlohmann::json::array());
+    for (const ChosenBlock& block : blocks) stage.push_back({block.steps.steps, block.steps.dropped});
+  }
+  return plugin::pack(out);
+}
+
+std::vector<std::vector<ChosenBlock>> unpacked_choice(const std::string& bytes) {
+  std::vector<std::vector<ChosenBlock>> out;
+  for (const nlohmann::json& stage : plugin::unpack(bytes)) {
+    std::vector<ChosenBlock>& blocks = out.emplace_back();
+    for (const nlohmann::json& block : stage)
+      blocks.push_back({{block.at(0).get<std::vector<int>>(), block.at(1).get<std::vector<int>>()}});
+  }
+  return out;
+}
+
 } // namespace
 
 Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
-  if (run.evaluates || !run.memory.recompute.any("optimal")) return {};
+  if (!has_choice(run)) return {};
   if (const std::string error = cost::integer_solver_error(); !error.empty())
     return make_refusal(ErrorCode::kUnsupported, {"memory.recompute"}, "memory.recompute = \"optimal\": {}", error)
         .with_hint(
@@ -264,20 +306,24 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
 
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                       Programs& programs) {
-  if (run.evaluates || !run.memory.recompute.any("optimal")) return {};
-  const plugin::CallScope call(text("{} or {}", run.model.name, run.kernels.name), "the costs of blocks", {},
-                               plugin::CallKind::slow_call);
-  cost::Cluster cluster;
-  if (Refusals wrong = read_costs(run, plugins, cluster); !wrong.empty()) return wrong;
-  return Choices(run, layout, plugins, cluster, programs).take();
+  return choose(run, layout, plugins, programs, 0, programs.training.size());
 }
 
-Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                         const Schedule& schedule) {
+Programs chosen_programs(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
+                         const Schedule& schedule, Store& store, Deadline deadline) {
   Programs out = make_programs(run, layout, plugins, schedule);
+  if (!has_choice(run)) return out;
   Refusals wrong = check_recompute_steps(run, layout, plugins);
-  if (wrong.empty()) wrong = choose_steps(run, layout, plugins, out);
+  const auto pipeline =
+      static_cast<std::size_t>(layout.group(rank, layout.axes_dividing({Divides::layers})).group_rank);
+  const std::string key = text("train/recomputed/{}", pipeline);
+  const bool chooses = first_ranks(layout).at(pipeline) == rank;
+  if (wrong.empty() && chooses) wrong = choose(run, layout, plugins, out, pipeline, 1);
   if (!wrong.empty()) throw to_error(wrong);
+  if (chooses)
+    store.set(key, packed_choice(out.chosen));
+  else
+    out.chosen = unpacked_choice(store.get(key, deadline));
   return out;
 }
 

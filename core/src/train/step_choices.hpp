@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // memory.recompute = "optimal": what each block recomputes, from the costs of its steps and the memory of its rank.
 //
-// Threads: the main thread. Blocking: creates the layers of each pipeline rank and dry-runs blocks, and computes.
-// Errors: those of plugins and of the solver.
+// Threads: the main thread. Blocking: creates the layers of each pipeline rank and dry-runs blocks, and computes;
+// chosen_programs() may wait for another rank. Errors: those of plugins and of the solver.
 #pragma once
 
 #include "train/preflight.hpp"
 #include "train/rank_setup.hpp"
+#include "triax/communicator.hpp"
 
 namespace triax::train {
 
@@ -15,13 +16,15 @@ namespace triax::train {
 Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins);
 
 /// Sets Programs::chosen. The choice depends on the run, its plugins and the cluster file only, and is made for the
-/// first tensor rank, so that all ranks find the same. Refuses a budget that the least choice of a rank exceeds.
+/// first of the ranks that have the same stages. Refuses a budget that the least choice of a rank exceeds.
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                       Programs& programs);
 
-/// make_programs() with the choice. Throws what check_recompute_steps() and choose_steps() refuse.
-Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                         const Schedule& schedule);
+/// make_programs() with the choice for the stages of this rank. The first rank with these stages chooses; the others
+/// take its choice from the job's store, until the deadline: ranks that repeat different collectives would wait for
+/// each other indefinitely. Throws what check_recompute_steps() and choose_steps() refuse.
+Programs chosen_programs(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
+                         const Schedule& schedule, Store& store, Deadline deadline);
 
 /// Steps are chosen for the first tensor rank. Refuses other ranks whose larger parts exceed the budget.
 Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan);

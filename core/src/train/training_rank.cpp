@@ -42,7 +42,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
         log(to),
         threads(given.threads > 0 ? given.threads : os::available_cores()),
         plugins(config, ranks, this_rank, threads, to),
-        programs(chosen_programs(config, ranks, plugins, schedule_of(config, plugins, given.schedule))),
+        programs(chosen_programs(config, ranks, this_rank, plugins, schedule_of(config, plugins, given.schedule),
+                                 shared, deadline_in(join_timeout_s()))),
         prepared(config, ranks, this_rank, plugins, programs),
         groups(config, layout, this_rank) {
     if (options.plugins_created) options.plugins_created();
@@ -81,7 +82,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   void start() {
     call_plugin("start", run.kernels.name.c_str(), [&] { plugins.kernels().start(*device); });
     if (layout.world_size() > 1)
-      compare_programs(programs, number, run.schedule.name, store, deadline_in(join_timeout_s()));
+      compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
     const executor::Plan plan =
