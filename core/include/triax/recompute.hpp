@@ -16,6 +16,7 @@ namespace triax {
 /// only. optimal: each repeats the steps that are chosen for it (triax/recompute_steps.hpp).
 enum class Recompute : std::uint8_t { none, cheap, full, optimal };
 
+/// All values.
 inline constexpr Recompute kRecomputes[] = {Recompute::none, Recompute::cheap, Recompute::full, Recompute::optimal};
 /// The values that planners choose from, ascending.
 inline constexpr Recompute kPlannedRecomputes[] = {Recompute::none, Recompute::cheap, Recompute::full};

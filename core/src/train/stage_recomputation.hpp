@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the blocks of a stage with memory.recompute = "optimal" recompute, for reports.
+// The recomputation of a stage with memory.recompute = "optimal", for reports.
 //
 // Threads: pure functions.
 #pragma once
@@ -22,7 +22,7 @@ struct StageRecomputation {
   double of_forward = 0; // modelled time of the repeated steps, as a fraction of that of the blocks' forward
 };
 
-/// Of the stages with "optimal", in order.
+/// One entry for each stage with "optimal", in order.
 std::vector<StageRecomputation> recomputation_of(const Programs& programs);
 
 /// "stage 0: 4 blocks recompute attention.norm, mlp.gelu; 2 blocks keep all; 0.5 % of its blocks' forward by the cost

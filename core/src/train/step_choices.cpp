@@ -244,7 +244,7 @@ Refusals choose(const config::RunConfig& run, const Layout& layout, const RankPl
   return Choices(run, layout, plugins, cluster, programs).take(first_pipeline_rank, count);
 }
 
-/// What a rank needs to run: not the times and names of reports.
+/// The parts that a rank needs to run: not the times and names of reports.
 std::string packed_choice(const std::vector<std::vector<ChosenBlock>>& chosen) {
   nlohmann::json out = nlohmann::json::array();
   for (const std::vector<ChosenBlock>& blocks : chosen) {
