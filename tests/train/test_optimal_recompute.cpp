@@ -231,9 +231,9 @@ std::vector<std::vector<train::ChosenBlock>> chosen_within(const TinyRun& run) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   const train::RankPlugins plugins(config, layout, 0, 1, null_log());
-  train::Programs programs =
-      train::make_programs(config, layout, plugins, train::schedule_of(config, plugins, nullptr));
-  for (const Refusal& refusal : train::choose_steps(config, layout, plugins, programs))
+  const Schedule schedule = train::schedule_of(config, plugins, nullptr);
+  train::Programs programs = train::make_programs(config, layout, plugins, schedule);
+  for (const Refusal& refusal : train::choose_steps(config, layout, plugins, schedule, programs))
     ADD_FAILURE() << refusal.message;
   return programs.chosen;
 }

@@ -273,20 +273,22 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
 }
 
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                      Programs& programs) {
+                      const Schedule& schedule, Programs& programs) {
   if (run.evaluates || !run.memory.recompute.any("optimal")) return {};
   const plugin::CallScope call(text("{} or {}", run.model.name, run.kernels.name), "the costs of blocks", {},
                                plugin::CallKind::slow_call);
   cost::Cluster cluster;
   if (Refusals wrong = read_costs(run, plugins, cluster); !wrong.empty()) return wrong;
-  return Choices(run, layout, plugins, cluster, programs).take();
+  Refusals wrong = Choices(run, layout, plugins, cluster, programs).take();
+  if (wrong.empty()) programs = make_programs(run, layout, plugins, schedule, std::move(programs.chosen));
+  return wrong;
 }
 
 Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                          const Schedule& schedule) {
   Programs out = make_programs(run, layout, plugins, schedule);
   Refusals wrong = check_recompute_steps(run, layout, plugins);
-  if (wrong.empty()) wrong = choose_steps(run, layout, plugins, out);
+  if (wrong.empty()) wrong = choose_steps(run, layout, plugins, schedule, out);
   if (!wrong.empty()) throw to_error(wrong);
   return out;
 }

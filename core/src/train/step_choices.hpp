@@ -17,10 +17,11 @@ namespace triax::train {
 /// solver. None if no stage has "optimal".
 Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins);
 
-/// Sets Programs::chosen. The choice depends on the run, its plugins and the cluster file only, and is made for the
+/// Sets Programs::chosen, and lowers `schedule` again with the choice: R is in the programs of stages whose last block
+/// recomputes something. The choice depends on the run, its plugins and the cluster file only, and is made for the
 /// first tensor rank, so that all ranks find the same. Refuses a budget that the least choice of a rank exceeds.
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                      Programs& programs);
+                      const Schedule& schedule, Programs& programs);
 
 /// make_programs() with the choice. Throws what check_recompute_steps() and choose_steps() refuse.
 Programs chosen_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
