@@ -22,6 +22,7 @@ SampleModel model_of_two_stages() {
   model.specs[1].recomputed = model.specs[2].recomputed = {1, 2};
   model.specs.insert(model.specs.begin() + 3, model.specs[2]);
   model.specs[3].name = "third";
+  model.specs[3].params = {test::sample_param("a", {4}, 41)};
   return model;
 }
 
